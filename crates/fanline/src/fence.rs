@@ -1,9 +1,10 @@
 //! A memory fence that is free for one of its two sides.
 //!
-//! If two threads each write one word and then read the other's word, at least one of them must see the
-//! other's write. That takes a full fence between the write and the read on both sides: 7 ns for each
-//! message. Where the kernel has `membarrier`, the rare side executes the fence for both, for about 160 ns.
-//! The frequent side then only stops the compiler from reordering, which costs nothing.
+//! Two threads each write one word and then read the other's word; at least one of them must see the other's
+//! write. That takes a full fence between the write and the read on both sides: 7 ns for each message. One
+//! side is frequent, such as emission, and the other is rare, such as subscription. Where the kernel has
+//! `membarrier`, the rare side executes the fence for both, in about 160 ns. The frequent side then only
+//! stops the compiler from reordering, which costs nothing.
 
 use crate::sync::{Ordering, fence};
 
@@ -18,7 +19,7 @@ pub(crate) enum Fences {
 
 impl Fences {
     /// The value that nearly every machine of this target supports. A fast path may be compiled for this
-    /// value only, with a slower path for the case that [`detect`](Self::detect) returns another.
+    /// value only, if there is a slower path for another result of [`detect`](Self::detect).
     pub(crate) const USUAL: Self = membarrier::USUAL;
 
     /// Returns the cheapest variant that this machine supports.
@@ -42,8 +43,8 @@ impl Fences {
         }
     }
 
-    /// Does the same, but only if the variant is asymmetric. For callers whose path for the symmetric variant
-    /// executes its own full fence before it reads again.
+    /// Executes the frequent side's fence of [`Asymmetric`](Self::Asymmetric). For callers that, with
+    /// [`Symmetric`](Self::Symmetric), execute a full fence of their own before they read again.
     #[inline(always)]
     pub(crate) fn light_if_asymmetric(self) {
         if !cfg!(all(test, fanline_loom)) || self == Self::Asymmetric {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 /// A subscription or a scheduled action. Dropping it unsubscribes.
 ///
 /// Unsubscribing is idempotent and works from any thread and from inside the observer's own callback. It does
-/// not wait: a call that another thread has begun, or is about to make, may still run when it returns. No
+/// not wait: when it returns, a call that another thread has begun, or is about to make, may still run. No
 /// later value is delivered. To know that the callback is over, use
 /// [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait). The observer is dropped at once if nothing is being
 /// emitted. Otherwise the emission in progress drops it, or at the latest the next one.
@@ -31,13 +31,13 @@ enum Parts {
     /// Nothing to undo.
     #[default]
     Closed,
-    /// Weak, because a source owns its observers: an operator's guard lies inside an observer of the same
-    /// source, so a strong reference would be a cycle.
+    /// A registration with a weak reference to the registry. A source owns its observers, and an operator's
+    /// guard may be inside such an observer, so a strong reference would be a cycle.
     Registered {
         registry: Weak<dyn Registry>,
         key: u64,
     },
-    /// A registration whose registry drops the user's values when the last guard is gone.
+    /// A strong reference, for a registry that drops the user's values even while guards exist.
     Joined {
         registry: Arc<dyn Registry>,
         key: u64,
@@ -51,13 +51,14 @@ pub(crate) trait Registry: Send + Sync {
     /// Undoes the registration, if it still exists.
     fn remove(&self, key: u64);
 
-    /// Does the same for a guard that owns a reference to the registry, and releases that reference.
+    /// Undoes the registration for a guard with a strong reference to the registry, and releases the
+    /// reference.
     fn remove_last(self: Arc<Self>, key: u64) {
         self.remove(key);
     }
 
-    /// Does the same as [`remove`](Self::remove), but returns only after a call in progress on another
-    /// thread.
+    /// Undoes the registration, and returns only after calls of the observer in progress on other threads. By
+    /// default it does not wait.
     fn remove_and_wait(&self, key: u64) {
         self.remove(key);
     }

@@ -106,9 +106,9 @@
 //! | shared | one read-modify-write, however many observers there are; two for a while after threads contended |
 //! | [`LocalSubject`] | no atomic read-modify-write |
 //!
-//! The exclusive form relies on a fence that the rare side executes for both sides; subscribing and
-//! unsubscribing are the rare side. Linux provides it (`membarrier`). On other systems each message costs one
-//! more full fence.
+//! The exclusive form needs a memory fence between emission and subscription. On Linux, the thread that
+//! subscribes or unsubscribes executes it for both sides (`membarrier`). On other systems each message costs
+//! one more full fence.
 //!
 //! **Retain.** Each flavor stores only what it needs:
 //!
@@ -117,14 +117,13 @@
 //! | [`subject()`] | nothing | none |
 //! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none, once the ring has its full size |
 //! | [`Replay::all`] | the value, in chunks | one per 2,048 values or per 2 MiB of them |
-//! | [`Replay::within`] | the value; the time once per millisecond, not per value | the same, and chunks are reused |
-//! | [`Replay::many_within`] | the same, in a ring | none |
+//! | [`Replay::within`] | the value; the time once per millisecond, not per value | as for [`Replay::all`]; chunks are reused |
+//! | [`Replay::many_within`] | as for [`Replay::within`], in a ring | none |
 //!
 //! Retained values are not cloned for late observers: each observer gets a reference to the same stored
 //! value. Emission allocates nothing else, whatever the number of observers, with these exceptions: a value
 //! that is queued because the shared form is busy, a retained slice whose values allocate when cloned,
-//! several values with destructors that leave the window at once, and operators that document that they store
-//! values.
+//! several values with destructors that expire at once, and operators that document that they store values.
 //!
 //! A slice costs less than its values one by one, because each observer is called once for the whole slice.
 //! With many observers, these calls are most of the cost.
@@ -141,9 +140,9 @@
 //! **Chain.** Operators are generic structs without boxes: a chain is compiled to one observer.
 //! [`boxed`](ObservableExt::boxed) buys a short type for one indirect call.
 //!
-//! The times in nanoseconds depend on the machine. The repository's benchmark measures every flavor in both
-//! forms beside reference loops written for the same load, and with `--rivals` beside RxJava 3, rxRust, and
-//! tokio's broadcast:
+//! The times in nanoseconds depend on the machine. The repository's benchmark compares every flavor in both
+//! forms with reference loops written for the same load. With `--rivals` it also compares RxJava 3, rxRust,
+//! and tokio's broadcast:
 //!
 //! ```sh
 //! cargo run --release -p fanline-bench -- replay
@@ -211,7 +210,8 @@
 //! delivers them. No thread waits. A call of `next` may therefore return before its value has reached any
 //! observer, or deliver values of other threads.
 //!
-//! The exclusive form cannot be re-entered, so it needs no queue. An observer would have to own the producer:
+//! The exclusive form cannot be re-entered, so it needs no queue. An observer would have to own the producer,
+//! which the compiler rejects:
 //!
 //! ```compile_fail,E0382
 //! let (mut tx, source) = fanline::subject::<u32>();
@@ -292,7 +292,7 @@
 //! ```
 //!
 //! An observer that is slow to read *retained* values delays nothing else, but costs memory: all values that
-//! are retained in the meantime stay until its replay is over.
+//! are retained in the meantime stay until this observer has read them.
 //!
 //! # Unsubscribe
 //!
@@ -301,8 +301,8 @@
 //! [`detach`](Guard::detach) it. A guard that is not bound to a name is dropped at once, and unsubscribes;
 //! the compiler warns about it.
 //!
-//! If one observer removes another while a value is emitted, and the other has not been called for it yet, it
-//! is not called any more:
+//! An observer may remove another one while a value is emitted. If the removed observer has not yet received
+//! that value, it does not receive it:
 //!
 //! ```
 //! use fanline::Subject;
@@ -317,8 +317,8 @@
 //! ```
 //!
 //! On another thread, a call may be in progress or about to begin when `unsubscribe` returns.
-//! [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait) returns when that call is over. Do not hold a lock
-//! that the observer takes while calling it.
+//! [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait) returns when that call is over. Do not use it while
+//! holding a lock that the observer takes.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -353,8 +353,8 @@
 //!   during an emission, that emission drops it, or at the latest the next one.
 //! - A **value** that is not retained: by the call that emits it, after the last observer.
 //! - A **retained value**: by the emission, the subscription, or the end that finds it no longer retained.
-//!   While a subscriber reads retained values, the drop waits until that is done. [`Source::trim`] empties a
-//!   time window on an idle subject.
+//!   While a subscriber reads retained values, the drop waits until the subscriber has finished.
+//!   [`Source::trim`] empties a time window on an idle subject.
 //! - **All retained values**: when the subject is disposed of, which includes dropping the producer or the
 //!   last handle before the end; after an end, with the last source or handle.
 //!
@@ -448,7 +448,7 @@
 //!
 //! # Features
 //!
-//! None is enabled by default, and no runtime is needed: streams and futures work under any runtime.
+//! No feature is enabled by default, and no runtime is needed: streams and futures work under any runtime.
 //!
 //! - `tokio`: a scheduler on a tokio runtime, `TokioScheduler` in [`scheduler`].
 
@@ -490,7 +490,7 @@ pub use subject::{
     subject_with_error,
 };
 
-/// /// The flavors as types, for naming the type of a producer.
+/// The flavors as types, for naming the type of a producer.
 pub mod policy {
     pub use crate::subject::policy::{
         All, Current, Last, Many, ManyWithin, One, Policy, Publish, Within,
@@ -498,14 +498,14 @@ pub mod policy {
     pub use crate::subject::{Boxed, Inline};
 }
 
-/// /// The traits and functions that most programs need: `use fanline::prelude::*;`.
+/// The traits and functions that most programs need: `use fanline::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, Worker, observer,
     };
 }
 
-/// /// Compiles the examples of README.md as doc tests.
+/// Compiles the examples of README.md as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadMe;

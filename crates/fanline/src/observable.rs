@@ -5,9 +5,9 @@ use crate::{BoxObserver, Guard, Observer, observer};
 /// A source that calls an observer: the head of a chain, or a chain of operators.
 ///
 /// It relates to [`IntoObservable`] as `Iterator` relates to `IntoIterator`. The first operator turns a
-/// source or subject, which can be subscribed to many times, into an observable; each operator takes the
-/// one before it by value. A chain is subscribed to once. It can be cloned before that if its closures can.
-/// Nothing happens before the subscription.
+/// source or subject, which can be subscribed to many times, into an observable. Each operator takes its
+/// upstream observable by value. A chain is subscribed to once. It can be cloned before that if its closures
+/// can. Nothing happens before the subscription.
 ///
 /// The operators are methods of [`ObservableExt`](crate::ObservableExt). A function takes or returns `impl
 /// Observable<Item = u32, Error = Infallible>`, or the boxed form [`BoxObservable`], if its types must be
@@ -82,7 +82,7 @@ pub trait IntoObservable: Sized {
     fn into_observable(self) -> Self::Observable;
 }
 
-// Compiler messages about other types mention this trait, which the caller's bound names.
+// Makes compiler messages name `IntoObservable`, the bound in the caller's code, instead of `Observable`.
 #[diagnostic::do_not_recommend]
 impl<S: Observable> IntoObservable for S {
     type Item = S::Item;

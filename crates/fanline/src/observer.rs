@@ -60,15 +60,15 @@ pub trait Observer<T, E = Infallible> {
         }
     }
 
-    /// Receives values that no other observer receives and that are available at once, like those of a
-    /// range. Like several calls of [`next_owned`](Observer::next_owned). An observer that passes values to
-    /// another thread overrides this, and may deliver them in batches.
+    /// Receives values that no other observer receives, like several calls of
+    /// [`next_owned`](Observer::next_owned). All values are available at once, for example those of a range.
+    /// An observer that passes values to another thread overrides this to deliver them in batches.
     fn next_owned_all<I>(&mut self, mut values: I)
     where
         I: Iterator<Item = T>,
         Self: Sized,
     {
-        // The iterator drives, because many have a faster internal loop than repeated `next` calls.
+        // Many iterators run `try_for_each` faster than a loop over `next`.
         let _ = values.try_for_each(|value| {
             self.next_owned(value);
             if self.is_closed() {
@@ -85,9 +85,9 @@ pub trait Observer<T, E = Infallible> {
     /// Receives the completion of the source; nothing follows.
     fn complete(&mut self);
 
-    /// Returns whether the observer needs no more values. Checked after each value: if it returns `true`,
-    /// the source drops the observer without another call. So an operator that ends early ends its observer
-    /// first.
+    /// Returns whether the observer needs no more values. The source checks this after each value. If the
+    /// result is `true`, the source drops the observer without another call. An operator that ends early must
+    /// therefore end its own observer before it returns `true` here.
     fn is_closed(&self) -> bool {
         false
     }
@@ -119,7 +119,7 @@ impl<T, E, O: Observer<T, E> + ?Sized> Observer<T, E> for Box<O> {
     }
 }
 
-/// An observer known only by the type of its values and errors; it may change threads.
+/// A boxed observer of any type. It may move to another thread.
 ///
 /// ```
 /// use fanline::{BoxObserver, Observer};

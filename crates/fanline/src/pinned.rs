@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 use crate::Observer;
 
 thread_local! {
-    /// The pinned observers of this thread; the slot is empty while its observer is called.
+    /// The pinned observers of this thread.
     static PINNED: RefCell<Table> = const { RefCell::new(Table::new()) };
 }
 
@@ -58,7 +58,7 @@ impl<O: 'static> Pinned<O> {
         }
     }
 
-    /// Calls the observer outside its slot, because the observer may pin and drop others.
+    /// Takes the observer out of its slot for the call, because it may itself add and drop pinned observers.
     fn with<R>(&self, call: impl FnOnce(&mut O) -> R) -> R {
         let here = std::thread::current();
         assert!(
@@ -124,7 +124,7 @@ impl<T, E, O: Observer<T, E> + 'static> Observer<T, E> for Pinned<O> {
     }
 
     fn is_closed(&self) -> bool {
-        // The chain calls this after each value, on any thread.
+        // The chain calls this after each value, on the thread that emits, so another thread gets `false`.
         std::thread::current().id() == self.thread
             && PINNED.with_borrow(|table| match &table.slots[self.slot] {
                 Slot::Kept(observer) => observer.downcast_ref::<O>().is_some_and(O::is_closed),
@@ -139,7 +139,7 @@ impl<O> Drop for Pinned<O> {
             // The observer cannot be dropped on this thread. Its own thread drops it when it ends.
             return;
         }
-        // An ending thread has already dropped the table, and the observer with it.
+        // If this thread is ending, it has already dropped the table, and the observer with it.
         let gone = PINNED.try_with(|table| {
             let mut table = table.borrow_mut();
             let gone = std::mem::replace(&mut table.slots[self.slot], Slot::Free);

@@ -1,4 +1,4 @@
-//! The only source of atomics and locks, so that loom can replace the standard library's.
+//! The atomics, locks, and threads of the library, so that loom can replace those of the standard library.
 //!
 //! Run the models with
 //!
@@ -7,7 +7,7 @@
 //!     cargo test --release -p fanline --lib loom
 //! ```
 //!
-//! All other unit tests fail under it: loom's types work only inside a model.
+//! All other unit tests fail with this flag: loom's types work only inside a model.
 #![allow(
     unused_imports,
     reason = "one set of names for the library and for its models"
@@ -41,7 +41,7 @@ mod exports {
 
 pub(crate) use exports::*;
 
-/// A cell whose users coordinate access themselves. Under loom, each call of `get` checks that they do.
+/// A cell whose users coordinate access. Under loom, each call of `get` checks for concurrent access.
 pub(crate) struct SharedCell<T> {
     #[cfg(all(test, fanline_loom))]
     inner: loom::cell::UnsafeCell<T>,
@@ -68,8 +68,8 @@ impl<T> SharedCell<T> {
     }
 }
 
-/// Locks, and ignores poisoning. No user code runs under the library's locks, so a panic leaves their data
-/// consistent.
+/// Locks, and ignores poisoning. No user code runs under the library's locks, so a panic leaves the protected
+/// data consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()

@@ -176,7 +176,7 @@ pub struct Hot<T, E = Infallible> {
 }
 
 impl<T, E> Hot<T, E> {
-    /// Returns the start and end time of each subscription; no end time for those that are still open.
+    /// Returns the start and end time of each subscription; the end is `None` if the subscription is open.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
         self.audience.subscriptions()
     }
@@ -247,7 +247,7 @@ pub struct Cold<T, E = Infallible> {
 }
 
 impl<T, E> Cold<T, E> {
-    /// Returns the start and end time of each subscription; no end time for those that are still open.
+    /// Returns the start and end time of each subscription; the end is `None` if the subscription is open.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
         self.audience.subscriptions()
     }

@@ -107,8 +107,8 @@ fn refresh() {
     READING.fetch_max(Precise.now().as_nanos(), Ordering::Relaxed);
 }
 
-/// Runs the clock's thread. It decides to end under the same lock under which `new` decides to start it, so a
-/// thread runs whenever a handle exists.
+/// Runs the clock's thread. The thread decides to end, and `new` decides to start it, under the same lock. So
+/// a thread runs whenever a handle exists.
 fn tick() {
     loop {
         std::thread::sleep(TICK);

@@ -44,7 +44,7 @@ impl Time {
         Duration::from_nanos(self.nanos_since(earlier))
     }
 
-    /// Returns the same in nanoseconds.
+    /// Returns the nanoseconds since `earlier`, or 0 if `earlier` is later.
     pub(crate) const fn nanos_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -92,18 +92,18 @@ impl std::ops::Add<Duration> for Time {
 /// assert!(hits.snapshot().is_empty());
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// Returns the current time. A reading that is earlier than a previous one counts as equal to it: it
-    /// neither restores nor drops values.
+    /// Returns the current time. A time window treats a reading that is earlier than a previous one as equal
+    /// to the previous one.
     fn now(&self) -> Time;
 
-    /// Returns the current time as exactly as this clock can, where [`now`](Clock::now) returns a cheaper
-    /// reading that may be late.
+    /// Returns the current time as exactly as this clock can. [`now`](Clock::now) may return a cheaper
+    /// reading that is late.
     fn now_exact(&self) -> Time {
         self.now()
     }
 
-    /// Returns the largest delay of a reading of [`now`](Clock::now). A time window retains its values that
-    /// much longer, so that none is dropped early.
+    /// Returns the largest delay of a reading of [`now`](Clock::now). A time window retains its values longer
+    /// by this duration, so that none is dropped early.
     fn granularity(&self) -> Duration {
         Duration::ZERO
     }

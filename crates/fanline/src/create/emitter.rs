@@ -12,11 +12,11 @@ use crate::{BoxObserver, Guard, Observable, Observer};
 /// The closure may emit at once, or move the emitter to another thread or to a callback of another library.
 /// It returns nothing, or the [`Guard`] of the resources it has set up. That guard is dropped when the
 /// emitter has ended or has been dropped, or when the observer is closed or unsubscribed. The thread that
-/// causes this drops it: the emitting one, or the one that unsubscribes. If the guard of the subscription
-/// was detached, the subscription continues until then.
+/// causes this drops the guard: the emitting one, or the one that unsubscribes. A detached subscription
+/// continues until the emitter ends or is dropped.
 ///
-/// An unsubscription that waits ([`Guard::unsubscribe_and_wait`]) waits like the guard that the closure
-/// returned. It does not know whether the emitter is in a call.
+/// [`Guard::unsubscribe_and_wait`] on the subscription calls the same method on the guard that the closure
+/// returned. It does not wait for a call of the emitter in progress.
 ///
 /// ```
 /// use fanline::{Emitter, prelude::*};
@@ -99,11 +99,11 @@ impl From<()> for Guard {
     }
 }
 
-/// The means to emit for the closure of [`create()`]. There is only one, so calls cannot overlap. An end
+/// The sender of values in the closure of [`create()`]. There is only one, so calls cannot overlap. An end
 /// consumes it, so nothing can follow. If it is dropped without an end, the observer receives neither an
 /// error nor completion.
 ///
-/// After an unsubscription it discards values, and drops the observer at the first one.
+/// After an unsubscription it discards values, and its next call drops the observer.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -155,7 +155,7 @@ impl<T, E> Emitter<T, E> {
         self.emit(|observer| observer.complete());
     }
 
-    /// Returns whether the observer needs no more values, so that the caller can stop.
+    /// Returns whether the observer needs no more values. The caller can then stop.
     pub fn is_closed(&self) -> bool {
         self.link.is_closed()
             || self
@@ -193,8 +193,8 @@ impl<T, E> fmt::Debug for Emitter<T, E> {
 
 /// State shared by an emitter and the guard of its subscription.
 struct Link {
-    /// Relaxed suffices, because the flag protects no other data. An unsubscription before a call of the
-    /// emitter is seen by that call, however the order was established. `teardown` has its own lock.
+    /// Relaxed suffices, because the flag protects no other data; `teardown` has its own lock. If an
+    /// unsubscription happens before a call of the emitter, that call sees the flag.
     closed: AtomicBool,
     teardown: Mutex<Option<Guard>>,
 }
@@ -204,10 +204,10 @@ impl Link {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Stores the guard until the link is closed; drops it if the link is closed already.
+    /// Stores the guard until the subscription is closed. If it is closed already, drops the guard.
     fn store_teardown(&self, guard: Guard) {
         let mut teardown = lock(&self.teardown);
-        // Under the lock: `close` sets the flag first and then looks for the guard under the lock.
+        // Checked under the lock: `close` sets the flag first and then takes the guard under the lock.
         if self.is_closed() {
             drop(teardown);
             drop(guard);

@@ -46,8 +46,8 @@ impl<T> Observable for Empty<T> {
     }
 }
 
-/// Never emits and never ends. The guard holds the observer until it is dropped. Detaching the guard drops
-/// the observer, which nothing could ever reach.
+/// Never emits and never ends. The guard owns the observer, and drops it when the guard is dropped or
+/// detached.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -43,7 +43,7 @@ impl<I: IntoIterator> Observable for FromIter<I> {
         if observer.is_closed() {
             return Guard::closed();
         }
-        // The iterator drives, because many have a faster internal loop than repeated `next` calls.
+        // Many iterators run `try_for_each` faster than a loop over `next`.
         let flow = self.values.into_iter().try_for_each(|value| {
             observer.next_owned(value);
             if observer.is_closed() {
@@ -59,7 +59,7 @@ impl<I: IntoIterator> Observable for FromIter<I> {
     }
 }
 
-/// Emits each `Ok` of an iterator; the first `Err` ends it as the error.
+/// Emits each `Ok` value of an iterator; the first `Err` ends the observable with its error.
 ///
 /// Otherwise like [`from_iter`].
 ///
@@ -199,8 +199,8 @@ pub fn repeat_value<T: Clone>(value: T) -> FromIter<iter::Repeat<T>> {
     from_iter(iter::repeat(value))
 }
 
-/// Emits `first`, then the result of `next` for each emitted value, until that is `None`; then completes.
-/// Like [`from_iter`].
+/// Emits `first`, then calls `next` with each emitted value and emits the result. Completes when the result
+/// is `None`. Like [`from_iter`].
 ///
 /// ```
 /// use fanline::prelude::*;

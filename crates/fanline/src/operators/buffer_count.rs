@@ -8,7 +8,7 @@ const INITIAL_CAPACITY_MAX: usize = 1024;
 
 /// The observable returned by [`buffer_count`](crate::ObservableExt::buffer_count).
 ///
-/// Emits the values in `Vec`s of `count`. On completion the remaining values form a shorter one. An error
+/// Emits the values in `Vec`s of `count`. On completion the remaining values form a shorter `Vec`. An error
 /// is passed on at once, and the remaining values are dropped. Stores up to `count` values.
 ///
 /// # Panics

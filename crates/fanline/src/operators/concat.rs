@@ -7,7 +7,7 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 ///
 /// Emits all values of this source, and after its completion those of `next`, which is subscribed to then.
 ///
-/// Completes with `next`; fails with either. If this source fails, `next` is not subscribed to. Stores no
+/// Completes with `next`; fails if either fails. If this source fails, `next` is not subscribed to. Stores no
 /// values. [`concat_all`](crate::operators::concat_all) takes a list.
 ///
 /// ```
@@ -107,7 +107,7 @@ where
 
 /// The sources that are not subscribed to yet.
 trait Sources<O>: Send + 'static {
-    /// Subscribes to the next source; its observer receives the remaining ones.
+    /// Subscribes to the next source. The observer of that source owns the remaining sources.
     fn subscribe_next(self, observer: O, series: &Arc<Series<Chain<Self, O>>>) -> Guard
     where
         Self: Sized,

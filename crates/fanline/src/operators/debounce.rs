@@ -9,8 +9,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// Emits a value if no other follows within `quiet`; drops values that are followed sooner.
 ///
 /// On completion the pending value is emitted first; an error is passed on at once and drops it. Stores one
-/// value. Emits on a worker of `scheduler`. A deadline that moves with each value is not rescheduled for
-/// each.
+/// value. Emits on a worker of `scheduler`. A value that moves the deadline does not reschedule the timer.
 ///
 /// ```
 /// use std::time::Duration;

@@ -68,7 +68,7 @@ where
     S: Observable + Send + 'static,
     O: Observer<S::Item, S::Error> + Send + 'static,
 {
-    // The action may run before its own guard is set, so each of the two has its own key.
+    // The action may run before `set` stores its guard, so action and subscription have separate keys.
     let upstreams = Arc::new(Upstreams::default());
     let (Some(action), Some(subscription)) = (upstreams.reserve(), upstreams.reserve()) else {
         return Guard::closed();

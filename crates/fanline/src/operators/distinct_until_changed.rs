@@ -100,7 +100,7 @@ where
     T: Clone,
     F: FnMut(&T, &T) -> bool,
 {
-    /// Returns whether the value differs from the last emitted one, and replaces that.
+    /// Returns whether the value differs from the last emitted one. If it differs, stores it.
     #[inline]
     fn changes(&mut self, value: &T) -> bool {
         match &mut self.previous {

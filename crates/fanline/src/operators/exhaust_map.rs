@@ -10,7 +10,7 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// observable has completed are ignored.
 ///
 /// Completes when the source and the current observable have; fails with the first error. Stores no values.
-/// If `f` panics, it ends without a call to the observer.
+/// If `f` panics, the subscription ends without a call to the observer.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -164,7 +164,7 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChanged::new(self.into_observable())
     }
 
-    /// Emits each value unless `same` holds for it and the previous one. See [`DistinctUntilChangedBy`].
+    /// Emits each value unless `same` holds for it and the last emitted one. See [`DistinctUntilChangedBy`].
     fn distinct_until_changed_by<F>(self, same: F) -> DistinctUntilChangedBy<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -266,7 +266,7 @@ pub trait ObservableExt: IntoObservable {
         TakeWhile::new(self.into_observable(), predicate, false)
     }
 
-    /// Like [`take_while`](Self::take_while), with the first value for which it fails. See [`TakeWhile`].
+    /// Like [`take_while`](Self::take_while), and also emits the first value that fails. See [`TakeWhile`].
     fn take_while_inclusive<F>(self, predicate: F) -> TakeWhile<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -389,7 +389,8 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Combining
 
-    /// Emits the latest values of both whenever either emits; ends with both. See [`CombineLatest`].
+    /// Emits the latest values of both sources whenever either emits; completes with both. See
+    /// [`CombineLatest`].
     fn combine_latest<B>(
         self,
         other: B,
@@ -435,8 +436,8 @@ pub trait ObservableExt: IntoObservable {
         FlatMap::new(self.into_observable(), 1, f)
     }
 
-    /// Emits the values of the observable that `f` returns, and ignores values until it has completed.
-    /// Completes when both have. See [`ExhaustMap`].
+    /// Emits the values of the observable that `f` returns. Ignores values of this source until that
+    /// observable has completed. Completes when both have. See [`ExhaustMap`].
     fn exhaust_map<R, F>(self, f: F) -> ExhaustMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -458,7 +459,7 @@ pub trait ObservableExt: IntoObservable {
         FlatMap::new(self.into_observable(), concurrent_max, f)
     }
 
-    /// [`flat_map`](Self::flat_map) in parallel, on workers of `scheduler`. See [`FlatMapOn`].
+    /// Like [`flat_map`](Self::flat_map), but in parallel, on workers of `scheduler`. See [`FlatMapOn`].
     fn flat_map_on<C: Scheduler, R, F>(
         self,
         scheduler: C,
@@ -474,7 +475,7 @@ pub trait ObservableExt: IntoObservable {
         FlatMapOn::new(self.into_observable(), scheduler, concurrent_max, f)
     }
 
-    /// Emits the values of both as they arrive. Completes when both have. See [`Merge`].
+    /// Emits the values of both sources as they arrive. Completes when both have. See [`Merge`].
     fn merge<B>(self, other: B) -> Merge<Self::Observable, B::Observable>
     where
         B: IntoObservable<Item = Self::Item, Error = Self::Error>,
@@ -491,7 +492,7 @@ pub trait ObservableExt: IntoObservable {
         Race::new(self.into_observable(), other.into_observable())
     }
 
-    /// [`switch_map`](Self::switch_map) for a source that emits observables. See [`SwitchAll`].
+    /// Like [`switch_map`](Self::switch_map), for a source that emits observables. See [`SwitchAll`].
     fn switch_all(self) -> SwitchAll<Self::Observable>
     where
         Self::Item: IntoObservable<Error = Self::Error> + Clone + 'static,
@@ -501,8 +502,8 @@ pub trait ObservableExt: IntoObservable {
         SwitchAll::new(self.into_observable())
     }
 
-    /// Emits the values of the observable that `f` returns for the latest value, and unsubscribes the
-    /// previous one. Completes when source and latest have. See [`SwitchMap`].
+    /// Emits the values of the observable that `f` returns for the latest value, and unsubscribes from the
+    /// previous one. Completes when the source and the latest observable have. See [`SwitchMap`].
     fn switch_map<R, F>(self, f: F) -> SwitchMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -512,7 +513,7 @@ pub trait ObservableExt: IntoObservable {
         SwitchMap::new(self.into_observable(), f)
     }
 
-    /// Emits each value with the latest of `other`. Ends with this source. See [`WithLatestFrom`].
+    /// Emits each value with the latest value of `other`. Ends with this source. See [`WithLatestFrom`].
     fn with_latest_from<B>(
         self,
         other: B,
@@ -539,8 +540,8 @@ pub trait ObservableExt: IntoObservable {
         WithLatestFrom::new(self.into_observable(), other.into_observable(), f)
     }
 
-    /// Emits pairs of the first values of both, the second ones, and so on, until one of them ends. See
-    /// [`Zip`].
+    /// Emits pairs of the first values of both sources, the second values, and so on, until one source ends.
+    /// See [`Zip`].
     fn zip<B>(self, other: B) -> Zip<Self::Observable, B::Observable, Pair<Self::Item, B::Item>>
     where
         B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
@@ -604,7 +605,7 @@ pub trait ObservableExt: IntoObservable {
         MapErr::new(self.into_observable(), f)
     }
 
-    /// Gives a source that cannot fail the error type of another. See [`WithErrorType`].
+    /// Adds an error type to a source that cannot fail. See [`WithErrorType`].
     fn with_error_type<E: 'static>(self) -> WithErrorType<Self::Observable, E>
     where
         Self: IntoObservable<Error = Infallible>,
@@ -671,7 +672,7 @@ pub trait ObservableExt: IntoObservable {
         BufferTime::new(self.into_observable(), period, usize::MAX, scheduler)
     }
 
-    /// Like [`buffer_time`](Self::buffer_time), and emits also when full. See [`BufferTime`].
+    /// Like [`buffer_time`](Self::buffer_time), and also emits every `count` values. See [`BufferTime`].
     fn buffer_time_or_count<C: Scheduler>(
         self,
         period: Duration,
@@ -786,7 +787,7 @@ pub trait ObservableExt: IntoObservable {
         ObserveOn::new(self.into_observable(), scheduler, None)
     }
 
-    /// [`observe_on`](Self::observe_on) with a bounded queue. See [`ObserveOn`].
+    /// Like [`observe_on`](Self::observe_on), with a bounded queue. See [`ObserveOn`].
     fn observe_on_with<C: Scheduler>(
         self,
         scheduler: C,
@@ -834,7 +835,7 @@ pub trait ObservableExt: IntoObservable {
         })
     }
 
-    /// [`publish`](Self::publish) through your own subject. See [`Connectable`].
+    /// Like [`publish`](Self::publish), through your own subject. See [`Connectable`].
     fn multicast<H>(self, subject: H) -> Connectable<Self::Observable, H>
     where
         H: Hub<Self::Item, Self::Error>,
@@ -960,7 +961,7 @@ pub trait ObservableExt: IntoObservable {
         IntoStream::new(self, policy)
     }
 
-    /// [`into_stream`](Self::into_stream) for a source that can fail. See [`TryIntoStream`].
+    /// Like [`into_stream`](Self::into_stream), for a source that can fail. See [`TryIntoStream`].
     fn try_into_stream<P: Policy>(self, policy: P) -> TryIntoStream<Self::Item, Self::Error, P>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,

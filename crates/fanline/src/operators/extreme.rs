@@ -5,8 +5,8 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`min`](crate::ObservableExt::min).
 ///
-/// Emits the least value (the first of equals) when the source completes; nothing if there were none.
-/// Stores one value.
+/// Emits the least value when the source completes; of equal values, the first. Emits none if the source had
+/// none. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -42,8 +42,8 @@ where
 
 /// The observable returned by [`max`](crate::ObservableExt::max).
 ///
-/// Emits the greatest value (the last of equals) when the source completes; nothing if there were none.
-/// Stores one value.
+/// Emits the greatest value when the source completes; of equal values, the last. Emits none if the source
+/// had none. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -47,7 +47,7 @@ where
             observer,
             action: RunOnDrop(action.clone()),
         });
-        // After the source's own guard, so that `action` runs after the unsubscription.
+        // Added after the source's own guard, so that `action` runs after the unsubscription.
         if action.contains(0) {
             guard.add(Guard::registered(action, 0));
         }
@@ -57,7 +57,7 @@ where
 
 struct FinalizeObserver<O, F: FnOnce()> {
     observer: O,
-    /// After the observer, so that the observer's data is dropped first.
+    /// Declared after the observer, so that the observer's data is dropped first.
     action: RunOnDrop<F>,
 }
 
@@ -79,7 +79,7 @@ where
     forward!(next, is_closed);
 }
 
-/// An action that runs once: at the end, or when the first of two guards is dropped.
+/// An action that runs once: at the end, or when the guard or the observer is dropped before.
 struct Once<F>(Mutex<Option<F>>);
 
 impl<F: FnOnce()> Once<F> {

@@ -12,8 +12,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// `concurrent_max` at a time; `usize::MAX` means no limit.
 ///
 /// `f` is called for each value at once. Observables beyond `concurrent_max` are queued without bound, and
-/// not subscribed to yet. Completes when the source and all observables have; fails with the first error.
-/// If `f` panics, it ends without a call to the observer. For parallel work see
+/// not subscribed to yet. Completes when the source and all observables have; fails with the first error. If
+/// `f` panics, the subscription ends without a call to the observer. For parallel work see
 /// [`flat_map_on`](crate::ObservableExt::flat_map_on).
 ///
 /// [`concat_map`](crate::ObservableExt::concat_map) subscribes to one observable at a time: it emits all
@@ -104,7 +104,7 @@ where
 }
 
 struct Inners<I> {
-    /// Observables not subscribed to yet, because the maximum is running.
+    /// Observables that are not subscribed to yet, because `concurrent_max` others are running.
     queue: VecDeque<I>,
     running: usize,
     concurrent_max: usize,
@@ -129,14 +129,14 @@ where
         }
     }
 
-    /// Subscribes to the inner source, and to the next one if it ends inside its own subscription. The gate
-    /// is free meanwhile, so values pass at once.
+    /// Subscribes to the inner source. If it completes during the subscription, continues with the next one.
+    /// The gate is free during subscriptions, so values pass at once.
     fn run(self: &Arc<Self>, mut inner: I) {
         let upstreams = self.funnel.upstreams();
         while let Some(key) = upstreams.reserve() {
             let shared = Arc::clone(self);
             let guard = inner.subscribe_with(self.funnel.inlet(move |funnel| {
-                // If it is still inside its own subscription, the loop below continues with the next one.
+                // `finish` returns `false` during the subscription; then the loop below continues.
                 if funnel.upstreams().finish(key)
                     && let Some(next) = shared.inner_complete()
                 {

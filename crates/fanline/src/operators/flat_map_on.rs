@@ -4,8 +4,8 @@ use crate::{Guard, IntoObservable, Observable, Observer, Scheduler};
 
 /// The observable returned by [`flat_map_on`](crate::ObservableExt::flat_map_on).
 ///
-/// Like [`flat_map`](crate::ObservableExt::flat_map), but subscribes to each observable on its own worker
-/// of `scheduler`: a parallel map, `concurrent_max` at a time, in the order of completion.
+/// Like [`flat_map`](crate::ObservableExt::flat_map), but subscribes to each observable on its own worker of
+/// `scheduler`: a parallel map of at most `concurrent_max` values, with results in the order of completion.
 ///
 /// (`observe_on` moves values to one other thread, in order, so it does not make anything parallel.) Put
 /// the work into the observable, not into `f`, which is called on the source's thread:

@@ -1,4 +1,4 @@
-//! A gate whose stage is only the observer, for operators in which many sources call one observer.
+//! A gate whose stage contains only the observer, for operators in which many sources call one observer.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ where
     }
 }
 
-/// Merged sources: completes with the last of a number known from the start.
+/// An observer of a fixed number of sources, which completes when the last of them does.
 pub(super) struct MergedSources<T, E, O>
 where
     T: Clone + Send + 'static,
@@ -173,7 +173,7 @@ where
     }
 }
 
-/// An observer that forwards values and errors to a funnel, and lets its operator handle completion.
+/// An observer that forwards values and errors to a funnel, and calls `on_complete` on completion.
 pub(super) struct Inlet<T, E, O, F>
 where
     T: Clone + Send + 'static,

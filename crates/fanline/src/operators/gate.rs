@@ -1,5 +1,5 @@
-//! The gate in front of state that several upstreams share: one caller at a time enters, the others leave a
-//! message and go on.
+//! State that several upstreams share. One caller at a time works on it; the others queue a message and
+//! continue.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,38 +11,39 @@ use crate::{Guard, Observer, Time, Worker};
 
 /// The state behind a [`Gate`]: the downstream observer and the data of an operator.
 pub(super) trait Stage: Sized + Send + 'static {
-    /// A call made while another caller is inside.
+    /// A call that is queued while another caller works on the stage.
     type Message: Send + 'static;
 
     /// Handles a message.
     fn receive(&mut self, message: Self::Message, gate: &Gate<Self>);
 
-    /// Returns whether the operator has ended, or the observer downstream is closed. Checked after each
-    /// message; if so, everything is dropped, including upstream subscriptions.
+    /// Returns whether the operator has ended, or the observer downstream is closed. The gate checks this
+    /// after each message. If the result is `true`, it drops the stage, the queue, and the upstream
+    /// subscriptions.
     fn is_over(&self) -> bool;
 }
 
 /// Admits one caller at a time to the [`Stage`], and never blocks for longer than a few instructions.
 ///
-/// A caller that finds the gate free takes the stage out and works on it without a lock. Then it handles
-/// the messages that others left meanwhile, and puts the stage back. A caller that finds it taken, on
-/// another thread or further up on the same stack, leaves a message. So calls never overlap, the calls of
-/// one upstream stay in order, and re-entrant calls are handled breadth first.
+/// A caller that finds the gate free takes the stage out and works on it without a lock. Then it handles the
+/// messages that were queued meanwhile, and puts the stage back. A caller that finds the stage taken, on
+/// another thread or further up on the same stack, queues a message. So calls never overlap, the calls of one
+/// upstream stay in order, and re-entrant calls are handled breadth first.
 ///
-/// If a caller panics inside, everything ends: the stage is dropped while unwinding.
+/// If a caller panics while it has the stage, unwinding drops the stage and closes the gate.
 pub(super) struct Gate<S: Stage> {
     shared: Arc<Shared<S>>,
 }
 
 struct Shared<S: Stage> {
     cell: Mutex<Cell<S>>,
-    /// Tells a source in a loop to stop. Relaxed suffices, because decisions are made under the lock.
+    /// Whether the gate is closed, for sources in a loop. Relaxed: decisions are made under the lock.
     over: AtomicBool,
     upstreams: Upstreams,
 }
 
 struct Cell<S: Stage> {
-    /// Boxed, so that taking it out moves only a pointer. `None` while a caller is inside, and after the
+    /// Boxed, so that taking it out moves only a pointer. `None` while a caller works on it, and after the
     /// end.
     stage: Option<Box<S>>,
     /// Empty whenever the stage is present.
@@ -95,18 +96,18 @@ impl<S: Stage> Gate<S> {
         );
     }
 
-    /// Sends a message at the time `due`, unless everything has ended before.
+    /// Sends a message at the time `due`, unless the gate is closed before.
     pub(super) fn send_at(&self, worker: &impl Worker, due: Time, message: S::Message) {
         self.connect(|key| {
             worker.schedule_at(due, (self.clone(), message), move |(gate, message), _| {
                 gate.send(message);
-                // Last: until then an unsubscription that waits must find the action.
+                // Called last, because until then `remove_and_wait` must find the action's guard.
                 gate.upstreams().finish(key);
             })
         });
     }
 
-    /// Queues a message for the caller inside; the gate may have become free since the first check.
+    /// Queues a message for the caller that has the stage, or handles it if the gate has become free.
     #[cold]
     fn enqueue(&self, message: S::Message) {
         let mut cell = lock(&self.shared.cell);
@@ -151,7 +152,7 @@ impl<S: Stage> Gate<S> {
         self.shared.over.load(Ordering::Relaxed)
     }
 
-    /// Ends everything without a call to the observer.
+    /// Drops the stage, the queue, and the upstream subscriptions, without a call to the observer.
     pub(super) fn close(&self) {
         self.shared.close();
     }
@@ -165,14 +166,14 @@ impl<S: Stage> Gate<S> {
         Guard::registered(Arc::clone(&self.shared) as Arc<dyn Registry>, 0)
     }
 
-    /// Calls `subscribe` with a new key and stores the guard it returns, unless everything has ended.
+    /// Calls `subscribe` with a new key and stores the guard it returns, unless the gate is closed.
     pub(super) fn connect(&self, subscribe: impl FnOnce(u64) -> Guard) {
         if let Some(key) = self.upstreams().reserve() {
             self.upstreams().set(key, subscribe(key));
         }
     }
 
-    /// Closes everything if user code panics before [`CloseOnPanic::disarm`].
+    /// Returns a guard that closes the gate if user code panics before [`CloseOnPanic::disarm`].
     pub(super) fn close_on_panic(&self) -> CloseOnPanic<'_, S> {
         CloseOnPanic { gate: Some(self) }
     }
@@ -209,7 +210,7 @@ impl<S: Stage> Shared<S> {
     }
 }
 
-/// Ends everything if it is dropped while it holds the stage: after the end, or by a panic.
+/// The stage while a caller works on it. If it is still inside at the drop, the drop closes the gate.
 struct StageGuard<'a, S: Stage> {
     shared: &'a Shared<S>,
     stage: Option<Box<S>>,
@@ -230,7 +231,7 @@ impl<S: Stage> Registry for Shared<S> {
     }
 
     fn remove_and_wait(&self, _key: u64) {
-        // Marked first, so that the caller inside stops after the current message.
+        // Set first, so that a caller that has the stage stops after the current message.
         self.over.store(true, Ordering::Relaxed);
         lock(&self.cell).over = true;
         self.upstreams.close_and_wait();
@@ -288,7 +289,7 @@ impl<T, E> Event<T, E> {
     }
 }
 
-/// An observer that is not called after its end, and not ended after it has closed itself.
+/// A wrapper of an observer that forwards no call after an end, and no end to an observer that is closed.
 pub(super) struct Out<O> {
     observer: O,
     ended: bool,
@@ -359,8 +360,8 @@ mod models {
     /// The calls of the observer; 0 stands for the completion.
     type Seen = Arc<Mutex<Vec<u32>>>;
 
-    /// An observer that detects overlapping calls. Its state is not loom's: it adds no interleavings but
-    /// the moment inside each call.
+    /// An observer that detects overlapping calls. Its state does not use loom's types. So it adds only one
+    /// point at which loom may switch threads, inside each call.
     struct OverlapDetector {
         seen: Seen,
         inside: Arc<AtomicBool>,

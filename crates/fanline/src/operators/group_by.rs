@@ -10,10 +10,10 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// Groups the values by `key`: emits a [`Grouped`](crate::operators::Grouped) observable at the first value
 /// of a key, and the values of that key in it.
 ///
-/// A group buffers its values, without bound, until it is subscribed to. The first subscription receives
-/// all values; a later one only a completion. A group without handles, or whose observer is gone, drops its
-/// values; it is not emitted again. Groups continue after the subscriber has stopped taking groups; the
-/// source is unsubscribed when the last group is gone.
+/// A group buffers its values, without bound, until it is subscribed to. The first subscription receives all
+/// values; a later one only a completion. A group without handles, or whose observer is closed, drops its
+/// values; it is not emitted again. Groups continue after the observer of the groups has closed; the source
+/// is unsubscribed when the last group is gone.
 ///
 /// The end of the source ends all groups, in the order in which they were emitted, then this observable.
 /// Stores one entry for each key.
@@ -156,11 +156,11 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// `None` after it has closed.
+    /// `None` after the observer has closed.
     observer: Option<O>,
     key: F,
     numbers: HashMap<K, usize>,
-    /// In the order in which they were emitted, in which they also end.
+    /// The groups in the order in which they were emitted, and in which they end.
     groups: Vec<Feed<T, E>>,
     leases: Arc<Leases>,
 }

@@ -6,7 +6,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
 /// Emits 0, 1, 2, and so on: the first after `period`, then one every `period`. Never ends.
 ///
-/// Emits on a worker of `scheduler`. A late value does not delay later ones; missed values are caught up.
+/// Emits on a worker of `scheduler`. Late values do not delay later ones, and none is skipped.
 ///
 /// # Panics
 ///

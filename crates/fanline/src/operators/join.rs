@@ -1,4 +1,4 @@
-//! Two sources of different types behind one gate.
+//! Operators with two sources of different types, whose calls pass one gate.
 
 use std::marker::PhantomData;
 
@@ -23,12 +23,12 @@ pub(super) trait Join<A, B, E>: Send + 'static {
 
     fn right_complete(&mut self);
 
-    /// Called when the left source has gone without an end, or its end has been handled. An operator that
-    /// can emit nothing more without this source must end here; otherwise the other source would hold
-    /// everything for as long as it lives.
+    /// Called when the left source has dropped its observer, with or without an end before. An operator that
+    /// can emit nothing more without this source must end here. Otherwise the other source would keep the
+    /// operator alive.
     fn left_gone(&mut self) {}
 
-    /// The same for the right source.
+    /// Like [`left_gone`](Self::left_gone), for the right source.
     fn right_gone(&mut self) {}
 
     /// Called for an error of either source.
@@ -44,7 +44,7 @@ pub(super) enum First {
     Right,
 }
 
-/// Subscribes to both sources; to the second only if the first has not ended everything.
+/// Subscribes to both sources; to the second only if the operator has not ended before.
 pub(super) fn join<A, B, J>(left: A, right: B, join: J, first: First) -> Guard
 where
     A: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,

@@ -70,7 +70,7 @@ where
 
 /// The observable returned by [`with_error_type`](crate::ObservableExt::with_error_type).
 ///
-/// Gives an observable that cannot fail the error type of another, to combine the two.
+/// Adds an error type to an observable that cannot fail, to combine it with one that can.
 ///
 /// ```
 /// use fanline::BoxObservable;

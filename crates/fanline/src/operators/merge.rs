@@ -5,8 +5,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 ///
 /// Emits the values of this source and of `other` as they arrive.
 ///
-/// Completes when both have; fails with the first error. If values arrive on two threads at once, one of
-/// the threads emits both; the other queues a clone and goes on. Stores nothing else.
+/// Completes when both have; fails with the first error. If values arrive on two threads at once, one of the
+/// threads emits both; the other queues a clone and continues. Stores nothing else.
 /// [`merge_all`](crate::operators::merge_all) takes a list.
 ///
 /// ```

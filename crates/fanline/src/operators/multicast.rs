@@ -12,8 +12,8 @@ use crate::{
 /// A subject through which a source is multicast: [`Subject`], [`BehaviorSubject`], [`AsyncSubject`], or
 /// [`ReplaySubject`].
 ///
-/// Sealed: the library clones it and checks whether it has ended while the state of a connection is locked.
-/// The library's own subjects call no other code then.
+/// Sealed, because the library calls `clone` and `is_closed` of the subject under a lock. For its own
+/// subjects these run no user code.
 pub trait Hub<T, E = Infallible>:
     sealed::Sealed + Observer<T, E> + Clone + Send + Sync + 'static
 {
@@ -304,8 +304,8 @@ struct Relay<T, E, H: Hub<T, E>> {
 }
 
 impl<T, E, H: Hub<T, E>> Relay<T, E, H> {
-    /// Catches the panic of an observer, which in the source would cost all observers the connection. The
-    /// panic hook has reported it, and the subject has removed the observer.
+    /// Catches the panic of an observer. In the source it would close the connection for all observers. The
+    /// panic hook has reported the panic, and the subject has removed the observer.
     #[inline]
     fn call(&mut self, call: impl FnOnce(&mut H)) {
         drop(catch_unwind(AssertUnwindSafe(|| call(&mut self.hub))));
@@ -326,7 +326,7 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
     }
 
     fn error(&mut self, error: &E) {
-        // Closed first: an observer that reconnects at the end gets a new connection.
+        // Closed first, so that an observer that reconnects at the end gets a new connection.
         self.connection.close();
         self.call(|hub| hub.error(error));
     }
@@ -342,8 +342,8 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
 }
 
 impl<T, E, H: Hub<T, E>> Drop for Relay<T, E, H> {
-    /// A source that goes away without an end disposes of the subject: nothing could reach its observers,
-    /// and they may hold the connectable that holds the subject.
+    /// Disposes of the subject if the source is dropped without an end. No value can reach its observers, and
+    /// they may own the connectable, which owns the subject.
     fn drop(&mut self) {
         if !self.connection.is_closed() {
             self.connection.close();

@@ -6,10 +6,10 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 ///
 /// Calls the observer on a worker of `scheduler`, in order, with the end after the values.
 ///
-/// The emitting thread puts values into an unbounded queue and never waits. It clones values that are
-/// emitted by reference, as by subjects. The worker empties the queue in bursts, one at a time: this moves
-/// the work to another thread, and does not spread it over several. If the observer panics, the
-/// subscription ends, and the scheduler handles the panic. Unsubscribing drops the queued values.
+/// The emitting thread puts values into an unbounded queue and never waits. It clones values that are emitted
+/// by reference, for example by subjects. The worker empties the queue in bursts, one at a time. So the work
+/// moves to another thread, but is not spread over several. If the observer panics, the subscription ends,
+/// and the scheduler handles the panic. Unsubscribing drops the queued values.
 ///
 /// [`observe_on_with`](crate::ObservableExt::observe_on_with) has a bounded queue.
 /// [`Bound`](crate::scheduler::Bound) sets its capacity and the reaction when it is full: block the

@@ -106,7 +106,7 @@ impl<S: Observable> Observable for RaceAll<S> {
 struct Track<O> {
     /// Taken by the winner, which then calls it without a lock.
     prize: Mutex<Option<O>>,
-    /// Tells the other sources to stop. Relaxed suffices, because `prize` decides.
+    /// Whether a source has won, for the others to stop. Relaxed suffices, because `prize` decides.
     won: AtomicBool,
     upstreams: Arc<Upstreams>,
 }

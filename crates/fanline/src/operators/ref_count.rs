@@ -67,7 +67,7 @@ struct Count {
     observers: usize,
     /// Whether the subject belongs to a connection that was closed.
     stale: bool,
-    /// Number of the grace period, so that one that expires late has no effect.
+    /// Number of the latest grace period. The expiry of an earlier one has no effect.
     grace: u64,
     waiting: Guard,
 }
@@ -130,7 +130,7 @@ where
         });
         if first && !self.inner.has_ended() {
             self.inner.connectable.connect().detach();
-            // The observer may have left before there was a connection to close.
+            // The observer may have left before there was a connection that `leave` could close.
             self.inner
                 .disconnect_if(|count| count.observers == 0 && count.waiting.is_closed());
         }
@@ -178,7 +178,7 @@ where
         }
     }
 
-    /// Discounts an observer; the last one disconnects.
+    /// Uncounts an observer. The last one disconnects, at once or after the grace period.
     fn leave(self: &Arc<Self>) {
         let grace = {
             let mut count = lock(&self.count);
@@ -206,8 +206,8 @@ where
         }
     }
 
-    /// Takes the connection in the same step as the decision, so that a later observer finds none and makes
-    /// its own.
+    /// Closes the connection if `condition` holds. The check and the removal of the connection are one step
+    /// under the lock. So a later observer finds no connection and makes its own.
     fn disconnect_if(&self, condition: impl FnOnce(&Count) -> bool) {
         let connection: Option<Arc<Upstreams>> = {
             let mut count = lock(&self.count);
@@ -239,7 +239,7 @@ impl<S, H> Drop for Ticket<S, H> {
 }
 
 struct Counted<S, H, O> {
-    // Dropped in this order: the observer is gone when the source is unsubscribed.
+    // Fields are dropped in this order. The ticket, which may unsubscribe the source, is the last.
     observer: O,
     _ticket: Ticket<S, H>,
 }
@@ -306,7 +306,7 @@ where
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer; the last one that is waited for also subscribes to the source.
+    /// Subscribes an observer. The observer that completes the number also subscribes to the source.
     pub fn subscribe_with(
         &self,
         observer: impl Observer<S::Item, S::Error> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Repeated subscriptions to one source, for `repeat` and the retries.
+//! Repeated subscriptions to one source, called rounds, for `repeat` and the retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::series::{Episode, Series};
 use crate::{Guard, Observable, Observer, Worker};
 
-/// The step after the end of a round.
+/// What happens after the end of a round.
 pub(super) enum Decision {
     /// Pass the end on.
     Stop,
@@ -16,7 +16,7 @@ pub(super) enum Decision {
     ResubscribeAfter(Duration),
 }
 
-/// Decides after each round.
+/// A rule that decides after each round.
 pub(super) trait Policy<E>: Send + 'static {
     fn after_error(&mut self, error: &E) -> Decision;
     fn after_completion(&mut self) -> Decision;
@@ -24,7 +24,7 @@ pub(super) trait Policy<E>: Send + 'static {
     fn on_value(&mut self) {}
 }
 
-/// Waits between rounds.
+/// A way to wait between rounds.
 pub(super) trait Wait: Send + 'static {
     fn wait<S: Send + 'static>(
         &self,

@@ -9,14 +9,14 @@ use crate::{Guard, Observable, Observer, Scheduler};
 /// Subscribes to a clone of the source again when it fails, at most `times` times (`usize::MAX`: without
 /// limit); then passes the error on.
 ///
-/// Values of failed attempts have already been emitted. Completes with the first attempt that does. The
-/// stack does not grow with the attempts. Stores no values. A source that fails at once is retried at once;
-/// [`retry_with`](crate::ObservableExt::retry_with) waits between attempts.
+/// The values of failed attempts are emitted too. Completes with the first attempt that completes. The stack
+/// does not grow with the number of attempts. Stores no values. A source that fails at once is retried at
+/// once; [`retry_with`](crate::ObservableExt::retry_with) waits between attempts.
 ///
 /// Holds a clone of the source until the end, or until the guard is dropped. This is harmless for subjects
-/// and their sources: a subject ends and drops its observers when its last handle or its producer is
-/// dropped. But a detached subscription of this kind keeps a [`Connectable`](crate::operators::Connectable)
-/// alive that is not connected.
+/// and their sources: a subject ends and drops its observers when its last handle or its producer is dropped.
+/// But a detached subscription of this kind keeps a [`Connectable`](crate::operators::Connectable) alive even
+/// if it is not connected.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -101,7 +101,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The same delay each time, without limit of attempts.
+    /// Returns a backoff with the same delay each time, without limit of attempts.
     pub const fn constant(delay: Duration) -> Self {
         Self {
             first: delay,
@@ -112,7 +112,7 @@ impl Backoff {
         }
     }
 
-    /// A delay that doubles each time, without limit of attempts.
+    /// Returns a backoff with a delay that doubles each time, without limit of attempts.
     pub const fn exponential(first: Duration) -> Self {
         Self {
             factor: 2,
@@ -143,7 +143,7 @@ impl Backoff {
         Self { attempts, ..self }
     }
 
-    /// Restarts counting after each value, for long-lived sources with occasional failures.
+    /// Resets the number of failed attempts after each value, for sources that fail only occasionally.
     #[must_use]
     pub const fn anew_after_value(self) -> Self {
         Self {
@@ -152,8 +152,7 @@ impl Backoff {
         }
     }
 
-    /// Returns the delay after `failed` failed attempts since counting began; `None` if the attempts are
-    /// used up.
+    /// Returns the delay after `failed` failed attempts; `None` if no attempt is left.
     pub fn delay(&self, failed: usize) -> Option<Duration> {
         if failed >= self.attempts {
             return None;

@@ -5,7 +5,7 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`sample_by`](crate::ObservableExt::sample_by).
 ///
-/// Emits the latest value whenever `sampler` emits, if there is a new one since.
+/// Emits the latest value whenever `sampler` emits, if there was a new value since the last emission.
 ///
 /// Completes when either completes; a value not yet sampled is dropped. Fails with the first error. Stores
 /// one value.

@@ -103,7 +103,7 @@ where
     }
 
     fn tick(&mut self, alarm: &mut Alarm<W>) {
-        // From the planned time, so that delays do not accumulate.
+        // The next period begins at the planned time, so that delays do not accumulate.
         self.next_at = self.next_at + self.period;
         alarm.set(self.next_at);
         if let Some(value) = self.latest.take() {

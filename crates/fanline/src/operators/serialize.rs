@@ -3,8 +3,8 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`serialize`](crate::ObservableExt::serialize).
 ///
-/// Puts a gate in front of the observer that enforces the rules of [`Observer`](crate::Observer): no
-/// overlapping calls, breadth-first re-entrance, and no calls after the end.
+/// Enforces the rules of [`Observer`](crate::Observer): calls do not overlap, re-entrant calls are handled
+/// breadth first, and no call follows the end.
 ///
 /// All observables of this library follow the rules; this is for hand-written sources. To share an observer
 /// between several callers, see [`Serialized`](crate::operators::Serialized).
@@ -50,8 +50,8 @@ where
 /// An observer that many callers may call at once, on any thread: clones are handles to the same observer.
 ///
 /// A call during another call, on another thread or further up on the same stack, queues its value for the
-/// other caller and returns. So one thread at a time calls the observer inside, the calls of one caller
-/// stay in order, and the first end is the last call. The queue is unbounded.
+/// other caller and returns. So one thread at a time calls the wrapped observer, the calls of one caller stay
+/// in order, and the first end is the last call. The queue is unbounded.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -82,7 +82,7 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// Puts the boxed observer behind a gate.
+    /// Boxes and wraps an observer.
     pub fn new(observer: impl Observer<T, E> + Send + 'static) -> Self {
         Self::unboxed(Box::new(observer))
     }
@@ -94,7 +94,7 @@ where
     E: Clone + Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
-    /// Puts the observer behind a gate, without a box.
+    /// Wraps an observer without a box.
     pub fn unboxed(observer: O) -> Self {
         Self {
             funnel: Funnel::new(observer),

@@ -7,7 +7,8 @@ use crate::Guard;
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
-/// A source to subscribe to, with the observer and the state that determines the next source.
+/// One step of a [`Series`]: a source to subscribe to, with the observer and the state that determines the
+/// next source.
 ///
 /// It owns the observer and moves into the subscription, so nothing is shared and no value takes a lock.
 /// When its source ends and another must follow, pass the next episode to [`Series::follow`].
@@ -21,7 +22,7 @@ pub(super) trait Episode: Sized + Send + 'static {
 /// continues with it: a loop instead of a recursion.
 pub(super) struct Series<P> {
     state: Mutex<State<P>>,
-    /// Tells a source in a loop to stop. Relaxed suffices, because decisions are made under the lock.
+    /// Whether the series is closed, for sources in a loop. Relaxed: decisions are made under the lock.
     closed: AtomicBool,
 }
 
@@ -90,7 +91,7 @@ impl<P: Episode> Series<P> {
         panicked.done = true;
     }
 
-    /// Closes the series: no episode follows.
+    /// Closes the series. No other episode starts.
     pub(super) fn close(&self) {
         drop(self.take_all());
     }

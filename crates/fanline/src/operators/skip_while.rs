@@ -3,8 +3,8 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`skip_while`](crate::ObservableExt::skip_while).
 ///
-/// Drops values while `predicate` holds; after the first value for which it does not, it is not called
-/// again.
+/// Drops values while `predicate` holds. After the first value for which it does not hold, `predicate` is not
+/// called again.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -9,11 +9,11 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// Subscribes on a worker of `scheduler`. Work that the source does during the subscription, such as
 /// running an iterator, happens there. Values and the end are passed on where the source emits them.
 ///
-/// If the guard is dropped before the scheduler has run the action, the source is never subscribed to.
-/// Afterwards a source that emits during the subscription stops after the current value, by
-/// [`is_closed`](crate::Observer::is_closed). Any other source is unsubscribed on the thread that drops the
-/// guard, or on the scheduler with [`and_unsubscribe`](SubscribeOn::and_unsubscribe). The scheduler handles
-/// a panic of the source.
+/// If the guard is dropped before the scheduler has run the action, the source is never subscribed to. If it
+/// is dropped later, a source that emits during the subscription stops after the current value, because
+/// [`is_closed`](crate::Observer::is_closed) returns `true`. Any other source is unsubscribed on the thread
+/// that drops the guard, or on the scheduler with [`and_unsubscribe`](SubscribeOn::and_unsubscribe). The
+/// scheduler handles a panic of the source.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -46,7 +46,7 @@ impl<S, C> SubscribeOn<S, C> {
     }
 
     /// Also unsubscribes from the source on the scheduler, for sources whose guards must be dropped there.
-    /// The source still sees at once, by [`is_closed`](Observer::is_closed), that it can stop.
+    /// [`is_closed`](Observer::is_closed) still returns `true` at once, so that the source can stop.
     #[must_use]
     pub fn and_unsubscribe(mut self) -> Self {
         self.unsubscribe = true;
@@ -88,10 +88,10 @@ where
     }
 }
 
-/// The progress of the subscription. The observer owns it; the action owns the observer, and later the
-/// source does.
+/// The progress of the subscription. The observer owns it. The scheduled action owns the observer, and passes
+/// it to the source.
 struct Subscription<W> {
-    /// Read by the source's thread after each value. Relaxed: it tells it to stop and protects no data.
+    /// Whether the guard was dropped; the source reads it after each value. Relaxed: it protects no data.
     cancelled: AtomicBool,
     stage: Mutex<Stage>,
     unsubscribe_on: Option<W>,
@@ -100,7 +100,7 @@ struct Subscription<W> {
 enum Stage {
     /// The action has not begun.
     Waiting(Guard),
-    /// The action is subscribing. A source that emits at once stays here until its end.
+    /// The action is subscribing. A source that emits at once remains in this stage until its end.
     Subscribing(Guard),
     /// The source may emit.
     Subscribed(Guard),
@@ -137,7 +137,7 @@ impl<W: Worker> Subscription<W> {
         let mut stage = lock(&self.stage);
         if matches!(&*stage, Stage::Over) {
             drop(stage);
-            // Unsubscribed meanwhile. This is the scheduler's thread.
+            // The guard was dropped meanwhile. This thread is the scheduler's, as for `unsubscribe_on`.
             drop(source);
             return;
         }

@@ -5,8 +5,8 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`sum`](crate::ObservableExt::sum).
 ///
-/// Emits the sum of the values when the source completes; the type's default if there were none. Overflow
-/// is that of `+=`: it panics where that does.
+/// Emits the sum of the values when the source completes; the type's default if there were no values. Panics
+/// on overflow if `+=` of the type does.
 ///
 /// ```
 /// use fanline::prelude::*;

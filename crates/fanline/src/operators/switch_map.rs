@@ -10,7 +10,7 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// unsubscribed first.
 ///
 /// Completes when the source and the latest observable have; fails with the first error of these. Stores no
-/// values. If `f` panics, it ends without a call to the observer.
+/// values. If `f` panics, the subscription ends without a call to the observer.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -61,7 +61,7 @@ where
 
 struct TakeObserver<O> {
     observer: O,
-    /// Number of values left; it has completed at zero.
+    /// Number of values left; at 0 the observer has completed.
     left: usize,
 }
 
@@ -75,7 +75,7 @@ impl<O> TakeObserver<O> {
         if self.left == 0 {
             return;
         }
-        // First: after a panic of the observer the value still counts.
+        // Subtracted before the call, so that the value counts even if the observer panics.
         self.left -= values;
         call(&mut self.observer);
         if self.left == 0 {

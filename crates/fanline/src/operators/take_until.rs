@@ -7,8 +7,8 @@ use crate::{Guard, Observable, Observer};
 ///
 /// Emits values until `notifier` emits, then completes.
 ///
-/// `notifier` is subscribed to first, so that one that emits at once lets no value through. Its completion
-/// without a value has no effect. Fails with the first error. Stores no values.
+/// `notifier` is subscribed to first. If it emits at once, no value passes. If it completes without a value,
+/// this has no effect. Fails with the first error. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;

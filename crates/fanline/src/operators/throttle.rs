@@ -28,11 +28,11 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// The first, at once.
+    /// The first value, at once.
     Leading,
-    /// The last, at the end of the period.
+    /// The last value, at the end of the period.
     Trailing,
-    /// The first at once, and the last at the end of the period if there were more.
+    /// The first value at once, and the last one at the end of the period if there were more.
     Both,
 }
 

@@ -1,4 +1,4 @@
-//! One source and an alarm behind one gate, for operators that wait.
+//! Operators with one source and a timer, whose calls pass one gate.
 
 use std::marker::PhantomData;
 
@@ -23,18 +23,18 @@ pub(super) trait Timed<T, E, W: Worker>: Send + 'static {
     /// Called when the alarm goes off.
     fn tick(&mut self, alarm: &mut Alarm<W>);
 
-    /// Called when the source has gone without an end. Pending values may still be emitted; then the
-    /// operator ends.
+    /// Called when the source has dropped its observer, with or without an end before. An operator whose
+    /// alarm would otherwise go off for ever must end here. Others may still emit pending values.
     fn source_gone(&mut self) {}
 
     fn is_over(&self) -> bool;
 }
 
-/// A timer that goes off once per setting.
+/// A timer that goes off once after it is set.
 ///
-/// Setting it again postpones it. The scheduler is called only if no action is scheduled: an action that
-/// runs before the deadline reschedules itself. So a deadline that moves with every value costs one action
-/// per period, not one per value. A deadline never moves to an earlier time.
+/// Setting it again moves the deadline; callers never move it to an earlier time. At most one action is
+/// scheduled. If the action runs before the deadline, it is scheduled again. So a deadline that moves with
+/// every value costs one action per period, not one per value.
 pub(super) struct Alarm<W> {
     worker: W,
     deadline: Option<Time>,
@@ -62,7 +62,8 @@ impl<W: Worker> Alarm<W> {
     }
 }
 
-/// Subscribes to `source` with the operator in front of the observer.
+/// Subscribes `operator`, which owns the downstream observer, to `source`. The operator's alarm goes off on a
+/// worker of `scheduler`.
 pub(super) fn timed<S, C, J>(source: S, scheduler: &C, operator: J) -> Guard
 where
     S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -130,7 +131,7 @@ where
     J: Timed<T, E, W>,
     W: Worker,
 {
-    /// Runs `work`, and schedules the alarm it has set.
+    /// Runs `work` on the operator. If the alarm is then set and no action is scheduled, schedules one.
     #[inline]
     fn work(&mut self, gate: &Gate<Self>, work: impl FnOnce(&mut J, &mut Alarm<W>)) {
         work(&mut self.operator, &mut self.alarm);

@@ -10,7 +10,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// previous value; the source is unsubscribed.
 ///
 /// Stores no values. Fails on a worker of `scheduler`. A source that cannot fail needs an error type first.
-/// To switch to another source, put [`catch`](crate::ObservableExt::catch) after it.
+/// To switch to another source, put [`catch`](crate::ObservableExt::catch) after this operator.
 ///
 /// ```
 /// use std::time::Duration;

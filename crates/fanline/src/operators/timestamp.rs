@@ -86,7 +86,7 @@ where
 struct TimestampObserver<O, C> {
     observer: O,
     clock: C,
-    /// The latest reading: no later one counts as earlier.
+    /// The latest reading. A later reading that is less counts as this one.
     latest: Time,
 }
 

@@ -7,9 +7,9 @@ use super::gate::{Event, Gate, Out, Stage};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, lock};
 use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
 
-/// An observable for one observer, emitted by [`window_count`](crate::ObservableExt::window_count) and
-/// [`group_by`](crate::ObservableExt::group_by). Values that arrive before the subscription are buffered
-/// without bound, and delivered first.
+/// An observable for one observer, emitted by [`window_count`](crate::ObservableExt::window_count),
+/// [`window_time`](crate::ObservableExt::window_time), and [`group_by`](crate::ObservableExt::group_by).
+/// Values that arrive before the subscription are buffered without bound, and delivered first.
 ///
 /// It is a handle: clones refer to the same observable. The first subscription receives all values. A later
 /// one receives only its completion, at once; [`share`](crate::ObservableExt::share) it for several
@@ -151,7 +151,7 @@ where
 struct Mailbox<T, E> {
     buffered: VecDeque<Event<T, E>>,
     observer: Option<Out<BoxObserver<T, E>>>,
-    /// Holds the subscription to the source for as long as this observable can have an observer.
+    /// Keeps the source subscribed as long as this observable can have an observer.
     _lease: Lease,
 }
 
@@ -235,13 +235,13 @@ where
     }
 }
 
-/// A share in the subscription to the source. The subscriber of the windows or groups has one, and so has
-/// each of these. The last one to be dropped unsubscribes.
+/// A reference that keeps the source subscribed. The subscriber of the windows or groups has one, and so does
+/// each window or group. Dropping the last one unsubscribes the source.
 pub(super) struct Lease {
     shared: Arc<Leases>,
 }
 
-/// The count of the leases and the subscription; see [`Lease`].
+/// The number of leases, and the subscription to the source; see [`Lease`].
 pub(super) struct Leases {
     held: AtomicUsize,
     state: Mutex<Subscription>,
@@ -268,15 +268,15 @@ impl Leases {
     }
 
     pub(super) fn lease(self: &Arc<Self>) -> Lease {
-        // Relaxed: it orders no other data. A lease made after the last one was dropped finds the source
-        // closed.
+        // Relaxed: the count orders no other data. If the last lease was dropped before, the source is
+        // already unsubscribed.
         self.held.fetch_add(1, Ordering::Relaxed);
         Lease {
             shared: Arc::clone(self),
         }
     }
 
-    /// Returns whether the subscriber still takes windows or groups.
+    /// Returns whether the subscriber still accepts windows or groups.
     pub(super) fn outer_is_open(&self) -> bool {
         lock(&self.state).outer
     }
@@ -332,7 +332,7 @@ impl crate::guard::Registry for Leases {
         self.close_outer();
     }
 
-    /// Waits only if no window or group is left: otherwise the source stays subscribed to.
+    /// Waits only if no window or group is left; otherwise the source remains subscribed.
     fn remove_and_wait(&self, _key: u64) {
         let held = std::mem::replace(&mut lock(&self.state).outer, false);
         if held {

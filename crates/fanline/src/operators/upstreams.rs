@@ -10,13 +10,13 @@ use crate::{Guard, Observer};
 /// Stores the guards of an operator's subscriptions and scheduled actions, until each is finished or all
 /// are closed.
 ///
-/// A key is reserved before the subscription and its guard is set afterwards, because a source may end
-/// during the subscription. The second of the two calls sees the first. A guard that is set after its key
-/// was finished, or after all were closed, is dropped at once. Guards are dropped outside the lock.
+/// A key is reserved before the subscription and its guard is set afterward, because a source may end during
+/// the subscription. `set` and `finish` may come in either order. A guard that is set after its key was
+/// finished, or after all were closed, is dropped at once. Guards are dropped outside the lock.
 #[derive(Default)]
 pub(super) struct Upstreams {
     slots: Mutex<Slots>,
-    /// Tells a source in a loop to stop. Relaxed suffices, because decisions are made under the lock.
+    /// Whether all are closed, for sources in a loop. Relaxed: decisions are made under the lock.
     closed: AtomicBool,
 }
 
@@ -52,8 +52,8 @@ impl Upstreams {
         }
     }
 
-    /// Removes the key and drops its guard. Returns `false` if the guard has not been set; the subscribing
-    /// thread learns that from [`set`](Self::set).
+    /// Removes the key and drops its guard. Returns `false` if the guard has not been set; then
+    /// [`set`](Self::set) returns `false` to the subscribing thread.
     pub(super) fn finish(&self, key: u64) -> bool {
         let slot = lock(&self.slots).guards.remove(&key);
         matches!(slot, Some(Some(_)))
@@ -94,7 +94,7 @@ impl Upstreams {
             .for_each(Guard::unsubscribe_and_wait);
     }
 
-    /// Returns a guard that closes all.
+    /// Returns a guard that drops all stored guards.
     pub(super) fn guard(self: &Arc<Self>) -> Guard {
         Guard::registered(Arc::clone(self) as Arc<dyn Registry>, 0)
     }
@@ -114,7 +114,7 @@ impl Registry for Upstreams {
     }
 }
 
-/// An observer that stops its source when all is closed, and closes all when the source ends.
+/// An observer that closes the upstreams when its source ends, and is closed when they are.
 pub(super) struct UntilClosed<O> {
     pub(super) observer: O,
     pub(super) upstreams: Arc<Upstreams>,

@@ -67,7 +67,7 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// `None` after it has closed.
+    /// `None` after the observer has closed.
     observer: Option<O>,
     open: Option<Feed<T, E>>,
     leases: Arc<Leases>,

@@ -162,7 +162,7 @@ where
     }
 
     fn tick(&mut self, alarm: &mut Alarm<W>) {
-        // From the planned time, so that delays do not accumulate.
+        // The next period begins at the planned time, so that delays do not accumulate.
         self.open(self.until, alarm);
     }
 

@@ -64,7 +64,7 @@ where
             f: self.f,
             latest: None,
         };
-        // `other` first: its available value is there for the first value of the source.
+        // `other` is subscribed to first, so that a value that it emits at once is not too late.
         join(self.source, self.other, stage, First::Right)
     }
 }

@@ -73,7 +73,7 @@ struct Zipped<A, B, O, F> {
     right: Side<B>,
 }
 
-/// Unpaired values of one source; at most one of the two has any.
+/// The state of one source. At most one of the two has unpaired values.
 struct Side<T> {
     unpaired: VecDeque<T>,
     complete: bool,
@@ -91,12 +91,13 @@ impl<T> Default for Side<T> {
 }
 
 impl<T> Side<T> {
-    /// Returns whether no more pairs can follow, after completion.
+    /// Returns whether the source has completed and all its values are paired.
     fn is_exhausted(&self) -> bool {
         self.complete && self.unpaired.is_empty()
     }
 
-    /// Returns whether no more pairs can follow, and no end either.
+    /// Returns whether the source was dropped and its values are paired: neither a pair nor an end can
+    /// follow.
     fn is_lost(&self) -> bool {
         self.gone && self.unpaired.is_empty()
     }

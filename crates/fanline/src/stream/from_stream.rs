@@ -36,7 +36,7 @@ where
     FromStream { stream, scheduler }
 }
 
-/// [`from_stream`] for a stream of results: an `Err` ends the observable as its error.
+/// Creates an observable like [`from_stream`] from a stream of results: an `Err` ends it with that error.
 ///
 /// ```
 /// use fanline::{ObservableExt, scheduler::NewThread, stream::Unbounded, try_from_stream};
@@ -70,7 +70,7 @@ where
     FromFuture { future, scheduler }
 }
 
-/// [`from_future`] for a future of a result: an `Err` is the observable's error.
+/// Creates an observable like [`from_future`] from a future of a result: an `Err` ends it with that error.
 ///
 /// ```
 /// use fanline::{ObservableExt, scheduler::NewThread, try_from_future};

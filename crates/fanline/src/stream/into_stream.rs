@@ -12,8 +12,8 @@ use crate::IntoObservable;
 /// The values of a source that cannot fail, as a stream; made by
 /// [`into_stream`](crate::ObservableExt::into_stream).
 ///
-/// Ends after the source's completion, and when the source is disposed of or its producer is dropped.
-/// Queued values are yielded first. Dropping the stream unsubscribes, and drops the queued values.
+/// The stream ends after the source's completion, and when the source is disposed of or its producer is
+/// dropped. Queued values are yielded first. Dropping the stream unsubscribes, and drops the queued values.
 ///
 /// [`next`](IntoStream::next) and `poll_next` are cancel safe: a value leaves the queue only when it is
 /// yielded. After the end they return `None`.
@@ -201,7 +201,7 @@ impl<T, P: Policy> Stream for IntoStream<T, P> {
         self.get_mut().poll_item(context)
     }
 
-    /// At least the queued values; the number of later ones is unknown.
+    /// Returns at least the number of queued values; the number of later ones is unknown.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.receiver.ready(), None)
     }
@@ -214,7 +214,7 @@ impl<T, E, P: Policy> Stream for TryIntoStream<T, E, P> {
         self.get_mut().poll_item(context)
     }
 
-    /// At least the queued values; the number of later ones is unknown.
+    /// Returns at least the number of queued values; the number of later ones is unknown.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.receiver.ready(), None)
     }

@@ -14,8 +14,8 @@
 //!
 //! # Choose a policy
 //!
-//! A source emits whether or not a consumer is waiting. The policy determines what happens when the
-//! consumer is slower. It also determines the type of the items, so that a loss is never silent.
+//! A source emits whether or not a consumer is waiting. The policy determines what happens when the consumer
+//! is slower. It also determines the type of the items: results if it reports losses or an overflow.
 //!
 //! | requirement | policy | items | when the consumer is slow |
 //! | --- | --- | --- | --- |

@@ -169,10 +169,11 @@ impl Bounded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailWhenFull(Rule);
 
-/// A policy that drops like `P` and reports it; made by [`Bounded::report_lag`] and [`Latest::report_lag`].
+/// A policy that drops values like `P` and reports them; made by [`Bounded::report_lag`] and
+/// [`Latest::report_lag`].
 ///
-/// [`Lagged`] stands where values are missing, once for all that are missing at one position. It does not
-/// end the stream: later values follow.
+/// The stream yields one [`Lagged`] at each position where values are missing. It does not end the stream:
+/// later values follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportLag<P>(P);
 
@@ -189,7 +190,7 @@ impl std::fmt::Display for Lagged {
 
 impl std::error::Error for Lagged {}
 
-/// The queue of a stream with [`Bounded::fail`] was full when a value arrived. It is the last item.
+/// The last item of a stream with [`Bounded::fail`] whose queue was full when a value arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Overflow;
 

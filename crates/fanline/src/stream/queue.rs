@@ -1,11 +1,10 @@
 //! The queue between an observer, which the source calls, and the one consumer of a stream.
 //!
-//! If all values are delivered, the consumer takes many at a time, so that a burst costs it one lock. If
-//! values may be dropped, it takes one at a time, so that only unread values are dropped.
+//! If the queue delivers all values, the consumer takes many at a time, so that a burst costs one lock. If
+//! values may be dropped, the consumer takes one at a time, so that only unread values are dropped.
 //!
-//! One mutex, held for a few moves: values, wakers, and errors are taken out under it, and dropped, woken,
-//! and cloned outside.
-//! dropped, woken and cloned outside.
+//! One mutex protects the queue, and is held only while values move in or out. Values, wakers, and errors are
+//! taken out under it, and dropped, woken, and cloned outside.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,8 +64,8 @@ impl Rule {
         }
     }
 
-    /// Maximum number of values that the consumer takes at once. With a capacity it is half of that, so
-    /// that the source can fill one half while the consumer reads the other.
+    /// Maximum number of values that the consumer takes at once. For a bounded queue it is half of the
+    /// capacity, so that the source can fill one half while the consumer reads the other.
     fn batch_max(self) -> usize {
         match self.when_full {
             WhenFull::Grow => usize::MAX,
@@ -80,12 +79,11 @@ struct Queue<T, E> {
     state: Mutex<State<T, E>>,
     /// Notified when there is room, for a source that waits under [`WhenFull::Block`].
     room: Condvar,
-    /// The consumer needs no more values. Relaxed: it only saves the source useless work;
+    /// Whether the consumer needs no more values. Relaxed: the flag only saves the source useless work;
     /// `State::is_closed` decides.
     closed: AtomicBool,
-    /// Number of values in the consumer's batch that it has not read; they count towards the capacity.
-    /// Relaxed: it protects no other data. An outdated value is too high; the source then waits until the
-    /// consumer polls for more.
+    /// Number of unread values in the consumer's batch; they count toward the capacity. Relaxed: it protects
+    /// no other data. An outdated number is too high, so the source waits until the consumer polls for more.
     unread: AtomicUsize,
 }
 
@@ -95,15 +93,15 @@ struct State<T, E> {
     passed: u64,
     /// Size of the consumer's last batch: an upper bound of its unread values.
     batch: usize,
-    /// Positions of missing values, in order; at most one per queued value and one behind the last.
+    /// Gaps where values are missing, in order: at most one before each queued value and one at the end.
     gaps: VecDeque<Gap>,
     lost: u64,
     end: Option<End<E>>,
     waker: Option<Waker>,
     /// Whether the consumer is gone.
     is_closed: bool,
-    /// Whether the subscription is in progress, on the consumer's thread: waiting for the consumer would
-    /// deadlock.
+    /// Whether the subscription is in progress. It runs on the consumer's thread, where waiting for the
+    /// consumer would deadlock.
     is_subscribing: bool,
     /// Whether the source waits for room.
     is_blocked: bool,
@@ -145,7 +143,7 @@ pub(super) struct Receiver<T, E> {
     has_ended: bool,
 }
 
-/// Subscribes the observer that `wrap` makes of a queue's sender.
+/// Creates a queue, and subscribes the observer that `wrap` makes of its sender.
 pub(super) fn subscribe<S, W, O>(source: S, rule: Rule, wrap: W) -> Receiver<S::Item, S::Error>
 where
     S: IntoObservable,
@@ -202,7 +200,7 @@ impl<T, E> Queue<T, E> {
         if room > 0 || state.batch == 0 {
             return room;
         }
-        // Read only here, because the consumer writes to it all the time.
+        // Read only if necessary, because the consumer writes `unread` for each value.
         let unread = self.unread.load(Ordering::Relaxed);
         self.rule
             .capacity
@@ -279,7 +277,7 @@ impl<T, E> Queue<T, E> {
 
     fn end(&self, end: End<E>) {
         let mut state = lock(&self.state);
-        // An overflow may have ended it before.
+        // An overflow may have ended the queue before.
         let refused = if state.end.is_none() && !state.is_closed {
             state.end.replace(end)
         } else {
@@ -308,8 +306,8 @@ impl<T, E> Queue<T, E> {
     }
 
     fn poll(&self, batch: &mut VecDeque<T>, context: &Context<'_>) -> Poll<Taken<T, E>> {
-        // A waker's clone and drop are user code and stay outside the lock, so a new one is cloned between
-        // two checks. Declared before the lock, and so dropped after it.
+        // Cloning and dropping a waker is user code, which must not run under the lock. So a new waker is
+        // cloned between two checks. `fresh` is declared before the lock, and so dropped after it.
         let mut fresh = None;
         let mut state = lock(&self.state);
         loop {
@@ -449,7 +447,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Sender<T, E> {
 
     fn next_slice(&mut self, values: &[T]) {
         if self.queue.rule.delivers_all() {
-            // Not empty only after a clone that panicked.
+            // `staged` is empty here, unless an earlier clone panicked.
             self.staged.clear();
             self.staged.extend(values.iter().cloned());
             self.queue.append(&mut self.staged);
@@ -477,7 +475,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Sender<T, E> {
 }
 
 impl<T, E> Drop for Sender<T, E> {
-    /// Ends the stream when the source goes away, with or without an end.
+    /// Ends the stream when the source drops its observer, with or without an end.
     fn drop(&mut self) {
         self.finish();
     }
@@ -525,7 +523,7 @@ impl<T, E> Receiver<T, E> {
 
 impl<T, E> Drop for Receiver<T, E> {
     fn drop(&mut self) {
-        // First, so that a source that waits for room continues and can be unsubscribed.
+        // Closed first, so that a source that waits for room continues and can be unsubscribed.
         self.queue.close();
         self.guard = Guard::closed();
     }

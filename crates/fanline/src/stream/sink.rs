@@ -49,7 +49,7 @@ impl std::error::Error for Closed {}
 ///
 /// # Panics
 ///
-/// As the producer's own methods: if an observer panicked, after all others have received the value.
+/// If an observer panicked, after all others have received the value.
 impl<T, E, P: Policy, L: Entry<T, E>> Sink<T> for Producer<T, E, P, L> {
     type Error = Closed;
 
@@ -108,7 +108,8 @@ macro_rules! sink {
             }
 
             fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
-                // Checked in `poll_ready`. If the subject has ended since, it ignores the value.
+                // `poll_ready` has checked for the end. A subject that has ended since then ignores the
+                // value.
                 $name::next(&self, value);
                 Ok(())
             }

@@ -45,29 +45,29 @@ struct Task<S, O, W> {
     phase: Mutex<Phase<S, O, W>>,
     /// Notified at the end of a run.
     over: Condvar,
-    /// Checked between two values. Relaxed: `phase` decides; this only ends a run early.
+    /// Whether the task was cancelled; read between two values. Relaxed: it only ends a run early.
     cancelled: AtomicBool,
 }
 
 struct Body<S, O, W> {
     poller: S,
     observer: O,
-    /// Shared, because the worker's own clone must not run under a lock.
+    /// In an `Arc`, because the worker's own `clone` is user code, which must not run under a lock.
     worker: Arc<W>,
 }
 
-/// The owner of the body, and the next step.
+/// The state of a task, with the body unless a run owns it.
 enum Phase<S, O, W> {
     /// Waits for the stream's waker.
     Idle(Body<S, O, W>),
     /// A run is scheduled.
     Queued(Body<S, O, W>),
-    /// A run is in progress, and has the body.
+    /// A run is in progress, and owns the body.
     Running { thread: ThreadId, woken: bool },
     /// A run is over and schedules the next.
     Yielding(Body<S, O, W>),
-    /// The worker has started the next run at once, inside the previous one. The previous one continues
-    /// instead, so that a worker without a queue does not exhaust the stack.
+    /// The worker has called the next run at once, from inside the previous run. The inner call returns and
+    /// the previous run continues instead, so that a worker without a queue does not exhaust the stack.
     Yielded(Body<S, O, W>),
     /// Ended or cancelled.
     Over,
@@ -93,13 +93,13 @@ where
     W: Worker,
 {
     fn schedule(self: Arc<Self>, worker: &W) {
-        // Detached: cancelling empties the task, so a run scheduled by then does nothing.
+        // Detached: a cancellation removes the body, so a run that is still scheduled does nothing.
         worker.schedule(self, |task, _| task.run()).detach();
     }
 
     fn run(self: Arc<Self>) {
         let Some(mut body) = self.begin() else { return };
-        // The same for all runs of the loop: a stream compares it with its registered waker.
+        // One waker for all iterations: a stream compares it with the one that it has stored.
         let waker = Waker::from(self.clone());
         let mut context = Context::from_waker(&waker);
         loop {
@@ -116,7 +116,7 @@ where
         }
     }
 
-    /// Returns the body, if it belongs to this run.
+    /// Takes the body for a run; `None` if the task is over or the previous run is still on the stack.
     fn begin(&self) -> Option<Body<S, O, W>> {
         let mut phase = lock(&self.phase);
         match phase.take() {
@@ -165,7 +165,7 @@ where
         Outcome::Yield
     }
 
-    /// Puts the body back. Returns the worker for the next run, if one is needed now.
+    /// Puts the body back. Returns the worker if it must schedule another run.
     fn finish(&self, body: Body<S, O, W>, outcome: Outcome) -> Option<Arc<W>> {
         let mut phase = lock(&self.phase);
         let woken = matches!(phase.take(), Phase::Running { woken: true, .. });
@@ -190,7 +190,7 @@ where
         next
     }
 
-    /// Schedules the next run. Returns the body if the worker has tried to start it at once.
+    /// Schedules the next run. If the worker has called it at once, returns the body to this run.
     fn schedule_next(self: &Arc<Self>, worker: &W) -> Option<Body<S, O, W>> {
         self.clone().schedule(worker);
         let mut phase = lock(&self.phase);
@@ -212,7 +212,7 @@ where
 
     fn cancel(&self) {
         let mut phase = lock(&self.phase);
-        // Under the lock, so that the end of a run either sees it or has put the body back.
+        // Set under the lock: `finish` either sees the flag, or has put the body back already.
         self.cancelled.store(true, Ordering::Relaxed);
         let dropped = match *phase {
             // The run has the body, and drops it.
@@ -287,7 +287,7 @@ where
     }
 }
 
-/// Ends the task when a run panics: the body is lost with it.
+/// Ends the task when a run panics, because unwinding drops the body.
 struct OnUnwind<'a, S, O, W>(Option<&'a Task<S, O, W>>);
 
 impl<S, O, W> Drop for OnUnwind<'_, S, O, W> {

@@ -8,8 +8,8 @@ use crate::{AsyncSubject, IntoObservable, ObservableExt, Observer};
 
 /// A future of the first value of a source; see [`first_value`](crate::ObservableExt::first_value).
 ///
-/// `Ok(None)` if the source ends, or goes away, without a value; `Err` if it fails before. Polled again
-/// after it was ready, it returns `Ok(None)`.
+/// The result is `Ok(None)` if the source ends, or is dropped, without a value, and `Err` if it fails before
+/// the first value. Another poll after that returns `Ok(None)`.
 ///
 /// [`first_value`](crate::ObservableExt::first_value) subscribes at once and unsubscribes at the first
 /// value. Dropping the future also unsubscribes.
@@ -33,12 +33,12 @@ pub struct FirstValue<T, E> {
 
 /// A future of the last value of a source; see [`last_value`](crate::ObservableExt::last_value).
 ///
-/// Ready when the source ends, with the last value before that; `Ok(None)` if there was none, and `Err` if
-/// the source failed, whatever came before. A source that goes away without an end counts as complete.
-/// Polled again after it was ready, it returns `Ok(None)`.
+/// The future is ready when the source ends. The result is the last value, `Ok(None)` if there was no value,
+/// and `Err` if the source failed, even after values. A source that is dropped without an end counts as
+/// complete. Another poll after that returns `Ok(None)`.
 ///
-/// [`last_value`](crate::ObservableExt::last_value) subscribes at once; dropping the future unsubscribes.
-/// It stores one value and takes no lock per value.
+/// [`last_value`](crate::ObservableExt::last_value) subscribes at once; dropping the future unsubscribes. The
+/// observer stores one value, and takes no lock per value.
 ///
 /// ```
 /// use fanline::ObservableExt;
@@ -69,8 +69,8 @@ impl<T, E> FirstValue<T, E> {
         }
     }
 
-    /// Blocks this thread until the value is there. Do not call it in asynchronous code: it would block all
-    /// other tasks of the thread.
+    /// Blocks this thread until the result is available. Do not call it in asynchronous code: it would block
+    /// all other tasks of the thread.
     ///
     /// # Errors
     ///
@@ -95,8 +95,8 @@ impl<T, E> LastValue<T, E> {
         }
     }
 
-    /// Blocks this thread until the value is there. Do not call it in asynchronous code: it would block all
-    /// other tasks of the thread.
+    /// Blocks this thread until the result is available. Do not call it in asynchronous code: it would block
+    /// all other tasks of the thread.
     ///
     /// # Errors
     ///
@@ -189,8 +189,8 @@ where
     T: Clone + Send + Sync + 'static,
     E: Clone + Send + Sync + 'static,
 {
-    /// Blocks this thread until the end, and returns the last value; `None` if there is none. Not for
-    /// asynchronous code, which awaits the subject.
+    /// Blocks this thread until the end, and returns the last value; `None` if there is none. Asynchronous
+    /// code must await the subject instead.
     ///
     /// ```
     /// let answer = fanline::AsyncSubject::<u32>::new();
@@ -207,7 +207,7 @@ where
     }
 }
 
-/// The queue holds at most one value: the observers put in no other.
+/// Polls for the result. The queue has at most one value, because [`First`] and [`Last`] push no other.
 fn poll_value<T, E>(
     receiver: &mut Receiver<T, E>,
     context: &Context<'_>,
@@ -223,7 +223,7 @@ fn poll_value<T, E>(
 }
 
 struct First<T, E> {
-    /// Dropped with the first value, which ends the queue.
+    /// `None` after the first value. Dropping the sender ends the queue.
     sender: Option<Sender<T, E>>,
 }
 
@@ -300,7 +300,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Last<T, E> {
 }
 
 impl<T, E> Drop for Last<T, E> {
-    /// Ends the queue when the source goes away without an end.
+    /// Ends the queue when the source drops its observer without an end.
     fn drop(&mut self) {
         self.send();
     }

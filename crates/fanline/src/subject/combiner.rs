@@ -1,10 +1,10 @@
 //! Exclusive access to emission, for the threads that share a subject.
 //!
-//! No thread waits for access. A thread that finds it taken puts its emission into a queue, announces that,
-//! and goes on; the holder checks for announcements before it releases access. Neither may miss the other.
-//! Acquiring is a read-modify-write in any case. Releasing is a plain store followed by a check, as long as
-//! there has been no contention. The first thread that finds access taken makes the heavy fence, which the
-//! check does without and which is expensive (see [`Fences`]). From then on releasing is a
+//! No thread waits for access. A thread that finds access taken puts its emission into a queue, announces the
+//! emission, and continues. The holder checks for announcements before it releases access. Neither side may
+//! miss the other. Acquiring is always a read-modify-write. Releasing is a plain store followed by a check,
+//! as long as there has been no contention. The check uses the light fence (see [`Fences`]). The first thread
+//! that finds access taken therefore executes the expensive heavy fence. From then on, releasing is a
 //! read-modify-write too, until access has been released often enough without contention.
 //! ```text
 //! holder                                 thread that finds it taken
@@ -14,11 +14,11 @@
 //!     if so: as on the right
 //! ```
 //!
-//! The plain store may overwrite `queued`. If it comes after the heavy fence, the holder finds `contended`
-//! and announces the queued emission itself. If it comes before, the thread that made the fence finds
-//! access free and acquires it. The thread that clears `contended` must check the queue again. In between,
-//! access is free although something is queued. A thread that acquires it then must check whether it has
-//! queued an emission itself, which comes first.
+//! The plain store may overwrite `queued`. If the store comes after the heavy fence, the holder finds
+//! `contended` set and announces the queued emission itself. If it comes before, the thread that executed the
+//! fence finds access free and acquires it. A holder that clears `contended` must check the queue again.
+//! Between the store and the announcement, access is free although an emission is queued. A thread that
+//! acquires access at that moment must check whether its own emission is queued, which comes first.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ pub(super) struct Combiner {
     state: AtomicUsize,
     /// Whether there was contention recently.
     contended: AtomicBool,
-    /// Number of releases without contention since; only the holder uses it.
+    /// Number of releases since the last contention; only the holder uses it.
     uncontended: AtomicU32,
     fences: Fences,
 }
@@ -68,7 +68,7 @@ impl Combiner {
     #[inline(always)]
     #[must_use = "queued emissions must be emitted"]
     pub(super) fn release(&self) -> bool {
-        // Relaxed: a thread that finds access taken after these checks is found by the check below.
+        // Relaxed: if another thread finds access taken after these loads, the check below finds that thread.
         if self.contended.load(Ordering::Relaxed) || self.state.load(Ordering::Relaxed) != TAKEN {
             return self.release_contended();
         }
@@ -84,22 +84,22 @@ impl Combiner {
         // Release: before the next holder.
         #[cfg(not(all(test, fanline_loom)))]
         self.state.store(FREE, Ordering::Release);
-        // loom lets a store come between a read-modify-write and the value it has read, which no machine
-        // does. The result of the swap is not used.
+        // loom may order a plain store between the read and the write of another thread's read-modify-write,
+        // which no machine does. So models use a swap, and ignore its result.
         #[cfg(all(test, fanline_loom))]
         self.state.swap(FREE, Ordering::Release);
     }
 
     #[cold]
     fn release_contended(&self) -> bool {
-        // Relaxed, both: only the holder uses them, and access orders them.
+        // Relaxed, load and store: only the holder uses the counter, and acquiring access orders the holders.
         let uncontended = self.uncontended.load(Ordering::Relaxed) + 1;
         self.uncontended
             .store(uncontended % UNCONTENDED_MIN, Ordering::Relaxed);
         if uncontended >= UNCONTENDED_MIN && can_release_plainly(self.fences) {
             self.contended.store(false, Ordering::Relaxed);
-            // Retained for one check of the queue: another thread may have overwritten `queued` and not yet
-            // have checked `contended`, which it now finds cleared.
+            // The caller retains access and checks the queue. A previous holder may have overwritten `QUEUED`
+            // and will now find `contended` cleared, so it will not announce the emission.
             return false;
         }
         self.release_unless_queued()
@@ -118,14 +118,14 @@ impl Combiner {
         freed.is_ok()
     }
 
-    /// Begins a round: the holder is about to read the queue.
+    /// Sets the state to `TAKEN`, before the holder reads the queue.
     pub(super) fn begin_round(&self) {
-        // Acquire: after the threads that have queued; they have also held the queue's lock.
+        // Acquire: after the threads that announced emissions; they have also held the queue's lock.
         self.state.swap(TAKEN, Ordering::Acquire);
     }
 
-    /// Announces a queued emission. Returns `false` if the holder will find it. Returns `true` if access
-    /// was free: then the caller has acquired it and must empty the queue.
+    /// Announces a queued emission. Returns `false` if the holder will find the emission. Returns `true` if
+    /// access was free: the caller has then acquired access and must empty the queue.
     #[cold]
     #[must_use = "queued emissions must be emitted"]
     pub(super) fn announce(&self) -> bool {
@@ -133,8 +133,8 @@ impl Combiner {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let target = if state == FREE { TAKEN } else { QUEUED };
-            // Acquire: when access is acquired, after the previous holder; and so that the check below
-            // comes after the previous holder's writes. Release: for the holder that finds `QUEUED`.
+            // Acquire: if this acquires access, it and the check below come after the previous holder's
+            // writes. Release: for the holder that finds `QUEUED`.
             match self.state.compare_exchange_weak(
                 state,
                 target,
@@ -153,15 +153,15 @@ impl Combiner {
         }
     }
 
-    /// Announces an emission queued by the holder itself, further up on its stack. This is not contention.
+    /// Announces an emission that an observer queued on the holder's own thread. This is not contention.
     pub(super) fn announce_from_holder(&self) {
-        // Relaxed: this thread reads it. Other threads change it only to the same value.
+        // Relaxed: this thread itself reads the value. Other threads change it only to the same value.
         self.state.store(QUEUED, Ordering::Relaxed);
     }
 }
 
-/// Returns whether a release may be a plain store: whether the light fence is free. Models try it in any
-/// case.
+/// Returns whether a release may be a plain store, which pays off only if the light fence is free. loom
+/// models use it with all fences.
 fn can_release_plainly(fences: Fences) -> bool {
     fences == Fences::Asymmetric || cfg!(all(test, fanline_loom))
 }
@@ -181,7 +181,7 @@ mod models {
         emitted: SharedCell<Vec<u32>>,
     }
 
-    // SAFETY: only the holder reaches the emitted values, which loom checks.
+    // SAFETY: only the holder accesses the emitted values, which loom checks.
     #[expect(unsafe_code, reason = "to have loom check the combiner")]
     unsafe impl Sync for Harness {}
 

@@ -1,9 +1,9 @@
 //! The core of a subject: emission, subscription, and the steps between them.
 //!
-//! [`Core::next`] and its siblings emit; only one thread at a time may call them. A producer owns that
-//! right, and the handles of a shared subject pass it around. All other methods take the lock. User code
-//! never runs under the lock, nor while the emitter stores: entries and values removed there are returned
-//! as [`Removed`] and dropped afterwards.
+//! [`Core::next`] and its siblings emit; only one thread at a time may call them. A producer has that right
+//! alone, and the handles of a shared subject take it in turn. The other methods take the lock. User code
+//! never runs under the lock, nor while the emitter stores. Entries and values that are removed there are
+//! returned as [`Removed`] and dropped afterward.
 #![expect(
     unsafe_code,
     reason = "store and list are reached by the rules of the gate"
@@ -65,8 +65,8 @@ impl<E> Clone for End<E> {
 pub(super) struct Core<T, E, P, L> {
     gate: Gate<Store<T>, L>,
     policy: P,
-    /// Whether the emitter must tidy up, because the signal was raised or an observer closed while
-    /// observers were called.
+    /// Whether the emitter must [`tidy`](Core::tidy) after the calls, because the signal was raised or an
+    /// observer closed meanwhile.
     needs_tidying: AtomicBool,
     /// Number of current observers, readable without the lock.
     observers: AtomicUsize,
@@ -75,8 +75,8 @@ pub(super) struct Core<T, E, P, L> {
 }
 
 /// Aligns the code that follows to a cache line. A loop of a few instructions around an indirect call takes
-/// up to 25 % longer when it crosses two lines, which otherwise depends on the layout of the program.
-/// Belongs before a loop: inside, the padding would run in each iteration.
+/// up to 25 % longer if it spans two cache lines. Without alignment this depends on the layout of the
+/// program. Call it before the loop; inside, each iteration would execute the padding.
 #[inline(always)]
 fn begin_on_a_cache_line() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -86,7 +86,7 @@ fn begin_on_a_cache_line() {
     }
 }
 
-/// Drops a user's value and swallows a panic of its destructor, where that must not unwind.
+/// Drops a user's value, and ignores a panic of its destructor.
 fn discard<D>(removed: D) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(removed)));
 }
@@ -98,7 +98,7 @@ struct Removed<T, L> {
     _values: Evicted<T>,
 }
 
-/// [`Removed`] for a disposed subject, with its former end: a user's error may be in it.
+/// The entries and values of a disposed subject, and its former end, which may contain a user's error.
 #[must_use = "it is dropped after the lock is released"]
 struct Disposed<T, E, L> {
     _removed: Removed<T, L>,
@@ -148,12 +148,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Emits a value, and returns the panic of an observer. Only one thread at a time may emit; after the
     /// end of the subject this does nothing.
-    // Always inlined: the compiler alone makes it a call in some programs, which costs 25 % of the rate
-    // with one observer.
+    // Always inlined: in some programs the compiler would make it a call, which costs 25 % of the rate with
+    // one observer.
     #[inline(always)]
     pub(super) fn next(&self, value: T) -> Option<Panic> {
         let now = self.now();
-        // The cases are duplicated on purpose: each skips the checks of the others.
+        // Two calls of `pass_on` on purpose: inlined, each skips the checks that only the other needs.
         let alone = self.enter();
         if alone.is_some() {
             self.pass_on(value, now, alone)
@@ -171,7 +171,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.pass_on(value, now, None)
     }
 
-    /// Emits, after the gate has been entered. `alone` is the gate's result.
+    /// Emits a value after the gate has been entered. `alone` is the result of [`enter`](Self::enter).
     #[inline(always)]
     fn pass_on(&self, value: T, now: Time, alone: Option<NonNull<L>>) -> Option<Panic> {
         if !P::STORES {
@@ -179,7 +179,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
-        // Dropped when the emitter has left.
+        // `_evicted` is dropped at the end of this function, when the emitter is idle.
         let (slot, _evicted) = store.append(&self.policy, value, now);
         if P::HOLDS_BACK {
             self.gate.leave();
@@ -190,7 +190,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // observers are called.
         let call = |entry: &mut L| entry.next(unsafe { slot.as_ref() });
         if P::COUNTED && needs_drop::<T>() && self.policy.count_max() == 0 {
-            // The value is evicted as soon as it has been emitted.
+            // The policy retains no value, so this one is evicted right after its emission.
             self.fan_out(call);
             self.control.lock().must_evict = true;
             return self.leave_tidily();
@@ -209,7 +209,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             scratch.extend_from_slice(values);
         }
         let panic = self.pass_on_slice(values, scratch, now);
-        // Values that were not worth appending are still in it.
+        // `append_all` does not take values that would not be retained.
         scratch.clear();
         panic
     }
@@ -226,7 +226,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
         // SAFETY: the emitter is storing.
         let store = unsafe { &mut *self.gate.store() };
-        // Dropped when the emitter has left.
+        // Dropped at the end of this function, when the emitter is idle.
         let _evicted = store.append_all(&self.policy, scratch, now);
         if P::HOLDS_BACK {
             self.gate.leave();
@@ -270,9 +270,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.leave_tidily()
     }
 
-    /// Marks the subject as ended: later subscribers receive the end at once. Returns `None` if it had
-    /// ended before, for example by a concurrent disposal. Otherwise returns the held-back value, if there
-    /// is one.
+    /// Marks the subject as ended: later subscribers receive the end at once. Returns `None` if it had ended
+    /// before, for example by a concurrent disposal. Otherwise returns the value that the policy has held
+    /// back until completion, if there is one.
     fn close(&self, end: &End<E>, now: Time) -> Option<Option<NonNull<[T]>>> {
         let mut control = self.control.lock();
         if control.end.is_some() {
@@ -282,13 +282,13 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         control.admit_waiting(unsafe { &mut *self.gate.list() });
         control.end = Some(end.clone());
         control.must_evict = P::STORES;
-        // Stays raised, so that every later emission finds the end.
+        // The signal stays raised, so that every later emission finds the end.
         self.gate.signal();
         self.observers.store(0, Ordering::Relaxed);
         if !P::STORES {
             return Some(None);
         }
-        // SAFETY: with the lock held, no other thread reaches the store while the emitter is calling.
+        // SAFETY: with the lock held, no other thread accesses the store while the emitter is calling.
         let store = unsafe { &mut *self.gate.store() };
         store.trim(&self.policy, now);
         if !P::HOLDS_BACK {
@@ -320,8 +320,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Begins an emission after all pending work is done. Returns `None` if the subject has ended;
-    /// otherwise the removed entries and values, to be dropped after the emission.
+    /// Performs the pending work of other threads, and begins an emission. Returns `None` if the subject has
+    /// ended. Otherwise returns the removed entries and values, to be dropped after the emission.
     #[cold]
     fn enter_slowly(
         &self,
@@ -345,7 +345,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Calls all observers, and leaves.
+    /// Calls all observers, and makes the emitter idle.
     #[inline(always)]
     fn call_all(
         &self,
@@ -359,8 +359,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.leave()
     }
 
-    /// Calls the only observer, and leaves. Skips most checks of the loop over many observers, which halves
-    /// the work.
+    /// Calls the only observer, and makes the emitter idle. Skips most checks of the loop over many
+    /// observers, which halves the work.
     #[inline(always)]
     fn call_alone(&self, alone: *mut L, call: impl FnOnce(&mut L) -> bool) -> Option<Panic> {
         // SAFETY: the only entry of the list, which the emitter owns while it is calling; no other
@@ -380,9 +380,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     /// Calls each observer that was present at the start, unless it has left in the meantime. Removes
-    /// observers that report to be closed, and those that panic.
-    // The rare paths compute what they need themselves and set a flag in memory. So the loop keeps only its
-    // position and its end in registers.
+    /// observers that report that they are closed, and those that panic.
+    // The rare paths compute the index again and set a flag in memory. So the loop needs registers only for
+    // its position and its end.
     #[inline(always)]
     fn fan_out(&self, mut call: impl FnMut(&mut L) -> bool) {
         let list = self.gate.list();
@@ -394,12 +394,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 begin_on_a_cache_line();
                 loop {
-                    // SAFETY: before the end, and no other reference to an entry is alive.
+                    // SAFETY: `entry` is before the end, and no other reference to it is alive.
                     let closed = call(unsafe { &mut *entry });
                     if u8::from(closed) | self.gate.signal_byte() != 0 {
                         self.handle_signal_at(entry, closed);
                     }
-                    // SAFETY: before the end.
+                    // SAFETY: `entry` is before the end.
                     entry = unsafe { entry.add(1) };
                     if entry == end {
                         return;
@@ -408,7 +408,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }));
             if let Err(panic) = outcome {
                 self.handle_panic(panic, entry);
-                // SAFETY: before the end.
+                // SAFETY: `entry` is before the end.
                 entry = unsafe { entry.add(1) };
             }
         }
@@ -438,15 +438,15 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     fn handle_signal_at(&self, entry: *mut L, closed: bool) {
         // SAFETY: the emitter is calling, so it owns the list.
         let entries = unsafe { (*self.gate.list()).as_mut_ptr_range().start };
-        // SAFETY: a pointer into the same entries, which have not moved: none is added and none compacted
-        // meanwhile.
+        // SAFETY: `entry` points into the same entries. They have not moved, because during the calls none is
+        // added and the list is not compacted.
         let index = unsafe { entry.offset_from_unsigned(entries) };
         self.handle_signal(closed.then_some(index));
         // Relaxed: only the emitter uses it.
         self.needs_tidying.store(true, Ordering::Relaxed);
     }
 
-    /// Runs between two calls: removes the observer at `closed`, and those that have unsubscribed. New
+    /// Removes, between two calls, the observer at index `closed` and those that have unsubscribed. New
     /// subscribers are admitted after the calls, so they do not receive the value that is being emitted.
     #[cold]
     fn handle_signal(&self, mut closed: Option<usize>) {
@@ -456,8 +456,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if gone.is_empty() {
                 return;
             }
-            // Repeated, because dropping an observer may unsubscribe the next one. A panic of its
-            // destructor must not be attributed to the observer that was called.
+            // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
+            // of its destructor is ignored; otherwise the observer that was just called would be removed for
+            // it.
             gone.into_iter().for_each(discard);
         }
     }
@@ -481,7 +482,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Ends the calls of the emitter.
+    /// Makes the emitter idle, after work that other threads have left to it.
     #[inline(always)]
     fn leave(&self) -> Option<Panic> {
         // Relaxed: only the emitter uses it.
@@ -522,7 +523,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
         let mut values = Evicted::Nothing;
         if P::STORES && std::mem::take(&mut control.must_evict) {
-            // SAFETY: with the lock held, no other thread reaches the store while the emitter is not
+            // SAFETY: with the lock held, no other thread accesses the store while the emitter is not
             // storing.
             let store = unsafe { &mut *self.gate.store() };
             store.trim_by_count(&self.policy);
@@ -536,8 +537,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     // -- All other threads
 
-    /// Subscribes an entry. Retained values are emitted to it here, on this thread; then it joins the list
-    /// without a gap.
+    /// Subscribes an entry. First delivers the retained values to it, on this thread. Then adds it to the
+    /// list without missing a value.
     pub(super) fn subscribe(self: &Arc<Self>, mut entry: L) -> Guard
     where
         Self: Registry + 'static,
@@ -558,7 +559,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 halted = self.gate.halt(&mut control.fenced);
                 if !exact && self.may_expire(now) {
                     drop(control);
-                    // Without the lock: a clock is user code.
+                    // The lock is released first, because a clock is user code.
                     now = self.policy.now_exact();
                     exact = true;
                     continue;
@@ -566,7 +567,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 exact = true;
                 if let Some(values) = replay.advance(&mut control, halted, now) {
                     drop(control);
-                    // SAFETY: pinned, so the values stay; a unique reference to them does not exist.
+                    // SAFETY: the log is pinned, so the values stay; no unique reference to them exists.
                     if entry.next_slice(unsafe { values.as_ref() }) {
                         break;
                     }
@@ -599,8 +600,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         Guard::closed()
     }
 
-    /// Returns whether a value may have expired by the exact time although it has not by `now`. The emitter
-    /// must be halted.
+    /// Returns whether a value may have expired by the exact time although it has not expired by `now`. The
+    /// emitter must be halted.
     fn may_expire(&self, now: Time) -> bool {
         // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &*self.gate.store() };
@@ -621,10 +622,10 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let Some(values) = replay.advance(&mut control, halted, now) else {
                 break;
             };
-            // SAFETY: the lock is held and the emitter halted, by `advance`.
+            // SAFETY: the lock is held and the emitter halted.
             let end = *until.get_or_insert_with(|| unsafe { (*self.gate.store()).log.end() });
             drop(control);
-            // SAFETY: pinned, so the values stay.
+            // SAFETY: the log is pinned, so the values stay.
             let values = unsafe { values.as_ref() };
             let beyond = replay.next.map_or(0, |next| next.saturating_sub(end));
             visit(&values[..values.len() - beyond]);
@@ -639,7 +640,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut replay = Replaying::new(self);
         let last = replay.pin_last(&mut self.control.lock());
         if let Some(last) = last {
-            // SAFETY: pinned, so the value stays.
+            // SAFETY: the log is pinned, so the value stays.
             visit(unsafe { last.as_ref() });
         }
     }
@@ -677,7 +678,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         drop(control);
         drop(removed);
         for _ in 0..spare {
-            // SAFETY: a reference that a guard has left behind; it is released once.
+            // SAFETY: a dropped guard left this reference behind, still counted; it is released once.
             unsafe { Arc::decrement_strong_count(Arc::as_ptr(self)) };
         }
     }
@@ -720,7 +721,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Returns a reference for a guard: one that another guard has left behind, or a new one.
+    /// Returns a reference for a guard: one that a dropped guard has left behind, or a new one.
     fn reference(self: &Arc<Self>, control: &mut Control<E, L>) -> Arc<Self> {
         if control.spare == 0 {
             return self.clone();
@@ -738,7 +739,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             store.trim(&self.policy, now);
         }
         if halted == Halted::Calling {
-            // The value that is being emitted may be among them.
+            // The emitter evicts them after its calls, because one of them may be the current value.
             control.must_evict = true;
             return Evicted::Nothing;
         }

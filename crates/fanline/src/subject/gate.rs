@@ -45,21 +45,21 @@ pub(super) enum Halted {
 pub(super) struct Gate<S, L> {
     phase: AtomicUsize,
     /// The only observer in the list, if the signal is down and the fences are asymmetric; otherwise null.
-    /// Most subjects have one observer. For these, this one word tells the emitter that there is no work to
-    /// do, and which observer to call.
+    /// Most subjects have one observer. For these the emitter reads only this word before the call: it shows
+    /// that there is no work to do, and which observer to call.
     alone: AtomicPtr<L>,
     /// 1 if the emitter has to take the lock, otherwise 0; checked between two observers. It is a byte so
     /// that one instruction combines it with the observer's result.
     signal: AtomicU8,
-    /// The same, but always set if the emitter needs a full fence before the check. So the usual case,
-    /// which does not need one, has only one word to check before an emission.
+    /// Like `signal`, but always set if the fences are symmetric: the emitter must then execute a full fence
+    /// before it checks the signal. With asymmetric fences it checks only this word before an emission.
     look: AtomicBool,
     fences: Fences,
     store: SharedCell<S>,
     list: SharedCell<List<L>>,
 }
 
-// SAFETY: the rules above give access to the cells to one thread at a time.
+// SAFETY: by the rules in the module's documentation, one thread at a time has access to the cells.
 unsafe impl<S: Send, L: Send> Sync for Gate<S, L> {}
 
 impl<S, L: Vacant> Gate<S, L> {
@@ -113,8 +113,8 @@ impl<S, L: Vacant> Gate<S, L> {
         NonNull::new(self.alone.load(Ordering::Relaxed))
     }
 
-    /// Returns whether the signal is down after the emitter has entered. Otherwise makes the emitter idle
-    /// again.
+    /// Returns whether the signal is down after the emitter has entered. If it is raised, makes the emitter
+    /// idle again.
     #[inline(always)]
     pub(super) fn may_go_on(&self) -> bool {
         // Relaxed: if the signal is down, other threads finished their changes before the emitter lowered
@@ -136,14 +136,14 @@ impl<S, L: Vacant> Gate<S, L> {
     /// Moves the emitter from storing to calling.
     #[inline(always)]
     pub(super) fn call(&self) {
-        // Release: a thread that reads it sees the stored value.
+        // Release: a thread that reads this phase sees the stored value.
         self.phase.store(thread_token(), Ordering::Release);
     }
 
     /// Makes the emitter idle.
     #[inline(always)]
     pub(super) fn leave(&self) {
-        // Release: a thread that reads it sees the store and the list as the emitter left them.
+        // Release: a thread that reads this phase sees the store and the list as the emitter left them.
         self.phase.store(IDLE, Ordering::Release);
     }
 
@@ -156,14 +156,14 @@ impl<S, L: Vacant> Gate<S, L> {
     /// Returns a value other than 0 if the emitter has to take the lock.
     #[inline(always)]
     pub(super) fn signal_byte(&self) -> u8 {
-        // Relaxed: the announced work is read with the lock held.
+        // Relaxed: the emitter reads the work that the signal announces with the lock held.
         self.signal.load(Ordering::Relaxed)
     }
 
     /// Raises the signal without waiting, for work that the emitter can do later. The lock must be held.
     pub(super) fn signal(&self) {
-        // Relaxed: the announced work is read with the lock held. An emission that misses the signal counts
-        // as begun before it.
+        // Relaxed: the emitter reads the announced work with the lock held. An emission that misses the
+        // signal counts as begun before it.
         self.signal.store(1, Ordering::Relaxed);
         self.look.store(true, Ordering::Relaxed);
         self.alone.store(null_mut(), Ordering::Relaxed);
@@ -181,10 +181,10 @@ impl<S, L: Vacant> Gate<S, L> {
         *fenced = false;
     }
 
-    /// Prevents the emitter from storing until the lock is released, and returns its phase. The lock must
-    /// be held. It also protects `fenced`: whether a heavy fence was made since the signal was raised.
+    /// Prevents the emitter from storing until the lock is released, and returns its phase. The lock must be
+    /// held. The lock also protects `fenced`: whether a heavy fence was executed since the signal was raised.
     pub(super) fn halt(&self, fenced: &mut bool) -> Halted {
-        // Relaxed: changed only with the lock held.
+        // Relaxed: only this thread writes its own token.
         if self.phase.load(Ordering::Relaxed) == thread_token() {
             // The emitter is further up on this thread's own stack, in an observer.
             self.signal();
@@ -207,7 +207,7 @@ impl<S, L: Vacant> Gate<S, L> {
 
     /// Returns whether this thread is calling observers, further up on its stack.
     pub(super) fn is_calling_here(&self) -> bool {
-        // Relaxed: the token of another thread never equals that of this one.
+        // Relaxed: only this thread writes its own token.
         self.phase.load(Ordering::Relaxed) == thread_token()
     }
 }

@@ -37,8 +37,8 @@ pub trait Entry<T, E>: Vacant + Send {
 
 /// An observer of any type, called indirectly.
 pub struct Boxed<T, E> {
-    /// `next` of the observer's own type. It is in the box's vtable too, but one load further away, which
-    /// costs a fifth of a call.
+    /// `next` of the observer's type. The box's vtable contains it too, but reading it there takes one more
+    /// load, a fifth of the cost of a call.
     next: unsafe fn(*mut (), &T) -> bool,
     observer: Box<dyn Erased<T, E> + Send>,
 }
@@ -124,7 +124,7 @@ impl<T, E> Entry<T, E> for Boxed<T, E> {
     #[inline(always)]
     fn next(&mut self, value: &T) -> bool {
         let observer = &raw mut *self.observer;
-        // SAFETY: `next` was made for the type in the box, which is ours.
+        // SAFETY: `next` was made for the type in the box, and `&mut self` gives exclusive access to it.
         unsafe { (self.next)(observer.cast(), value) }
     }
 
@@ -252,8 +252,8 @@ impl<L: Vacant> List<L> {
     }
 
     /// Adds an entry, and returns its index.
-    // Inlined, as `vacate`: an entry written to the stack word by word and read as a whole stalls on store
-    // forwarding.
+    // Inlined, like `vacate`. Otherwise an entry is written to the stack word by word and read back as a
+    // whole, which stalls on store forwarding.
     #[inline(always)]
     pub(super) fn push(&mut self, entry: L, slot: u32) -> u32 {
         let index = u32::try_from(self.entries.len()).expect("fewer observers than 2^32");
@@ -331,7 +331,7 @@ impl<L: Vacant> List<L> {
             }
         }
         self.vacancies = 0;
-        // Its memory is reused, unless it is more than the whole list needs.
+        // The empty list retains its memory for later entries, unless `other` has less.
         if self.entries.capacity() > other.entries.capacity() {
             *self = Self::new();
         }
@@ -405,7 +405,7 @@ impl Slots {
         self.slots[number as usize].state
     }
 
-    /// Returns the slot behind a key, unless its observer is gone.
+    /// Returns the slot number and state for a key, or `None` if its observer is gone.
     #[inline]
     pub(super) fn find(&self, key: u64) -> Option<(u32, SlotState)> {
         let number = u32::try_from(key & u64::from(u32::MAX)).expect("masked");

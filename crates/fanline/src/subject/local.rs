@@ -34,8 +34,8 @@ use crate::{Guard, IntoObservable, Observable, Observer, observer};
 /// assert_eq!(*seen.borrow(), [1]);
 /// ```
 ///
-/// Operators work on it too. Their closures must be `Send`, since an operator does not know that it stays
-/// on a thread. The last observer may be local; see
+/// Operators work on it too. Their closures must be `Send`, because they are the same operators as for
+/// subjects that change threads. The last observer may be local; see
 /// [`subscribe_local`](crate::ObservableExt::subscribe_local).
 pub struct LocalSubject<T, E = Infallible> {
     local: Rc<Local<T, E>>,
@@ -116,7 +116,7 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
         self
     }
 
-    /// Emits a value to all observers. Called by an observer, it emits after the current value.
+    /// Emits a value to all observers. If an observer calls this, the value is emitted after the current one.
     ///
     /// # Panics
     ///
@@ -176,8 +176,9 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer. Its guard may move to another thread. Dropped there, it unsubscribes before
-    /// the next emission. There, its `is_closed` does not see that an observer has closed itself.
+    /// Subscribes an observer. The guard may move to another thread. If it is dropped there, the observer is
+    /// removed before the next emission. There, `is_closed` of the guard misses that an observer closed
+    /// itself.
     pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + 'static) -> Guard {
         if observer.is_closed() {
             return Guard::closed();
@@ -360,11 +361,11 @@ impl<T, E> Local<T, E> {
     }
 
     /// Calls each observer that was present at the start, unless it has left in the meantime. Removes
-    /// observers that report to be closed, and those that panic.
+    /// observers that report that they are closed, and those that panic.
     #[inline]
     fn fan_out(&self, mut call: impl FnMut(&mut Entry<T, E>) -> bool) -> Option<Panic> {
         // Relaxed: the keys are read under the lock. If the flag is seen late, the next emission removes
-        // them.
+        // those observers.
         if self.remote.any_abandoned.load(Ordering::Relaxed) {
             self.remove_abandoned();
         }
@@ -390,7 +391,7 @@ impl<T, E> Local<T, E> {
         panic
     }
 
-    /// Runs between two calls: removes the observer at `closed`, and those that have unsubscribed.
+    /// Removes, between two calls, the observer at index `closed` and those that have unsubscribed.
     #[cold]
     fn handle_signal(&self, list: &mut List<Entry<T, E>>, closed: Option<usize>) {
         let mut slot = closed.and_then(|index| list.slot_at(index));
@@ -412,16 +413,17 @@ impl<T, E> Local<T, E> {
             if removed.is_empty() {
                 return;
             }
-            // Repeated, because dropping an observer may unsubscribe the next one. A panic of its
-            // destructor must not be attributed to the observer that was called.
+            // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
+            // of its destructor is ignored; otherwise the observer that was just called would be removed for
+            // it.
             for entry in removed {
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(entry)));
             }
         }
     }
 
-    /// Runs between two emissions: removes observers that have unsubscribed, adds those that wait, and
-    /// compacts the list.
+    /// Removes, between two emissions, observers that have unsubscribed, adds those that wait, and compacts
+    /// the list.
     fn tidy(&self) {
         self.signal.set(false);
         let mut removed = Vec::new();
@@ -642,7 +644,7 @@ impl Registry for Remote {
 
 impl<T, E> Drop for Local<T, E> {
     fn drop(&mut self) {
-        // Fails only while the thread ends and its table is gone.
+        // Fails only if the thread is ending and has dropped `SUBJECTS`.
         let _ = SUBJECTS.try_with(|subjects| subjects.borrow_mut().remove(&self.remote.number));
     }
 }

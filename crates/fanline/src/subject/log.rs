@@ -1,9 +1,9 @@
 //! The retained values of a subject: an append-only log in chunks.
 //!
 //! Positions count from the first value ever appended. A value has a fixed address from its append until it
-//! is evicted, and nothing is evicted while the log is pinned. So a subscriber can read a range in place,
-//! without a lock or a clone, while later values are appended. The caller of a method has exclusive access
-//! to the log (see `gate`). No method runs code of the value's type: evicted values are returned as
+//! is evicted, and nothing is evicted while a reader has pinned the log. So a subscriber can read a range in
+//! place, without a lock or a clone, while later values are appended. The caller of a method has exclusive
+//! access to the log (see `gate`). No method runs code of the value's type: evicted values are returned as
 //! [`Evicted`], to be dropped where user code may run.
 #![expect(
     unsafe_code,
@@ -17,9 +17,10 @@ use std::ptr::NonNull;
 
 /// Values per chunk, and so per allocation, if the number of values is unbounded.
 const CHUNK_SLOTS_MAX: usize = 2048;
-/// Minimum number of values per chunk of a short ring, so that the cost of changing chunks is negligible.
+/// Minimum number of values per chunk if their number is bounded, so that changing chunks costs little.
 const CHUNK_SLOTS_MIN: usize = 64;
-/// Maximum size of a chunk, unless four values are larger: for an unbounded number, and for a short ring.
+/// Maximum size of a chunk in bytes, without and with a bound for the number of values. It is exceeded only
+/// to hold four large values.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
 const RING_CHUNK_BYTES_MAX: usize = 4096;
 
@@ -35,7 +36,7 @@ pub(super) struct Log<T> {
     memory_from: usize,
     /// Position of the oldest value that is retained for late subscribers.
     first: usize,
-    /// The last chunk: its slots, the position of the first one, the number in use, and the number of all.
+    /// The last chunk: the address of its slots, the position of the first, the number in use, and of all.
     tail: NonNull<T>,
     tail_base: usize,
     used: usize,
@@ -95,8 +96,8 @@ impl<T> Log<T> {
         let mut left = count;
         let rest = values.len() - count;
         let mut from = values[rest..].as_ptr();
-        // SAFETY: shorter than before. Each of the last values gets one owner, the log, when it is copied
-        // there.
+        // SAFETY: the new length is shorter. The values behind it are copied to the log below, which becomes
+        // their only owner.
         unsafe { values.set_len(rest) };
         while left > 0 {
             if self.used == self.room {
@@ -160,7 +161,7 @@ impl<T> Log<T> {
         Evicted::Several(values)
     }
 
-    /// Pins all values in memory until [`unpin`](Self::unpin).
+    /// Prevents all eviction until the matching [`unpin`](Self::unpin).
     pub(super) fn pin(&mut self) {
         self.pins += 1;
     }
@@ -169,8 +170,8 @@ impl<T> Log<T> {
         self.pins -= 1;
     }
 
-    /// Returns the contiguous values from `from` on, in order; an empty slice at the end. Valid while the
-    /// log is pinned or nothing is evicted.
+    /// Returns the contiguous values from `from` on, in order; an empty slice at the end. The slice is valid
+    /// until values are evicted, which pinning the log prevents.
     pub(super) fn slice_from(&self, from: usize) -> NonNull<[T]> {
         debug_assert!(self.memory_from <= from && from <= self.end());
         let count = (self.end() - from).min(self.slots - (from - self.base) % self.slots);
@@ -200,7 +201,7 @@ impl<T> Log<T> {
         self.chunks.push_back(chunk);
     }
 
-    /// Frees chunks without values; the last chunk is still written to.
+    /// Frees chunks without values, except the last one, which is still written to.
     fn release_chunks(&mut self) {
         while self.chunks.len() > 1 && self.memory_from - self.base >= self.slots {
             self.spare = self.chunks.pop_front();
@@ -221,7 +222,7 @@ impl<T> Drop for Log<T> {
     }
 }
 
-/// Memory for a fixed number of values; it does not know which slots hold one.
+/// Memory for a fixed number of values. The log knows which slots hold a value.
 struct Chunk<T> {
     slots: NonNull<T>,
     layout: Layout,
@@ -254,7 +255,7 @@ impl<T> Drop for Chunk<T> {
     }
 }
 
-/// Values that are no longer retained. Dropping it drops them.
+/// Values that have been removed from the log. Dropping it drops them.
 #[must_use = "dropping it runs user code: choose where"]
 pub(super) enum Evicted<T> {
     Nothing,
@@ -294,7 +295,7 @@ fn chunk_slots<T>(count_max: Option<usize>) -> usize {
     };
     let by_size = (bytes_max / size_of::<T>().max(1)).clamp(4, CHUNK_SLOTS_MAX);
     let by_both = by_count.min(by_size);
-    // Rounded down to a power of two, so that a division is a shift where it matters.
+    // Rounded down to a power of two.
     1 << by_both.ilog2()
 }
 

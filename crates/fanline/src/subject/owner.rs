@@ -7,9 +7,9 @@ use super::list::Entry;
 use super::policy::Rules;
 use crate::fence::Fences;
 
-/// The core of a subject, owned by producers, handles, and sources. Guards refer to the core alone: they
-/// keep its memory, but no user values after the last owner is gone. So a guard inside an observer of the
-/// same subject is no cycle.
+/// The core of a subject, owned by producers, handles, and sources. Guards reference only the core. They keep
+/// its memory allocated, but the user's values are dropped with the last owner. So a guard inside an observer
+/// of the same subject does not form a cycle.
 pub(super) struct Owner<T, E, P: Rules, L: Entry<T, E>> {
     core: Arc<Core<T, E, P, L>>,
 }
@@ -21,7 +21,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Owner<T, E, P, L> {
         })
     }
 
-    /// Returns the core. An emitter stores a reference of its own, which saves a load.
+    /// Returns the core. Producers and handles also store a reference to the core itself, which saves a load.
     pub(super) fn core(&self) -> &Arc<Core<T, E, P, L>> {
         &self.core
     }

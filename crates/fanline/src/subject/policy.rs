@@ -41,7 +41,7 @@ pub trait Rules: Send + Sync + 'static {
         Time::ZERO
     }
 
-    /// The same in nanoseconds, so that a subscription compares without a division.
+    /// Returns [`age_max`](Self::age_max) in nanoseconds, so that a subscription compares without a division.
     fn age_nanos_max(&self) -> u64 {
         u64::MAX
     }
@@ -51,7 +51,7 @@ pub trait Rules: Send + Sync + 'static {
         0
     }
 
-    /// Returns the exact time, by which a window is applied.
+    /// Returns the exact time. Subscriptions, ends, and trims apply the window by it.
     fn now_exact(&self) -> Time {
         Time::ZERO
     }
@@ -62,9 +62,9 @@ pub trait Rules: Send + Sync + 'static {
     }
 }
 
-/// Assumed maximum delay of a coarse clock, whose updater may have to wait for the CPU; the clock's own
-/// granularity counts if it is more. A subscription to a window in which nothing expires within this time
-/// skips the exact reading, which costs a third of a subscription.
+/// Assumed maximum delay of a coarse clock, because its thread may have to wait for the CPU. A clock's
+/// granularity replaces it if that is longer. If no value can expire within this delay, a subscription does
+/// not read the exact time, which would cost a third of the subscription.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
 /// Retains nothing: a plain subject.
@@ -258,16 +258,16 @@ fn nanos(duration: Duration) -> u64 {
 /// | [`all`](Replay::all) | every value | append | grows; one allocation for 2,048 values, or for 2 MiB of them |
 /// | [`one`](Replay::one) | the last value | overwrite | constant |
 /// | [`many(n)`](Replay::many) | the last n values | overwrite the oldest | constant |
-/// | [`within(d)`](Replay::within) | values not older than d | append; once a tick, drop what is too old | what d holds |
-/// | [`many_within(n, d)`](Replay::many_within) | the last n values not older than d | both | constant |
+/// | [`within(d)`](Replay::within) | values not older than d | append; once per tick, drop values that are too old | grows with the values emitted within d |
+/// | [`many_within(n, d)`](Replay::many_within) | the last n values not older than d | overwrite the oldest; once per tick, drop values that are too old | constant |
 ///
-/// A value that is no longer retained is dropped by the next emission, subscription, or end: first by
-/// count, then by age. [`Source::trim`](crate::Source::trim) drops old values of a subject that is quiet
-/// for long. While retained values are replayed to a subscriber, those and all later ones stay in memory.
+/// A value that is no longer retained is dropped by the next emission, subscription, or end: first by count,
+/// then by age. [`Source::trim`](crate::Source::trim) drops old values of a subject that has not emitted for
+/// long. While retained values are replayed to a subscriber, they and all later values stay in memory.
 ///
-/// A time window retains a value whose age is exactly the window. It goes on after the end: a completed
-/// subject replays the values that are still young enough, and later only the end.
-/// [`freeze_on_terminal`](Replay::freeze_on_terminal) stops it at the end instead.
+/// A time window retains a value whose age is exactly the window. The window keeps moving after the end: a
+/// completed subject replays the values that are still young enough, and later only the end.
+/// [`freeze_on_terminal`](Replay::freeze_on_terminal) stops the window at the end instead.
 ///
 /// ```
 /// use std::time::Duration;
@@ -367,8 +367,8 @@ impl<C> Replay<Within<C>> {
         }
     }
 
-    /// Stops the window when the subject ends: a late subscriber then receives the values it held at the
-    /// end, however late it subscribes.
+    /// Stops the window when the subject ends. A late subscriber then receives the values that the window
+    /// contained at the end, however late it subscribes.
     #[must_use]
     pub fn freeze_on_terminal(mut self) -> Self {
         self.flavor.window.freezes = true;
@@ -387,8 +387,8 @@ impl<C> Replay<ManyWithin<C>> {
         }
     }
 
-    /// Stops the window when the subject ends: a late subscriber then receives the values it held at the
-    /// end, however late it subscribes.
+    /// Stops the window when the subject ends. A late subscriber then receives the values that the window
+    /// contained at the end, however late it subscribes.
     #[must_use]
     pub fn freeze_on_terminal(mut self) -> Self {
         self.flavor.window.freezes = true;

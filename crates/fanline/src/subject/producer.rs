@@ -327,7 +327,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     where
         T: Clone,
     {
-        // Also left empty by a panic during cloning.
+        // Taken out of the field, so that a panic during cloning leaves an empty vector there.
         let mut scratch = std::mem::take(&mut self.scratch);
         let panic = self.core.next_slice(values, &mut scratch);
         self.scratch = scratch;
@@ -357,8 +357,8 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     }
 
     fn end_in_place(&mut self, end: End<E>) {
-        // If a clock or a destructor panics, the drop disposes of the subject, so that observers do not
-        // wait for ever.
+        // If a clock or a destructor panics, dropping the producer disposes of the subject. Otherwise
+        // observers would wait for ever.
         self.on_drop = Some(End::Disposed);
         let panic = self.core.end(end);
         self.on_drop = None;
@@ -419,7 +419,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
     fn drop(&mut self) {
         match self.on_drop.take() {
             None => {}
-            // An end that was interrupted by the panic of a destructor.
+            // A panic of a destructor interrupted the end, but the subject has ended.
             Some(_) if self.core.end_so_far().is_some() => {}
             Some(End::Disposed) => self.core.dispose(),
             Some(end) => {

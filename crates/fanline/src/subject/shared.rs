@@ -1,8 +1,8 @@
 //! Emission from many threads and from inside observers, one at a time.
 //!
-//! A thread that emits during another emission queues its value and goes on; the emitter takes it from the
-//! queue. So all observers see the same order, a value emitted by an observer comes after the current one
-//! (breadth first), and no thread waits.
+//! A thread that emits during another emission queues its value and continues; the emitting thread takes it
+//! from the queue. So all observers see the same order, a value emitted by an observer comes after the
+//! current one (breadth first), and no thread waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub(super) struct Shared<T, E, P: Rules> {
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
     combiner: Combiner,
     queue: Mutex<Vec<Emission<T, E>>>,
-    /// Whether the queue is not empty; written under its lock. Access may be free for a moment all the same
-    /// (see [`Combiner`]), and a thread must not overtake its own queued emission.
+    /// Whether the queue has emissions; written under its lock. Access may be free for a moment all the same
+    /// (see [`Combiner`]). A thread that then acquires it must not overtake its own queued emission.
     has_queued: AtomicBool,
     /// Empty between slices; its memory is reused.
     scratch: Mutex<Vec<T>>,
@@ -81,7 +81,7 @@ where
         self.owner.clone()
     }
 
-    /// Returns whether the subject has an observer, or can get one without a handle.
+    /// Returns whether the subject has an observer, or a source through which an observer can subscribe.
     pub(super) fn is_reachable(&self) -> bool {
         // Sources share the owner; guards, and operators inside observers, hold only the core.
         Arc::strong_count(&self.owner) > 1 || self.core.observer_count() > 0
@@ -89,7 +89,7 @@ where
 
     #[inline]
     pub(super) fn next(&self, value: T) {
-        // Read before access is acquired: later reads would wait for that.
+        // Read before access is acquired, because the processor delays later loads until then.
         let core = &*self.core;
         let acquired = self.combiner.try_acquire();
         if acquired && self.is_next() {
@@ -114,7 +114,7 @@ where
             });
             self.release(panic);
         } else {
-            // User code, which must not prevent the release of access.
+            // `clone` is user code, and its panic must not prevent the release of access.
             match catch_unwind(AssertUnwindSafe(|| values.to_vec())) {
                 Ok(values) => self.queue(Emission::Slice(values), acquired),
                 Err(panic) => self.release_slowly(!acquired, Some(panic)),
@@ -132,7 +132,7 @@ where
         }
     }
 
-    /// Returns whether the queue holds no emission that would be overtaken.
+    /// Returns whether an emission now overtakes no queued one.
     #[inline(always)]
     fn is_next(&self) -> bool {
         // Relaxed: a thread that has queued an emission, or has learned of one from another thread, sees
@@ -140,7 +140,7 @@ where
         !self.has_queued.load(Ordering::Relaxed)
     }
 
-    /// Releases access, after the emissions that were queued meanwhile.
+    /// Emits what was queued meanwhile, and releases access.
     #[inline(always)]
     fn release(&self, panic: Option<Panic>) {
         let free = self.combiner.release();
@@ -184,7 +184,7 @@ where
         }
     }
 
-    /// Queues an emission for the holder. If access is free, or `acquired` by the caller, empties the
+    /// Queues an emission for the holder. If access is free, or the caller has `acquired` it, empties the
     /// queue.
     #[cold]
     fn queue(&self, emission: Emission<T, E>, acquired: bool) {
@@ -202,8 +202,8 @@ where
     }
 }
 
-/// Runs an emission and catches its panic, also of the user's clocks and destructors: access must be
-/// released.
+/// Runs an emission and catches its panic, including one in a user's clock or destructor, because access must
+/// be released.
 #[inline(always)]
 fn guarded(emit: impl FnOnce() -> Option<Panic>) -> Option<Panic> {
     match catch_unwind(AssertUnwindSafe(emit)) {

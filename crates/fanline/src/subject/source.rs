@@ -73,8 +73,8 @@ impl<T, E> Source<T, E> {
     /// Calls `next` with each value; ignores errors and completion.
     ///
     /// Retained values are emitted before this returns, on this thread; later ones on the emitter's thread.
-    /// If an observer calls this, it emits the values retained so far at once. They include the current
-    /// value, if it is retained. The next emission is the first live one.
+    /// If an observer calls this, the values retained so far are emitted at once. They include the current
+    /// value, if it is retained. Live values begin with the next emission.
     pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard
     where
         T: 'static,
@@ -128,8 +128,8 @@ impl<T, E> Source<T, E> {
         values
     }
 
-    /// Removes retained values that are too old. Only useful for time windows, and only while nothing is
-    /// emitted and no observer subscribes for long: both remove such values anyway.
+    /// Removes retained values that are too old. Useful only for a time window that has no emissions and no
+    /// new subscribers for long, because both remove such values anyway.
     pub fn trim(&self) {
         self.live.trim();
     }

@@ -1,11 +1,11 @@
 //! The lock of a subject's core.
 //!
-//! Releasing it is a plain store. So locking and releasing takes one atomic read-modify-write, half of what
-//! a mutex takes; subscribing and unsubscribing do little else. In return there are no wake-ups: a thread
-//! that finds it locked retries, with growing pauses. It is held for tens of nanoseconds, rarely for
-//! microseconds, and no user code runs meanwhile.
+//! Releasing the lock is a plain store. So locking and releasing take one atomic read-modify-write, half of
+//! what a mutex takes. That matters, because subscribing and unsubscribing do little else. In return there
+//! are no wake-ups: a thread that finds the lock taken retries, with growing pauses. The lock is held for
+//! tens of nanoseconds, rarely for microseconds, and no user code runs meanwhile.
 //!
-//! The lock is not touched after its release. So the content may hold the reference count that keeps the
+//! The lock is not accessed after its release. So the content may contain the reference count that keeps the
 //! lock in memory.
 #![expect(unsafe_code, reason = "a cell that belongs to the holder of the lock")]
 
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use crate::sync::{AtomicBool, Ordering, SharedCell, thread};
 
-/// Number of retries at once, and then after a yield, before a waiting thread sleeps between retries: the
-/// holder may have been preempted.
+/// Number of retries with a spin between them, and then of retries with a yield. After both, a waiting thread
+/// sleeps between retries, because the holder may have been preempted.
 const SPINS: u32 = 32;
 const YIELDS: u32 = 64;
 const SLEEP: Duration = Duration::from_micros(50);
@@ -26,7 +26,7 @@ pub(super) struct SpinLock<C> {
     content: SharedCell<C>,
 }
 
-// SAFETY: only one thread at a time reaches the content.
+// SAFETY: only one thread at a time accesses the content.
 unsafe impl<C: Send> Sync for SpinLock<C> {}
 
 /// Access to the content; dropping it releases the lock.
@@ -65,7 +65,7 @@ impl<C> SpinLock<C> {
         loop {
             pause(retries);
             retries += 1;
-            // Relaxed: a first guess, which leaves the cache line to the holder.
+            // Relaxed: a check without a write, which leaves the cache line to the holder.
             if !self.locked.load(Ordering::Relaxed) && self.try_lock() {
                 return;
             }
@@ -73,9 +73,9 @@ impl<C> SpinLock<C> {
     }
 }
 
-/// Waits before the retry that comes after `retries` others.
+/// Waits between two attempts, the longer the more `retries` there were.
 fn pause(retries: u32) {
-    // In a model no other thread runs until this one yields.
+    // In a loom model no other thread runs until this one yields.
     if cfg!(all(test, fanline_loom)) || (SPINS..SPINS + YIELDS).contains(&retries) {
         thread::yield_now();
     } else if retries < SPINS {
@@ -98,7 +98,7 @@ impl<C> Deref for SpinGuard<'_, C> {
 impl<C> DerefMut for SpinGuard<'_, C> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut C {
-        // SAFETY: as above, and the reference is as unique as that to `self`.
+        // SAFETY: locked, and `&mut self` makes the reference unique.
         unsafe { &mut *self.spin_lock.content.get() }
     }
 }
@@ -111,7 +111,7 @@ impl<C> Drop for SpinGuard<'_, C> {
     }
 }
 
-/// A mutex in its place, in models of the code above it: a spin loop has too many interleavings.
+/// A mutex that replaces [`SpinLock`] in loom models of its users: a spin loop has too many interleavings.
 #[cfg(all(test, fanline_loom))]
 pub(super) struct ModelLock<C>(crate::sync::Mutex<C>);
 
@@ -162,7 +162,7 @@ mod tests {
                     move || spin_lock.lock().push(name)
                 })
             });
-            // Long enough that they sleep; the test holds if not.
+            // Long enough that the other threads sleep. If they do not, the test still passes.
             sleep(SLEEP * 20);
             assert!(locked.is_empty());
             drop(locked);

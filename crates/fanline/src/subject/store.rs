@@ -15,8 +15,8 @@ pub(super) struct Store<T> {
     /// The timestamp of the last run. Values with the same or an earlier timestamp join that run: a clock
     /// that goes back has no effect.
     last_stamp: Time,
-    /// Whether the next value begins a run whatever its timestamp: there is no run, or `latest` is later
-    /// than its timestamp.
+    /// Whether the next value begins a run whatever its timestamp, because there is no run, or because
+    /// `latest` is later than the timestamp of the last run.
     begins_run: bool,
     /// The latest time seen, by which age is computed.
     latest: Time,
@@ -49,7 +49,7 @@ impl<T> Store<T> {
         let mut evicted = Evicted::Nothing;
         if P::TIMED && (now > self.last_stamp || self.begins_run) {
             let displaced = self.begin_run(policy, now);
-            // Without a destructor nothing is evicted, which the compiler cannot know.
+            // Without a destructor `displaced` is always empty, which the compiler cannot know.
             if needs_drop::<T>() {
                 evicted = displaced;
             }
@@ -78,7 +78,7 @@ impl<T> Store<T> {
         if P::TIMED && (now > self.last_stamp || self.begins_run) {
             evicted = self.begin_run(policy, now);
         }
-        // Values that would not be retained are not appended, unless a reader must receive all.
+        // Values that would not be retained are not appended, unless a reader that pins the log needs them.
         let count = if P::COUNTED && !self.log.is_pinned() {
             values.len().min(policy.count_max())
         } else {
@@ -123,7 +123,7 @@ impl<T> Store<T> {
         self.begins_run = true;
     }
 
-    /// Frees chunks for later values: without a destructor, eviction does only that.
+    /// Frees chunks for later values. Values without a destructor are evicted only for that purpose.
     #[cold]
     fn reuse_chunks<P: Rules>(&mut self, policy: &P) {
         self.trim_by_count(policy);

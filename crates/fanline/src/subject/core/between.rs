@@ -1,4 +1,4 @@
-//! Tests of the moment between an emitter's last look at the signal and its leaving.
+//! Tests of the moment between the emitter's last check of the signal and the end of its emission.
 use std::convert::Infallible;
 use std::sync::Mutex;
 
@@ -20,7 +20,7 @@ fn subscribe<P: Rules>(
     core.subscribe(Boxed::new(observer(record)))
 }
 
-/// The story: an observer that had left was subscribed again when the next one left.
+/// The story: an observer unsubscribed then. When the next one did, the first counted as subscribed again.
 #[test]
 fn observer_removed_as_emission_ends_is_not_called_again() {
     let owner = Subject::new(Publish, Fences::detect());
@@ -40,7 +40,7 @@ fn observer_removed_as_emission_ends_is_not_called_again() {
     assert_eq!(core.observer_count(), 1);
 }
 
-/// The story: a disposal in that moment left the observers in memory, and an end overwrote it.
+/// The story: a disposal at that moment left the observers in memory, and a later end replaced the disposal.
 #[test]
 fn disposal_as_emission_ends_drops_observers_and_stays() {
     let many: Many = Replay::many(2).flavor;

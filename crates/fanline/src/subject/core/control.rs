@@ -17,10 +17,10 @@ pub(super) struct Control<E, L> {
     pub(super) panic: Option<Panic>,
     /// Number of threads that wait until an observer has left.
     pub(super) waiters: usize,
-    /// Whether the heavy fence was made since the signal was raised; see [`Gate::halt`].
+    /// Whether the heavy fence was executed since the signal was raised; see [`Gate::halt`].
     pub(super) fenced: bool,
-    /// Number of references to the core that guards have left behind for later guards. Each saves two
-    /// read-modify-writes of the reference count.
+    /// Number of counted references to the core that dropped guards have left behind. New guards take them
+    /// over, which saves two read-modify-writes of the reference count each time.
     pub(super) spare: usize,
     /// Whether the core has no owner any more, so that guards must release their references.
     pub(super) abandoned: bool,
@@ -42,7 +42,7 @@ impl<E, L: Vacant> Control<E, L> {
         }
     }
 
-    /// Adds an entry to those that wait for the list. Returns the key for its guard.
+    /// Adds an entry to the waiting ones. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn wait(&mut self, entry: L) -> u64 {
         let (slot, key) = self.slots.reserve();
@@ -51,7 +51,7 @@ impl<E, L: Vacant> Control<E, L> {
         key
     }
 
-    /// Adds an entry to the list, behind those that wait. Returns the key for its guard.
+    /// Adds an entry to the list, after all waiting entries. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn join(&mut self, list: &mut List<L>, entry: L) -> u64 {
         if !self.waiting.is_empty() {
@@ -104,7 +104,7 @@ impl<E, L: Vacant> Control<E, L> {
         list.compact(|slot, index| slots.set(slot, SlotState::Listed(index)));
     }
 
-    /// Compacts the list if it has many vacancies, which cost nothing between emissions.
+    /// Compacts the list if it has many vacancies. A few may stay; they cost nothing between emissions.
     #[inline(always)]
     pub(super) fn compact_if_many(&mut self, list: &mut List<L>) {
         let slots = &mut self.slots;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::sync::{Condvar, Mutex, lock};
 
-/// Interval of checks, for an emission that ends without another look at the signal.
+/// Interval at which a waiting thread checks again. An emission that ends without another check of the signal
+/// does not notify it.
 const POLL: Duration = Duration::from_millis(1);
 
 /// A counter of departures, incremented while threads wait.
@@ -21,7 +22,7 @@ impl Departures {
         }
     }
 
-    /// Returns the current count. Read it with the control locked, and wait without.
+    /// Returns the current count. Read it with the control locked; [`wait`](Self::wait) without that lock.
     pub(super) fn so_far(&self) -> usize {
         *lock(&self.number)
     }

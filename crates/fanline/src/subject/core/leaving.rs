@@ -28,13 +28,13 @@ where
     fn remove_last(self: Arc<Self>, key: u64) {
         let mut removed = Removed::empty();
         let this = Arc::into_raw(self);
-        // SAFETY: a reference that is still counted.
+        // SAFETY: the reference behind `this` is still counted, so the core exists.
         let core = unsafe { &*this };
         let mut control = core.control.lock();
         core.take_out(key, &mut control, &mut removed);
         if control.abandoned {
             drop(control);
-            // SAFETY: as above, and it is taken back once.
+            // SAFETY: `this` comes from `Arc::into_raw`, and is taken back once.
             drop(unsafe { Arc::from_raw(this) });
         } else {
             control.spare += 1;
@@ -79,7 +79,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                     let list = unsafe { &mut *self.gate.list() };
                     // Done first, because compaction treats all entries of the list as subscribed.
                     control.remove_leaving(list, &mut removed.others);
-                    // The observer has been removed with all others if the subject was disposed of.
+                    // If the subject was disposed of, `remove_leaving` has removed this observer too.
                     let still = control.slots.find(key).is_some();
                     removed.observer = still.then(|| control.remove_listed(list, slot));
                     control.compact_if_many(list);
@@ -104,7 +104,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         control.waiters += 1;
         while control.slots.find(key).is_some() && !self.gate.is_calling_here() {
             if self.gate.halt(&mut control.fenced) == Halted::Idle {
-                // The emission ended without another look at the signal.
+                // The emission ended without another check of the signal; this thread removes the observer.
                 // SAFETY: the emitter is idle and cannot begin.
                 control.remove_leaving(unsafe { &mut *self.gate.list() }, &mut removed);
                 break;

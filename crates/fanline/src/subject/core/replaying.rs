@@ -32,9 +32,8 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         }
     }
 
-    /// Returns the next contiguous values, or `None` at the end. They stay in place until the replay is
-    /// over. The first call skips values that are too old at `now`. `halted` is the result of halting the
-    /// emitter.
+    /// Returns the next contiguous values, or `None` at the end. They stay in place until the replay is over.
+    /// The first call skips values that are too old at `now`. `halted` is the result of `Gate::halt`.
     pub(super) fn advance(
         &mut self,
         control: &mut Control<E, L>,
@@ -53,7 +52,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         if self.next.is_none() && !frozen {
             // SAFETY: the emitter is halted and the lock is held.
             unsafe { (*core.gate.store()).trim(&core.policy, now) };
-            // Evicted after the replay, here or by the emitter.
+            // The values are evicted after the replay: by `finish`, or by the emitter if it is calling.
             control.must_evict |= halted == Halted::Calling;
         }
         // SAFETY: as above.
@@ -87,8 +86,8 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(store.log.slice_from(store.log.end() - 1).cast())
     }
 
-    /// Ends the replay, and evicts values that are neither retained nor read. `halted` is the
-    /// result of halting the emitter.
+    /// Ends the replay, and evicts values that are neither retained nor being read. `halted` is the result of
+    /// `Gate::halt`.
     pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> Evicted<T> {
         if !std::mem::take(&mut self.open) {
             return Evicted::Nothing;
