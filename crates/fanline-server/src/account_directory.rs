@@ -54,6 +54,7 @@ impl Directory {
     /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
+    ///
     /// Fails if the folder cannot be created or read.
     pub fn open(options: DirectoryOptions) -> io::Result<Self> {
         private_files::create_folders(&options.dir)?;
@@ -77,6 +78,7 @@ impl Directory {
     /// verifies the signer.
     ///
     /// # Errors
+    ///
     /// Fails if the token is of another account, there are too many, or the disk fails.
     pub fn store(&self, account: &str, token: &str) -> Result<Stored, StoreError> {
         let path = self.path(account)?;
@@ -94,6 +96,7 @@ impl Directory {
     /// caller verifies the operator.
     ///
     /// # Errors
+    ///
     /// As [`store`](Directory::store).
     pub fn replace(&self, account: &str, token: &str) -> Result<(), StoreError> {
         let path = self.path(account)?;
@@ -126,6 +129,7 @@ impl Directory {
     /// Returns all tokens with their accounts. Unreadable files are left out.
     ///
     /// # Errors
+    ///
     /// Fails if the folder cannot be read.
     pub fn tokens(&self) -> io::Result<Vec<(String, String)>> {
         let accounts = self.accounts()?.into_iter();
@@ -137,6 +141,7 @@ impl Directory {
     /// Deletes an account's token. Returns whether there was one.
     ///
     /// # Errors
+    ///
     /// Fails if that is not allowed, or the disk fails.
     pub fn delete(&self, account: &str) -> Result<bool, StoreError> {
         let path = self.path(account)?;
@@ -158,6 +163,7 @@ impl Directory {
     /// Returns the accounts with a token, in order.
     ///
     /// # Errors
+    ///
     /// Fails if the folder cannot be read.
     pub fn accounts(&self) -> io::Result<Vec<String>> {
         let mut accounts = Vec::new();

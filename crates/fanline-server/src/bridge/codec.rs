@@ -32,6 +32,7 @@ pub trait Encode<T>: Send + 'static {
     /// Writes the message for a value into an empty draft.
     ///
     /// # Errors
+    ///
     /// A value that fails or panics is not published, and is reported by the bridge's
     /// [faults](super::Bridge::faults).
     fn encode(&mut self, value: &T, draft: &mut Draft) -> Result<(), BoxError>;
@@ -65,6 +66,7 @@ pub trait Decode<T>: Send + Sync + 'static {
     /// Returns the value in a message.
     ///
     /// # Errors
+    ///
     /// A message that fails or panics does not reach observers, and is reported by the bridge's
     /// [faults](super::Bridge::faults).
     fn decode(&self, message: &Message) -> Result<T, BoxError>;

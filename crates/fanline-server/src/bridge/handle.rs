@@ -18,6 +18,7 @@ impl Handle {
     /// for a moment.
     ///
     /// # Errors
+    ///
     /// Fails if the server has stopped or requires credentials.
     pub fn bridge(&self) -> Result<Bridge, BridgeError> {
         let mut known = self.shared.default_bridge.lock();
@@ -37,6 +38,7 @@ impl Handle {
     /// Opens another bridge, with credentials or for a thread of its own. Echo is controlled by the bridge.
     ///
     /// # Errors
+    ///
     /// Fails if the server has stopped or refuses the credentials.
     pub fn bridge_with(&self, options: &ConnectOptions) -> Result<Bridge, BridgeError> {
         let line = line::open(self, options)?;
@@ -46,6 +48,7 @@ impl Handle {
     /// [`Bridge::publish_from`] of the default bridge.
     ///
     /// # Errors
+    ///
     /// As there, and those of [`bridge`](Self::bridge).
     pub fn publish_from<S, C>(
         &self,
@@ -89,6 +92,7 @@ impl Handle {
     /// ```
     ///
     /// # Errors
+    ///
     /// As there, and those of [`bridge`](Self::bridge).
     pub fn publish_stream<S, C>(
         &self,
@@ -108,6 +112,7 @@ impl Handle {
     /// [`bridge`](Self::bridge) to publish often.
     ///
     /// # Errors
+    ///
     /// As there, and those of [`bridge`](Self::bridge).
     pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
         self.bridge()?.publish(subject, payload)
@@ -116,6 +121,7 @@ impl Handle {
     /// [`Bridge::observe`] of the default bridge.
     ///
     /// # Errors
+    ///
     /// As there, and those of [`bridge`](Self::bridge).
     pub fn observe(&self, filter: &str) -> Result<Source<Message>, BridgeError> {
         self.bridge()?.observe(filter)
@@ -124,6 +130,7 @@ impl Handle {
     /// [`Bridge::observe_as`] of the default bridge.
     ///
     /// # Errors
+    ///
     /// As there, and those of [`bridge`](Self::bridge).
     pub fn observe_as<T, C>(&self, filter: &str, codec: C) -> Result<Source<T>, BridgeError>
     where
@@ -136,6 +143,7 @@ impl Handle {
     /// [`Bridge::messages`] of the default bridge.
     ///
     /// # Errors
+    ///
     /// As there, and those of [`bridge`](Self::bridge).
     pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
         self.bridge()?.messages(filter)

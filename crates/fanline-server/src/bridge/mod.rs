@@ -126,6 +126,7 @@ impl Bridge {
     /// Retained values of a replay subject are published before this returns.
     ///
     /// # Errors
+    ///
     /// Fails if the subject is invalid, or the bridge is closed.
     pub fn publish_from<S, C>(
         &self,
@@ -145,6 +146,7 @@ impl Bridge {
     /// Publishes the values of a source, and sets its behavior while the server takes less than it emits.
     ///
     /// # Errors
+    ///
     /// As [`publish_from`](Self::publish_from).
     pub fn publish_from_with<S, C>(
         &self,
@@ -184,6 +186,7 @@ impl Bridge {
     /// ```
     ///
     /// # Errors
+    ///
     /// As [`publish_from`](Self::publish_from).
     pub fn publish_stream<S, C>(
         &self,
@@ -207,6 +210,7 @@ impl Bridge {
     /// it; for the server it may still be buffered.
     ///
     /// # Errors
+    ///
     /// Fails if the subject or size is invalid, or the bridge is closed.
     pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
         self.publish_message(OutgoingMessage {
@@ -219,6 +223,7 @@ impl Bridge {
     /// Publishes a message with a reply subject or headers.
     ///
     /// # Errors
+    ///
     /// As [`publish`](Self::publish), and if the server does not support headers.
     pub fn publish_message(&self, message: OutgoingMessage) -> Result<(), BridgeError> {
         publish::publish(&self.line, message)
@@ -234,6 +239,7 @@ impl Bridge {
     /// no bytes.
     ///
     /// # Errors
+    ///
     /// Fails if the filter is invalid or not permitted, or the bridge is closed.
     pub fn observe(&self, filter: &str) -> Result<Source<Message>, BridgeError> {
         self.observe_as(filter, Raw)
@@ -242,6 +248,7 @@ impl Bridge {
     /// Returns a source of decoded messages. A message that cannot be decoded is a [`Fault`].
     ///
     /// # Errors
+    ///
     /// As [`observe`](Self::observe).
     pub fn observe_as<T, C>(&self, filter: &str, codec: C) -> Result<Source<T>, BridgeError>
     where
@@ -255,6 +262,7 @@ impl Bridge {
     /// producing ends can be attached to any `Stream`.
     ///
     /// # Errors
+    ///
     /// As [`observe`](Self::observe).
     pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
         observe::messages(&self.line, filter)

@@ -62,6 +62,7 @@ impl BridgedStream {
     /// the stream is deleted, the source completes and a [`Fault`] holds the reason.
     ///
     /// # Errors
+    ///
     /// Fails if the stream, JetStream, or the bridge is not available.
     pub fn replay(self, replay: Replay<impl Policy>) -> Result<Source<Message>, BridgeError> {
         let (line, name, filters) = self.open()?;
@@ -95,6 +96,7 @@ impl BridgedStream {
     /// messages stay in the log, so a slow consumer loses none and delays nothing.
     ///
     /// # Errors
+    ///
     /// As [`replay`](Self::replay).
     pub fn records(self, start: Start) -> Result<Records, BridgeError> {
         let (line, name, filters) = self.open()?;

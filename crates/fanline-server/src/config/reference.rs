@@ -49,7 +49,7 @@ fn row(node: &Node) -> String {
     };
     if let Some(like) = entry.like {
         let like = shown(like);
-        // Anchors are in lower case without dots.
+        // Anchors of headings are in lower case and have no dots.
         let anchor = like.to_lowercase().replace('.', "");
         let _ = write!(help, " Like [`{like}`](#{anchor}).");
     }

@@ -67,9 +67,9 @@ pub struct Entry {
     pub key: String,
     /// The beginning of the key.
     pub place: Place,
-    /// Its value.
+    /// The value.
     pub node: Node,
-    /// Whether a `$name` refers to it. Such a key need not be an option.
+    /// Whether a `$name` refers to the key. Such a key need not be an option.
     pub is_variable: bool,
 }
 

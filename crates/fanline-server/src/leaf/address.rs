@@ -17,6 +17,7 @@ impl LeafAddress {
     /// is accepted, as in nats-server: `ws` and `wss` are WebSocket; `tls` and `wss` require TLS.
     ///
     /// # Errors
+    ///
     /// Returns what is wrong with host or port.
     pub(crate) fn parse(text: &str) -> Result<Self, ClientError> {
         let url = Url::split(text.trim());

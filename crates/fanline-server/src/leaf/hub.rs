@@ -51,6 +51,7 @@ impl Hub {
     /// Reads a remote's options and files.
     ///
     /// # Errors
+    ///
     /// Returns the invalid option or file.
     pub(crate) fn new(id: u64, options: &LeafnodeRemote) -> Result<Self, String> {
         let addresses: Result<Vec<_>, _> = (options.urls.iter())

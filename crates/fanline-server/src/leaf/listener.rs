@@ -20,6 +20,7 @@ const OLDEST_VERSION: [u32; 3] = [2, 8, 0];
 /// Checks all options of leaf nodes.
 ///
 /// # Errors
+///
 /// Returns the first invalid option.
 pub(crate) fn check(options: &Options) -> Result<(), String> {
     let access = options.auth.directory();
@@ -66,6 +67,7 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
 /// Checks a minimum version.
 ///
 /// # Errors
+///
 /// Returns what is wrong with it.
 pub(crate) fn check_version(version: &str) -> Result<(), String> {
     let numbers: Result<Vec<u32>, _> = version
@@ -85,6 +87,7 @@ pub(crate) fn check_version(version: &str) -> Result<(), String> {
 /// Returns the engine's settings of a listener.
 ///
 /// # Errors
+///
 /// Returns what is wrong with its users.
 pub(crate) fn listener_info(
     listener: &LeafnodeListener,

@@ -38,6 +38,7 @@ pub(crate) struct Proxy {
 /// Returns the proxy's address, and whether it is reached by TLS.
 ///
 /// # Errors
+///
 /// Returns the invalid option. TLS files are not read.
 pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, bool), String> {
     let url = Url::split(&options.url);
@@ -67,6 +68,7 @@ impl Proxy {
     /// Reads a proxy's options and files.
     ///
     /// # Errors
+    ///
     /// Returns the invalid option or file.
     pub(crate) fn new(options: &LeafnodeProxy) -> Result<Self, String> {
         let (address, is_tls) = check_proxy(options)?;
@@ -115,6 +117,7 @@ impl Proxy {
     /// Performs the TLS handshake with the proxy.
     ///
     /// # Errors
+    ///
     /// Returns the reason of the failure.
     pub(crate) async fn tls_handshake(
         &self,
@@ -131,6 +134,7 @@ impl Proxy {
     /// Opens a tunnel to a hub over a connection to the proxy.
     ///
     /// # Errors
+    ///
     /// Returns the reason of the failure, with the proxy's status line.
     pub(crate) async fn open_tunnel(
         &self,

@@ -39,6 +39,7 @@ impl Server {
     /// The server runs until [`Handle::shutdown`], even if the handle is dropped.
     ///
     /// # Errors
+    ///
     /// Fails if an address cannot be listened on, an option is invalid, or a requested file cannot be written.
     /// Nothing runs then.
     ///
@@ -200,6 +201,7 @@ impl Handle {
     /// other client.
     ///
     /// # Errors
+    ///
     /// Fails if the server has stopped or requires credentials; see [`Handle::client_with`].
     pub async fn client(&self) -> Result<Client, ClientError> {
         self.client_with(&ConnectOptions::default()).await
@@ -208,6 +210,7 @@ impl Handle {
     /// Connects a client in this process with a name, credentials, and other options.
     ///
     /// # Errors
+    ///
     /// Fails if the server has stopped or rejects the credentials.
     pub async fn client_with(&self, options: &ConnectOptions) -> Result<Client, ClientError> {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);

@@ -22,6 +22,7 @@ impl Handle {
     /// reports whether a file changes any.
     ///
     /// # Errors
+    ///
     /// Fails if an option is invalid or a file cannot be written. Nothing has changed then.
     pub fn reload(&self, options: Options) -> Result<(), StartError> {
         let shared = &self.shared;
@@ -92,6 +93,7 @@ impl Handle {
     /// others.
     ///
     /// # Errors
+    ///
     /// Fails if the configuration is invalid. Nothing has changed then.
     pub fn replace_access(&self, mut config: AccessConfig) -> Result<(), AccessError> {
         let mut current = self.shared.lock_access();
@@ -112,6 +114,7 @@ impl Handle {
     /// Open connections keep theirs.
     ///
     /// # Errors
+    ///
     /// Fails if a file cannot be read or is invalid. Nothing has changed then.
     pub fn reload_tls(&self) -> Result<(), StartError> {
         // Reloads run one after the other.

@@ -141,6 +141,7 @@ impl Shared {
     /// Connects a system client in an account. The first shard serves it.
     ///
     /// # Errors
+    ///
     /// Fails if the server stops.
     pub(crate) async fn system_client(&self, account: AccountId) -> Result<Client, ClientError> {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);

@@ -53,6 +53,7 @@ impl Reloader {
     /// Requests a reload and waits for its result.
     ///
     /// # Errors
+    ///
     /// Returns an error text for the requester.
     pub(crate) async fn ask(&self) -> Result<(), String> {
         let current = self.0.lock().clone();

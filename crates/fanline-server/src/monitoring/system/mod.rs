@@ -47,6 +47,7 @@ impl System {
     /// Subscribes to all requests. Tasks of this thread then respond to them and publish events.
     ///
     /// # Errors
+    ///
     /// Fails if the client is disconnected.
     pub(crate) async fn start(
         client: Client,

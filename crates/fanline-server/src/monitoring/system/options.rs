@@ -33,6 +33,7 @@ pub(super) struct Body(Map<String, Value>);
 
 impl Body {
     /// # Errors
+    ///
     /// Returns an error text for the requester if it is not an object.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         if bytes.trim_ascii().is_empty() {
