@@ -25,6 +25,21 @@ mod store;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Waits until a condition holds. `what` says which, for the failure.
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    const WAIT_MAX: Duration = Duration::from_secs(30);
+    let began = Instant::now();
+    while !holds() {
+        assert!(
+            began.elapsed() < WAIT_MAX,
+            "{what}: not within {WAIT_MAX:?}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// Returns the program, without settings from the environment of the test run.
 fn fanline() -> Command {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::folder::Folder;
 use crate::server::Server;
-use crate::{run_with_input, seen};
+use crate::{run_with_input, seen, until};
 
 /// A server with JetStream, and its folder.
 struct Fixture {
@@ -265,9 +265,9 @@ fn mirror_becomes_an_independent_stream() {
     at.ok("stream add ORDERS --subjects orders.>");
     at.ok("pub orders.new --jetstream --quiet tea");
     at.ok("stream add COPY --mirror ORDERS");
-    while at.json("stream state COPY --json")["messages"] != 1 {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    until("the mirror has the message", || {
+        at.json("stream state COPY --json")["messages"] == 1
+    });
     at.ok("stream rm ORDERS --force");
     at.fails(1, "stream edit COPY --subjects orders.> --force");
     at.ok("stream edit COPY --no-mirror --subjects orders.> --force");

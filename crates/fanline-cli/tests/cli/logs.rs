@@ -3,13 +3,12 @@
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::fanline;
 use crate::folder::Folder;
 use crate::server::Server;
+use crate::{fanline, until};
 
 /// A server that does not log to stderr.
 struct Quiet(Child);
@@ -41,9 +40,9 @@ impl Drop for Quiet {
 
 /// Waits until a file contains this text.
 fn wait_for(path: &Path, text: &str) {
-    while !std::fs::read_to_string(path).is_ok_and(|log| log.contains(text)) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until(text, || {
+        std::fs::read_to_string(path).is_ok_and(|log| log.contains(text))
+    });
 }
 
 #[test]
@@ -80,14 +79,11 @@ fn full_file_is_rotated() {
     let file = path.display().to_string();
     let _server = Quiet::start(&["-D", "-l", &file, "--log_size_limit", "150"]);
     let is_backup = |name: &str| name.starts_with("x.log.2");
-    loop {
+    until("the file is rotated", || {
         let entries = std::fs::read_dir(&folder.0).expect("a folder");
         let mut names = entries.map(|entry| entry.expect("an entry").file_name());
-        if names.any(|name| is_backup(&name.to_string_lossy())) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        names.any(|name| is_backup(&name.to_string_lossy()))
+    });
 }
 
 #[test]

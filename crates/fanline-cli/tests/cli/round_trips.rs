@@ -3,15 +3,12 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::folder::Folder;
 use crate::server::Server;
-use crate::{run, run_with_input, seen};
-
-const TIME_LIMIT: Duration = Duration::from_secs(30);
+use crate::{run, run_with_input, seen, until};
 
 /// Starts a tool and waits until it reports that it is subscribed.
 fn listening(mut command: Command, words: &str) -> Child {
@@ -183,16 +180,12 @@ fn interrupted_bench_removes_its_server_and_files() {
         .spawn()
         .expect("it starts");
     let own = folder.path(&format!("fanline-bench-{}", bench.id()));
-    let began = Instant::now();
     let has_started = || {
         let entries = std::fs::read_dir(&own).into_iter().flatten().flatten();
         let mut paths = entries.map(|entry| entry.path());
         paths.any(|path| path.extension().is_some_and(|end| end == "ports"))
     };
-    while !has_started() {
-        assert!(began.elapsed() < TIME_LIMIT, "no server starts");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("a server starts", has_started);
     let process = Pid::from_child(&bench);
     kill_process(process, Signal::INT).expect("it runs");
     let status = bench.wait().expect("it ends");

@@ -13,10 +13,7 @@ use super::tests::{Model, Step, apply, compare, compiled, step};
 use super::*;
 
 /// The seeds of a plain run; `FANLINE_SEEDS=from..to` selects others.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a long run is in_flight for by hand"
-)]
+#[expect(clippy::disallowed_methods, reason = "a long run is started by hand")]
 pub(crate) fn seeds() -> Range<u64> {
     let given = std::env::var("FANLINE_SEEDS").ok();
     let range = given.as_deref().and_then(|given| given.split_once(".."));

@@ -19,7 +19,7 @@ use fanline_server::client::{ClientError, ConnectOptions, Disconnect, Message, O
 use fanline_server::{Auth, Handle, JetStreamOptions, Options};
 use serde::{Deserialize, Serialize};
 
-use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, block_on, options};
+use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, block_on, options, until};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Tick {
@@ -64,15 +64,6 @@ fn arrives(client: &mut RawClient, subject: &str, payload: &str) {
     let message = client.message();
     let seen = String::from_utf8_lossy(&message.payload);
     assert_eq!((message.subject.as_str(), &*seen), (subject, payload));
-}
-
-/// Waits until a condition holds.
-fn until(mut what: impl FnMut() -> bool) {
-    let began = std::time::Instant::now();
-    while !what() {
-        assert!(began.elapsed() < PATIENCE, "it never does");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn with_jetstream() -> TestServer {
@@ -132,7 +123,7 @@ fn emitted_values_reach_clients_and_observers() {
             arrives(&mut outside, subject, &payload);
         }
         nothing_more(&inside);
-        until(|| binding.published() == 3);
+        until("three messages are published", || binding.published() == 3);
         assert_eq!(binding.dropped(), 0);
 
         binding.unbind();
@@ -423,7 +414,7 @@ fn subscription_ends_without_observers() {
     drop(source);
     assert!(subscriptions(), "an observer is enough");
     drop(guard);
-    until(|| !subscriptions());
+    until("the subscription ends", || !subscriptions());
 }
 
 #[test]
@@ -566,7 +557,9 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
     }
     drop(producer);
     hub.drain();
-    until(|| binding.is_closed() && binding.published() == u64::from(COUNT));
+    until("all is published", || {
+        binding.is_closed() && binding.published() == u64::from(COUNT)
+    });
 
     // From the server: a hub with a slow consumer leaves messages in the log, and loses none.
     let records = bridge.stream("ORDERS").records(Start::All).expect("read");
@@ -693,13 +686,13 @@ fn the_end_of_the_server_is_the_end_of_the_bridge() {
     let said = move |fault: &Fault| faults.lock().expect("no panic").push(fault.to_string());
     bridge.faults().subscribe(said).detach();
     server.handle.shutdown();
-    until(|| ended.lock().expect("no panic").len() == 2);
+    until("both end", || ended.lock().expect("no panic").len() == 2);
     let ended = ended.lock().expect("no panic").clone();
     assert_eq!(ended[0], "completed");
     assert!(ended[1].starts_with("the bridge is closed"), "{ended:?}");
     assert!(bridge.is_closed() && source.has_ended());
     words.next("nobody".into());
-    until(|| binding.is_closed());
+    until("the binding closes", || binding.is_closed());
     assert!(bridge.observe("words").is_err());
     assert!(bridge.publish("words", "x").is_err());
     assert!(matches!(
@@ -809,7 +802,7 @@ fn a_stream_that_panics_is_unbound() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let binding = bridge.publish_stream("a", Bad, Raw).expect("bound");
-    until(|| binding.is_closed());
+    until("the binding closes", || binding.is_closed());
     assert!(!bridge.is_closed());
 }
 
@@ -868,7 +861,7 @@ fn an_observer_that_panics_is_removed_and_the_rest_goes_on() {
         outside.publish("a", word);
         assert_eq!(next(&seen).payload(), word.as_bytes());
     }
-    until(|| source.observer_count() == 1);
+    until("an observer subscribes", || source.observer_count() == 1);
 }
 
 /// A subscriber that reads nothing. With `Drop` the emitter continues, and skipped values are counted.
@@ -962,7 +955,7 @@ fn the_price_feed_reaches_everybody() {
     late.publish("control.paused", "true");
     late.settle();
     let mut seen = exchange.ticks();
-    until(|| {
+    until("the ticks stop", || {
         exchange.trade();
         seen == std::mem::replace(&mut seen, exchange.ticks())
     });

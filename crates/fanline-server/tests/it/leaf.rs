@@ -16,7 +16,7 @@ use fanline_server::{
 };
 use serde_json::Value;
 
-use crate::raw::{PATIENCE, RawClient, TestServer, block_on, options};
+use crate::raw::{PATIENCE, RawClient, TestServer, block_on, options, until};
 use crate::transports::Authority;
 
 pub(crate) fn named(name: &str, shards: usize) -> Options {
@@ -82,16 +82,6 @@ pub(crate) fn leafz(server: &TestServer) -> Vec<Value> {
         told["leafs"].as_array().map_or(0, Vec::len)
     );
     told["leafs"].as_array().cloned().unwrap_or_default()
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
-    let began = std::time::Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Waits until a server has interest in a filter from this many leaf nodes.

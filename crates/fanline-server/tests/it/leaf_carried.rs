@@ -18,10 +18,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::leaf::{
-    check_link, client, hub, leaf_port, leafz, named, remote, spoke, spoke_options, until,
-    until_wanted,
+    check_link, client, hub, leaf_port, leafz, named, remote, spoke, spoke_options, until_wanted,
 };
-use crate::raw::{PATIENCE, TestServer, block_on};
+use crate::raw::{PATIENCE, TestServer, block_on, until};
 use crate::transports::Authority;
 
 /// Checks payloads of many kinds in both directions.

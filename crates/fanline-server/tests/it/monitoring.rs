@@ -8,10 +8,8 @@ use std::time::Duration;
 use fanline_server::{Auth, Handle, JetStreamOptions, Limits, Options, Server, WebSocketOptions};
 use serde_json::Value;
 
+use crate::raw::{PATIENCE, until};
 use crate::transports::Authority;
-
-/// Time limit of any wait; reached only by a hang.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that stops with its test.
 struct Running(Handle);
@@ -625,12 +623,13 @@ fn slow_consumer_is_reported_by_name() {
     for _ in 0..400 {
         publisher.write_all(publish.as_bytes()).expect("it reads");
     }
-    let row = |target: &str| loop {
-        let found = server.json(target)["connections"][0].clone();
-        if found["slow_consumer"].is_object() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    let row = |target: &str| {
+        let mut found = Value::Null;
+        until("a slow consumer is listed", || {
+            found = server.json(target)["connections"][0].clone();
+            found["slow_consumer"].is_object()
+        });
+        found
     };
     let behind = row("/connz?sort=pending&limit=1");
     assert_eq!(behind["name"], "the \"slow\" one", "{behind}");

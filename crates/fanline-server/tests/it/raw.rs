@@ -10,6 +10,19 @@ use fanline_server::{Handle, Limits, Options, Server};
 /// Time limit after which a test fails instead of hanging.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Waits until a condition holds. `what` says which, for the failure.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !holds() {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{what}: not within {PATIENCE:?}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"protocol\":1,\
     \"headers\":true,\"no_responders\":true,\"lang\":\"test\",\"version\":\"0\"}\r\n";
 
