@@ -1,4 +1,4 @@
-//! Bridges of a server: the default one without credentials, and others.
+//! Bridges of a server: the default bridge without credentials, and further bridges.
 
 use std::sync::{Arc, Weak};
 
@@ -14,8 +14,8 @@ use crate::Handle;
 use crate::client::{ConnectOptions, Message};
 
 impl Handle {
-    /// Returns the default bridge, without credentials. Opens it if it is not open, which waits for the server
-    /// for a moment.
+    /// Returns the default bridge, without credentials. If the bridge is not open, this opens it and waits
+    /// for the server.
     ///
     /// # Errors
     ///
@@ -35,7 +35,8 @@ impl Handle {
         Ok(bridge)
     }
 
-    /// Opens another bridge, with credentials or for a thread of its own. Echo is controlled by the bridge.
+    /// Opens another bridge, with its own thread, and credentials if needed. The bridge ignores the option
+    /// `echo`.
     ///
     /// # Errors
     ///
@@ -108,8 +109,8 @@ impl Handle {
         self.bridge()?.publish_stream(subject, stream, codec)
     }
 
-    /// [`Bridge::publish`] of the default bridge. The bridge closes again if nothing else uses it, so keep a
-    /// [`bridge`](Self::bridge) to publish often.
+    /// [`Bridge::publish`] of the default bridge. The bridge closes again if nothing else uses it. A program
+    /// that publishes often should hold a [`bridge`](Self::bridge).
     ///
     /// # Errors
     ///
@@ -149,7 +150,8 @@ impl Handle {
         self.bridge()?.messages(filter)
     }
 
-    /// [`Bridge::stream`] of the default bridge. Errors of opening it are reported by `replay` and `records`.
+    /// [`Bridge::stream`] of the default bridge. If the bridge cannot be opened, `replay` and `records`
+    /// return the error.
     pub fn stream(&self, name: &str) -> BridgedStream {
         BridgedStream::new(self.bridge(), name)
     }
