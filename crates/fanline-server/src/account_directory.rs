@@ -97,7 +97,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// As [`store`](Directory::store).
+    /// Fails like [`store`](Directory::store).
     pub fn replace(&self, account: &str, token: &str) -> Result<(), StoreError> {
         let path = self.path(account)?;
         own_claims(account, token)?;

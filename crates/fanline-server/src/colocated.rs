@@ -1,8 +1,8 @@
 //! Cooperation with another server on the same machine, which shares the cores.
 //!
-//! A thread that is woken takes its core from the thread that runs there. After a large read or write, the
-//! other server's thread wakes this one in the middle of its own work. This thread therefore yields first, and
-//! finds more to read and write afterwards.
+//! The other server's thread may wake this thread in the middle of its own work, and the woken thread then
+//! takes the core. This happens after a large read or write. Therefore this thread yields first, and finds
+//! more to read and write afterward.
 
 use std::cell::Cell;
 use std::thread;

@@ -155,7 +155,7 @@ async fn dial_repeatedly(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc<Hub>
     }
 }
 
-/// Connects to a hub, passes the connection to the shard of leaf nodes, and waits until it ends.
+/// Connects to a hub, passes the connection to the shard of leaf nodes, and waits until the connection ends.
 async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<LeafEnded, String> {
     let credentials = hub.credentials()?;
     let usual = shared.options().leafnodes.dial_timeout;

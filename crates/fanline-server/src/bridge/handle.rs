@@ -46,11 +46,11 @@ impl Handle {
         Ok(Bridge { line })
     }
 
-    /// [`Bridge::publish_from`] of the default bridge.
+    /// Calls [`Bridge::publish_from`] of the default bridge.
     ///
     /// # Errors
     ///
-    /// As there, and those of [`bridge`](Self::bridge).
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn publish_from<S, C>(
         &self,
         subject: &str,
@@ -66,7 +66,7 @@ impl Handle {
         self.bridge()?.publish_from(subject, source, codec)
     }
 
-    /// [`Bridge::publish_stream`] of the default bridge.
+    /// Calls [`Bridge::publish_stream`] of the default bridge.
     ///
     /// ```
     /// use fanline_server::bridge::Json;
@@ -94,7 +94,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As there, and those of [`bridge`](Self::bridge).
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn publish_stream<S, C>(
         &self,
         subject: &str,
@@ -109,30 +109,30 @@ impl Handle {
         self.bridge()?.publish_stream(subject, stream, codec)
     }
 
-    /// [`Bridge::publish`] of the default bridge. The bridge closes again if nothing else uses it. A program
+    /// Calls [`Bridge::publish`] of the default bridge. The bridge closes again if nothing else uses it. A program
     /// that publishes often should hold a [`bridge`](Self::bridge).
     ///
     /// # Errors
     ///
-    /// As there, and those of [`bridge`](Self::bridge).
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
         self.bridge()?.publish(subject, payload)
     }
 
-    /// [`Bridge::observe`] of the default bridge.
+    /// Calls [`Bridge::observe`] of the default bridge.
     ///
     /// # Errors
     ///
-    /// As there, and those of [`bridge`](Self::bridge).
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn observe(&self, filter: &str) -> Result<Source<Message>, BridgeError> {
         self.bridge()?.observe(filter)
     }
 
-    /// [`Bridge::observe_as`] of the default bridge.
+    /// Calls [`Bridge::observe_as`] of the default bridge.
     ///
     /// # Errors
     ///
-    /// As there, and those of [`bridge`](Self::bridge).
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn observe_as<T, C>(&self, filter: &str, codec: C) -> Result<Source<T>, BridgeError>
     where
         T: Send + Sync + 'static,
@@ -141,16 +141,16 @@ impl Handle {
         self.bridge()?.observe_as(filter, codec)
     }
 
-    /// [`Bridge::messages`] of the default bridge.
+    /// Calls [`Bridge::messages`] of the default bridge.
     ///
     /// # Errors
     ///
-    /// As there, and those of [`bridge`](Self::bridge).
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
         self.bridge()?.messages(filter)
     }
 
-    /// [`Bridge::stream`] of the default bridge. If the bridge cannot be opened, `replay` and `records`
+    /// Calls [`Bridge::stream`] of the default bridge. If the bridge cannot be opened, `replay` and `records`
     /// return the error.
     pub fn stream(&self, name: &str) -> BridgedStream {
         BridgedStream::new(self.bridge(), name)

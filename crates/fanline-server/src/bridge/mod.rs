@@ -151,7 +151,7 @@ impl Bridge {
     ///
     /// # Errors
     ///
-    /// As [`publish_from`](Self::publish_from).
+    /// Fails like [`publish_from`](Self::publish_from).
     pub fn publish_from_with<S, C>(
         &self,
         subject: &str,
@@ -191,7 +191,7 @@ impl Bridge {
     ///
     /// # Errors
     ///
-    /// As [`publish_from`](Self::publish_from).
+    /// Fails like [`publish_from`](Self::publish_from).
     pub fn publish_stream<S, C>(
         &self,
         subject: &str,
@@ -228,7 +228,7 @@ impl Bridge {
     ///
     /// # Errors
     ///
-    /// As [`publish`](Self::publish), and if the server does not support headers.
+    /// Fails like [`publish`](Self::publish), or if the server does not support headers.
     pub fn publish_message(&self, message: OutgoingMessage) -> Result<(), BridgeError> {
         publish::publish(&self.line, message)
     }
@@ -253,7 +253,7 @@ impl Bridge {
     ///
     /// # Errors
     ///
-    /// As [`observe`](Self::observe).
+    /// Fails like [`observe`](Self::observe).
     pub fn observe_as<T, C>(&self, filter: &str, codec: C) -> Result<Source<T>, BridgeError>
     where
         T: Send + Sync + 'static,
@@ -267,7 +267,7 @@ impl Bridge {
     ///
     /// # Errors
     ///
-    /// As [`observe`](Self::observe).
+    /// Fails like [`observe`](Self::observe).
     pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
         observe::messages(&self.line, filter)
     }

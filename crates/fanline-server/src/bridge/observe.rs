@@ -1,4 +1,4 @@
-//! From subjects of the server to observers in this process.
+//! Sources of messages from subjects of the server, for observers in this process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! From a source in this process to subjects of the server.
+//! Publishes sources in this process to subjects of the server.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};

@@ -1,4 +1,4 @@
-//! Streams of the server, for observers in this process.
+//! Reads JetStream streams of the server, for observers in this process.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl BridgedStream {
     ///
     /// # Errors
     ///
-    /// As [`replay`](Self::replay).
+    /// Fails like [`replay`](Self::replay).
     pub fn records(self, start: Start) -> Result<Records, BridgeError> {
         let (line, name, filters) = self.open()?;
         let stream = name.clone();

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! [`parse`] reads the grammar (`lexer.rs`, `parser.rs`) and returns values with their positions. One table
-//! holds an entry for each option, including those of blocks (`table.rs`, `options/`, `access/`). It detects
+//! has an entry for each option, including options in blocks (`table.rs`, `options/`, `access/`). It detects
 //! unknown keys, and serves [`Loaded::settings`], reloads ([`Loaded::changes`]), and `docs/configuration.md`
 //! ([`reference()`]).
 
@@ -193,7 +193,7 @@ pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
 ///
 /// # Errors
 ///
-/// As [`load`].
+/// Fails like [`load`].
 pub fn load_over(
     path: &Path,
     defaults: Loaded,

@@ -14,7 +14,7 @@ pub fn reference() -> String {
     page
 }
 
-/// Writes the options of a block, and then those of its inner blocks.
+/// Writes the options of a block, and then the options of its inner blocks.
 fn block(page: &mut String, title: &str, nodes: &[Node]) {
     // Writing to a String cannot fail.
     let _ = write!(page, "\n## {title}\n\n{TABLE_HEAD}");

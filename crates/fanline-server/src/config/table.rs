@@ -1,4 +1,4 @@
-//! The table of options: one entry holds everything about an option, in a block or at the top level.
+//! The table of options: one entry contains everything about an option, in a block or at the top level.
 //!
 //! A [`Block`] is a type with a table of its options. One reader ([`read`]) passes each key of a block to its
 //! entry, and rejects keys without one. The same table shows the effective block ([`show`]), documents it, and
@@ -14,7 +14,7 @@ use super::draft::Draft;
 use super::options;
 use super::read::{Given, Read};
 
-/// A type that holds the options of a block.
+/// A type with the options of a block.
 pub(super) trait Block: Sized + 'static {
     /// The block's options, in the order of the documentation.
     const OPTIONS: &'static [Entry<Self>];

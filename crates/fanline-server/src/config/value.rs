@@ -50,7 +50,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the number of values, including those inside.
+    /// Returns the number of values, including values inside this one.
     pub(super) fn count(&self) -> usize {
         1 + match &self.value {
             Value::List(nodes) => nodes.iter().map(Node::count).sum(),

@@ -1,6 +1,6 @@
 //! Messages between the threads of a server: batches, commands, connections, and queries.
 //!
-//! This module holds types and queues only, and knows nothing of the threads at either end.
+//! This module contains only types and queues. It does not depend on the threads that use them.
 
 mod command;
 mod common;

@@ -27,8 +27,8 @@ pub(crate) struct SyncCounts {
     pub(crate) count: u64,
     /// The total duration of the syncs in microseconds.
     pub(crate) micros: u64,
-    /// The number of syncs in each bucket. They took at most its [`bound`], and longer than the previous
-    /// bound.
+    /// The number of syncs for each bucket: syncs that took at most its [`bound`], and longer than the
+    /// previous bound.
     pub(crate) buckets: [u64; BUCKETS],
 }
 

@@ -41,7 +41,7 @@ pub struct LeafnodeOptions {
     /// How often a failed first connection to a remote is logged: the first attempt, then every this many
     /// attempts. `None` logs the first few attempts, then about one per minute.
     pub connect_error_reports: Option<u64>,
-    /// The same for a remote that was connected before.
+    /// How often a failed reconnection to a remote is logged, in the same way.
     pub reconnect_error_reports: Option<u64>,
 }
 

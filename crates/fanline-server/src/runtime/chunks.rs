@@ -1,4 +1,4 @@
-//! Buffers for reads. A connection holds one only while it has unparsed input.
+//! Buffers for reads. A connection has a buffer only while it has unparsed input.
 
 use std::collections::VecDeque;
 

@@ -387,7 +387,8 @@ impl Runtime {
         }
         let changes = engine.interest_changes();
         if self.interest_told.replace(changes) != changes {
-            // Release: a thread that sees this count and then queries a shard finds its mailbox filled.
+            // Release: if a thread sees this count and then queries a shard, the changes are already in the
+            // shard's mailbox.
             self.common.interest.fetch_add(1, Ordering::Release);
         }
         let has_traces = engine.has_traces();
@@ -397,7 +398,7 @@ impl Runtime {
         }
     }
 
-    /// Writes pending output of all connections, and wakes those that end.
+    /// Writes pending output of all connections, and wakes the tasks of connections that end.
     fn flush(&self) {
         // Batches are posted first, because a reply may imply that other shards apply them.
         self.post_batches();

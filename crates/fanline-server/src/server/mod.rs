@@ -267,7 +267,7 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     }
 }
 
-/// Warns of passwords in clear in the configuration.
+/// Warns about plain passwords in the configuration.
 fn warn_of_passwords(options: &Options) {
     if options.auth.directory().has_plain_passwords() {
         warn!("Plaintext passwords detected, use nkeys or bcrypt");

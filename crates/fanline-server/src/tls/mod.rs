@@ -75,7 +75,7 @@ impl ListenersTls {
     }
 }
 
-/// Handshakes started in the current second.
+/// Number of handshakes that were started in the current second.
 #[derive(Debug)]
 struct Begun {
     since: Instant,
@@ -186,7 +186,7 @@ fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>),
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
                 .build()
                 .map_err(|error| TlsError::Option(format!("client certificates: {error}")))?;
-            // The system's authorities are not accepted as clients, only those of the configured file.
+            // Only authorities of the configured file are accepted as clients, not the system's authorities.
             let own = options
                 .ca_file
                 .as_deref()

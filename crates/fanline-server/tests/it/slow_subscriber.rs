@@ -39,8 +39,8 @@ fn stuck_subscriber_is_dropped_and_others_get_everything() {
     }
 }
 
-/// The subscriber is disconnected because of the write deadline, as all messages fit into the limit of
-/// pending bytes.
+/// The subscriber is disconnected because of the write deadline. All messages fit into the limit of pending
+/// bytes.
 #[test]
 fn stuck_subscriber_is_dropped_at_the_write_deadline() {
     for shards in SHARD_COUNTS {

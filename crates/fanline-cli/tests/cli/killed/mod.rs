@@ -227,7 +227,7 @@ async fn reader(address: String, promises: Shared, to_end: bool) {
                 return;
             }
         }
-        // The confirmation of the last acknowledgement implies those before it.
+        // The confirmation of the last acknowledgement also confirms the earlier ones.
         let subject = last.reply().unwrap_or_default();
         if client
             .request(subject, "+ACK", RESPONSE_LIMIT)

@@ -352,7 +352,7 @@ impl System {
     }
 }
 
-/// Requests unknown accounts that other accounts import from.
+/// Requests unknown accounts from which other accounts import.
 fn look_up_exporters(shared: &Shared) {
     for exporter in shared.access().missing_exporters() {
         // The resolver adds the account. Nothing waits for that here.

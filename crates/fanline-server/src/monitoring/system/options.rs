@@ -32,6 +32,8 @@ pub(super) struct Myself<'a> {
 pub(super) struct Body(Map<String, Value>);
 
 impl Body {
+    /// Parses a body. An empty body is an empty object.
+    ///
     /// # Errors
     ///
     /// Fails if the body is not a JSON object. The error is a text for the requester.
