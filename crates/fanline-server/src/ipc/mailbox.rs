@@ -97,8 +97,8 @@ impl Contents for Batch {
 struct Queue<C> {
     waiting: Lock<Waiting<C>>,
     /// Whether the queue has contents. The flag is written only under the lock, so it is always set while
-    /// there are contents. If a reader without the lock finds the flag clear, nothing posted before that load
-    /// is missed.
+    /// there are contents. If a reader without the lock finds the flag clear, everything that was posted
+    /// before has been read.
     has_mail: AtomicBool,
     bytes: AtomicUsize,
 }
