@@ -129,7 +129,7 @@ fn check(args: CheckArgs) -> ExitCode {
     }
 }
 
-/// Runs a tool with a single connection: one thread is enough, and has the lowest latency.
+/// Runs a tool with a single connection. One thread suffices, and has the lowest latency.
 fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     run_on(&mut tokio::runtime::Builder::new_current_thread(), work)
 }

@@ -10,9 +10,9 @@ use tokio::time::sleep;
 
 use crate::failure::Failure;
 
-/// Server without any setting.
+/// The server if none is configured.
 const SERVER_DEFAULT: &str = "nats://127.0.0.1:4222";
-/// First delay before a new attempt to connect; it doubles each time.
+/// First delay before another attempt to connect. The delay doubles with each attempt.
 const BACK_OFF_FIRST: Duration = Duration::from_millis(100);
 /// Longest delay between two attempts.
 const BACK_OFF_MAX: Duration = Duration::from_secs(5);
@@ -100,7 +100,7 @@ impl ConnectionArgs {
         Client::connect(&self.options()?)
             .await
             .map_err(|error| match error {
-                // An unreachable server is not "no response": the request was never sent.
+                // This is not reported as "no response", because no request was sent.
                 ClientError::TimedOut => Failure::Error("the server does not respond".into()),
                 ClientError::Unreachable { .. } if self.server.is_none() => Failure::Error(
                     format!("{error} (start a server with `fanline serve`, or use --server)"),
@@ -121,7 +121,7 @@ impl ConnectionArgs {
                     eprintln!("Reconnected to \"{}\".", client.server_info().server_name);
                     return Ok(client);
                 }
-                // Waiting does not fix wrong credentials.
+                // Further attempts do not help if the credentials are wrong.
                 Err(error @ ClientError::Refused(_)) => return Err(error.into()),
                 Err(_) => wait = (wait * 2).min(BACK_OFF_MAX),
             }

@@ -94,7 +94,7 @@ pub(crate) struct ForceArgs {
 }
 
 impl ForceArgs {
-    /// Asks on a terminal. Elsewhere `--force` is required.
+    /// Asks for confirmation on a terminal. Without a terminal, `--force` is required.
     pub(crate) fn confirm(self, question: &str) -> Result<(), Failure> {
         if self.force {
             return Ok(());

@@ -42,8 +42,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reports wrong arguments. For a server, the exit code is nats-server's; tools use 2, which scripts can
-/// distinguish from a failure.
+/// Reports wrong arguments. For a server, the exit code is that of nats-server. For tools it is 2, so that
+/// scripts can distinguish it from a failure.
 fn refuse(error: &clap::Error, first: &str) -> ExitCode {
     // Ignore a closed stderr.
     let _ = error.print();
@@ -57,7 +57,7 @@ fn refuse(error: &clap::Error, first: &str) -> ExitCode {
     }
 }
 
-/// Without the server, the program needs a command.
+/// Returns `None`, because without the feature `server` the program needs a command.
 #[cfg(not(feature = "server"))]
 fn run_without_command(_program: &str, _arguments: &[String]) -> Option<ExitCode> {
     None

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// Default URL of monitoring.
 const MONITOR_DEFAULT: &str = "http://127.0.0.1:8222";
-/// Largest response in bytes. A longer one is not from a server's monitoring.
+/// Largest response in bytes. A longer response does not come from a server's monitoring.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Option for the monitoring port.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fanline_client::jetstream::{Nanos, Timestamp};
 use serde::Serialize;
 
-/// Units of 1,024 each.
+/// Units of sizes. Each unit is 1,024 times the previous one.
 const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// Formats a number with thousands separators: `1,234,567`.
@@ -32,14 +32,14 @@ pub(crate) fn bytes(number: u64) -> String {
     match unit {
         0 => format!("{number} B"),
         _ => {
-            // Tenths, rounded down: a limit must not appear reached before it is.
+            // Tenths are rounded down, so that a limit does not appear to be reached too early.
             let tenths = u128::from(number) * 10 / u128::from(scale);
             format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
         }
     }
 }
 
-/// Formats a limit on a count; not positive is unlimited.
+/// Formats a limit on a count. A number that is not positive means unlimited.
 pub(crate) fn limit(number: i64) -> String {
     positive(number).map_or_else(unlimited, count)
 }

@@ -2,12 +2,12 @@
 
 use std::io::{IsTerminal, stdout};
 
-/// Returns whether stdout takes colors.
+/// Returns whether colors are written to stdout.
 pub(crate) fn stdout_is_colourful() -> bool {
     is_colourful(&stdout())
 }
 
-/// Returns whether a stream is a terminal that takes colors.
+/// Returns whether a stream is a terminal on which colors are allowed.
 pub(crate) fn is_colourful(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && colour_is_welcome()
 }

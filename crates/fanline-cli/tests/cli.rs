@@ -27,7 +27,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Waits until a condition holds. `what` says which, for the failure.
+/// Waits until a condition holds. `what` names the condition in the failure message.
 #[track_caller]
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     const WAIT_MAX: Duration = Duration::from_secs(30);

@@ -46,7 +46,7 @@ pub enum StoreError {
 pub enum Stored {
     /// The token is stored.
     Updated,
-    /// The stored token is as new or newer, and stays.
+    /// The stored token was issued at the same time or later, and stays.
     Older,
 }
 
@@ -54,6 +54,7 @@ impl Directory {
     /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
+    ///
     /// Fails if the folder cannot be created or read.
     pub fn open(options: DirectoryOptions) -> io::Result<Self> {
         private_files::create_folders(&options.dir)?;
@@ -77,7 +78,8 @@ impl Directory {
     /// verifies the signer.
     ///
     /// # Errors
-    /// Fails if the token is of another account, there are too many, or the disk fails.
+    ///
+    /// Fails if the token belongs to another account, the folder is full, or the disk fails.
     pub fn store(&self, account: &str, token: &str) -> Result<Stored, StoreError> {
         let path = self.path(account)?;
         let claims = own_claims(account, token)?;
@@ -90,11 +92,12 @@ impl Directory {
         Ok(Stored::Updated)
     }
 
-    /// Stores a token in place of the account's stored one, even a newer one, as an operator requests. The
+    /// Replaces an account's token at the request of an operator, even if the stored token is newer. The
     /// caller verifies the operator.
     ///
     /// # Errors
-    /// As [`store`](Directory::store).
+    ///
+    /// Fails like [`store`](Directory::store).
     pub fn replace(&self, account: &str, token: &str) -> Result<(), StoreError> {
         let path = self.path(account)?;
         own_claims(account, token)?;
@@ -126,6 +129,7 @@ impl Directory {
     /// Returns all tokens with their accounts. Unreadable files are left out.
     ///
     /// # Errors
+    ///
     /// Fails if the folder cannot be read.
     pub fn tokens(&self) -> io::Result<Vec<(String, String)>> {
         let accounts = self.accounts()?.into_iter();
@@ -137,7 +141,8 @@ impl Directory {
     /// Deletes an account's token. Returns whether there was one.
     ///
     /// # Errors
-    /// Fails if that is not allowed, or the disk fails.
+    ///
+    /// Fails if the options do not allow deletion, or the disk fails.
     pub fn delete(&self, account: &str) -> Result<bool, StoreError> {
         let path = self.path(account)?;
         // A cache can fetch a deleted token again.
@@ -158,6 +163,7 @@ impl Directory {
     /// Returns the accounts with a token, in order.
     ///
     /// # Errors
+    ///
     /// Fails if the folder cannot be read.
     pub fn accounts(&self) -> io::Result<Vec<String>> {
         let mut accounts = Vec::new();
@@ -175,7 +181,8 @@ impl Directory {
         Ok(accounts)
     }
 
-    /// Makes room for one more token, if that is allowed.
+    /// Makes room for one more token. A full cache removes its oldest token. Otherwise, a full folder is an
+    /// error.
     fn make_room(&self) -> Result<(), StoreError> {
         let Some(max) = self.options.tokens_max else {
             return Ok(());
@@ -205,7 +212,7 @@ impl Directory {
     }
 }
 
-/// Verifies a token, and that it is of this account.
+/// Verifies a token, and checks that it belongs to this account.
 fn own_claims(account: &str, token: &str) -> Result<Claims<AccountClaims>, StoreError> {
     let claims = verified::<AccountClaims>(token)?;
     match claims.subject == account {
@@ -223,7 +230,8 @@ fn age(path: &Path) -> Option<Duration> {
     )
 }
 
-/// Reads a token file. A longer file is cut off behind the longest token, so that it fails as one.
+/// Reads a token file. At most one byte more than the longest token is read, so that a larger file is
+/// rejected as a token.
 pub(crate) fn read_token(path: &Path) -> io::Result<String> {
     let most = u64::try_from(JWT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut text = String::new();

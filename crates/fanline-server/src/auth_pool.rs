@@ -11,13 +11,13 @@ use tokio::sync::oneshot;
 use crate::clock::unix_seconds;
 use crate::sync::Mutex;
 
-/// More threads do not help, because they take cores from the shards.
+/// Largest number of threads. More threads would take cores from the shards.
 const THREADS_MAX: usize = 4;
 
-/// A check, and the channel for its result. There is at most one for each connection.
+/// A check, and the channel for its result. Each connection has at most one job.
 type Job = (Check, oneshot::Sender<Option<Grant>>);
 
-/// The threads. They start with the first check, and end with the pool.
+/// A pool of threads. They start with the first check, and end when the pool is dropped.
 #[derive(Default)]
 pub(crate) struct AuthPool {
     jobs: OnceLock<Sender<Job>>,

@@ -1,7 +1,7 @@
-//! Auth callout: asks a service in an account whether a client may connect, over a system client.
+//! Auth callout. A system client asks the service in an account whether a client may connect.
 //!
-//! A task of the control thread handles the requests of all shards, at most one for each connecting client. A
-//! client whose response is late has been disconnected by its shard.
+//! A task of the control thread handles the requests of all shards, at most one for each connecting client.
+//! If the response is late, the shard has already disconnected the client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::ipc::CalloutRequest;
 use crate::shared::Shared;
 use crate::version::COMPATIBLE_VERSION;
 
-/// Header of a sealed request: the key to seal the response for.
+/// Header of an encrypted request. It contains the public key for which the service encrypts its response.
 const XKEY_HEADER: &str = "Nats-Server-Xkey";
-/// The beginning of a token. No sealed response begins so.
+/// The beginning of a token. An encrypted response never begins with it.
 const TOKEN_BEGIN: &[u8] = b"eyJ";
 
-/// Handles requests, each on its own task, until all senders are gone.
+/// Handles requests, each on its own task, until all senders are dropped.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut requests: mpsc::UnboundedReceiver<CalloutRequest>,
@@ -79,7 +79,7 @@ async fn respond(client: &Client, shared: &Shared, service: Service, request: Ca
             None
         }
     };
-    // The client may have disconnected.
+    // The send fails if the client has disconnected.
     let _ = reply.send(granted);
 }
 
@@ -163,7 +163,8 @@ async fn answer(
     }
 }
 
-/// Seals a request with a key made for it alone, so that stealing a key of the server later does not open it.
+/// Encrypts one request with a key of its own. A key that is stolen from the server later does not decrypt
+/// the request.
 struct Envelope {
     /// The public key, as sent to the service.
     own: String,
@@ -171,7 +172,8 @@ struct Envelope {
 }
 
 impl Envelope {
-    /// Returns `None` without randomness, or if nothing can be sealed for the service's key.
+    /// Returns `None` if the system provides no random bytes, or if the service's key cannot be used for
+    /// encryption.
     fn new(xkey: &PublicKey) -> Option<Self> {
         let own = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).ok()?;
         let public = own.compute_public_key().ok()?;

@@ -1,28 +1,29 @@
 //! Cooperation with another server on the same machine, which shares the cores.
 //!
-//! A thread that is woken takes its core from the thread that runs there. After a large read or write, the
-//! other server's thread wakes this one in the middle of its own work. This thread therefore yields first, and
-//! finds more to read and write afterwards.
+//! The other server's thread may wake this thread in the middle of its own work, and the woken thread then
+//! takes the core. This happens after a large read or write. Therefore this thread yields first, and finds
+//! more to read and write afterward.
 
 use std::cell::Cell;
 use std::thread;
 
-/// Bytes in one read or write that keep the other server busy for a while.
+/// Size in bytes of a read or write that gives the other server work for a while.
 const MUCH_BYTES: usize = 32 * 1024;
 
 thread_local! {
-    /// Whether such a read or write happened since this thread last slept.
+    /// Whether a read or write of at least `MUCH_BYTES` happened since this thread last slept.
     static HAS_MOVED_MUCH: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes bytes read from or written to such a server.
+/// Records a read from, or a write to, another server on this machine.
 pub(crate) fn note_moved(bytes: usize) {
     if bytes >= MUCH_BYTES {
         HAS_MOVED_MUCH.set(true);
     }
 }
 
-/// Yields if needed. Called when the thread was woken. Returns whether it yielded.
+/// Yields if the thread has read or written much before it slept, and returns whether it yielded. Called when
+/// the thread is woken.
 pub(crate) fn give_way() -> bool {
     let has_moved_much = HAS_MOVED_MUCH.replace(false);
     if has_moved_much {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address is in use, not permitted, or not of this machine.
+    /// The address is in use, not permitted, or not an address of this machine.
     #[error("Error listening on port: {host}:{port}, \"{}\"", plain(source))]
     Listen {
         /// The configured host.
@@ -23,7 +23,7 @@ pub enum StartError {
     /// The unix socket cannot be created.
     #[error("Error listening on {}: {}", path.display(), plain(source))]
     UnixSocket {
-        /// Its path.
+        /// The socket's path.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -90,7 +90,7 @@ pub enum StoreKeyError {
     /// Both copies of the store's own key are damaged.
     #[error("both copies of its own key, `key` and `key.copy`, are damaged")]
     Damaged,
-    /// The key files cannot be read or written, or there is no randomness.
+    /// The key files cannot be read or written, or the system provides no random bytes.
     #[error("its own key cannot be read or written: {0}")]
     Io(#[from] io::Error),
 }
@@ -99,7 +99,7 @@ fn of_process(process: Option<u32>) -> String {
     process.map_or_else(String::new, |process| format!(" (process {process})"))
 }
 
-/// Returns an error's text as nats-server logs it: lower case, without the number.
+/// Returns an error's text as nats-server logs it: in lower case, without the error number.
 pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -8,7 +8,7 @@ use fanline_engine::auth::nkey::{KEY_BYTES, KeyKind, SecretKey};
 use fanline_engine::ids;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Returns a number that differs from call to call and run to run. Not a secret.
+/// Returns a number that differs in each call and each run. It is not secret.
 pub(crate) fn random_u64() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -18,7 +18,7 @@ pub(crate) fn new_seed() -> [u8; 32] {
     random_bytes()
 }
 
-/// Returns random bytes. Without randomness from the system they are distinct, but not secret.
+/// Returns random bytes. If the system provides none, the bytes are still distinct, but not secret.
 fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if SystemRandom::new().fill(&mut bytes).is_err() {
@@ -32,14 +32,15 @@ fn random_bytes<const N: usize>() -> [u8; N] {
 /// Returns a nonce for a client to sign: 15 unpredictable characters.
 pub(crate) fn new_nonce() -> String {
     let mut bytes = [0; 11];
-    // Without randomness the nonce is empty, and clients cannot authenticate by signature.
+    // If the system provides no random bytes, the nonce is empty, and clients cannot authenticate by
+    // signature.
     match SystemRandom::new().fill(&mut bytes) {
         Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
         Err(_) => String::new(),
     }
 }
 
-/// Returns a secret of 256 bits. `None` without randomness.
+/// Returns a secret of 256 bits. Returns `None` if the system provides no random bytes.
 pub(crate) fn new_secret() -> Option<String> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).ok()?;

@@ -8,13 +8,13 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     // Port 0 is any free port. Without it: 127.0.0.1:4222.
+//! // Port 0 selects a free port. The default address is 127.0.0.1:4222.
 //!     let server = Server::start(Options { port: 0, ..Options::default() })?;
 //!     println!("NATS clients connect to {}", server.addresses().clients);
 //!
 //!     let client = server.client().await?;
 //!     let mut orders = client.subscribe("orders.*").await?;
-//!     // Messages published after this arrive.
+//! // After this call, the server has the subscription.
 //!     client.flush().await?;
 //!
 //!     client.publish("orders.new", "one coffee").await?;
@@ -28,9 +28,9 @@
 //! }
 //! ```
 //!
-//! The server runs on its own threads and needs no tokio runtime of the caller. The client runs on the caller's
-//! runtime. [`Options`] documents every option of a server, [`client`] the client, and [`bridge`] bindings of subjects,
-//! replay subjects, and hubs of the `fanline` library to subjects of the server.
+//! The server runs on its own threads and needs no tokio runtime of the caller. The client runs on the
+//! caller's runtime. [`Options`] documents every option of a server, [`client`] the client, and [`bridge`]
+//! how sources of the `fanline` library (subjects, replay subjects, and hubs) are bound to NATS subjects.
 
 mod account_directory;
 mod auth_pool;
@@ -62,7 +62,8 @@ mod wire;
 
 pub use account_directory::{Directory, StoreError, Stored};
 pub use error::{StartError, StoreKeyError};
-/// The NATS client: [`Handle::client`] gives one that reaches the server through a pipe in this process.
+/// The NATS client. [`Handle::client`] returns a client that is connected to the server by a pipe in this
+/// process.
 pub use fanline_client as client;
 /// Users, accounts, and permissions.
 pub use fanline_engine::auth;

@@ -21,7 +21,7 @@ pub(crate) struct Listening {
     pub(crate) address: SocketAddr,
 }
 
-/// Listens on a host and port; port 0 is any free one.
+/// Listens on a host and port. Port 0 selects a free port.
 pub(crate) fn bind(host: &str, port: u16) -> io::Result<Listening> {
     let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in (host, port).to_socket_addrs()? {
@@ -37,7 +37,7 @@ pub(crate) fn bind(host: &str, port: u16) -> io::Result<Listening> {
     Err(last_error)
 }
 
-/// Binds an address. As in nats-server, `0.0.0.0` includes IPv6, where the host has it.
+/// Binds an address. As in nats-server, `0.0.0.0` includes IPv6 if the host supports it.
 fn bind_all_families(address: SocketAddr) -> io::Result<TcpListener> {
     if address.ip() == Ipv4Addr::UNSPECIFIED {
         let with_ipv6 = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
@@ -79,8 +79,8 @@ fn bind_address(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Returns the addresses that a server advertises when it listens on all interfaces: those of this host that
-/// are reachable from others, with the port.
+/// Returns the addresses that a server advertises when it listens on all interfaces. These are the addresses,
+/// with the port, at which other hosts can reach this host.
 pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
     if !listening.ip().is_unspecified() {
         return Vec::new();
@@ -92,7 +92,8 @@ pub(crate) fn reachable_urls(listening: SocketAddr) -> Vec<String> {
         .collect()
 }
 
-/// Returns the addresses of this host's interfaces, without link-local ones, which need a zone.
+/// Returns the addresses of this host's interfaces. Link-local addresses are left out, because they need a
+/// zone.
 pub(crate) fn interfaces() -> Vec<IpAddr> {
     let is_link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();

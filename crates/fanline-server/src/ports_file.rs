@@ -62,7 +62,8 @@ fn listeners(options: &Options, addresses: &Addresses) -> Value {
     Value::Object(Map::from_iter(of))
 }
 
-/// The URLs of one listener: one for each interface if it listens on all, IPv6 included.
+/// Returns the URLs of one listener. A listener on all interfaces has a URL for each interface, IPv6
+/// included.
 fn urls(scheme: &str, listening: SocketAddr, interfaces: &[IpAddr]) -> Vec<String> {
     let url = |address: SocketAddr| format!("{scheme}://{address}");
     if !listening.ip().is_unspecified() {

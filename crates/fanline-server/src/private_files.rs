@@ -1,5 +1,4 @@
-//! Files and folders that only the server's user may read, whatever the umask is. They hold secrets or
-//! messages.
+//! Files and folders with secrets or messages. Only the server's user may read them, whatever the umask is.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -14,7 +13,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(path)
 }
 
-/// Creates a folder and its parents. Existing ones are left unchanged.
+/// Creates a folder and its parents. Existing folders do not change.
 pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(FOLDER_MODE).create(path)

@@ -18,13 +18,13 @@ use crate::leaf::{Dialled, Hub, LeafAddress};
 use crate::options::{LEAFNODE_PORT, LeafnodeRemote};
 use crate::shared::Shared;
 
-/// Limit of the retry delay, as a multiple of the configured one.
+/// Longest retry delay, as a multiple of the configured delay.
 const BACK_OFF_MAX: u32 = 8;
 /// Random addition to the retry delay, so that several remotes are not dialed at the same moment.
 const JITTER_MAX: Duration = Duration::from_millis(200);
-/// Discovered addresses stored for each remote. Further ones are ignored.
+/// Largest number of discovered addresses for each remote. Further addresses are ignored.
 const DISCOVERED_MAX: usize = 64;
-/// The first attempts are logged one by one, later ones at this interval.
+/// Number of first attempts that are all logged. Of the later ones, every [`LOGGED_ONE_IN`]th is logged.
 const LOGGED_ONE_BY_ONE: u64 = 3;
 const LOGGED_ONE_IN: u64 = 60;
 
@@ -38,12 +38,12 @@ struct Running {
 }
 
 impl Running {
-    /// Applies other options, or new contents of the same files, to future attempts. An existing connection
+    /// Applies changed options, or new contents of the same files, to future attempts. An existing connection
     /// stays.
     fn dial_by(&mut self, options: LeafnodeRemote) {
         match Hub::new(self.id, &options) {
             Ok(hub) => {
-                // Other options end the retry delay at once.
+                // Changed options end the retry delay at once.
                 let is_other = options != self.options;
                 self.hub.send_if_modified(|current| {
                     *current = Arc::new(hub);
@@ -56,8 +56,8 @@ impl Running {
     }
 }
 
-/// Runs the dialing tasks of all remotes, and follows changes of the configuration. Never returns while the
-/// server runs.
+/// Runs the dialing tasks of all remotes, and starts and stops them when the configuration changes. Never
+/// returns while the server runs.
 pub(crate) async fn run_remotes(shared: Arc<Shared>) {
     let mut wanted = shared.remotes.subscribe();
     let mut running: Vec<Running> = Vec::new();
@@ -143,18 +143,19 @@ async fn dial_repeatedly(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc<Hub>
         if let Some(wait) = ended.retry_after {
             let seconds = wait.as_secs();
             info!("Leafnode remote will be dialed again in {seconds}s");
-            // A cycle that was cut on two links is closed by the link that redials first.
+            // Several connections of one cycle may have been closed. A random delay lets one of them dial
+            // first.
             more = wait / 4;
         }
         tokio::select! {
             () = tokio::time::sleep(wait + below(more)) => {}
-            // The sender aborts this task before it is dropped.
+            // This never fails, because the task is aborted before the sender is dropped.
             _ = hubs.changed() => attempts = 0,
         }
     }
 }
 
-/// Connects, hands the connection to its shard, and waits for its end.
+/// Connects to a hub, passes the connection to the shard of leaf nodes, and waits until the connection ends.
 async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<LeafEnded, String> {
     let credentials = hub.credentials()?;
     let usual = shared.options().leafnodes.dial_timeout;
@@ -205,7 +206,7 @@ fn log_failure(address: &LeafAddress, attempt: u64, error: &str) {
     );
 }
 
-/// Returns the addresses in the order of this round.
+/// Returns the addresses in the order in which they are dialed.
 fn in_order(hub: &Hub, discovered: &[LeafAddress]) -> Vec<LeafAddress> {
     let mut all: Vec<LeafAddress> = hub.addresses.iter().chain(discovered).cloned().collect();
     if !hub.options.no_randomize {

@@ -7,8 +7,8 @@
 //!     cargo test --release -p fanline-server --lib loom
 //! ```
 //!
-//! The name is our own because `--cfg loom` would change tokio too. All other unit tests fail under it: loom's
-//! types work only inside a model.
+//! The flag is not `loom`, because `--cfg loom` would change tokio too. All other unit tests fail with this
+//! flag, because loom's types work only inside a model.
 
 use std::sync::PoisonError;
 
@@ -26,8 +26,8 @@ mod exports {
 
 pub(crate) use exports::*;
 
-/// A mutex that can still be locked after a panic with it: for values that are consistent between any two
-/// statements. State that a panic may leave half changed needs a [`Mutex`].
+/// A mutex without poisoning, for values that are consistent between any two statements. State that a panic
+/// may leave half changed needs a [`Mutex`].
 #[derive(Debug, Default)]
 pub(crate) struct Lock<T>(Mutex<T>);
 

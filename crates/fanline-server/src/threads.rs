@@ -13,9 +13,9 @@ const THREADS: &str = "/proc/self/task";
 
 const HEADING: &str = "thread           state         ran  waits in\n";
 
-/// Returns a table of this process's threads: name, state or the kernel function that it waits in, and
-/// processor time. It reads `/proc` instead of asking the threads, so it also shows those that hang. Systems
-/// without `/proc` yield the heading alone.
+/// Returns a table of this process's threads: name, state, processor time, and the kernel function in which a
+/// thread waits. The table is read from `/proc`, so it also shows threads that hang. Without `/proc`, the
+/// table has only its heading.
 pub fn thread_table() -> String {
     let mut threads: Vec<String> = fs::read_dir(THREADS)
         .into_iter()
@@ -32,7 +32,7 @@ pub fn thread_table() -> String {
 fn thread(folder: &Path) -> Option<String> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let name = read("comm")?;
-    // The name may hold any characters, so the fields are searched from the end.
+    // The name may contain any characters, so the fields are searched from the end.
     let stat = read("stat")?;
     let state = stat.rsplit(')').next()?.trim_start().chars().next()?;
     let ran: u64 = read("schedstat")

@@ -1,5 +1,6 @@
-//! `fanline bench compare`: measures Fanline and its rivals in turns and writes a report. Runs the complete
-//! benchmark program if it is available, otherwise the rows of `fanline bench` against nats-server.
+//! `fanline bench compare`: measures Fanline and the systems that it is compared with, in turn, and writes a
+//! report. Runs the complete benchmark program if it is available. Otherwise, compares only with nats-server,
+//! by the rows of `fanline bench`.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ use super::rows::Row;
 use super::tables::Tables;
 use crate::failure::Failure;
 
-/// The version that Fanline is compared with.
+/// The Go module that `--install` installs.
 const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2@v2.15.2";
 /// Largest deviation of a ratio from 1 that counts as noise.
 const NOISE_MIN: f64 = 0.05;
@@ -61,7 +62,7 @@ pub(super) struct CompareArgs {
     rows: QuickArgs,
 }
 
-/// Samples of one row: those of the rival, then Fanline's.
+/// Samples of one row: first nats-server's, then Fanline's.
 struct Measured {
     row: &'static Row,
     samples: [Vec<Sample>; 2],
@@ -137,7 +138,7 @@ impl CompareArgs {
         let (time, rounds) = (self.rows.time(TIME), self.rounds.unwrap_or(ROUNDS));
         let programs = [self.find()?, Program::own()?];
         let rows = self.rows.rows(|_| true)?;
-        // Fail before measuring for minutes if the report cannot be written.
+        // Checks before minutes of measuring whether the report can be written.
         let cannot_write = |error| Failure::Error(format!("{}: {error}", self.out.display()));
         check_writable(&self.out).map_err(cannot_write)?;
         let total = rows.len() * usize::try_from(rounds).unwrap_or(1) * programs.len();

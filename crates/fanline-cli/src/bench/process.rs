@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// How long a server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// Interval of checks whether it is ready.
+/// Interval of checks whether a server is ready.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A server program.
@@ -50,7 +50,7 @@ impl Program {
         })
     }
 
-    /// Returns the options that it is started with, without folders.
+    /// Returns the options of measured servers, with placeholders for folders.
     pub(super) fn command_line(syncs_always: bool) -> &'static str {
         match syncs_always {
             false => "-a 127.0.0.1 -p -1 -js -sd STORE",

@@ -42,7 +42,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(drawer) = self.drawer.take() {
             drawer.abort();
-            // Back to the start of an empty line.
+            // Clears the line and returns to its start.
             let _ = stderr().write_all(b"\r\x1b[K");
         }
     }

@@ -173,7 +173,7 @@ fn cost(nanos: f64) -> String {
 /// Measures all rows on a server of this program.
 pub(super) async fn run(args: &QuickArgs, as_json: bool) -> Result<(), Failure> {
     const TIME: Duration = Duration::from_secs(6);
-    // By default it syncs before it acknowledges, so these rows would be duplicates.
+    // By default, Fanline syncs before it acknowledges, so rows with `syncs_always` would be duplicates.
     let rows = args.rows(|row| !row.syncs_always)?;
     let program = Program::own()?;
     let mut steps = args.steps(rows.len());

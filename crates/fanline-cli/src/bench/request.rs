@@ -124,7 +124,7 @@ impl RequestBenchArgs {
         let requests = client.queue_subscribe(&self.subject, "bench").await?;
         client.flush().await?;
         Ok(tokio::spawn(async move {
-            // An ended responder shows as requests without a response.
+            // If the responder ends, the requests get no response, which is reported.
             let _ = answer(&client, requests).await;
         }))
     }
@@ -132,7 +132,7 @@ impl RequestBenchArgs {
     fn report(&self, all: &Histogram, elapsed: Duration) -> Result<(), Failure> {
         let mut out = std::io::stdout();
         let rate = self.msgs as f64 / elapsed.as_secs_f64().max(1e-9);
-        // Each payload crosses twice: request and response.
+        // Each payload is sent twice: in the request and in the response.
         let megabytes = rate * self.size as f64 * 2.0 / 1e6;
         writeln!(
             out,

@@ -15,15 +15,15 @@ use crate::failure::Failure;
 
 /// Payload size in bytes.
 const PAYLOAD_BYTES: usize = 128;
-/// Messages in flight to the slowest subscriber, so that the generator does not cause drops.
+/// Largest number of messages in flight to the slowest subscriber, so that no messages are dropped.
 const WINDOW_MESSAGES: u64 = 100_000;
-/// Messages between two checks of that limit.
+/// Number of messages between two checks of [`WINDOW_MESSAGES`].
 const LOOK_MESSAGES: u64 = 256;
-/// Pause of a publisher that has reached the limit.
+/// Pause of a publisher that has reached [`WINDOW_MESSAGES`].
 const AHEAD: Duration = Duration::from_micros(200);
-/// Unacknowledged publishes to a stream.
+/// Largest number of unacknowledged publishes to a stream.
 const IN_FLIGHT: usize = 256;
-/// Stored messages to read.
+/// Number of stored messages to read.
 const RECORDS: u64 = 200_000;
 /// Longest wait for any step.
 const STEP_LIMIT: Duration = Duration::from_secs(20);
@@ -35,7 +35,8 @@ const STREAM: &str = "BENCH";
 pub(super) struct Row {
     pub(super) name: &'static str,
     work: Work,
-    /// Whether the server is configured to sync before it acknowledges, where that is not the default.
+    /// Whether servers are configured to sync before they acknowledge. This is for servers that do not do so
+    /// by default.
     pub(super) syncs_always: bool,
 }
 
@@ -228,7 +229,7 @@ async fn requests(url: &str, time: Duration) -> Result<Figures, Failure> {
     let answers = tokio::spawn(async move {
         while let Some(request) = requests.next().await {
             if let Some(reply) = request.reply() {
-                // An ended responder shows as requests without a response.
+                // If the responder ends, the requests get no response, which is reported.
                 let _ = service.publish(reply, request.payload_bytes()).await;
             }
         }

@@ -1,4 +1,5 @@
-//! The complete benchmark: a separate program, because it depends on rivals and their clients.
+//! The complete benchmark. It is a separate program, because it depends on the compared systems and their
+//! clients.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,7 +9,7 @@ use std::process::{Command, ExitStatus};
 use crate::failure::Failure;
 
 const PROGRAM: &str = "fanline-bench";
-/// Path of its sources in the repository.
+/// Path of the program's sources in the repository.
 const SOURCES: &str = "crates/fanline-bench/Cargo.toml";
 
 /// How the benchmark can be run.
@@ -16,12 +17,12 @@ const SOURCES: &str = "crates/fanline-bench/Cargo.toml";
 pub(super) enum Tables {
     /// A built program.
     Built(PathBuf),
-    /// Its sources, below this folder.
+    /// The program's sources, below this folder.
     Sources(PathBuf),
 }
 
 impl Tables {
-    /// Finds the program next to this one, or its sources around the current folder.
+    /// Finds the program next to this one, or its sources in the current folder or a parent folder.
     pub(super) fn find() -> Option<Self> {
         let beside = env::current_exe().ok()?.with_file_name(PROGRAM);
         let here = env::current_dir().ok()?;

@@ -108,7 +108,7 @@ impl PubArgs {
         published: &mut Published,
     ) -> Result<(), Failure> {
         if let Some(pause) = self.sleep.filter(|_| published.messages > 0) {
-            // Flush, so that messages do not wait for the next one.
+            // Flushes, so that buffered messages are sent before the pause.
             client.flush().await?;
             tokio::time::sleep(pause).await;
         }
@@ -158,8 +158,8 @@ async fn open_lines(file: Option<&Path>) -> Result<Box<dyn AsyncBufRead + Unpin>
     Ok(Box::new(BufReader::new(file)))
 }
 
-/// Returns the first error that the server reported, for example a missing permission. Complete after a
-/// flush.
+/// Returns the first error that the server reported, for example a missing permission. After a flush, the
+/// errors of all earlier operations have arrived.
 pub(crate) fn refused(events: &mut broadcast::Receiver<Event>) -> Result<(), Failure> {
     while let Ok(event) = events.try_recv() {
         if let Event::ServerError(text) = event {

@@ -15,7 +15,7 @@ use crate::connection::{ConnectionArgs, interrupted};
 use crate::failure::Failure;
 use crate::values;
 
-/// Most commands that run at the same time; further requests wait.
+/// Largest number of commands that run at the same time. Further requests wait.
 const COMMANDS_MAX: u32 = 64;
 /// Header with the exit code of a failed command, or `signal`.
 const EXIT_HEADER: &str = "Fanline-Exit-Code";
@@ -100,7 +100,7 @@ impl ReplyArgs {
             }
         }
         answer.finish().await;
-        // Send buffered responses; a server that is gone cannot receive them.
+        // Sends buffered responses. This fails if the server is gone.
         let _ = client.drain().await;
         Ok(())
     }
@@ -200,7 +200,7 @@ async fn run_command(line: &str, request: &Message) -> std::io::Result<(Bytes, H
     let stdin = child.stdin.take();
     let feed = async {
         if let Some(mut stdin) = stdin {
-            // A command may ignore its input.
+            // This fails if the command ignores its input.
             let _ = stdin.write_all(request.payload()).await;
         }
     };
@@ -213,7 +213,7 @@ async fn run_command(line: &str, request: &Message) -> std::io::Result<(Bytes, H
             .code()
             .map_or_else(|| "signal".to_owned(), |code| code.to_string());
         eprintln!("{line:?} failed: exit code {code}");
-        // Digits or a fixed word: always a valid header.
+        // Never fails, because digits and `signal` are valid header values.
         let _ = headers.append(EXIT_HEADER, &code);
     }
     Ok((output.stdout.into(), headers))

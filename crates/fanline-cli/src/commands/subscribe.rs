@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::{OutputArgs, Printer};
 use crate::values;
 
-/// Messages printed before the output is flushed and other tasks run.
+/// Largest number of messages that are printed before the output is flushed and other tasks run.
 const BATCH_MESSAGES_MAX: usize = 256;
 
 /// Subscribe and print messages.
@@ -47,7 +47,7 @@ pub(crate) struct SubArgs {
 
 /// Why the messages of one connection ended.
 enum End {
-    /// Enough messages, or interrupted.
+    /// Enough messages were printed, or the command was interrupted.
     Done,
     Disconnected,
     TimedOut,
@@ -101,7 +101,8 @@ impl SubArgs {
                 None => client.subscribe(subject).await?,
             };
             if let Some(count) = self.count {
-                // Let the server stop, so that a queue group loses no message to this client.
+                // The server stops after this number of messages, so that no further message of a queue group
+                // is sent to this client.
                 subscription
                     .unsubscribe_after(count - printer.printed())
                     .await?;

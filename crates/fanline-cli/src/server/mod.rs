@@ -1,5 +1,5 @@
-//! Commands that need the server: `serve`, `config`, and `auth`, and nats-server's front end. Built with the
-//! feature `server`.
+//! Commands that need the server: `serve`, `config`, `auth`, and the front end that replaces nats-server.
+//! Compiled with the feature `server`.
 
 mod auth;
 mod compat;
@@ -24,7 +24,8 @@ use serve::ServeArgs;
 
 use crate::FANLINE;
 
-/// Flags that nats-server has as well, but that belong to the tools here.
+/// Flags that do not select nats-server's command line as the first argument, although nats-server has them
+/// as well.
 const OWN_FLAGS: &[&str] = &["-h", "--help", "-s"];
 
 /// Commands of the server.

@@ -7,15 +7,15 @@ use fanline_server::JetStreamAtWork;
 
 use crate::server::log;
 
-/// Makes a panic in the JetStream service abort the process, on any thread: without JetStream the server
-/// would still accept connections, and serve only half of them. Acknowledged messages are on disk.
+/// Makes a panic in the JetStream service abort the process, on whatever thread it happens. Otherwise the
+/// server would still accept connections, but without JetStream. Acknowledged messages are on disk.
 pub(crate) fn abort_on_jetstream_panic() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        // Print the backtrace, if `RUST_BACKTRACE` requests one.
+        // The usual hook prints the backtrace if `RUST_BACKTRACE` requests one.
         usual(info);
-        // A panic that may have damaged a shard stops the server in order; any other one closes its
-        // connection.
+        // Other panics do not abort. If a shard may be damaged, the server stops in order. Otherwise a
+        // connection closes.
         if !JetStreamAtWork::is_here() {
             return;
         }
@@ -72,7 +72,8 @@ mod tests {
         break_a_rule();
     }
 
-    /// A shard does part of JetStream's work, but only the thread named `keeper` was checked.
+    /// Regression: a shard does part of JetStream's work, but only panics of the JetStream thread were
+    /// detected.
     #[test]
     fn jetstream_panic_on_any_thread_ends_the_process() {
         let itself = std::env::current_exe().unwrap();

@@ -291,9 +291,9 @@ fn store_dir() -> PathBuf {
 /// The wording of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Fanline's own, with advice for the operator.
+    /// Fanline's own wording, with advice for the operator.
     Own,
-    /// nats-server's.
+    /// nats-server's wording.
     NatsServer,
 }
 
@@ -306,7 +306,8 @@ pub(crate) struct Job {
     /// Warnings about flags.
     pub(crate) warnings: Vec<String>,
     pub(crate) style: Style,
-    /// Set with a configuration file only, since nothing else can change.
+    /// Reads the configuration for a reload. `None` without a configuration file, because flags do not
+    /// change.
     pub(crate) reread: Option<Reread>,
 }
 
@@ -331,7 +332,8 @@ pub(crate) fn run(job: Job) -> ExitCode {
         Err(error) => return fail(&error.to_string()),
     };
     runtime.block_on(async {
-        // Before the server starts: a signal during the start must not kill the process.
+        // Handlers are installed before the server starts, so that a signal during the start does not kill
+        // the process.
         let signals = match Signals::new() {
             Ok(signals) => signals,
             Err(error) => return fail(&format!("Cannot install signal handlers: {error}")),
@@ -350,7 +352,7 @@ pub(crate) fn run(job: Job) -> ExitCode {
         }
         notify::notify(State::Ready);
         tokio::select! {
-            // For a supervisor that restarts the server only after a failure.
+            // The exit code reports a panic, for a supervisor that restarts the server only after a failure.
             () = handle.wait() => ExitCode::from(u8::from(handle.has_panicked())),
             code = signals.obey(&handle, job) => code,
         }
@@ -386,8 +388,8 @@ impl Signals {
         })
     }
 
-    /// Obeys signals until the server has stopped and this future is dropped, or until one ends the process
-    /// at once; returns the exit code then.
+    /// Handles signals until the future is dropped, when the server has stopped. If a signal ends the process
+    /// at once, returns the exit code.
     async fn obey(mut self, handle: &Handle, mut job: Job) -> ExitCode {
         let started = Instant::now();
         let mut is_lame_duck = false;
@@ -419,7 +421,7 @@ impl Signals {
                 }
                 _ = self.reload.recv() => {
                     tracing::info!("Trapped \"hangup\" signal");
-                    // The log contains the reason for a failure.
+                    // A failure is ignored here, because it was logged.
                     let _ = reload_and_report(handle, &mut job);
                 }
                 Some(request) = requests.next() => {
@@ -435,7 +437,7 @@ impl Signals {
     }
 }
 
-/// Reloads, and reports it to the service manager and the log.
+/// Reloads, and reports the result to the service manager and the log.
 fn reload_and_report(handle: &Handle, job: &mut Job) -> Result<(), String> {
     notify::notify(State::Reloading);
     let outcome = reload(handle, job);
@@ -446,7 +448,7 @@ fn reload_and_report(handle: &Handle, job: &mut Job) -> Result<(), String> {
     outcome
 }
 
-/// Reloads the configuration: all of it, or nothing on an error.
+/// Reloads the whole configuration, or nothing if there is an error.
 fn reload(handle: &Handle, job: &mut Job) -> Result<(), String> {
     let reread = job
         .reread
@@ -459,7 +461,7 @@ fn reload(handle: &Handle, job: &mut Job) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     log::install(&LogSettings::from(&new.log))?;
     if let Err(error) = handle.reload(new.options.clone()) {
-        // The old settings worked before; if they fail now, nothing better is left.
+        // The old settings worked before. If they fail now, there is no alternative.
         let _ = log::install(&LogSettings::from(&job.loaded.log));
         return Err(error.to_string());
     }

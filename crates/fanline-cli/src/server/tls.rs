@@ -21,12 +21,12 @@ pub(crate) struct TlsFlags {
 
 impl TlsFlags {
     /// Applies the flags on top of the file's options. With certificate files but no `--tls`, nats-server
-    /// starts without TLS; here these flags enable it, since a server with a certificate is not meant to be
-    /// in clear.
+    /// starts without TLS. Here, certificate files enable TLS, because a server with a certificate should not
+    /// be unencrypted.
     ///
     /// # Errors
     ///
-    /// If certificate or key are missing, in nats-server's words.
+    /// Fails if the certificate or the key is missing. The error is nats-server's text.
     pub(crate) fn apply(&self, tls: &mut Option<TlsOptions>) -> Result<(), &'static str> {
         if self.is_on == Some(false) {
             *tls = None;

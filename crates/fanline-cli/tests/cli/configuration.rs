@@ -31,7 +31,7 @@ impl Config {
 
 impl Drop for Config {
     fn drop(&mut self) {
-        // It is in the temporary folder anyway.
+        // If this fails, the system cleans its temporary folder later.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -70,7 +70,8 @@ fn file_is_checked() {
     );
 }
 
-/// A file that `-t` accepts starts a server: the check also reads the files that it names.
+/// A server must start with every file that `-t` accepts. So the check also reads the TLS files that the
+/// configuration names.
 #[test]
 fn check_reads_tls_files() {
     let missing = "cert_file: nowhere.pem, key_file: nowhere.key";

@@ -9,13 +9,13 @@ impl Folder {
     pub(crate) fn new(name: &str) -> Self {
         let name = format!("fanline-cli-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // Remains of an earlier process with this number.
+        // An earlier process with the same id may have left this folder.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder");
         Folder(path)
     }
 
-    /// Returns the path of a file in it, as an argument.
+    /// Returns the path of a file in the folder, as an argument.
     pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("text").to_owned()
     }
@@ -26,7 +26,7 @@ impl Drop for Folder {
         if std::thread::panicking() {
             eprintln!("the folder of the test is left: {}", self.0.display());
         } else {
-            // It is in the temporary folder anyway.
+            // If this fails, the system cleans its temporary folder later.
             let _ = std::fs::remove_dir_all(&self.0);
         }
     }

@@ -88,7 +88,7 @@ fn streams_are_created_changed_and_deleted() {
     at.ok("stream seal ORDERS --force");
     assert!(at.fails(1, "stream purge ORDERS --force").contains("10109"));
     at.ok("stream rm ORDERS --force");
-    // The server would not respond to these requests.
+    // The tools reject these names, because the server would not respond to such requests.
     for line in ["stream add a.b", "stream info a>", "consumer info S c.d"] {
         assert!(at.fails(2, line).contains("invalid "), "{line}");
     }

@@ -32,7 +32,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // It may have exited already.
+        // This fails if the process has already exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

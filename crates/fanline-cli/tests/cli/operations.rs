@@ -164,12 +164,13 @@ fn service_manager_is_notified() {
     assert!(server.wait().expect("a child").success());
 }
 
-/// Like Go's runtime for nats-server: prints the threads, and exits with code 2.
+/// The server prints its threads and exits with code 2. nats-server does the same with its goroutines, by
+/// Go's runtime.
 #[test]
 fn sigquit_prints_threads_and_exits_with_2() {
     let mut server = Server::start(&["-n", "dumped"]);
-    // The server is ready a moment before its last thread has its name; a response from that thread proves
-    // that it has.
+    // The last thread gets its name shortly after the server is ready. A response from this thread proves
+    // that it has its name.
     let status = server.tool(&["rtt", "--count", "1"]).status();
     assert!(status.expect("the program runs").success());
     server.ask_for_dump();

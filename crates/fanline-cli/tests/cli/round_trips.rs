@@ -21,7 +21,7 @@ fn listening(mut command: Command, words: &str) -> Child {
     let mut line = String::new();
     stderr.read_line(&mut line).expect("readable");
     assert!(line.contains(words), "{line}");
-    // Kept open until the tool exits, because it may write more.
+    // Stderr stays open until the tool exits, because the tool may write more.
     std::thread::spawn(move || stderr.read_to_string(&mut String::new()));
     child
 }
@@ -169,7 +169,7 @@ fn bench_measures_alone_and_in_comparison() {
     assert!(!stderr.contains("[1/"), "{stderr}");
 }
 
-/// The server kept running, and the folder of its streams remained.
+/// Regression: after an interrupt, the server kept running, and the folder of its streams remained.
 #[test]
 fn interrupted_bench_removes_its_server_and_files() {
     let folder = Folder::new("bench-interrupted");

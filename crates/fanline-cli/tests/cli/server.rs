@@ -87,7 +87,7 @@ impl Server {
         self.child.kill().expect("it runs");
     }
 
-    /// Waits for its exit.
+    /// Waits until the process exits.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("a child")
     }
@@ -102,7 +102,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have exited already.
+        // This fails if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -12,11 +12,11 @@ use fanline_server::{Handle, JetStreamOptions, Options, Server, WebSocketOptions
 use serde::{Deserialize, Serialize};
 
 const SYMBOLS: [&str; 3] = ["CUP", "MUG", "POT"];
-/// Ticks replayed to late observers in this process.
+/// Number of ticks that are replayed to late observers in this process.
 const REPLAYED: usize = 100;
-/// Ticks stored for late clients.
+/// Number of ticks that are stored for late clients.
 const KEPT: i64 = 10_000;
-/// Pending orders at which the strategy waits.
+/// Number of pending orders at which the strategy waits.
 const ORDERS_WAITING: usize = 64;
 
 /// A price.
@@ -35,7 +35,7 @@ pub(crate) struct Order {
     pub(crate) cents: u64,
 }
 
-/// The running exchange. It ends when it is dropped.
+/// The running exchange. It stops when it is dropped.
 pub(crate) struct Exchange {
     pub(crate) server: Handle,
     /// The program's ticks.
@@ -48,7 +48,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Starts the server and makes the bindings.
+    /// Starts the server, and binds the prices and orders to its subjects.
     pub(crate) fn open(port: u16, websocket: u16) -> Result<Exchange, Box<dyn Error>> {
         let server = Server::start(Options {
             port,
@@ -62,7 +62,8 @@ impl Exchange {
         keep_ticks(&server)?;
         let bridge = server.bridge()?;
 
-        // Published once: observers in this process receive the value, and clients receive JSON.
+        // A tick is emitted once. Observers in this process receive the value, and clients receive it as
+        // JSON.
         let feed = ReplaySubject::new(Replay::many(REPLAYED));
         let to_symbol = |tick: &Tick| format!("ticks.{}", tick.symbol);
         let ticks = bridge.publish_from("ticks.*", &feed, Json.to(to_symbol))?;
@@ -77,7 +78,7 @@ impl Exchange {
         let count = Arc::new(AtomicU64::new(0));
         let strategy = strategy(&feed, orders, Arc::clone(&count));
 
-        // Messages of the page, which has a button for it.
+        // A button of the browser page pauses the feed by a message.
         let paused = Arc::new(AtomicBool::new(false));
         let is_paused = Arc::clone(&paused);
         let controls = bridge.observe_as::<bool, _>("control.paused", Json)?;
@@ -89,7 +90,7 @@ impl Exchange {
         let snapshots = bridge.observe("snapshot")?.subscribe(move |request| {
             let ticks = serde_json::to_vec(&replay.snapshot()).unwrap_or_default();
             if let Some(reply) = request.reply() {
-                // The requester or the server may have disconnected.
+                // This fails if the server has stopped.
                 let _ = answers.publish(reply, ticks);
             }
         });
@@ -141,7 +142,7 @@ fn keep_ticks(server: &Handle) -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Buys below a symbol's recent average, and sells above.
+/// Starts the strategy: it buys below a symbol's recent average, and sells above.
 fn strategy(feed: &ReplaySubject<Tick>, orders: Subject<Order>, count: Arc<AtomicU64>) -> Guard {
     let mut usual = HashMap::<String, u64>::new();
     feed.subscribe(move |tick| {

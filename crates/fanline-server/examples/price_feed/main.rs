@@ -4,7 +4,7 @@
 //! cargo run -p fanline-server --example price_feed
 //! ```
 //!
-//! The README beside this file describes the browser page and the Python client.
+//! The README in this folder describes the browser page and the Python client.
 
 mod exchange;
 
@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 use exchange::Exchange;
 
-/// Time between two rounds of prices.
+/// Time between two prices of a symbol.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// Arguments: the ports for NATS and WebSocket clients, and the running time in seconds.
+/// Runs the exchange. Arguments are the ports for NATS and WebSocket clients, and the running time in
+/// seconds.
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut port = |default: u16| -> Result<u16, Box<dyn Error>> {

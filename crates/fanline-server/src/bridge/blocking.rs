@@ -13,7 +13,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs a future to its end. The thread sleeps meanwhile.
+/// Runs a future to its end. The thread sleeps while the future waits.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
@@ -21,7 +21,7 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,
-            // Another `unpark` may wake this thread too early, so it polls again.
+            // Another `unpark` may wake this thread too early, so the loop polls again.
             Poll::Pending => std::thread::park(),
         }
     }

@@ -9,7 +9,7 @@ use crate::client::{Headers, Message};
 /// An error of a codec.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The reason reported for a codec that panics. The panic hook reports the panic itself.
+/// The error reported if a codec panics. The panic hook reports the panic itself.
 pub(super) const PANICKED: &str = "the codec panicked";
 
 /// Encodes values as messages, for [`publish_from`](super::Bridge::publish_from).
@@ -32,11 +32,13 @@ pub trait Encode<T>: Send + 'static {
     /// Writes the message for a value into an empty draft.
     ///
     /// # Errors
+    ///
     /// A value that fails or panics is not published, and is reported by the bridge's
     /// [faults](super::Bridge::faults).
     fn encode(&mut self, value: &T, draft: &mut Draft) -> Result<(), BoxError>;
 
-    /// The same codec with a subject for each value, where values of one source go to several.
+    /// Returns a codec that also sets the subject of each value, for a source whose values go to several
+    /// subjects.
     ///
     /// ```
     /// use fanline_server::bridge::{Encode, Json};
@@ -65,6 +67,7 @@ pub trait Decode<T>: Send + Sync + 'static {
     /// Returns the value in a message.
     ///
     /// # Errors
+    ///
     /// A message that fails or panics does not reach observers, and is reported by the bridge's
     /// [faults](super::Bridge::faults).
     fn decode(&self, message: &Message) -> Result<T, BoxError>;
@@ -81,7 +84,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Sets the subject of a value, for a source bound to a wildcard. A source bound to one subject ignores it.
+    /// Sets the subject of a value, for a source bound to a filter with wildcards. A source bound to one
+    /// subject ignores the value's subject.
     pub fn set_subject(&mut self, subject: &str) {
         self.subject.clear();
         self.subject.push_str(subject);
@@ -97,17 +101,17 @@ impl Draft {
         &mut self.headers
     }
 
-    /// Returns the payload, to append to.
+    /// Returns the payload, so that bytes can be appended.
     pub fn payload(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Sets an existing payload. Observers in this process share it without a copy.
+    /// Sets an existing payload. Observers in this process share the bytes without a copy.
     pub fn share(&mut self, payload: Bytes) {
         self.shared = Some(payload);
     }
 
-    /// Clears the draft, and keeps its allocations.
+    /// Clears the draft without freeing its buffers.
     pub(super) fn clear(&mut self) {
         self.subject.clear();
         self.reply = None;
@@ -123,7 +127,7 @@ impl Draft {
         self.shared.as_deref().unwrap_or(&self.bytes)
     }
 
-    /// Returns the payload for sharing. Written bytes are moved, not copied.
+    /// Returns the payload as shared bytes. Bytes that the codec has written are moved, not copied.
     pub(super) fn share_content(&mut self) -> Bytes {
         let bytes = &mut self.bytes;
         let shared = self.shared.get_or_insert_with(|| {
@@ -134,17 +138,17 @@ impl Draft {
     }
 }
 
-/// Payloads without conversion: [`Bytes`] and [`Message`]s are shared and never copied in the process; strings
-/// and vectors are copied once. A [`Message`] keeps its reply subject and headers, and under a wildcard its
-/// subject.
+/// A codec for payloads without conversion. [`Bytes`] and [`Message`]s are shared and never copied in the
+/// process; strings and vectors are copied once. A [`Message`] is published with its reply subject and
+/// headers, and with its own subject if the source is bound to a wildcard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Raw;
 
-/// JSON, by serde.
+/// A codec for JSON, by serde.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json;
 
-/// MessagePack, by serde. Structs are maps with field names, as other languages expect.
+/// A codec for MessagePack, by serde. Structs are maps with field names, as other languages expect.
 #[cfg(feature = "msgpack")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessagePack;

@@ -1,4 +1,4 @@
-//! Errors of a bridge: immediate ones, and later faults.
+//! Errors of a bridge: errors that a call returns, and later faults.
 
 use fanline::Subject;
 use tracing::warn;
@@ -13,14 +13,14 @@ pub enum BridgeError {
     /// The server has stopped, refused the credentials, or rejected a subject.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The credentials do not permit the subscription, in the server's words.
+    /// The credentials do not permit the subscription. Contains the server's error text.
     #[error("the server refused: {0}")]
     NotAllowed(String),
     /// The stream or JetStream does not exist.
     #[error(transparent)]
     JetStream(#[from] JetStreamError),
-    /// The call was made inside an observer on the bridge's thread, which cannot wait for the server. Call it
-    /// on another thread.
+    /// The call was made inside an observer on the bridge's thread, which cannot wait for the server. Make
+    /// the call on another thread.
     #[error("a bridge cannot be asked for this inside an observer that it calls")]
     InsideObserver,
     /// A thread could not be started.
@@ -28,55 +28,56 @@ pub enum BridgeError {
     Thread(std::io::Error),
 }
 
-/// An error after a binding succeeded. The message or value is skipped, and later ones continue.
+/// An error after a binding succeeded. The message or value is skipped, and the binding continues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// A message could not be decoded.
     #[error("a message on {subject:?} could not be decoded: {reason}")]
     Decode {
-        /// Its subject.
+        /// The message's subject.
         subject: String,
         /// The codec's error.
         reason: String,
     },
-    /// A value could not be encoded or sent: it is too large, or has headers that the server does not support.
+    /// A value could not be encoded. Or it could not be sent, because it is too large or has headers that the
+    /// server does not support.
     #[error("a value for {subject:?} could not be published: {reason}")]
     Encode {
-        /// Its subject, or the filter that its source is bound to.
+        /// The value's subject, or the filter that its source is bound to.
         subject: String,
         /// The error of the codec or of the limit.
         reason: String,
     },
-    /// A value has a subject outside of its source's binding, or an invalid one.
+    /// A value has an invalid subject, or a subject that does not match the binding of its source.
     #[error(
         "a source that is bound to {bound_to:?} cannot publish to {subject:?}{}",
         hint(subject)
     )]
     Subject {
-        /// The subject.
+        /// The value's subject.
         subject: String,
         /// The binding of its source.
         bound_to: String,
     },
-    /// The server took less than was published. Reported once until it takes more again.
+    /// The server accepted less than was published. Reported once, until the server accepts more again.
     #[error("values for {bound_to:?} were left out, because the server takes less")]
     Full {
         /// The binding of the source.
         bound_to: String,
     },
-    /// A consumer read less than arrived. Messages were dropped since the last fault.
+    /// A consumer read less than arrived, so messages were dropped.
     #[error("{messages} messages on {filter:?} were dropped, because they were not taken")]
     Dropped {
         /// The subscription's filter.
         filter: String,
-        /// The number of messages.
+        /// The number of messages dropped since the last fault.
         messages: u64,
     },
     /// Reading a stream has ended.
     #[error("the stream {stream:?} cannot be read any more: {reason}")]
     Stream {
-        /// Its name.
+        /// The stream's name.
         stream: String,
         /// The reason.
         reason: String,

@@ -1,4 +1,4 @@
-//! Bridges of a server: the default one without credentials, and others.
+//! Bridges of a server: the default bridge without credentials, and further bridges.
 
 use std::sync::{Arc, Weak};
 
@@ -14,10 +14,11 @@ use crate::Handle;
 use crate::client::{ConnectOptions, Message};
 
 impl Handle {
-    /// Returns the default bridge, without credentials. Opens it if it is not open, which waits for the server
-    /// for a moment.
+    /// Returns the default bridge, without credentials. If the bridge is not open, this opens it and waits
+    /// for the server.
     ///
     /// # Errors
+    ///
     /// Fails if the server has stopped or requires credentials.
     pub fn bridge(&self) -> Result<Bridge, BridgeError> {
         let mut known = self.shared.default_bridge.lock();
@@ -34,19 +35,22 @@ impl Handle {
         Ok(bridge)
     }
 
-    /// Opens another bridge, with credentials or for a thread of its own. Echo is controlled by the bridge.
+    /// Opens another bridge, with its own thread, and credentials if needed. The bridge ignores the option
+    /// `echo`.
     ///
     /// # Errors
+    ///
     /// Fails if the server has stopped or refuses the credentials.
     pub fn bridge_with(&self, options: &ConnectOptions) -> Result<Bridge, BridgeError> {
         let line = line::open(self, options)?;
         Ok(Bridge { line })
     }
 
-    /// [`Bridge::publish_from`] of the default bridge.
+    /// Calls [`Bridge::publish_from`] of the default bridge.
     ///
     /// # Errors
-    /// As there, and those of [`bridge`](Self::bridge).
+    ///
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn publish_from<S, C>(
         &self,
         subject: &str,
@@ -62,7 +66,7 @@ impl Handle {
         self.bridge()?.publish_from(subject, source, codec)
     }
 
-    /// [`Bridge::publish_stream`] of the default bridge.
+    /// Calls [`Bridge::publish_stream`] of the default bridge.
     ///
     /// ```
     /// use fanline_server::bridge::Json;
@@ -89,7 +93,8 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// As there, and those of [`bridge`](Self::bridge).
+    ///
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn publish_stream<S, C>(
         &self,
         subject: &str,
@@ -104,27 +109,30 @@ impl Handle {
         self.bridge()?.publish_stream(subject, stream, codec)
     }
 
-    /// [`Bridge::publish`] of the default bridge. The bridge closes again if nothing else uses it, so keep a
-    /// [`bridge`](Self::bridge) to publish often.
+    /// Calls [`Bridge::publish`] of the default bridge. The bridge closes again if nothing else uses it. A program
+    /// that publishes often should hold a [`bridge`](Self::bridge).
     ///
     /// # Errors
-    /// As there, and those of [`bridge`](Self::bridge).
+    ///
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
         self.bridge()?.publish(subject, payload)
     }
 
-    /// [`Bridge::observe`] of the default bridge.
+    /// Calls [`Bridge::observe`] of the default bridge.
     ///
     /// # Errors
-    /// As there, and those of [`bridge`](Self::bridge).
+    ///
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn observe(&self, filter: &str) -> Result<Source<Message>, BridgeError> {
         self.bridge()?.observe(filter)
     }
 
-    /// [`Bridge::observe_as`] of the default bridge.
+    /// Calls [`Bridge::observe_as`] of the default bridge.
     ///
     /// # Errors
-    /// As there, and those of [`bridge`](Self::bridge).
+    ///
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn observe_as<T, C>(&self, filter: &str, codec: C) -> Result<Source<T>, BridgeError>
     where
         T: Send + Sync + 'static,
@@ -133,15 +141,17 @@ impl Handle {
         self.bridge()?.observe_as(filter, codec)
     }
 
-    /// [`Bridge::messages`] of the default bridge.
+    /// Calls [`Bridge::messages`] of the default bridge.
     ///
     /// # Errors
-    /// As there, and those of [`bridge`](Self::bridge).
+    ///
+    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
     pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
         self.bridge()?.messages(filter)
     }
 
-    /// [`Bridge::stream`] of the default bridge. Errors of opening it are reported by `replay` and `records`.
+    /// Calls [`Bridge::stream`] of the default bridge. If the bridge cannot be opened, `replay` and `records`
+    /// return the error.
     pub fn stream(&self, name: &str) -> BridgedStream {
         BridgedStream::new(self.bridge(), name)
     }

@@ -19,22 +19,22 @@ use crate::shared::Interest;
 use crate::sync::{AtomicBool, Ordering};
 use crate::{Auth, Handle};
 
-/// Interval of checks for sources without owners.
+/// Interval of checks for sources that nothing can observe any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Time to write buffered messages at the end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
-/// Pending bytes published by observers on the bridge's own thread, which cannot wait. Values beyond that are
-/// skipped, and reported as a fault.
+/// Largest number of pending bytes from observers that publish on the bridge's own thread, which cannot wait.
+/// Further values are skipped, and reported as a fault.
 const BEYOND_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 thread_local! {
-    /// The bridge that this thread serves. A pointer is cheaper to compare for each message than a thread's id,
-    /// which needs a reference count.
+    /// The bridge that this thread serves. It is compared for each message. Comparing pointers is cheaper
+    /// than comparing thread ids, which need a reference count.
     static SERVED: Cell<*const Inner> = const { Cell::new(ptr::null()) };
 }
 
-/// Everything that holds a bridge open: handles, bindings, and subscriptions. When the last one is dropped, the
-/// connection is drained and its thread ends.
+/// Keeps a bridge open. Handles, bindings, and subscriptions own it together. When the last owner is dropped,
+/// the connection writes its buffered messages, and its thread ends.
 pub(super) struct Line {
     pub(super) inner: Arc<Inner>,
 }
@@ -51,24 +51,24 @@ pub(super) struct Inner {
     pub(super) receivers: Receivers,
     pub(super) faults: Subject<Fault>,
     /// Whether messages go directly from publisher to observer within this process, without an echo of the
-    /// server. Only if the server would not rename or reject them.
+    /// server. This is so if the server cannot rename or reject them.
     pub(super) is_direct: bool,
     pub(super) interest: Interest,
-    /// The longest protocol line that the server accepted when the bridge was opened. A longer one would close
-    /// the connection for all users of the bridge.
+    /// The longest protocol line, in bytes, that the server accepted when the bridge was opened. A longer
+    /// line would close the connection for all users of the bridge.
     line_bytes_max: usize,
     /// Whether the server has stopped or closed the connection.
     pub(super) is_over: AtomicBool,
     runtime: runtime::Handle,
     stop: Notify,
-    /// There are receivers to check.
+    /// Starts the checks of receivers.
     has_receivers: Notify,
 }
 
 /// Opens a connection and starts its thread.
 pub(super) fn open(server: &Handle, options: &ConnectOptions) -> Result<Arc<Line>, BridgeError> {
     let is_direct = !matches!(server.auth(), Auth::Directory(_));
-    // Without subscribers elsewhere, receivers in this process may still respond.
+    // The server must not report missing responders, because receivers in this process may respond.
     let options = options.clone().echo(!is_direct).no_responders(false);
     let server = server.clone();
     let (opened, is_open) = mpsc::channel();
@@ -86,7 +86,7 @@ type Opened = mpsc::Sender<Result<Arc<Inner>, BridgeError>>;
 /// Serves the connection until nothing needs it.
 fn serve(server: Handle, options: &ConnectOptions, is_direct: bool, opened: &Opened) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
-    // The caller of `open` waits for an answer.
+    // An error is sent to the caller of `open`, which waits.
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return drop(opened.send(Err(BridgeError::Thread(error)))),
@@ -144,7 +144,7 @@ impl Inner {
         }
         let (sender, answer) = oneshot::channel();
         self.spawn(async move {
-            // The receiver cannot be dropped earlier.
+            // Never fails, because the receiver waits below.
             let _ = sender.send(what.await);
         });
         let gone = |_| ClientError::Disconnected(self.end());
@@ -159,7 +159,7 @@ impl Inner {
         self.runtime.spawn(what).abort_handle()
     }
 
-    /// Starts checks for receivers without owners.
+    /// Starts checks for receivers that nothing can observe any more.
     pub(super) fn note_receiver(&self) {
         self.has_receivers.notify_one();
     }
@@ -192,8 +192,8 @@ impl Inner {
         }
     }
 
-    /// Sends encoded messages. With `waits`, blocks until there is room, except on the bridge's own thread.
-    /// Returns whether they were sent.
+    /// Sends encoded messages. If `waits`, blocks until there is room, except on the bridge's own thread.
+    /// Returns whether the messages were sent.
     pub(super) fn send(&self, encoded: &[u8], waits: bool) -> Result<bool, ClientError> {
         if self.is_own_thread() {
             return self.client.send_within(BEYOND_BYTES_MAX, encoded);
@@ -226,7 +226,7 @@ impl Inner {
                 () = self.has_receivers.notified() => {}
             }
         }
-        // A flag alone; readers look the reason up.
+        // Relaxed: the flag protects no other data.
         self.is_over.store(true, Ordering::Relaxed);
         self.receivers.complete();
         self.report(Fault::Closed(self.end()));

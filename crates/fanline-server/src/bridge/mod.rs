@@ -1,9 +1,9 @@
 //! The bridge binds subjects, replay subjects, and hubs of the [`fanline`] library to subjects of an embedded server, in
 //! either direction.
 //!
-//! A program publishes once. The emitter calls observers in the same process within nanoseconds, and NATS and WebSocket
-//! clients receive the message within microseconds. Late subscribers get a replay from memory or from a stream's log. With
-//! a hub, slow consumers delay its producers.
+//! A program publishes once. The emitter calls observers in the same process within nanoseconds, and NATS and
+//! WebSocket clients receive the message within microseconds. Late subscribers receive a replay from memory
+//! or from a stream's log. Slow consumers of a hub delay its producers.
 //!
 //! ```
 //! use fanline::{Replay, ReplaySubject};
@@ -44,44 +44,46 @@
 //! | a stream's log | a source with replay | [`stream`](Bridge::stream), then [`replay`](BridgedStream::replay) |
 //! | a stream's log | a `Stream`; unread messages stay in the log | [`stream`](Bridge::stream), then [`records`](BridgedStream::records) |
 //!
-//! These are methods of a [`Bridge`]. A server's [`Handle`](crate::Handle) has them too, and uses one shared bridge without
-//! credentials. A server that requires credentials needs [`Handle::bridge_with`](crate::Handle::bridge_with); that bridge has
-//! the permissions of its user.
+//! These are methods of a [`Bridge`]. A server's [`Handle`](crate::Handle) has the same methods, and uses one
+//! shared bridge without credentials. If the server requires credentials, open a bridge with
+//! [`Handle::bridge_with`](crate::Handle::bridge_with). This bridge has the permissions of its user.
 //!
 //! # Operation and cost
 //!
-//! A bridge is one connection in this process, like that of [`Handle::client`](crate::Handle::client), served by one thread
-//! named `bridge`. It opens at its first use, and closes when its last handle, binding, and source are dropped. The server
-//! treats it as any other client: limits, permissions, monitoring, and order are the same.
+//! A bridge is one connection in this process, like that of [`Handle::client`](crate::Handle::client). One
+//! thread named `bridge` serves the connection. The bridge opens at its first use, and closes when its last
+//! handle, binding, and source are dropped. The server treats the connection like any other client: limits,
+//! permissions, monitoring, and order are the same.
 //!
-//! Messages between two ends of one bridge bypass the server. The publisher's thread calls the observers with the payload
-//! itself (no byte of [`Raw`] bytes is copied), and the server sends no echo. If the server may rename or reject messages,
-//! because it has users with permissions or accounts with mappings ([`Auth::Directory`](crate::Auth::Directory)), all
-//! messages pass through it.
+//! Messages between two ends of one bridge bypass the server. The publisher's thread calls the observers with
+//! the payload itself ([`Raw`] bytes are not copied), and the server sends no echo. If the server has users
+//! with permissions or accounts with mappings ([`Auth::Directory`](crate::Auth::Directory)), it may rename or
+//! reject messages. Then all messages pass through the server.
 //!
-//! The emitter's thread encodes a value once. A value for one subject without subscribers is not encoded at all. A
-//! subscriber whose subscription the server has confirmed misses nothing. [`next_slice`](fanline::Producer::next_slice)
-//! sends many values at once.
+//! The emitter's thread encodes a value once. If a source is bound to one subject, and the subject has no
+//! subscribers, values are not encoded. A subscriber whose subscription the server has confirmed misses
+//! nothing. [`next_slice`](fanline::Producer::next_slice) sends many values at once.
 //!
 //! # Slow consumers
 //!
 //! | consumer | effect |
 //! | --- | --- |
-//! | an observer in this process | blocks the emitter, as always in the library: the publisher, or the `bridge` thread for messages of other clients. Put [`observe_on`](fanline::ObservableExt::observe_on) before it |
-//! | a subscriber over the network | the server delays publishers by a few milliseconds at a time, and drops the subscriber at 64 MiB of pending bytes. [`WhenFull`] decides whether the emitter waits meanwhile, or values are skipped |
-//! | an observer that waits for its own bridge, as for a full hub whose [`publish_stream`](Bridge::publish_stream) uses the same bridge | waits forever. Let the hub read [`messages`](Bridge::messages) instead, or use two bridges ([`Handle::bridge_with`](crate::Handle::bridge_with)) |
+//! | an observer in this process | blocks the thread that calls it: the publisher's, or the `bridge` thread for messages of other clients. [`observe_on`](fanline::ObservableExt::observe_on) avoids this |
+//! | a subscriber over the network | the server delays publishers by a few milliseconds at a time, and drops the subscriber at 64 MiB of pending bytes. [`WhenFull`] decides whether the emitter waits until then, or values are skipped |
+//! | an observer that waits for its own bridge, such as for a full hub whose [`publish_stream`](Bridge::publish_stream) uses the same bridge | waits forever. Let the hub read [`messages`](Bridge::messages) instead, or use two bridges ([`Handle::bridge_with`](crate::Handle::bridge_with)) |
 //! | a reader of [`Messages`] | messages wait in a bounded queue; messages that do not fit are dropped and counted |
 //! | a reader of [`Records`] | messages stay in the log |
 //! | the server, for a hub's receiving end | the hub fills, and its producer waits, or follows the hub's policy |
 //!
 //! # Errors
 //!
-//! Immediate errors are returned by the call. Later ones, such as a message that cannot be decoded, a codec that panics, or
-//! a publish that is not permitted, skip the message and are reported as a [`Fault`] by [`faults`](Bridge::faults). Faults
-//! that nothing observes are logged. The bridge does not wait for streams of the server that store the messages, and does
-//! not report what they reject, for instance when they are full. If every message must be stored, publish with
-//! [`JetStream::publish`](crate::client::jetstream::JetStream::publish), which waits for the acknowledgment. When the server
-//! stops, sources complete, and the last fault is [`Fault::Closed`].
+//! Immediate errors are returned by the call. Later errors skip the message and are reported as a [`Fault`]
+//! by [`faults`](Bridge::faults). Examples are a message that cannot be decoded, a codec that panics, and a
+//! publish that is not permitted. Faults that nothing observes are logged. The bridge does not wait until
+//! streams of the server have stored the messages, and does not report messages that a stream rejects, for
+//! instance because it is full. If every message must be stored, publish with
+//! [`JetStream::publish`](crate::client::jetstream::JetStream::publish), which waits for the acknowledgment.
+//! When the server stops, sources complete, and the last fault is [`Fault::Closed`].
 
 mod blocking;
 mod codec;
@@ -111,7 +113,8 @@ use crate::client::{Message, OutgoingMessage};
 use line::Line;
 use publish::Publisher;
 
-/// A connection between this process and its server for all bindings. Clones share it. See the [module](self).
+/// A connection between this process and its server for all bindings. Clones share the connection. See the
+/// [module](self).
 #[derive(Clone)]
 pub struct Bridge {
     line: Arc<Line>,
@@ -126,6 +129,7 @@ impl Bridge {
     /// Retained values of a replay subject are published before this returns.
     ///
     /// # Errors
+    ///
     /// Fails if the subject is invalid, or the bridge is closed.
     pub fn publish_from<S, C>(
         &self,
@@ -142,10 +146,12 @@ impl Bridge {
         self.publish_from_with(subject, source, codec, WhenFull::default())
     }
 
-    /// Publishes the values of a source, and sets its behavior while the server takes less than it emits.
+    /// Publishes the values of a source. `when_full` decides what happens while the server accepts less than
+    /// the source emits.
     ///
     /// # Errors
-    /// As [`publish_from`](Self::publish_from).
+    ///
+    /// Fails like [`publish_from`](Self::publish_from).
     pub fn publish_from_with<S, C>(
         &self,
         subject: &str,
@@ -165,8 +171,8 @@ impl Bridge {
         Ok(binding(observable.subscribe_with(publisher)))
     }
 
-    /// Publishes the items of a stream, such as the receiving end of a hub. The stream is read as fast as the server
-    /// takes its items, so a hub's producer waits for the server.
+    /// Publishes the items of a stream, such as the receiving end of a hub. The stream is read as fast as the
+    /// server accepts items, so a hub's producer waits for the server.
     ///
     /// ```
     /// use fanline_server::bridge::Raw;
@@ -184,7 +190,8 @@ impl Bridge {
     /// ```
     ///
     /// # Errors
-    /// As [`publish_from`](Self::publish_from).
+    ///
+    /// Fails like [`publish_from`](Self::publish_from).
     pub fn publish_stream<S, C>(
         &self,
         subject: &str,
@@ -203,10 +210,11 @@ impl Bridge {
         Ok(binding(Guard::new(move || task.abort())))
     }
 
-    /// Publishes a message, for instance as a reply. When this returns, observers in this process have received
-    /// it; for the server it may still be buffered.
+    /// Publishes a message, for instance as a reply. When this returns, observers in this process have
+    /// received the message. It may still be buffered before it is sent to the server.
     ///
     /// # Errors
+    ///
     /// Fails if the subject or size is invalid, or the bridge is closed.
     pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
         self.publish_message(OutgoingMessage {
@@ -219,21 +227,23 @@ impl Bridge {
     /// Publishes a message with a reply subject or headers.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish), and if the server does not support headers.
+    ///
+    /// Fails like [`publish`](Self::publish), or if the server does not support headers.
     pub fn publish_message(&self, message: OutgoingMessage) -> Result<(), BridgeError> {
         publish::publish(&self.line, message)
     }
 
     /// Returns a source of messages that match a filter, from all publishers.
     ///
-    /// Messages published after this has returned arrive. The subscription ends within a second after the last
-    /// source and observer are dropped.
+    /// The source receives all messages that are published after this method has returned. The subscription
+    /// ends within a second after the last source and observer are dropped.
     ///
-    /// Observers are called one at a time: by the publishing thread for messages of this process, by the
-    /// bridge's thread for messages of clients. An observer may store messages: a clone of a [`Message`] copies
-    /// no bytes.
+    /// Observers are called one at a time. The publishing thread calls them for messages of this process, and
+    /// the bridge's thread for messages of clients. An observer may store messages: a clone of a [`Message`]
+    /// copies no bytes.
     ///
     /// # Errors
+    ///
     /// Fails if the filter is invalid or not permitted, or the bridge is closed.
     pub fn observe(&self, filter: &str) -> Result<Source<Message>, BridgeError> {
         self.observe_as(filter, Raw)
@@ -242,7 +252,8 @@ impl Bridge {
     /// Returns a source of decoded messages. A message that cannot be decoded is a [`Fault`].
     ///
     /// # Errors
-    /// As [`observe`](Self::observe).
+    ///
+    /// Fails like [`observe`](Self::observe).
     pub fn observe_as<T, C>(&self, filter: &str, codec: C) -> Result<Source<T>, BridgeError>
     where
         T: Send + Sync + 'static,
@@ -251,11 +262,12 @@ impl Bridge {
         observe::observe(&self.line, filter, codec)
     }
 
-    /// Returns the messages that match a filter as a stream: for asynchronous code, and for hubs, whose
-    /// producing ends can be attached to any `Stream`.
+    /// Returns the messages that match a filter as a stream. It is for asynchronous code, and for hubs: the
+    /// producing end of a hub can be attached to any `Stream`.
     ///
     /// # Errors
-    /// As [`observe`](Self::observe).
+    ///
+    /// Fails like [`observe`](Self::observe).
     pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
         observe::messages(&self.line, filter)
     }

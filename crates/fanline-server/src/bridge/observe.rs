@@ -1,4 +1,4 @@
-//! From subjects of the server to observers in this process.
+//! Sources of messages from subjects of the server, for observers in this process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::receivers::Receive;
 use crate::client::subject::check_filter;
 use crate::client::{Event, Inlet, Message, Subscription};
 
-/// Bytes of a subscription id in its protocol line at most.
+/// Largest size in bytes of the subscription id in a protocol line, with a space.
 const ID_FIELD_BYTES: usize = 21;
 
 /// Decodes messages, and passes the values to observers.
@@ -58,7 +58,7 @@ where
     C: Decode<T>,
 {
     let observed = Arc::new(Observed {
-        // An observer that panics is removed, as in the library. There is no emitter to notify.
+        // An observer that panics is removed, as in the library. The panic does not continue in the emitter.
         subject: Subject::new().on_observer_panic(OnPanic::Ignore),
         codec,
         inner: Arc::clone(&line.inner),
@@ -66,7 +66,7 @@ where
     let source = observed.subject.source();
     let subscription = subscribe(line, filter)?;
     let receiver: Arc<dyn Receive> = observed;
-    // The task holds the bridge open. It ends when the source is no longer reachable.
+    // The task keeps the bridge open. It ends when the source is no longer reachable.
     let bring = bring(
         Arc::clone(line),
         subscription,
@@ -79,7 +79,7 @@ where
     Ok(source)
 }
 
-/// Passes on the server's messages.
+/// Passes messages from the server to a receiver.
 async fn bring(
     line: Arc<Line>,
     mut subscription: Subscription,
@@ -125,8 +125,8 @@ fn subscribe(line: &Line, filter: &str) -> Result<Subscription, BridgeError> {
 /// Messages as a stream, for asynchronous code and for hubs. Dropping it unsubscribes.
 ///
 /// Unread messages wait in a bounded queue ([limits](crate::client::limits)). Messages that do not fit are
-/// dropped and counted. To lose none, read a [stream](super::BridgedStream::records), which stores unread
-/// messages.
+/// dropped and counted. To lose no messages, read a [stream](super::BridgedStream::records), which stores
+/// unread messages.
 pub struct Messages {
     subscription: Subscription,
     id: u64,
@@ -134,7 +134,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Waits for the next message; `None` at the end. Cancel safe: no message is lost.
+    /// Waits for the next message. Returns `None` at the end. Cancel safe: no message is lost.
     pub async fn next(&mut self) -> Option<Message> {
         self.subscription.next().await
     }
@@ -170,7 +170,7 @@ impl std::fmt::Debug for Messages {
     }
 }
 
-/// Passes messages of publishers of the same bridge.
+/// A receiver that adds messages from publishers of the same bridge to the subscription's queue.
 struct Beside(Inlet);
 
 impl Receive for Beside {

@@ -1,4 +1,4 @@
-//! From a source in this process to subjects of the server.
+//! Publishes sources in this process to subjects of the server.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -19,23 +19,23 @@ use crate::client::subject::{check_filter, check_subject};
 use crate::client::{ClientError, Message, Outgoing, OutgoingMessage, ServerInfo};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes of a slice or stream that are encoded before they are sent.
+/// Number of bytes of a slice or stream that are encoded before they are sent.
 const BATCH_BYTES: usize = 32 * 1024;
 
-/// Behavior of a source's emitter while the server takes less than it emits, because a subscriber or the
-/// machine is slow.
+/// What a source's emitter does while the server accepts less than the source emits, because a subscriber or
+/// the machine is slow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// The emitter waits, as for any other observer. The server delays publishers by a few milliseconds at a
     /// time, and drops a subscriber that does not catch up.
     #[default]
     Wait,
-    /// The emitter continues. Values that do not fit are not sent to the server, but to observers in this
-    /// process, and counted by [`Binding::dropped`].
+    /// The emitter continues. Values that do not fit are not sent to the server, only to observers in this
+    /// process. [`Binding::dropped`] counts these values.
     Drop,
 }
 
-/// A published source. Dropping it unbinds.
+/// A source that is bound to a subject. Dropping the binding ends the publishing.
 #[must_use = "dropping a binding unbinds; call `detach` to keep it for as long as its source"]
 #[derive(Debug)]
 pub struct Binding {
@@ -52,25 +52,25 @@ struct Counts {
 }
 
 impl Binding {
-    /// Returns the number of values sent to the server. A source bound to one subject without subscribers
-    /// publishes none.
+    /// Returns the number of values sent to the server. A source that is bound to one subject sends no values
+    /// while the subject has no subscribers.
     pub fn published(&self) -> u64 {
-        // For reports only.
+        // Relaxed, because the count is for reports only.
         self.counts.published.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of skipped values, by [`WhenFull::Drop`] or with a [`Fault`].
+    /// Returns the number of values that were skipped because of [`WhenFull::Drop`] or a [`Fault`].
     pub fn dropped(&self) -> u64 {
         self.counts.dropped.load(Ordering::Relaxed)
     }
 
-    /// Returns whether nothing more is published: the source has ended, or the bridge is closed.
+    /// Returns whether no more values are published, because the source has ended or the bridge is closed.
     pub fn is_closed(&self) -> bool {
         let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         is_over(&self.counts.is_over) || is_over(&self.inner.is_over) || self.guard.is_closed()
     }
 
-    /// Unbinds, as dropping does.
+    /// Ends the binding, as dropping it does.
     pub fn unbind(self) {
         drop(self);
     }
@@ -81,7 +81,7 @@ impl Binding {
     }
 }
 
-/// Publishes the values that it observes.
+/// An observer that publishes the values of a source.
 pub(super) struct Publisher<C> {
     line: Arc<Line>,
     /// The binding's subject or filter, validated.
@@ -90,13 +90,13 @@ pub(super) struct Publisher<C> {
     codec: C,
     when_full: WhenFull,
     draft: Draft,
-    /// The subject of the last message, which the next one nearly always shares.
+    /// The subject of the last message, because the next message nearly always has the same subject.
     memo: Memo,
     remote_interest: RemoteInterest,
     info: Arc<ServerInfo>,
     /// The number of INFO changes that the memo has seen.
     info_changes: u64,
-    /// Encoded messages that are not sent yet, and their number.
+    /// Encoded messages that are not sent yet. `messages` is their number.
     encoded: BytesMut,
     messages: u64,
     /// Whether receivers in this process match the last message.
@@ -108,7 +108,7 @@ pub(super) struct Publisher<C> {
 
 /// Whether the server has subscribers for the binding's one subject.
 struct RemoteInterest {
-    /// The generation of subscriptions that the answer is about.
+    /// The generation of subscriptions for which `answer` is valid.
     generation: u64,
     answer: Answer,
 }
@@ -139,7 +139,7 @@ impl<C> Publisher<C> {
         if let Some(reason) = client.disconnect() {
             return Err(ClientError::Disconnected(reason).into());
         }
-        // Counted first, so that a concurrent change causes another lookup.
+        // The count is read before the INFO, so that a concurrent change causes another lookup.
         let info_changes = client.server_info_changes();
         Ok(Publisher {
             info: client.server_info(),
@@ -167,7 +167,7 @@ impl<C> Publisher<C> {
         })
     }
 
-    /// Returns a function that makes the binding, for the guard of the subscription.
+    /// Returns a function that turns the guard of the source's subscription into a binding.
     pub(super) fn binding(&self) -> impl FnOnce(Guard) -> Binding + use<C> {
         let (counts, inner) = (Arc::clone(&self.counts), Arc::clone(&self.line.inner));
         move |guard| Binding {
@@ -187,7 +187,7 @@ impl<C> Publisher<C> {
         C: Encode<T>,
     {
         self.draft.clear();
-        // A panic costs only its value, as an error does.
+        // A panic skips only this value, like an error.
         let (codec, draft) = (&mut self.codec, &mut self.draft);
         let written = catch_unwind(AssertUnwindSafe(|| codec.encode(value, draft)));
         if let Err(reason) = written.unwrap_or_else(|_| Err(PANICKED.into())) {
@@ -231,7 +231,7 @@ impl<C> Publisher<C> {
             false => &self.draft.subject,
         };
         if *self.memo.subject == **subject {
-            // The memo's initial subject is empty, which is invalid.
+            // The subject is empty only initially, and then invalid.
             return !subject.is_empty();
         }
         let filter = Filter::parse(self.bound_to.as_bytes());
@@ -244,8 +244,8 @@ impl<C> Publisher<C> {
         true
     }
 
-    /// Returns whether the subject has no subscribers, so that values need not be encoded. The server's
-    /// confirmation of a subscription comes after this is known.
+    /// Returns whether the subject has no subscribers, so that values need not be encoded. The generation
+    /// changes before the server confirms a subscription, so a confirmed subscriber misses nothing.
     #[inline]
     fn has_no_subscribers(&mut self) -> bool {
         let inner = &self.line.inner;
@@ -274,7 +274,7 @@ impl<C> Publisher<C> {
             Answer::Asked(answer) => match answer.try_recv() {
                 Ok(is_wanted) => Answer::Known(is_wanted),
                 Err(oneshot::error::TryRecvError::Empty) => return,
-                // The server has stopped. Publishing reports that.
+                // The server has stopped. The following publish reports this.
                 Err(oneshot::error::TryRecvError::Closed) => Answer::Known(true),
             },
             Answer::Known(_) => return,
@@ -296,8 +296,8 @@ impl<C> Publisher<C> {
         self.has_receivers = !self.memo.receivers.is_empty();
     }
 
-    /// Calls the receivers of the last message in this process. Called after it was sent, so that messages
-    /// which receivers publish in turn follow it for all subscribers.
+    /// Calls the receivers of the last message in this process. The message was sent to the server before, so
+    /// a message that a receiver publishes now follows it for all subscribers.
     fn deliver_in_process(&mut self) {
         if !std::mem::take(&mut self.has_receivers) {
             return;
@@ -326,7 +326,7 @@ impl<C> Publisher<C> {
         match outcome {
             Ok(true) => drop(self.counts.published.fetch_add(messages, Ordering::Relaxed)),
             Ok(false) => drop(self.counts.dropped.fetch_add(messages, Ordering::Relaxed)),
-            // The bridge reports the reason.
+            // The bridge reports the error.
             Err(_) => self.counts.is_over.store(true, Ordering::Relaxed),
         }
         if is_full && !self.was_full {
@@ -350,8 +350,8 @@ impl<C> Publisher<C> {
         }
     }
 
-    /// Publishes a stream's values as fast as the server takes them. The stream, and its producer, wait
-    /// meanwhile.
+    /// Publishes a stream's values as fast as the server accepts them. While the server accepts none, the
+    /// stream and its producer wait.
     pub(super) async fn pump<S>(mut self, stream: S)
     where
         S: Stream,
@@ -384,7 +384,7 @@ impl<C> Publisher<C> {
     }
 }
 
-/// The source has ended, perhaps by a panic of the stream.
+/// Marks the binding as ended when the source has ended, perhaps by a panic of the stream.
 impl<C> Drop for Publisher<C> {
     fn drop(&mut self) {
         self.counts.is_over.store(true, Ordering::Relaxed);
@@ -393,7 +393,7 @@ impl<C> Drop for Publisher<C> {
 
 enum Step<T> {
     Value(T),
-    /// Nothing is ready, and encoded messages should not wait.
+    /// No value is ready, so encoded messages are sent now.
     Pause,
     End,
 }
@@ -446,7 +446,7 @@ impl<T, E, C: Encode<T>> Observer<T, E> for Publisher<C> {
     }
 }
 
-/// Returns a draft as a message for this process.
+/// Returns a draft as a message for receivers in this process.
 fn in_process(subject: &Arc<str>, draft: &mut Draft) -> Message {
     let subject_bytes = u32::try_from(subject.len()).unwrap_or(u32::MAX);
     let names = match &draft.reply {

@@ -1,4 +1,4 @@
-//! Receivers in this process, for messages of the server and of publishers of the same bridge.
+//! Receivers in this process, for messages from the server and from publishers of the same bridge.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::sync::{AtomicU64, Lock, Ordering};
 
 /// A receiver.
 pub(super) trait Receive: Send + Sync {
-    /// Passes a message, on any thread.
+    /// Passes a message to the receiver. Called on any thread.
     fn receive(&self, message: &Message);
 
-    /// Reports the end.
+    /// Reports to the receiver that no more messages follow.
     fn complete(&self) {}
 
     /// Returns whether anything can still observe this receiver.
@@ -29,7 +29,7 @@ pub(super) type Several = Arc<[Arc<dyn Receive>]>;
 #[derive(Default)]
 pub(super) struct Receivers {
     state: Lock<State>,
-    /// Counts changes, so that a publisher can check its lookup.
+    /// Counts changes, so that a publisher can check whether its last lookup is still valid.
     generation: AtomicU64,
 }
 
@@ -43,7 +43,8 @@ struct Entry {
     id: u64,
     filter: Box<str>,
     receiver: Arc<dyn Receive>,
-    /// The task that reads the server's messages, if only the entry holds it.
+    /// The task that reads the server's messages. It is aborted with the entry; `None` if the receiver has no
+    /// such task.
     task: Option<AbortHandle>,
 }
 
@@ -71,7 +72,7 @@ impl Receivers {
         self.remove_if(|entry| entry.id == id);
     }
 
-    /// Removes receivers that are no longer reachable.
+    /// Removes receivers that nothing can observe any more.
     pub(super) fn sweep(&self) {
         self.remove_if(|entry| !entry.receiver.is_reachable());
     }
@@ -87,7 +88,8 @@ impl Receivers {
         }
     }
 
-    /// Returns the removed entries. Observers may own anything, so the caller drops them without the lock.
+    /// Removes entries and returns them. Dropping an observer may run any code, so the caller drops the
+    /// entries without the lock.
     fn remove_if(&self, is_over: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let mut state = self.state.lock();
         let over: Vec<Entry> = state
@@ -104,16 +106,16 @@ impl Receivers {
         over
     }
 
-    /// Requires the lock.
+    /// Counts a change. The caller has the lock.
     fn count_change(&self) {
-        // Release: a thread that sees the count sees the entries. It takes the lock for them anyway.
+        // Release: a thread that reads the new count also sees the changed entries.
         self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Returns the generation of the set.
     pub(super) fn generation(&self) -> u64 {
-        // Acquire pairs with the Release of changes. An observer whose presence the publisher has learned about
-        // gets every value published after that.
+        // Acquire pairs with the Release in `count_change`. If a publisher has learned of an observer, that
+        // observer receives every value that is published afterward.
         self.generation.load(Ordering::Acquire)
     }
 

@@ -1,4 +1,4 @@
-//! Streams of the server, for observers in this process.
+//! Reads JetStream streams of the server, for observers in this process.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,9 +19,10 @@ use crate::client::jetstream::{
 };
 use crate::client::subject::check_filter;
 
-/// Messages buffered for a consumer, in addition to those in flight. Further ones stay in the log.
+/// Number of messages that are buffered for a consumer, in addition to messages in flight. Further messages
+/// stay in the log.
 const RECORDS_AHEAD: usize = 256;
-/// A subject of the JetStream API.
+/// A subject of the JetStream API, to query whether JetStream is available.
 const ANY_REQUEST: &str = "$JS.API.INFO";
 /// Interval of checks whether the source is still in use.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,24 +45,26 @@ impl BridgedStream {
         }
     }
 
-    /// Restricts it to messages whose subject matches. Several filters are combined by OR.
+    /// Selects only messages whose subject matches. Several filters are combined by OR.
     pub fn filter(mut self, filter: &str) -> Self {
         self.filters.push(filter.to_owned());
         self
     }
 
-    /// Returns a source that replays the log: observers receive as many stored messages as `replay` specifies,
-    /// then all that follow, in order and without a gap.
+    /// Returns a source that replays the log. Observers receive as many stored messages as `replay`
+    /// specifies, and then all later messages, in order and without a gap.
     ///
-    /// Stored messages are read once, in the background, and shared by all observers, so an early snapshot may
-    /// be incomplete. For a time window, the age of a stored message counts from its storage until it is read,
-    /// and from then on again. With a [`filter`](Self::filter) and a number of messages, all messages of those
-    /// subjects are read to find the last ones; observers receive only these.
+    /// Stored messages are read once, in the background, and shared by all observers. An early snapshot may
+    /// therefore be incomplete. For a time window, messages that are older than the window are not read. A
+    /// message that is read stays in the window for its whole length, from the time of reading. With a
+    /// [`filter`](Self::filter) and a number of messages, all messages of these subjects are read to find the
+    /// last ones, but observers receive only the last ones.
     ///
-    /// Reading ends at most a second after the last source and observer are dropped. If reading fails, as when
-    /// the stream is deleted, the source completes and a [`Fault`] holds the reason.
+    /// Reading ends at most a second after the last source and observer are dropped. If reading fails, for
+    /// instance because the stream is deleted, the source completes and a [`Fault`] reports the reason.
     ///
     /// # Errors
+    ///
     /// Fails if the stream, JetStream, or the bridge is not available.
     pub fn replay(self, replay: Replay<impl Policy>) -> Result<Source<Message>, BridgeError> {
         let (line, name, filters) = self.open()?;
@@ -91,11 +94,12 @@ impl BridgedStream {
         Ok(source)
     }
 
-    /// Returns stored messages from `start` on as an endless stream, for asynchronous code and for hubs. Unread
-    /// messages stay in the log, so a slow consumer loses none and delays nothing.
+    /// Returns stored messages from `start` on as an endless stream, for asynchronous code and for hubs.
+    /// Unread messages stay in the log, so a slow consumer loses no messages and delays no other client.
     ///
     /// # Errors
-    /// As [`replay`](Self::replay).
+    ///
+    /// Fails like [`replay`](Self::replay).
     pub fn records(self, start: Start) -> Result<Records, BridgeError> {
         let (line, name, filters) = self.open()?;
         let stream = name.clone();
@@ -120,12 +124,12 @@ impl BridgedStream {
     }
 }
 
-/// Returns JetStream, if it is served. This connection gets no "no responders" replies, so the server is
-/// queried first; a request would wait for its full timeout.
+/// Returns JetStream, if the server has it. The connection receives no "no responders" replies, so a request
+/// without JetStream would wait for its full timeout. Therefore the server's interest is queried first.
 async fn reach(inner: &Inner) -> Result<JetStream, BridgeError> {
     if inner.is_direct {
         let is_served = inner.interest.ask(&Arc::from(ANY_REQUEST)).await;
-        // A stopped server does not answer this query or a request.
+        // If the server has stopped, the query fails, and so does the next request.
         if is_served == Ok(false) {
             return Err(JetStreamError::NotEnabled.into());
         }
@@ -133,15 +137,16 @@ async fn reach(inner: &Inner) -> Result<JetStream, BridgeError> {
     Ok(JetStream::new(&inner.client))
 }
 
-/// The messages stored before a replay began.
+/// The messages that were stored before a replay began.
 struct Old {
     last_sequence: u64,
-    /// The number of last messages to replay.
+    /// The number of last messages to replay to observers.
     shown_max: u64,
 }
 
 impl Old {
-    /// Returns whether enough messages follow a stored one to skip it. Messages stored since are never skipped.
+    /// Returns whether a stored message is skipped, because enough stored messages follow it. Messages stored
+    /// after the replay began are never skipped.
     fn leaves_out(&self, record: &Delivery) -> bool {
         record.stream_sequence <= self.last_sequence && record.pending >= self.shown_max
     }
@@ -155,7 +160,7 @@ fn options(filters: Vec<String>, start: Start) -> OrderedOptions {
     }
 }
 
-/// Returns the start of the last messages, or an earlier one if some were deleted.
+/// Returns a start from which at least the last `count` messages of the stream follow, if it has so many.
 fn last(state: &StreamState, count: usize) -> Start {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     let from = state
@@ -228,14 +233,14 @@ fn report(line: &Line, stream: String, error: &JetStreamError) {
     line.inner.report(Fault::Stream { stream, reason });
 }
 
-/// Messages of a stream as a `Stream`. Dropping it ends the reading.
+/// Messages of a JetStream stream as a `Stream`. Dropping it ends the reading.
 #[derive(Debug)]
 pub struct Records {
     records: mpsc::Receiver<Delivery>,
 }
 
 impl Records {
-    /// Waits for the next message; `None` if the stream can no longer be read. Cancel safe.
+    /// Waits for the next message. Returns `None` if the stream can no longer be read. Cancel safe.
     pub async fn next(&mut self) -> Option<Delivery> {
         self.records.recv().await
     }

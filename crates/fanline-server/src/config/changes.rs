@@ -1,4 +1,4 @@
-//! Changes by a reload, and whether they are permitted.
+//! The options that a reload changes, and the error if an option needs a restart.
 
 use serde_json::Value as Json;
 
@@ -9,7 +9,7 @@ use super::show::{MASK, masked, values};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Change {
-    /// Its full name, such as `authorization.users`.
+    /// The option's full name, such as `authorization.users`.
     pub key: &'static str,
     /// The new value, secrets masked.
     pub value: Json,
@@ -63,7 +63,7 @@ fn is_tls(key: &str) -> bool {
     key.rsplit('.').next() == Some("tls")
 }
 
-/// Formats a value without quotes; an empty text if it is not set.
+/// Formats a value without quotes. The text is empty if the option is not set.
 fn plain(value: &Json) -> String {
     match value {
         Json::Null => String::new(),
@@ -73,10 +73,11 @@ fn plain(value: &Json) -> String {
 }
 
 impl Loaded {
-    /// Returns the differences in `new`.
+    /// Returns the options whose values differ in `new`.
     ///
     /// # Errors
-    /// Fails if one of them needs a restart.
+    ///
+    /// Fails if a changed option needs a restart.
     pub fn changes(&self, new: &Loaded) -> Result<Vec<Change>, NotReloadable> {
         let mut changes = Vec::new();
         for ((node, before), (_, after)) in values(self).into_iter().zip(values(new)) {

@@ -1,5 +1,5 @@
-//! Configurations that nats-server accepts: options without effect start with a warning; options that would leave
-//! the server less safe than written are refused.
+//! Configurations that nats-server accepts. An option without effect causes a warning. An option that would
+//! leave the server less safe than configured is rejected.
 
 use super::tests::loaded;
 use super::{Loaded, load_over, source::Source};
@@ -12,7 +12,7 @@ fn warnings(text: &str) -> Vec<String> {
     loaded.unsupported.iter().map(ToString::to_string).collect()
 }
 
-/// Checks that a configuration starts with one warning that contains these words.
+/// Checks that a configuration is accepted with one warning that contains these words.
 fn check_warning(text: &str, expected: &str) {
     let warnings = warnings(text);
     assert!(
@@ -170,7 +170,8 @@ fn unsupported_cipher_suites_are_ignored() {
     assert_eq!(curves.options.tls.unwrap().curve_preferences, ["CurveP256"]);
 }
 
-/// `no_tls: true` used to drop the `tls` beside it, and a block without either was served in clear.
+/// Regression: `no_tls: true` removed the `tls` block next to it, and a `websocket` block with neither was
+/// served without encryption.
 #[test]
 fn websocket_without_tls_needs_no_tls() {
     let tls = "tls { cert_file: a, key_file: b }";
@@ -194,7 +195,8 @@ fn websocket_without_tls_needs_no_tls() {
     assert!(loaded("websocket {}").unwrap().options.websocket.is_none());
 }
 
-/// The default host of a listener used to be that of clients if `host` stood above the block.
+/// Regression: a listener's default host was the host of the client listener if `host` stood above the
+/// listener's block.
 #[test]
 fn default_hosts_do_not_depend_on_the_order_of_lines() {
     struct One(String);
@@ -263,14 +265,15 @@ fn contradicting_options_are_rejected() {
     ] {
         check_faults(text, expected);
     }
-    // A scalar has one value, its last.
+    // If an option with a single value is repeated, its last value counts.
     let last = loaded("host: a\nnet: b").unwrap();
     assert_eq!(last.options.host, "b");
     let only_https = loaded("http: 0\nhttps: 2").unwrap();
     assert!(only_https.options.monitoring_tls);
 }
 
-/// `trusted_keys` used to be rejected without a resolver. They need none: a client without a JWT is refused.
+/// Regression: `trusted_keys` was rejected without a resolver. It needs no resolver, and clients without a
+/// JWT are refused.
 #[test]
 fn trusted_keys_need_no_resolver() {
     let keys = "trusted_keys: OCFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYOCS";
@@ -291,7 +294,7 @@ fn trusted_keys_need_no_resolver() {
     }
 }
 
-/// With a system account alone, all other clients used to be refused. They belong to `$G`.
+/// Regression: if only a system account was configured, all other clients were refused. They belong to `$G`.
 #[test]
 fn system_account_alone_leaves_other_clients_open() {
     let users = "users: [ { user: s, password: p } ]";

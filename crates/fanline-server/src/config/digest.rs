@@ -1,5 +1,5 @@
-//! The digest of a configuration: SHA-256 of its values as JSON. It equals nats-server's, so the JSON is
-//! written byte for byte as nats-server writes it.
+//! The digest of a configuration: SHA-256 of its values as JSON. The digest must equal that of nats-server,
+//! so the JSON is the same byte for byte.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 
 use super::value::{Map, Node, Value};
 
-/// Returns `sha256:` and 64 hexadecimal digits.
+/// Returns the digest as `sha256:` and 64 hexadecimal digits.
 pub(super) fn of(map: &Map) -> String {
     let mut json = String::new();
     write_map(&mut json, map);
@@ -64,7 +64,7 @@ fn write_node(json: &mut String, node: &Node) {
     };
 }
 
-/// As Go does: characters with a meaning in HTML or JavaScript are escaped, too.
+/// Writes a JSON string. Like Go's encoder, it also escapes characters with a meaning in HTML or JavaScript.
 fn write_text(json: &mut String, text: &str) {
     json.push('"');
     for c in text.chars() {

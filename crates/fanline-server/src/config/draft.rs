@@ -11,10 +11,10 @@ use super::read::Given;
 use super::{JetStreamOptions, Loaded, access};
 use crate::{Auth, Cipher, Encryption, ResolverOptions, Secret, TlsOptions};
 
-/// The largest `max_payload`: byte counts in the protocol have at most nine digits.
+/// The largest `max_payload`, because byte counts in the protocol have at most nine digits.
 const PAYLOAD_BYTES_MAX: usize = 999_999_999;
 
-/// Settings that are combined into options at the end.
+/// Settings while a configuration is read. `finish` combines them into options.
 pub(super) struct Draft {
     pub(super) loaded: Loaded,
     pub(super) monitor_host: Option<String>,
@@ -71,7 +71,7 @@ impl Draft {
         });
     }
 
-    /// Notes a duration without a unit, which nats-server deprecates.
+    /// Adds a deprecation if a duration has no unit, as nats-server does.
     pub(super) fn note_number(&mut self, given: &Given<'_>) {
         if !given.is_number() {
             return;
@@ -126,7 +126,7 @@ impl Draft {
         }
     }
 
-    /// Decides whether monitoring uses HTTP or HTTPS, and its address.
+    /// Sets the address of monitoring, and whether it uses HTTP or HTTPS.
     fn finish_monitoring(&mut self, faults: &mut Vec<Fault>) {
         let port = match (self.http_port, self.https_port) {
             (None, None) => return,
@@ -145,7 +145,7 @@ impl Draft {
         options.monitoring_tls = self.https_port.is_some();
     }
 
-    /// Sets the largest payload if the configuration has no limit.
+    /// Sets the largest possible payload for `max_payload: -1`.
     fn finish_payload(&mut self) {
         let limits = &mut self.loaded.options.limits;
         let most = limits.pending_bytes_max.min(PAYLOAD_BYTES_MAX);
@@ -159,7 +159,7 @@ impl Draft {
         );
     }
 
-    /// Adds the system account if it is named or has content.
+    /// Applies `no_system_account`, unless the configuration names or defines a system account.
     fn finish_system_account(&mut self) {
         let access = &self.loaded.access;
         let mut accounts = access.accounts.iter();
@@ -212,7 +212,8 @@ impl Draft {
         self.loaded.options.resolver = Some(resolver);
     }
 
-    /// Drops users and a token beside `trusted_keys`. Only JWTs count then, as in nats-server.
+    /// Removes users and a token that are configured next to `trusted_keys`, with a warning. Then, as in
+    /// nats-server, only JWTs authenticate clients.
     fn ignore_users(&mut self) {
         let access = &mut self.loaded.access;
         if access.token.is_none() && !access::has_users(access) {
@@ -247,7 +248,7 @@ impl Draft {
         }
     }
 
-    /// Checks that authentication uses only one of these.
+    /// Checks that a token, a single user, and a list of users are not combined.
     fn check_ways_in(&self) -> Result<(), String> {
         let is_single = self.user.is_some() || self.password.is_some();
         let has_users = access::has_users(&self.loaded.access);
@@ -261,7 +262,7 @@ impl Draft {
         Err(reason.into())
     }
 
-    /// Rejects a user or token of a listener beside users, because that listener would not admit it.
+    /// Rejects a listener's own user or token if the server has a list of users, as nats-server does.
     fn check_listeners(&self) -> Result<(), String> {
         let options = &self.loaded.options;
         let websocket = options.websocket.as_ref().and_then(|own| own.auth.as_ref());
@@ -297,7 +298,7 @@ impl Draft {
         }
     }
 
-    /// Moves the single token or user to the users.
+    /// Adds the single token or user to the access configuration.
     fn take_way_in(&mut self) {
         let access = &mut self.loaded.access;
         if let Some(token) = self.token.take() {
@@ -309,8 +310,8 @@ impl Draft {
         }
     }
 
-    /// With a system account alone, only that account is protected. All other clients belong to `$G`, as in
-    /// nats-server.
+    /// Admits clients without credentials to `$G` if the system account is the only configured account, as
+    /// nats-server does.
     fn admit_to_global_account(&mut self) {
         let access = &mut self.loaded.access;
         let system = access.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
@@ -323,7 +324,7 @@ impl Draft {
         }
     }
 
-    /// Builds the directory of the configured users and accounts.
+    /// Builds [`Auth::Directory`] from the configured users and accounts.
     fn finish_directory(&mut self) -> Result<(), String> {
         let websocket = self.loaded.options.websocket.as_ref();
         if let Some(cookie) = websocket.and_then(|websocket| websocket.jwt_cookie.as_ref()) {

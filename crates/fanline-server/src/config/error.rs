@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// A position in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as named.
+    /// The file, as it was named.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,

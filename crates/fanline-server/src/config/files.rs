@@ -10,6 +10,7 @@ impl Loaded {
     /// or reload would report the same errors.
     ///
     /// # Errors
+    ///
     /// Fails if a file cannot be read or is invalid.
     pub fn check_files(&self) -> Result<(), ConfigError> {
         let options = &self.options;

@@ -1,8 +1,9 @@
 //! Reads the tokens of a configuration: keys, texts, numbers, and comments.
 //!
-//! Some rules of nats-server's grammar are surprising: a bare text ends at any of `, ; ] }`, at whitespace, and
-//! at `'`. A number followed by other than a unit is a text (`5e7bcd`, `1h30m`), unless it is negative or has a
-//! fraction. An address is a text. The corpus in `interop/config` checks both servers against these rules.
+//! Some rules of nats-server's grammar are surprising. A text without quotes ends at whitespace, at `'`, and
+//! at any of `, ; ] }`. A token that begins with a digit and is not a number with a unit is a text (`5e7bcd`,
+//! `1h30m`, `127.0.0.1`). A negative number or a fraction must not continue with other characters. The corpus
+//! in `interop/config` checks both servers against these rules.
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns an error with the expected and the actual text.
+    /// Returns an error that contains the expected and the actual text.
     pub(super) fn expected(&self, what: &str) -> ConfigError {
         match self.peek() {
             None => self.error(format!("expected {what}, but the file ends here")),
@@ -236,7 +237,7 @@ impl<'a> Cursor<'a> {
             "true" | "yes" | "on" => Scalar::Value(Value::Bool(true)),
             "false" | "no" | "off" => Scalar::Value(Value::Bool(false)),
             _ => match text.strip_prefix('$') {
-                // The beginning of a bcrypt hash.
+                // `$2a$` begins a bcrypt hash, not a variable.
                 Some(name) if !name.starts_with("2a$") => Scalar::Variable(name.to_owned()),
                 _ => Scalar::Value(Value::Text(text)),
             },
@@ -293,7 +294,7 @@ impl<'a> Cursor<'a> {
                 if self.peek() != Some('.') {
                     return float(&start[..start.len() - self.rest.len()], place);
                 }
-                // An address.
+                // A second point follows, so the token is an IP address.
             }
             _ => {
                 let factor = self.unit();

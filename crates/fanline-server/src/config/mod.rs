@@ -10,7 +10,7 @@
 //! ```
 //!
 //! [`parse`] reads the grammar (`lexer.rs`, `parser.rs`) and returns values with their positions. One table
-//! holds an entry for each option, including those of blocks (`table.rs`, `options/`, `access/`). It detects
+//! has an entry for each option, including options in blocks (`table.rs`, `options/`, `access/`). It detects
 //! unknown keys, and serves [`Loaded::settings`], reloads ([`Loaded::changes`]), and `docs/configuration.md`
 //! ([`reference()`]).
 
@@ -63,12 +63,12 @@ pub struct Loaded {
     pub access: AccessConfig,
     /// Operators and accounts of operator mode.
     pub operator: OperatorOptions,
-    /// The `jetstream` block, even if JetStream is off. If it names no folder, neither does
-    /// [`Options::jetstream`]; streams are then in memory, unless the caller sets a folder.
+    /// The `jetstream` block, even if JetStream is off. If the block names no folder, [`Options::jetstream`]
+    /// has none either. Streams are then in memory, unless the caller sets a folder.
     pub jetstream: JetStreamOptions,
     /// Options of the process's log.
     pub log: LogOptions,
-    /// Whether monitoring listens on the clients' host, because the file names no other.
+    /// Whether monitoring listens on the host of the client listener, because the file names no other host.
     pub monitoring_follows_host: bool,
     /// Options and blocks without effect.
     pub unsupported: Vec<Fault>,
@@ -82,7 +82,7 @@ impl Loaded {
         self.unsupported.iter().chain(&self.deprecated)
     }
 
-    /// Sets the host of the client listener and everything that follows it.
+    /// Sets the host of the client listener, and of monitoring if [`Loaded::monitoring_follows_host`] is set.
     pub fn set_host(&mut self, host: impl Into<String>) {
         self.options.host = host.into();
         if let Some((monitoring, _)) = &mut self.options.monitoring
@@ -96,6 +96,7 @@ impl Loaded {
     /// user has no effect.
     ///
     /// # Errors
+    ///
     /// Fails if the file has options that conflict with it.
     pub fn set_user(
         &mut self,
@@ -106,9 +107,10 @@ impl Loaded {
         self.replace_users(|access| access.account_mut(GLOBAL_ACCOUNT).users.push(user))
     }
 
-    /// Replaces all users of the file by one token, as [`set_user`](Loaded::set_user).
+    /// Replaces all users of the file by one token. See [`set_user`](Loaded::set_user).
     ///
     /// # Errors
+    ///
     /// Fails if the file has options that conflict with it.
     pub fn set_token(&mut self, token: impl Into<Password>) -> Result<(), String> {
         let token = token.into();
@@ -135,7 +137,7 @@ impl Loaded {
     }
 }
 
-/// Options of a process's log. A server only emits events; the program that runs it writes them.
+/// Options of the log. A server only emits events. The program that runs the server writes the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogOptions {
@@ -178,18 +180,20 @@ impl Default for LogOptions {
     }
 }
 
-/// Loads a file and its includes over [`Options::default`].
+/// Loads a file and its includes. Options that the file does not set have the values of [`Options::default`].
 ///
 /// # Errors
+///
 /// Fails if a file cannot be read, violates the grammar, or has invalid values.
 pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
     load_over(path, Loaded::default(), &Machine)
 }
 
-/// Loads a file over other defaults, with files and environment from `source`.
+/// Loads a file with other defaults. `source` provides files and environment variables.
 ///
 /// # Errors
-/// As [`load`].
+///
+/// Fails like [`load`].
 pub fn load_over(
     path: &Path,
     defaults: Loaded,
@@ -211,6 +215,7 @@ pub fn load_over(
 /// Parses a file and its includes, without interpreting the values.
 ///
 /// # Errors
+///
 /// Fails if a file cannot be read or violates the grammar.
 pub fn parse(path: &Path, source: &dyn Source) -> Result<Map, ConfigError> {
     parser::parse_file(path, source)

@@ -1,4 +1,4 @@
-//! Operator mode in a configuration, and its directory of accounts.
+//! Operator mode in a configuration, and the source of its accounts.
 
 use fanline_engine::Access;
 use fanline_engine::auth::{AccessConfig, OperatorError, Operators};
@@ -24,13 +24,13 @@ pub struct OperatorOptions {
     pub trusted_keys: Vec<String>,
     /// Preloaded accounts: key and token.
     pub preload: Vec<(String, String)>,
-    /// Token of clients without one.
+    /// Token of clients that send none.
     pub sentinel: Option<String>,
-    /// Keys of the only accounts that may connect; all if empty.
+    /// Keys of the accounts whose users may connect. If empty, users of all accounts may connect.
     pub pinned_accounts: Vec<String>,
     /// TLS options of a resolver on a web server.
     pub resolver_tls: Option<TlsOptions>,
-    /// The source of other accounts.
+    /// The source of accounts that are not preloaded.
     pub(super) resolver: Option<Resolver>,
 }
 
@@ -60,7 +60,7 @@ impl OperatorOptions {
         Ok(operators)
     }
 
-    /// Returns a directory with the preloaded accounts.
+    /// Returns the users and accounts of operator mode, with the preloaded accounts.
     pub(super) fn access(&self, config: AccessConfig) -> Result<Access, OperatorError> {
         let tokens: Vec<&str> = self
             .preload
@@ -143,7 +143,7 @@ impl Resolver {
     }
 }
 
-/// The block `resolver`, for a folder.
+/// The block `resolver`, which describes a folder of accounts.
 #[derive(Default)]
 pub(super) struct ResolverBlock {
     kind: Option<String>,
@@ -198,7 +198,8 @@ impl table::Block for ResolverBlock {
     ];
 }
 
-/// Returns a token, or the token in a file, which may have comment lines around it.
+/// Returns `text` if it is a token. Otherwise `text` is the name of a file, whose token is returned. The file
+/// may have comment lines around the token.
 pub(super) fn token(text: &str) -> Result<String, String> {
     if text.starts_with(TOKEN_BEGIN) {
         return Ok(text.trim().into());

@@ -8,15 +8,15 @@ use super::lexer::{Cursor, Scalar, is_line_end};
 use super::source::{BYTES_MAX, Source};
 use super::value::{Entry, Map, Node, Value};
 
-/// Depth of nested blocks and lists at most, because each takes stack.
+/// Largest depth of nested blocks and lists. Each level takes stack space.
 const DEPTH_MAX: usize = 64;
-/// Depth of nested includes at most. A deeper one is most likely a cycle.
+/// Largest depth of nested includes. A greater depth is most likely a cycle.
 const INCLUDE_DEPTH_MAX: usize = 16;
-/// Includes in total at most.
+/// Largest number of includes.
 const INCLUDES_MAX: usize = 1_000;
-/// Values in total at most. Values of variables count each time they are used.
+/// Largest number of values. The value of a variable counts each time it is used.
 const VALUES_MAX: usize = 4_000_000;
-/// Depth of environment variables that refer to each other at most.
+/// Largest depth of environment variables that refer to each other.
 const ENVIRONMENT_DEPTH_MAX: usize = 16;
 
 /// Parses a file and its includes.
@@ -30,7 +30,7 @@ pub(super) fn parse_file(path: &Path, source: &dyn Source) -> Result<Map, Config
     Ok(map)
 }
 
-/// The remaining limits.
+/// The number of bytes, values, and includes so far, for their limits.
 #[derive(Default)]
 struct Budget {
     bytes: usize,
@@ -117,7 +117,7 @@ impl Parser<'_, '_> {
             self.skip_to_word();
             match self.cursor.peek() {
                 None => return Ok(()),
-                // The whole file in braces, as in JSON.
+                // The whole file may be in braces, as in JSON.
                 Some('{') => {
                     self.cursor.bump();
                     self.enter()?;
@@ -125,7 +125,7 @@ impl Parser<'_, '_> {
                     self.depth -= 1;
                 }
                 Some('}') => {
-                    // At the end, nats-server accepts it.
+                    // nats-server accepts a `}` at the end of the file.
                     let error = self.cursor.error("this `}` closes nothing");
                     self.cursor.bump();
                     self.skip_to_word();
@@ -141,7 +141,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Checks what follows a value outside of braces.
+    /// Checks that only a comment or the end of the line follows a value outside of braces.
     fn end_of_line(&mut self) -> Result<(), ConfigError> {
         self.cursor.skip_blanks();
         if self.cursor.skip_comment() {

@@ -25,7 +25,7 @@ pub(super) struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// Returns a key of a block.
+    /// Returns an entry of a block.
     pub(super) fn of(written: &'a Entry) -> Self {
         Given {
             key: &written.key,
@@ -48,7 +48,7 @@ impl<'a> Given<'a> {
         self.fault(format!("{}: expected {what}, got {kind}", self.key))
     }
 
-    /// Checks the kind of a value that nothing else reads.
+    /// Checks the kind of a value. For options without a reader.
     pub(super) fn is_of(&self, kind: Kind) -> Read<()> {
         match kind {
             Kind::Bool => self.boolean().map(drop),
@@ -160,7 +160,7 @@ impl<'a> Given<'a> {
         ))
     }
 
-    /// Reads a number, or a text that ends in `%`. `None` if it does not fit.
+    /// Reads a number, or a text that ends in `%`. Returns `None` if the number is out of range.
     pub(super) fn percent(&self) -> Read<Option<u8>> {
         Ok(match &self.node.value {
             Value::Text(text) => text.trim_end_matches('%').parse().ok(),
@@ -187,7 +187,7 @@ impl<'a> Given<'a> {
         Ok(((!host.is_empty()).then(|| host.to_owned()), port))
     }
 
-    /// Reads a listening address. Keeps the host if there is none in it.
+    /// Reads a listening address. `host` stays unchanged if the address contains none.
     pub(super) fn listen(&self, host: &mut String, port: &mut Option<u16>) -> Read<()> {
         let (name, number) = self.address()?;
         if let Some(name) = name {
@@ -234,7 +234,7 @@ impl<'a> Given<'a> {
             .map_err(|_| self.fault(format!("{}: a duration must not be negative", self.key)))
     }
 
-    /// Reads a size: a number with a unit, or a text that ends in K, M, G, or T; `None` for -1.
+    /// Reads a size: a number with a unit, or a text that ends in K, M, G, or T. Returns `None` for -1.
     pub(super) fn storage(&self) -> Read<Option<u64>> {
         let wrong = || {
             self.fault(format!(
@@ -281,7 +281,7 @@ fn port(number: i64) -> Option<Option<u16>> {
     }
 }
 
-/// Parses a non-negative duration in Go's notation. The error has Go's words.
+/// Parses a non-negative duration in Go's notation. The error has the wording of Go's parser.
 pub(super) fn go_duration(text: &str) -> Result<Duration, String> {
     let nanos: Nanos = text.parse().map_err(|e: DurationError| e.to_string())?;
     match u64::try_from(nanos.0) {

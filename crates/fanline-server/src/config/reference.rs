@@ -14,7 +14,7 @@ pub fn reference() -> String {
     page
 }
 
-/// Writes the options of a block, and then those of its inner blocks.
+/// Writes the options of a block, and then the options of its inner blocks.
 fn block(page: &mut String, title: &str, nodes: &[Node]) {
     // Writing to a String cannot fail.
     let _ = write!(page, "\n## {title}\n\n{TABLE_HEAD}");
@@ -49,7 +49,7 @@ fn row(node: &Node) -> String {
     };
     if let Some(like) = entry.like {
         let like = shown(like);
-        // Anchors are in lower case without dots.
+        // Anchors of headings are in lower case and have no dots.
         let anchor = like.to_lowercase().replace('.', "");
         let _ = write!(help, " Like [`{like}`](#{anchor}).");
     }

@@ -6,7 +6,7 @@ use super::Loaded;
 use super::draft::Draft;
 use super::table::{Node, TREE};
 
-/// The text in place of a secret.
+/// The text that replaces a secret.
 pub(super) const MASK: &str = "********";
 /// Keys within values whose text is a secret.
 const SECRET_KEYS: &[&str] = &["password", "token", "seed"];
@@ -15,9 +15,9 @@ const SECRET_KEYS: &[&str] = &["password", "token", "seed"];
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Setting {
-    /// Its full name, such as `jetstream.max_file_store`.
+    /// The option's full name, such as `jetstream.max_file_store`.
     pub key: &'static str,
-    /// Its value, secrets masked.
+    /// The value, secrets masked.
     pub value: Json,
 }
 
@@ -57,7 +57,8 @@ fn add(nodes: &'static [Node], draft: &mut Draft, values: &mut Vec<(&'static Nod
     }
 }
 
-/// Moves the values of options that are settings of their own out of their block's value.
+/// Moves the values of options that are separate settings (`About::is_apart`) out of the value of their
+/// block.
 fn take_apart(
     nodes: &'static [Node],
     mut block: Option<&mut Json>,

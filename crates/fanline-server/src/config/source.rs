@@ -4,16 +4,17 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of a configuration with its includes at most. Otherwise a process that can write the file could
-/// exhaust the memory.
+/// Largest size of a configuration with its includes, in bytes. Without this limit, a process that can write
+/// the file could exhaust the memory.
 pub(super) const BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The environment of a configuration.
+/// A source of files and environment variables for a configuration.
 pub trait Source {
     /// Returns the content of a file.
     ///
     /// # Errors
-    /// Fails if it cannot be read.
+    ///
+    /// Fails if the file cannot be read.
     fn file(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// Returns the value of an environment variable.
@@ -27,14 +28,14 @@ pub struct Machine;
 impl Source for Machine {
     fn file(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // One byte beyond the limit, so that the parser detects an excess.
+        // Reads one byte more than allowed, so that the parser detects a file that is too large.
         let bytes_max = BYTES_MAX as u64 + 1;
         File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        // The system call does not accept these.
+        // The system call does not accept such names.
         if name.is_empty() || name.contains(['=', '\0']) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The table of options: one entry holds everything about an option, in a block or at the top level.
+//! The table of options: one entry contains everything about an option, in a block or at the top level.
 //!
 //! A [`Block`] is a type with a table of its options. One reader ([`read`]) passes each key of a block to its
 //! entry, and rejects keys without one. The same table shows the effective block ([`show`]), documents it, and
@@ -14,9 +14,9 @@ use super::draft::Draft;
 use super::options;
 use super::read::{Given, Read};
 
-/// A type that holds the options of a block.
+/// A type with the options of a block.
 pub(super) trait Block: Sized + 'static {
-    /// Its options, in the order of the documentation.
+    /// The block's options, in the order of the documentation.
     const OPTIONS: &'static [Entry<Self>];
 }
 
@@ -28,43 +28,43 @@ pub(super) struct Entry<T: 'static> {
 
 /// Properties of an option that do not depend on its block's type.
 pub(super) struct About {
-    /// Its name in its block; `*` is any name.
+    /// The option's name in its block; `*` is any name.
     pub(super) name: &'static str,
     pub(super) aliases: &'static [&'static str],
-    /// Command-line flags that override it.
+    /// Command-line flags that override the option.
     pub(super) flags: &'static str,
     pub(super) kind: Kind,
-    /// The value without the option.
+    /// The value if the option is not set.
     pub(super) default: &'static str,
     /// The permitted values.
     pub(super) limit: &'static str,
-    /// Whether a reload may change it.
+    /// Whether a reload may change the value.
     pub(super) reloads: bool,
-    /// Whether its value is masked.
+    /// Whether the value is masked.
     pub(super) is_secret: bool,
     pub(super) standing: Standing,
-    /// The documented block with the same options.
+    /// The block with the same options that the documentation refers to.
     pub(super) like: Option<&'static str>,
     pub(super) help: &'static str,
-    /// Whether it is a setting of its own rather than a part of its block's.
+    /// Whether the option is a setting of its own, not a part of its block's value.
     pub(super) is_apart: bool,
     /// Whether a duration without a unit is deprecated.
     pub(super) needs_unit: bool,
-    /// Whether it is TLS of connections that this server opens.
+    /// Whether the block configures TLS of connections that this server opens.
     pub(super) is_dialer: bool,
     /// A warning about values that have no effect, or not their full effect.
     pub(super) warning: Option<Warning>,
     pub(super) inside: Inside,
-    /// Its name in the shown block; `None` if another option shows it.
+    /// The option's name in the effective settings; `None` if another option shows its value.
     shown_as: Option<&'static str>,
 }
 
 /// Reads an option's value into its block.
 type Reader<T> = fn(&mut T, &Given<'_>) -> Read<()>;
-/// Returns the warning about a value, if any. The flag is [`About::is_dialer`] of the block.
+/// Returns the warning about a value, if any. The second argument is [`About::is_dialer`] of the block.
 pub(super) type Warning = fn(&Given<'_>, bool) -> Option<String>;
 
-/// The storage of an option's value.
+/// How an option's value is read and shown.
 enum Field<T> {
     Flag(fn(&mut T) -> &mut bool),
     Text(fn(&mut T) -> &mut Option<String>),
@@ -86,19 +86,19 @@ enum Field<T> {
 #[derive(Clone, Copy)]
 pub(super) enum Inside {
     Nothing,
-    /// The options of a [`Block`], read by the option's own reader.
+    /// The options of a [`Block`], which the reader of this option reads.
     Block(fn() -> Vec<&'static About>),
-    /// Settings of their own: each is read, shown, and reloaded alone.
+    /// Separate settings. Each is read, shown, and reloaded alone.
     Section(&'static [Entry<Draft>]),
 }
 
-/// The support for an option.
+/// How far an option is supported.
 #[derive(Clone, Copy)]
 pub(super) enum Standing {
     Works,
-    /// It is accepted without effect.
+    /// The option is accepted without effect.
     Ignored,
-    /// It is accepted without effect, with a warning at the start. Used for options that every deployment has.
+    /// The option is accepted without effect, with a warning at the start.
     Warned(&'static str),
     /// The configuration is rejected.
     Refused(&'static str),
@@ -151,7 +151,7 @@ impl<T> Entry<T> {
         Self::of(name, kind, Field::Other { read, show })
     }
 
-    /// Returns an option that another one shows.
+    /// Returns an option whose value another option shows.
     pub(super) const fn unshown(name: &'static str, kind: Kind, read: Reader<T>) -> Self {
         Self::new(name, kind, read, |_| Json::Null).shown_elsewhere()
     }
@@ -358,7 +358,7 @@ impl About {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// Returns whether this is a name of the option, in any case.
+    /// Returns whether this is a name or alias of the option. The case is ignored.
     fn is_named(&self, name: &str) -> bool {
         self.names().any(|known| known.eq_ignore_ascii_case(name))
     }
@@ -368,7 +368,7 @@ fn abouts<B: Block>() -> Vec<&'static About> {
     B::OPTIONS.iter().map(|entry| &entry.about).collect()
 }
 
-/// Returns the option of a block with this name.
+/// Returns the index of the option with this name.
 pub(super) fn find<'a>(
     options: impl Iterator<Item = &'a About> + Clone,
     name: &str,
@@ -377,7 +377,7 @@ pub(super) fn find<'a>(
     named.or_else(|| options.clone().position(|option| option.name == "*"))
 }
 
-/// Reads a block over its defaults.
+/// Reads a block. `block` has the defaults.
 pub(super) fn read<B: Block>(mut block: B, given: &Given<'_>) -> Read<B> {
     for field in given.fields()? {
         read_option(&mut block, &field)?;
@@ -395,7 +395,7 @@ pub(super) fn read_option<B: Block>(block: &mut B, given: &Given<'_>) -> Read<()
     }
 }
 
-/// Shows a block, secrets included.
+/// Returns a block as JSON, secrets included.
 pub(super) fn show<B: Block>(mut block: B) -> Json {
     let options = B::OPTIONS.iter();
     let works = options.filter(|entry| matches!(entry.about.standing, Standing::Works));
@@ -414,12 +414,12 @@ pub(super) fn set<V>(place: &mut V, value: Read<V>) -> Read<()> {
 
 /// An option with its full name.
 pub(super) struct Node {
-    /// The names of its blocks and its own, joined by dots.
+    /// The names of the enclosing blocks and the option, joined by dots.
     pub(super) key: String,
     pub(super) about: &'static About,
-    /// Its entry, if it is a setting of its own outside of any [`Block`].
+    /// The option's entry, if the option is a separate setting outside of any [`Block`].
     pub(super) entry: Option<&'static Entry<Draft>>,
-    /// The options within it that are documented there.
+    /// The inner options that are documented with this option.
     pub(super) within: Vec<Node>,
 }
 
@@ -446,13 +446,13 @@ impl Node {
         }
     }
 
-    /// Returns whether it is a setting of its own.
+    /// Returns whether the option is a separate setting.
     pub(super) fn is_setting(&self) -> bool {
         let is_shown = self.entry.is_some() || self.about.is_apart;
         is_shown && matches!(self.about.standing, Standing::Works)
     }
 
-    /// Returns its name in the shown block.
+    /// Returns the option's name in the effective settings.
     pub(super) fn shown_as(&self) -> &'static str {
         self.about.shown_as.unwrap_or(self.about.name)
     }
@@ -471,7 +471,7 @@ pub(super) fn top() -> impl Iterator<Item = &'static Entry<Draft>> {
 /// The options outside of all blocks, with their inner options.
 pub(super) static TREE: LazyLock<Vec<Node>> = LazyLock::new(|| section("", top()));
 
-/// Calls `visit` with each option and its block. A block precedes its options.
+/// Calls `seen` with each option and the name of its block. A block precedes its options.
 pub(super) fn visit<'a>(
     block: &'a str,
     nodes: &'a [Node],
@@ -485,7 +485,7 @@ pub(super) fn visit<'a>(
 
 /// Returns a suggestion for an unknown name.
 pub(super) fn advice(options: &[&'static About], name: &str) -> Option<String> {
-    /// Longer names get no suggestion.
+    /// Longest name for which a suggestion is computed.
     const NAME_CHARS_MAX: usize = 64;
     if name.len() > NAME_CHARS_MAX {
         return None;
@@ -515,7 +515,7 @@ pub(super) fn advice(options: &[&'static About], name: &str) -> Option<String> {
     }
 }
 
-/// Returns the number of characters to replace, insert, or delete.
+/// Returns the edit distance: the number of characters to replace, insert, or delete.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

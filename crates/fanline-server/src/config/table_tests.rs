@@ -12,7 +12,8 @@ use super::table::{self, About, Block, Entry, Inside, Kind, Node, Standing, TREE
 use super::tests::loaded;
 use super::{Place, reference, value};
 
-/// Configurations for the options of a block, or for one option (`=`). The option replaces `@`.
+/// Configurations around the options of a block, or around one option (names with `=`). The tested option
+/// replaces `@`.
 const TEMPLATES: &[(&str, &str)] = &[
     ("=authorization.password", "authorization { user: u, @ }"),
     (
@@ -288,7 +289,7 @@ const VALUES: &[(&str, &str)] = &[
 /// Options that have an effect only together with others, or with no accepted value.
 const WITHOUT_EFFECT_ALONE: [&str; 3] = ["authorization", "ocsp", "feature_flags"];
 
-/// Returns the text with keys and tokens in place of their names.
+/// Returns the text with generated keys and tokens in place of their placeholders.
 fn with_keys(text: &str) -> String {
     let key = |kind, number| SecretKey::new(kind, [number; KEY_BYTES]);
     let operator = key(KeyKind::Operator, 1);
@@ -405,8 +406,8 @@ fn each_option_is_read_and_shown_under_all_its_names() {
     });
 }
 
-/// A key that defines a variable is no option, and must not reach the reader of another one. Readers used to
-/// take any unknown key for their last option.
+/// Regression: a reader treated any unknown key as its last option. A key that only defines a variable must
+/// not reach the reader of an option.
 #[test]
 fn a_variable_defined_in_a_block_changes_nothing() {
     each(|block, node| {
@@ -416,7 +417,7 @@ fn a_variable_defined_in_a_block_changes_nothing() {
         let is_left_out = !matches!(node.about.standing, Standing::Works)
             || WITHOUT_EFFECT_ALONE.contains(&node.key.as_str())
             || is_any(node);
-        // Where any name is an option, a variable's name is one, too.
+        // In a block that accepts any name, the name of a variable is an option, too.
         if is_left_out || siblings > 0 && block != "leafnodes.authorization.users" {
             return;
         }
@@ -511,7 +512,7 @@ fn names_are_unique_and_like_blocks_are_equal() {
     });
 }
 
-/// A block with two options, for cases that no configuration shows.
+/// A block with two options, to test the reader of blocks directly.
 #[derive(Debug, Default, PartialEq)]
 struct Pair {
     allow: Vec<String>,
@@ -525,7 +526,7 @@ impl Block for Pair {
     ];
 }
 
-/// The reader of a block passes each key to its own entry, whatever was checked before.
+/// The reader of a block passes each key to its own entry, independent of earlier checks.
 #[test]
 fn no_key_reaches_the_entry_of_another() {
     let place = Place {

@@ -462,7 +462,7 @@ fn proxies_are_named_by_their_keys() {
     );
 }
 
-/// Secrets are masked in settings, and still compared, so that a reload detects a new one.
+/// Secrets are masked in settings. They are still compared, so that a reload detects a new secret.
 #[test]
 fn changed_secret_of_a_leaf_node_is_a_change() {
     let with = |secret: &str, listener: &str| {
@@ -651,7 +651,7 @@ fn a_reload_is_all_or_nothing() {
         changes(&mqtt(""), &mqtt("max_ack_pending: 7, ack_wait: 40s")),
         ["mqtt ack_wait = 40s", "mqtt max_ack_pending = 7"]
     );
-    // As in nats-server, an absent `tls` has to be explicit.
+    // As in nats-server, a listener without `tls` needs an explicit `no_tls`.
     let websocket = |own: &str| format!("websocket {{ port: 8080\n {own} }}");
     let newer = tls.replace("}", ", timeout: 5}");
     assert_eq!(
@@ -757,7 +757,7 @@ fn listeners_have_their_own_credentials() {
             told(&with("token: s3cret")),
             r#"{"timeout":null,"token":"********"}"#
         );
-        // Another secret is a change, though both are shown alike.
+        // Another secret is a change, although both are masked.
         let other = with("user: ada, password: other, timeout: 0.5");
         let refused = user.changes(&other).expect_err("it takes a restart");
         assert_eq!(refused.key, key);
@@ -778,7 +778,7 @@ fn listeners_have_their_own_credentials() {
     assert_eq!(websocket.no_auth_user.as_deref(), Some("a"));
 }
 
-/// By default, nats-server leaves a client one second after its handshake.
+/// By default, nats-server gives a client one second after the TLS handshake to authenticate.
 #[test]
 fn auth_timeout_defaults_to_tls_timeout_plus_one_second() {
     let tls = "cert_file: a.pem, key_file: a.key";
@@ -830,7 +830,7 @@ fn numbers_for_durations_within_blocks_are_deprecated() {
     check(remote, Some("first_info_timeout"));
     check("mqtt {ack_wait: 5}", Some("ack_wait"));
     check("websocket {ping_interval: 5}", Some("ping_interval"));
-    // nats-server does not warn of this one.
+    // nats-server does not warn about this option.
     check("websocket {handshake_timeout: 5}", None);
 }
 
@@ -839,7 +839,7 @@ fn tokens_in_cookies_need_an_operator() {
     let error = loaded("websocket {port: 1, no_tls: true, jwt_cookie: j}");
     let error = error.expect_err("nobody could be believed").to_string();
     assert!(error.contains("via cookie \"j\""), "{error}");
-    // The block is off.
+    // Without a port, the block has no effect.
     loaded("websocket {jwt_cookie: j}").expect("it says nothing");
 }
 

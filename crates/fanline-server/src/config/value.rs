@@ -50,7 +50,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the number of values, including those inside.
+    /// Returns the number of values, including values inside this one.
     pub(super) fn count(&self) -> usize {
         1 + match &self.value {
             Value::List(nodes) => nodes.iter().map(Node::count).sum(),
@@ -67,9 +67,9 @@ pub struct Entry {
     pub key: String,
     /// The beginning of the key.
     pub place: Place,
-    /// Its value.
+    /// The value.
     pub node: Node,
-    /// Whether a `$name` refers to it. Such a key need not be an option.
+    /// Whether a `$name` refers to the key. Such a key need not be an option.
     pub is_variable: bool,
 }
 

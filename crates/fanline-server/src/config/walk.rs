@@ -29,7 +29,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Applies the settings outside of all blocks, or those of a section.
+    /// Applies the settings at the top level, or in a block whose options are separate settings (a section).
     fn settings(&mut self, entries: &[&'static Entry<Draft>], map: &Map) {
         let abouts: Vec<&About> = entries.iter().map(|entry| &entry.about).collect();
         self.check_spellings(&abouts, map);
@@ -70,7 +70,7 @@ impl Walk<'_> {
         match option.standing {
             Standing::Works | Standing::Ignored => {}
             Standing::Warned(sentence) => self.ignore(option, given, sentence),
-            // The value requests nothing.
+            // The value turns the unsupported option off.
             Standing::Refused(_) if is_off(&given.node.value) => {}
             Standing::Refused(sentence) => {
                 self.check_inside(option, given.node, Ignored::Yes);
@@ -94,7 +94,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks an option's inner options for unknown and deprecated ones. Applies nothing.
+    /// Checks the options within an option for unknown and deprecated names. Applies nothing.
     fn check(&mut self, option: &'static About, given: &Given<'_>, ignored: Ignored) {
         if option.needs_unit && ignored == Ignored::No {
             self.draft.note_number(given);
@@ -149,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Rejects a block or list that is written under two of its names. nats-server uses one of them at random,
+    /// Rejects a block or list that occurs under two of its names. nats-server uses one of the two at random,
     /// or mixes them.
     fn check_spellings(&mut self, options: &[&'static About], map: &Map) {
         let mut seen: Vec<(&'static str, &str)> = Vec::new();
@@ -190,7 +190,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether a value turns any option off.
+/// Returns whether this value would turn an option off, whatever the option is.
 fn is_off(value: &Value) -> bool {
     match value {
         Value::Bool(is_on) => !is_on,

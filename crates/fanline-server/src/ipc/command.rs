@@ -19,7 +19,8 @@ pub(crate) enum Command {
     Serve {
         transport: Transport,
         cid: u64,
-        /// The server has reached its connection limit. The shard sends the error and closes.
+        /// Whether the server has reached its connection limit. The shard then sends an error and closes the
+        /// connection.
         is_full: bool,
         /// Released when the connection's session begins.
         arrival: Option<OwnedSemaphorePermit>,
@@ -32,7 +33,7 @@ pub(crate) enum Command {
     Kick(u64, oneshot::Sender<bool>),
     /// Asks a client to reconnect elsewhere. Returns whether the client was found.
     RequestReconnect(u64, oneshot::Sender<bool>),
-    /// Returns connections.
+    /// Returns the connections that a query selects.
     Connections(ConnectionQuery, oneshot::Sender<ConnectionReport>),
     /// Returns leaf nodes, with their subscriptions if the flag is set.
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
@@ -42,11 +43,11 @@ pub(crate) enum Command {
     AnnounceLameDuck,
     /// Replaces users, accounts, and permissions.
     ReplaceAccess(Arc<Access>),
-    /// Replies when all commands before it are done.
+    /// Replies when all commands before this one are done.
     Barrier(oneshot::Sender<()>),
-    /// Applies other limits and credentials.
+    /// Applies a new configuration.
     Reload(Box<Reload>),
-    /// Replaces the TLS of new connections.
+    /// Replaces the TLS settings of new connections.
     ReplaceTls(Arc<ListenersTls>),
     /// Closes this many connections.
     CloseSome(usize),
@@ -59,7 +60,7 @@ pub(crate) enum Command {
     Run(Box<OnShard>),
 }
 
-/// A new configuration. All of it changes at once, so that INFO and behavior agree.
+/// A new configuration. The shard applies all parts at once, so that INFO and behavior agree.
 #[derive(Clone)]
 pub(crate) struct Reload {
     pub(crate) config: Arc<ShardConfig>,

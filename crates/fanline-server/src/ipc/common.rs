@@ -1,4 +1,4 @@
-//! What all shards of a server share.
+//! State that all shards of a server share.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use super::{
 use crate::auth_pool::AuthPool;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// The longest sleep between checks for due timers. Deadlines come from clients and files, and may exceed what
-/// an `Instant` holds.
+/// The longest sleep between checks for due timers. Deadlines come from clients and files, and may be too
+/// late for an `Instant`.
 const SLEEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Connections for each shard that are accepted but not opened. Further ones wait in the kernel's backlog:
-/// thousands of new connections in a shard's queue would delay open ones.
+/// Largest number of connections for each shard that are accepted but not yet opened. Further connections
+/// wait in the kernel's backlog, because thousands of them in a shard's queue would delay open connections.
 pub(crate) const ARRIVALS_MAX: usize = 16;
 
 /// Handshake settings of listeners.
@@ -39,9 +39,9 @@ pub(crate) struct WebSocketListener {
 pub(crate) struct Common {
     /// The configuration that shards start with.
     pub(crate) config: Arc<ShardConfig>,
-    /// One for each shard, followed by that of the JetStream service if there is one.
+    /// The mailbox of each shard, followed by that of the JetStream service if there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
-    /// The number of interest changes that all shards have received.
+    /// A count that grows when a shard has posted changes of its interest to all others.
     pub(crate) interest: AtomicU64,
     /// The running JetStream service, for small work on a shard's own thread.
     pub(crate) jetstream: OnceLock<Weak<dyn InlineService>>,
@@ -49,7 +49,7 @@ pub(crate) struct Common {
     pub(crate) auth_pool: AuthPool,
     /// Durations of disk syncs.
     pub(crate) sync_times: Arc<SyncTimes>,
-    /// The shard that serves leaf nodes.
+    /// The commands of the shard that serves leaf nodes.
     pub(crate) leafs: OnceLock<mpsc::UnboundedSender<Command>>,
     /// The resolver of unknown accounts, in operator mode.
     pub(crate) resolver: OnceLock<AccountResolver>,
@@ -59,26 +59,26 @@ pub(crate) struct Common {
     /// The receiver of connection events.
     pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,
     pub(crate) listeners: Listeners,
-    /// One permit for each connection that is accepted but not opened.
+    /// A connection that is accepted but not yet opened has one permit.
     pub(crate) arrivals: Arc<Semaphore>,
-    /// Open connections of each shard, counted from accept to close.
+    /// Number of open connections of each shard, counted from accept to close.
     pub(crate) connections: Vec<AtomicUsize>,
-    /// Closed connections that all shards store together.
+    /// Largest number of closed connections that all shards store together.
     pub(crate) closed_clients_max: usize,
     /// Stops the server after a panic.
     pub(crate) panic_stop: Arc<PanicStop>,
 }
 
 impl Common {
-    /// Returns a time since the start as tokio's instant. A time beyond the longest sleep is cut to it: nothing
-    /// is due then, and the caller checks again.
+    /// Converts a time since the start to tokio's instant. A time more than [`SLEEP_MAX`] ahead is shortened
+    /// to that. The caller then finds nothing due, and checks again.
     pub(crate) fn instant(&self, since_start: Duration) -> tokio::time::Instant {
         let at_most = self.started.elapsed() + SLEEP_MAX;
         (self.started + since_start.min(at_most)).into()
     }
 
-    /// Posts a batch to another shard. Small work for an idle JetStream service runs on this thread instead,
-    /// which is faster than waking its thread and being woken by it.
+    /// Posts a batch to another shard. A small batch for an idle JetStream service is processed on this
+    /// thread instead. That is faster than waking the JetStream thread and being woken by it.
     pub(crate) fn post(&self, to: usize, batch: &mut Batch) {
         let is_for_jetstream = to + 1 == self.mailboxes.len();
         let jetstream = self.jetstream.get().filter(|_| is_for_jetstream);
@@ -90,8 +90,8 @@ impl Common {
         }
     }
 
-    /// Requests an account of the resolver, for a shard. The receiver ends when the shard knows the account, or when it
-    /// was not found. Returns `None` without a resolver.
+    /// Requests an account from the resolver, for a shard. The returned receiver completes when the shard
+    /// knows the account, or when the account was not found. Returns `None` without a resolver.
     pub(crate) fn look_up_account(
         &self,
         account: String,
@@ -103,13 +103,13 @@ impl Common {
             shard,
             done,
         };
-        // A thread that has ended drops the request, which ends the receiver.
+        // If the resolver's thread has ended, the request is dropped, and the receiver completes.
         drop(self.resolver.get()?.wanted.send(request));
         Some(is_done)
     }
 
     pub(crate) fn connection_count(&self) -> usize {
-        // The sum serves a limit and a report only, so Relaxed suffices.
+        // Relaxed suffices, because the sum is used only for a limit and for reports.
         self.connections
             .iter()
             .map(|c| c.load(Ordering::Relaxed))

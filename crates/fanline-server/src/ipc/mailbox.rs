@@ -1,12 +1,12 @@
-//! Batches between shards: one lock and at most one wake-up for each batch, and no copy of a batch that finds
-//! the mailbox empty.
+//! Mailboxes for batches between shards. Each batch takes one lock and at most one wake-up. It is not copied
+//! if the mailbox is empty.
 
 use fanline_engine::Batch;
 use tokio::sync::Notify;
 
 use crate::sync::{AtomicBool, AtomicUsize, Lock, Ordering};
 
-/// Publishers wait when a mailbox holds more than this.
+/// Publishers wait while a mailbox contains more bytes than this.
 pub(crate) const FULL_BYTES: usize = 8 * 1024 * 1024;
 
 /// Batches from other shards for one shard.
@@ -14,7 +14,7 @@ pub(crate) const FULL_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) struct Mailbox {
     queue: Queue<Batch>,
     arrived: Notify,
-    /// A subscriber of this shard is behind. Publishers that post here wait.
+    /// Whether a subscriber of this shard reads too slowly. Publishers that post here then wait.
     congested: AtomicBool,
 }
 
@@ -31,7 +31,7 @@ impl Mailbox {
         self.queue.put(batch);
     }
 
-    /// Returns whether the mailbox is empty. It may be filled at any time.
+    /// Returns whether the mailbox is empty. Another thread may post to it at any time.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -52,14 +52,14 @@ impl Mailbox {
         self.queue.bytes() > FULL_BYTES
     }
 
-    /// Returns whether a subscriber of this shard is behind.
+    /// Returns whether a subscriber of this shard reads too slowly.
     pub(crate) fn is_congested(&self) -> bool {
-        // A hint that orders nothing.
+        // Relaxed: the value is a hint, and no other memory access depends on it.
         self.congested.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_congested(&self, congested: bool) {
-        // A load first, because all publishers read this cache line.
+        // Stores only a change, because all publishers read this cache line.
         if self.is_congested() != congested {
             self.congested.store(congested, Ordering::Relaxed);
         }
@@ -71,7 +71,7 @@ impl Mailbox {
     }
 }
 
-/// Contents of a [`Queue`]. A trait because loom's models count words instead of bytes.
+/// Contents of a [`Queue`]. This is a trait, because the loom models use words in place of a batch.
 trait Contents: Default {
     fn append(&mut self, other: &mut Self);
     fn bytes(&self) -> usize;
@@ -96,14 +96,15 @@ impl Contents for Batch {
 #[derive(Default)]
 struct Queue<C> {
     waiting: Lock<Waiting<C>>,
-    /// Whether there are contents. Written only under the lock, so it is never clear while there are any. A
-    /// reader without the lock that finds it clear has missed nothing posted before its load.
+    /// Whether the queue has contents. The flag is written only under the lock, so it is always set while
+    /// there are contents. If a reader without the lock finds the flag clear, everything that was posted
+    /// before has been read.
     has_mail: AtomicBool,
     bytes: AtomicUsize,
 }
 
-/// The contents, and an empty buffer from an earlier read. The consumer has a third buffer, so that a producer
-/// can always swap.
+/// The contents, and an empty buffer from an earlier read. When the consumer takes the contents, the empty
+/// buffer replaces them, and the next producer swaps its batch for that buffer.
 #[derive(Default)]
 struct Waiting<C> {
     contents: C,
@@ -116,7 +117,7 @@ impl<C: Contents> Queue<C> {
     fn put(&self, contents: &mut C) -> bool {
         let mut waiting = self.waiting.lock();
         waiting.contents.append(contents);
-        // Only an estimate, for delaying publishers.
+        // The size is an estimate, which only delays publishers.
         self.bytes
             .store(waiting.contents.bytes(), Ordering::Relaxed);
         // Release: a thread that sees the flag sees the contents.
@@ -132,7 +133,7 @@ impl<C: Contents> Queue<C> {
             return;
         }
         let mut waiting = self.waiting.lock();
-        // Relaxed, because the lock orders it with every `put`.
+        // Relaxed, because the lock orders this store with every `put`.
         self.has_mail.store(false, Ordering::Relaxed);
         let spare = std::mem::take(&mut waiting.spare);
         let mut contents = std::mem::replace(&mut waiting.contents, spare);
@@ -145,7 +146,7 @@ impl<C: Contents> Queue<C> {
     }
 
     fn is_empty(&self) -> bool {
-        // A hint that orders nothing.
+        // Relaxed: the value is a hint, and no other memory access depends on it.
         !self.has_mail.load(Ordering::Relaxed)
     }
 
@@ -155,7 +156,7 @@ impl<C: Contents> Queue<C> {
     }
 }
 
-/// [`crate::sync`] describes how to run these.
+/// Models for loom. [`crate::sync`] describes how to run them.
 #[cfg(all(test, fanline_loom))]
 mod loom_models {
     use loom::sync::{Arc, Notify};
@@ -238,7 +239,7 @@ mod loom_models {
     fn loom_a_reader_that_sleeps_is_woken_for_each_mail() {
         loom::model(|| {
             let queue = Arc::new(Queue::<Vec<u32>>::default());
-            // Like tokio's, it stores one permit for a later wait.
+            // Like tokio's `Notify`, loom's stores one permit for a later wait.
             let bell = Arc::new(Notify::new());
             let poster = thread::spawn({
                 let (queue, bell) = (Arc::clone(&queue), Arc::clone(&bell));
@@ -251,7 +252,7 @@ mod loom_models {
                 }
             });
             let mut got = Vec::new();
-            // As connections do: a read without a wake-up.
+            // Connections also read without a wake-up.
             take_all(&queue, &mut got);
             while got.len() < 3 {
                 bell.wait();

@@ -1,6 +1,6 @@
 //! Messages between the threads of a server: batches, commands, connections, and queries.
 //!
-//! This module holds types and queues only, and knows nothing of the threads at either end.
+//! This module contains only types and queues. It does not depend on the threads that use them.
 
 mod command;
 mod common;
@@ -24,7 +24,7 @@ pub(crate) use transport::{Incoming, LeafHandover, Listener, Transport, Upgraded
 /// Capacity in bytes, in each direction, of the pipe between a server and a client in its own process.
 pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;
 
-/// An order of a server's handle.
+/// An order to the control thread, mostly from a server's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Stop,

@@ -1,8 +1,9 @@
 //! Panic guards: limit the effects of a panic to the state that it may have damaged.
 //!
-//! A connection's panic closes that connection alone ([`catch_panic`]), unless shared state may be half
-//! changed. Then the server stops with a clear message ([`PanicStop`]), and never uses that state again: a
-//! shard is in a [`PoisonCell`], and the JetStream service behind a mutex whose poison is respected.
+//! A panic in a connection's task closes only that connection ([`catch_panic`]), unless shared state may be
+//! half changed. In that case the server stops with a message ([`PanicStop`]), and never uses that state
+//! again. A shard is therefore in a [`PoisonCell`], and the JetStream service is behind a mutex whose
+//! poisoning is checked.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::future::poll_fn;
@@ -28,7 +29,8 @@ pub(crate) struct PanicStop {
 }
 
 impl PanicStop {
-    /// Sets the channel of the server's orders. A panic that came earlier stops the server now.
+    /// Sets the channel through which a panic stops the server. If a panic happened earlier, the server stops
+    /// now.
     pub(crate) fn set_orders(&self, orders: WeakUnboundedSender<Order>) {
         let _ = self.orders.set(orders);
         if self.has_panicked() {
@@ -38,7 +40,7 @@ impl PanicStop {
 
     /// Returns whether the server stops, or has stopped, because of a panic.
     pub(crate) fn has_panicked(&self) -> bool {
-        // SeqCst, so that of a panic and `set_orders` at the same time at least one sees the other.
+        // SeqCst: if a panic and `set_orders` happen at the same time, at least one of them sees the other.
         self.has_panicked.load(Ordering::SeqCst)
     }
 
@@ -81,8 +83,8 @@ impl Drop for PanicGuard<'_> {
 
 /// A [`RefCell`] that a panic poisons while its contents are mutably borrowed, and that stops the server then.
 ///
-/// A poisoned cell stays borrowed forever, so the check that a `RefCell` makes anyway refuses every access. A
-/// borrow costs nothing more; the end of a mutable borrow reads a counter.
+/// A poisoned cell stays borrowed forever, so the usual check of the `RefCell` refuses every access. A borrow
+/// therefore has no additional cost. The end of a mutable borrow only checks whether the thread panics.
 pub(crate) struct PoisonCell<T> {
     contents: RefCell<T>,
     stop: Arc<PanicStop>,
@@ -98,13 +100,14 @@ impl<T> PoisonCell<T> {
         }
     }
 
-    /// Borrows the contents. Ends the calling task without another message if they are poisoned.
+    /// Borrows the contents. If they are poisoned, unwinds the calling task without another panic message.
     #[inline]
     pub(crate) fn borrow(&self) -> Ref<'_, T> {
         self.contents.try_borrow().unwrap_or_else(|_| self.refuse())
     }
 
-    /// Borrows the contents mutably. Ends the calling task without another message if they are poisoned.
+    /// Borrows the contents mutably. If they are poisoned, unwinds the calling task without another panic
+    /// message.
     #[inline]
     pub(crate) fn borrow_mut(&self) -> PoisonRefMut<'_, T> {
         let contents = self.contents.try_borrow_mut();
@@ -114,7 +117,8 @@ impl<T> PoisonCell<T> {
         }
     }
 
-    /// Poisons the contents if the thread panics before the guard is dropped. For a change in several borrows.
+    /// Poisons the contents if the thread panics before the guard is dropped. Used for a change that takes
+    /// several borrows.
     #[inline]
     pub(crate) fn guard(&self) -> PoisonGuard<'_, T> {
         PoisonGuard(self)
@@ -125,7 +129,8 @@ impl<T> PoisonCell<T> {
         self.poisoned.notified().await;
     }
 
-    /// Borrows the cell forever. Within a mutable borrow, the guard of that borrow does so when it ends.
+    /// Leaves the cell borrowed forever. If it is mutably borrowed now, the guard of that borrow calls this
+    /// again when the borrow ends.
     #[cold]
     fn poison(&self) {
         if let Ok(contents) = self.contents.try_borrow_mut() {
@@ -138,7 +143,7 @@ impl<T> PoisonCell<T> {
     #[cold]
     fn refuse(&self) -> ! {
         if self.stop.has_panicked() {
-            // Without the panic hook: the first panic has been reported.
+            // The panic hook is not called, because the first panic has been reported.
             resume_unwind(Box::new("the shard's state is poisoned"));
         }
         panic!("the shard is borrowed already");
@@ -148,7 +153,7 @@ impl<T> PoisonCell<T> {
 /// A mutable borrow of a [`PoisonCell`].
 pub(crate) struct PoisonRefMut<'a, T> {
     contents: RefMut<'a, T>,
-    /// Dropped after the borrow. Borrows the cell forever if the thread panics.
+    /// Dropped after `contents`. Poisons the cell if the thread panics.
     _guard: PoisonGuard<'a, T>,
 }
 
@@ -184,10 +189,11 @@ thread_local! {
     static IS_JETSTREAM_AT_WORK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks the current thread as one that runs the JetStream service, until it is dropped. It is the service's
-/// own thread, or a shard's that runs a little of its work.
+/// Marks the current thread as one that runs the JetStream service, until this value is dropped. The thread
+/// is the service's own, or that of a shard that does a small part of the service's work.
 ///
-/// For a panic hook that ends the process, as that of `fanline`: see [`is_here`](JetStreamAtWork::is_here).
+/// A panic hook can end the process if [`is_here`](JetStreamAtWork::is_here) returns true, as the hook of the
+/// `fanline` command does.
 #[derive(Debug)]
 pub struct JetStreamAtWork {
     was_here: bool,
@@ -202,8 +208,8 @@ impl JetStreamAtWork {
         }
     }
 
-    /// Returns whether the JetStream service runs on the current thread. A panic hook runs before unwinding, so
-    /// it sees the origin of the panic.
+    /// Returns whether the JetStream service runs on the current thread. A panic hook runs before unwinding,
+    /// so the mark is still set in the hook.
     pub fn is_here() -> bool {
         IS_JETSTREAM_AT_WORK.get()
     }
@@ -215,8 +221,8 @@ impl Drop for JetStreamAtWork {
     }
 }
 
-/// Runs a future to its end; returns `None` when it panics, so that the task can clean up after it. The future stays
-/// where it is pinned: by value, its caller would hold it twice.
+/// Runs a future to its end. Returns `None` if the future panics, so that the task can clean up. Takes the
+/// future by reference, because a future passed by value would take its memory twice in the caller.
 pub(crate) fn catch_panic<T>(
     mut work: Pin<&mut impl Future<Output = T>>,
 ) -> impl Future<Output = Option<T>> {
@@ -237,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a stop, the channel of the server that it stops, and the receiver of its orders.
+    /// Returns a `PanicStop`, and the sender and the receiver of the orders that it sends.
     fn server() -> (
         Arc<PanicStop>,
         UnboundedSender<Order>,
@@ -301,7 +307,7 @@ mod tests {
         let cell = PoisonCell::new(vec![1], &stop);
         cell.borrow_mut().push(2);
         assert_eq!(*cell.borrow(), [1, 2]);
-        // Shared borrows leave nothing half changed.
+        // A panic during a shared borrow does not poison the cell, because nothing is half changed.
         assert!(panics(|| {
             let contents = cell.borrow();
             panic!("{contents:?}");

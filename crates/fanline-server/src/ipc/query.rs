@@ -8,20 +8,20 @@ use fanline_engine::{CloseReason, ConnectionStatus};
 /// A closed connection.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedConnection {
-    /// Its last state, without its subscriptions.
+    /// The last state of the connection, without its subscriptions.
     pub(crate) status: ConnectionStatus,
     pub(crate) reason: CloseReason,
     pub(crate) stopped_at: Duration,
 }
 
-/// Selects connections.
+/// A query that selects connections of a shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionQuery {
     pub(crate) open: bool,
     pub(crate) closed: bool,
-    /// Only those with one of these ids, in ascending order.
+    /// If set, selects only connections with one of these ids, which are in ascending order.
     pub(crate) cids: Option<Arc<[u64]>>,
-    /// Only those with pending output that they do not read fast enough.
+    /// Whether to select only connections whose peers read too slowly, so that output is pending.
     pub(crate) behind: bool,
     /// Whether to list the subscriptions of open connections.
     pub(crate) subscriptions: bool,
@@ -45,12 +45,12 @@ pub(crate) struct ConnectionReport {
 /// A change of a connection, for the system account.
 #[derive(Debug)]
 pub(crate) enum ConnectionEvent {
-    /// It was admitted.
+    /// A client was admitted.
     Connected(Box<ConnectionStatus>),
     /// A leaf connection is ready for messages.
     Linked(Box<ConnectionStatus>),
-    /// It closed.
+    /// A connection closed.
     Closed(Box<ClosedConnection>),
-    /// It closed without having been admitted.
+    /// A connection closed before it was admitted.
     Refused(Box<ClosedConnection>),
 }

@@ -11,8 +11,8 @@ use crate::account_directory::Directory;
 
 /// A JetStream service that can run on another thread than its own.
 pub(crate) trait InlineService: Send + Sync {
-    /// Processes a batch at once and returns true. Returns false, and leaves the batch as it was, if that would
-    /// take long. Never waits.
+    /// Processes a batch at once and returns true. If this would take long, leaves the batch unchanged and
+    /// returns false. Never waits.
     fn try_run(&self, batch: &mut Batch) -> bool;
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct AccountRequest {
     pub(crate) account: String,
     /// The requester's shard.
     pub(crate) shard: usize,
-    /// Answered when the shard knows the account, or when it was not found.
+    /// Completed when the shard knows the account, or when the account was not found.
     pub(crate) done: oneshot::Sender<()>,
 }
 
-/// The resolver thread, as other threads use it.
+/// Access to the resolver thread for other threads.
 pub(crate) struct AccountResolver {
     pub(crate) wanted: mpsc::UnboundedSender<AccountRequest>,
     /// The folder of tokens, if the resolver has one.

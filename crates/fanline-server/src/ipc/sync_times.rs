@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The first bound. Each following bound is twice as long.
+/// The bound of the first bucket. Each following bound is twice as long.
 const SHORTEST: Duration = Duration::from_micros(16);
-/// The last but one ends at about half a second. The last has no bound.
+/// Number of buckets. The bound of the second to last is about half a second. The last bucket has no bound.
 pub(crate) const BUCKETS: usize = 17;
 
 /// A histogram that the sync threads write and monitoring reads.
 ///
-/// Nothing depends on the counts, so they need no order among each other.
+/// No decision depends on the counters, so Relaxed suffices.
 #[derive(Default)]
 pub(crate) struct SyncTimes {
     buckets: [AtomicU64; BUCKETS],
@@ -25,13 +25,14 @@ pub(crate) struct SyncTimes {
 pub(crate) struct SyncCounts {
     /// The number of syncs.
     pub(crate) count: u64,
-    /// Their total duration in microseconds.
+    /// The total duration of the syncs in microseconds.
     pub(crate) micros: u64,
-    /// The number that took at most [`bound`], and more than the bound before.
+    /// The number of syncs for each bucket: syncs that took at most its [`bound`], and longer than the
+    /// previous bound.
     pub(crate) buckets: [u64; BUCKETS],
 }
 
-/// Returns the bound of a bucket; `None` for the last, which has none.
+/// Returns the bound of a bucket, or `None` for the last bucket.
 pub(crate) fn bound(bucket: usize) -> Option<Duration> {
     let power = u32::try_from(bucket).ok()?;
     (bucket + 1 < BUCKETS).then(|| SHORTEST * (1 << power))

@@ -38,7 +38,7 @@ pub(crate) struct Upgraded {
     /// The parameters of the upgrade.
     pub(crate) agreed: Box<Upgrade>,
     pub(crate) address: SocketAddr,
-    /// The grant of a page's user who has logged in.
+    /// The identity of a dashboard user who has logged in.
     pub(crate) vouched: Option<Box<Vouched>>,
 }
 
@@ -51,13 +51,13 @@ pub(crate) enum Listener {
     Leafs,
 }
 
-/// A leaf connection over WebSocket. Only its HTTP request identifies it as a leaf, which another shard has
-/// read.
+/// A leaf connection over WebSocket. Only the HTTP request identifies it as a leaf connection, so the shard
+/// that has read the request hands the connection over.
 pub(crate) struct LeafHandover {
     pub(crate) stream: TcpStream,
     pub(crate) records: Option<Records>,
     pub(crate) peer: Peer,
     pub(crate) granted: Box<Upgrade>,
-    /// Bytes received behind the request.
+    /// Bytes received after the request.
     pub(crate) early: Vec<u8>,
 }

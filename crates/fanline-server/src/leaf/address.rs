@@ -17,7 +17,8 @@ impl LeafAddress {
     /// is accepted, as in nats-server: `ws` and `wss` are WebSocket; `tls` and `wss` require TLS.
     ///
     /// # Errors
-    /// Returns what is wrong with host or port.
+    ///
+    /// Fails if the host or the port is invalid.
     pub(crate) fn parse(text: &str) -> Result<Self, ClientError> {
         let url = Url::split(text.trim());
         let scheme = url.scheme.unwrap_or_default().to_ascii_lowercase();

@@ -51,7 +51,8 @@ impl Hub {
     /// Reads a remote's options and files.
     ///
     /// # Errors
-    /// Returns the invalid option or file.
+    ///
+    /// Fails if an option or file is invalid.
     pub(crate) fn new(id: u64, options: &LeafnodeRemote) -> Result<Self, String> {
         let addresses: Result<Vec<_>, _> = (options.urls.iter())
             .map(|url| LeafAddress::parse(url).map_err(|error| error.to_string()))
@@ -147,7 +148,7 @@ pub(crate) fn credentials_for(
             .into(),
         ..LeafCredentials::default()
     };
-    // A lone name in the URL may be a user or a token.
+    // A name without a password in the URL may be a user or a token, so both fields contain it.
     if shown.user.is_empty() {
         shown.user.clone_from(&shown.auth_token);
     }
@@ -165,7 +166,8 @@ pub(crate) async fn tls_handshake(
     stream: Box<dyn Carrier>,
 ) -> Result<TlsStream<Box<dyn Carrier>>, String> {
     let address = &address.server;
-    // An advertised address is mostly an IP address, and the certificate holds the host name.
+    // An advertised address is usually an IP address, while the certificate contains the host name. So the
+    // first configured host name is checked for addresses that are not configured.
     let mut known = hub.addresses.iter().map(|known| &known.server);
     let is_known = known.any(|known| known.host == address.host);
     let first: Option<&ServerAddress> = hub.addresses.first().map(|known| &known.server);

@@ -1,4 +1,4 @@
-//! Options of leaf nodes: checks, and what the listener's engine needs.
+//! Checks options of leaf nodes, and converts them to the engine's settings.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use crate::options::{
 };
 use crate::tls;
 
-/// The oldest version that `min_version` may require. Earlier versions do not send theirs.
+/// The oldest version that `min_version` may require. Servers of earlier versions do not send their version.
 const OLDEST_VERSION: [u32; 3] = [2, 8, 0];
 
 /// Checks all options of leaf nodes.
 ///
 /// # Errors
-/// Returns the first invalid option.
+///
+/// Returns the error of the first invalid option.
 pub(crate) fn check(options: &Options) -> Result<(), String> {
     let access = options.auth.directory();
     let known = |account: &str| match access.account_id(account) {
@@ -66,7 +67,8 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
 /// Checks a minimum version.
 ///
 /// # Errors
-/// Returns what is wrong with it.
+///
+/// Fails if the version is invalid or too old.
 pub(crate) fn check_version(version: &str) -> Result<(), String> {
     let numbers: Result<Vec<u32>, _> = version
         .trim_start_matches('v')
@@ -85,7 +87,8 @@ pub(crate) fn check_version(version: &str) -> Result<(), String> {
 /// Returns the engine's settings of a listener.
 ///
 /// # Errors
-/// Returns what is wrong with its users.
+///
+/// Fails if the listener's users are invalid.
 pub(crate) fn listener_info(
     listener: &LeafnodeListener,
     address: SocketAddr,
@@ -110,7 +113,7 @@ pub(crate) fn listener_info(
     })
 }
 
-/// Returns the listener's options after a reload. Its address stays.
+/// Returns the listener's options after a reload, which does not change the address.
 pub(crate) fn listener_reloaded(
     before: &LeafnodeOptions,
     new: Option<LeafnodeListener>,
@@ -137,13 +140,13 @@ pub(crate) fn listener_info_reloaded(
     Some(Arc::new(LeafListener {
         compression: listener.compression.clone(),
         tls: tls::info_of(listener.tls.as_ref(), false),
-        // A reload keeps the users, but may change `verify_and_map`.
+        // A reload does not change the users, but may change `verify_and_map`.
         access: own_access(listener).ok()?.map(Arc::new),
         ..before.clone()
     }))
 }
 
-/// Returns the access rules of the listener's own users, if it has some.
+/// Returns the access rules of the listener's own users, if there are any.
 fn own_access(listener: &LeafnodeListener) -> Result<Option<Access>, String> {
     if listener.users.is_empty() {
         return Ok(None);

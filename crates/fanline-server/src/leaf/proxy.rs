@@ -21,7 +21,7 @@ use crate::tls::client_config;
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
 
-/// Bytes of the proxy's response at most. Beyond that, the attempt fails.
+/// Largest response of a proxy, in bytes. If it is longer, the connection attempt fails.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// A proxy, ready for connections.
@@ -35,10 +35,11 @@ pub(crate) struct Proxy {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Returns the proxy's address, and whether it is reached by TLS.
+/// Returns the proxy's address, and whether connections to the proxy use TLS.
 ///
 /// # Errors
-/// Returns the invalid option. TLS files are not read.
+///
+/// Fails if an option is invalid. TLS files are not read.
 pub(crate) fn check_proxy(options: &LeafnodeProxy) -> Result<(ServerAddress, bool), String> {
     let url = Url::split(&options.url);
     let scheme = url.scheme.unwrap_or_default().to_ascii_lowercase();
@@ -67,7 +68,8 @@ impl Proxy {
     /// Reads a proxy's options and files.
     ///
     /// # Errors
-    /// Returns the invalid option or file.
+    ///
+    /// Fails if an option or file is invalid.
     pub(crate) fn new(options: &LeafnodeProxy) -> Result<Self, String> {
         let (address, is_tls) = check_proxy(options)?;
         let tls = match is_tls {
@@ -91,7 +93,7 @@ impl Proxy {
 
     /// Returns the `CONNECT` request.
     fn request(&self, hub: &ServerAddress) -> Result<String, String> {
-        // The host may be an address advertised by another hub.
+        // A hub may advertise any text as its host, so the host is checked.
         let is_no_name = |byte: u8| byte.is_ascii_control() || byte == b' ';
         if hub.host.bytes().any(is_no_name) {
             return Err(format!("{:?} is not a host name", hub.host));
@@ -115,6 +117,7 @@ impl Proxy {
     /// Performs the TLS handshake with the proxy.
     ///
     /// # Errors
+    ///
     /// Returns the reason of the failure.
     pub(crate) async fn tls_handshake(
         &self,
@@ -131,7 +134,8 @@ impl Proxy {
     /// Opens a tunnel to a hub over a connection to the proxy.
     ///
     /// # Errors
-    /// Returns the reason of the failure, with the proxy's status line.
+    ///
+    /// Fails if the proxy does not open the tunnel. The error contains the proxy's status line.
     pub(crate) async fn open_tunnel(
         &self,
         stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
@@ -147,7 +151,7 @@ impl Proxy {
             if head.len() >= HEAD_BYTES_MAX {
                 return Err(wrong("its response is too long"));
             }
-            // Byte by byte, because bytes of the hub may follow at once.
+            // Reads byte by byte, because bytes from the hub may directly follow the response.
             head.push(stream.read_u8().await.map_err(failed)?);
         }
         match is_granted(&head) {

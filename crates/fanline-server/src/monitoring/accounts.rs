@@ -108,7 +108,7 @@ impl<'a> ImportRow<'a> {
             to,
             local_subject: import.local(),
             kind,
-            // A configuration with an invalid account is rejected as a whole.
+            // Always false, because a configuration with an invalid account is rejected.
             invalid: false,
             share,
             tracking: false,
@@ -291,12 +291,12 @@ pub(super) async fn accstatz(monitor: &Monitor, query: &Query) -> Result<Answer,
 }
 
 impl Monitor {
-    /// Returns the name of an account; an empty one if it is unknown.
+    /// Returns the name of an account. The name is empty if the account is unknown.
     pub(super) fn account_name(&self, id: AccountId) -> String {
         self.account_text(id, |account| account.name.clone())
     }
 
-    /// Returns the name that people use for an account.
+    /// Returns an account's name for people. In operator mode it is the name in the account's token.
     pub(super) fn account_tag(&self, id: AccountId) -> String {
         self.account_text(id, |account| account.tag().to_owned())
     }

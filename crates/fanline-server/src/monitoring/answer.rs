@@ -77,16 +77,16 @@ impl From<Answer> for Response<Full<Bytes>> {
         let headers = response.headers_mut();
         let content_type = HeaderValue::from_static(answer.content_type);
         headers.insert(CONTENT_TYPE, content_type);
-        // Dashboards in a browser have other origins, and no response is for one client only.
+        // Dashboards in a browser may have other origins, and no response is for one client only.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        // The body contains names that clients chose, so no browser may take it for HTML.
+        // The body contains names that clients chose, so browsers must not interpret it as HTML.
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     }
 }
 
-/// A number without a fraction if it has none, as in nats-server. Some readers of `"auth_timeout": 2` accept
-/// integers only.
+/// A number. If it is whole, it is written without a fraction, as in nats-server. Some readers of
+/// `"auth_timeout": 2` accept integers only.
 pub(super) struct Number(pub(super) f64);
 
 impl Serialize for Number {

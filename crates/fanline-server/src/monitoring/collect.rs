@@ -12,10 +12,10 @@ use crate::ipc::{Command, ConnectionQuery, ConnectionReport};
 use crate::jetstream;
 use crate::shared::Shared;
 
-/// Time limit for all shards together. Beyond it, the request fails.
+/// Time limit for the replies of all shards. When it expires, the request fails.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns the counters of all shards together.
+/// Returns the sum of the counters of all shards.
 pub(super) async fn totals(shared: &Shared) -> Result<ShardStatus, Refusal> {
     let mut sum = ShardStatus::default();
     for one in by_account(shared).await? {
@@ -77,7 +77,7 @@ pub(super) async fn jetstream(
         return Ok(None);
     };
     let (to, answer) = oneshot::channel();
-    // A service that has ended drops the command, and the receiver below fails.
+    // If the service has ended, the command is dropped, and the receiver below fails.
     let _ = jetstream.send(jetstream::Command::Overview(wanted, to));
     match tokio::time::timeout(TIME_LIMIT, answer).await {
         Ok(Ok(accounts)) => Ok(Some(accounts)),
@@ -93,7 +93,7 @@ pub(super) async fn of_all<T>(
     ask(&shared.shards, TIME_LIMIT, command).await
 }
 
-/// Sends a command to all these shards at once, and waits for the replies.
+/// Sends a command to several shards at once, and waits for the replies.
 async fn ask<T>(
     shards: &[mpsc::UnboundedSender<Command>],
     patience: Duration,
@@ -102,7 +102,7 @@ async fn ask<T>(
     let mut answers = Vec::new();
     for shard in shards {
         let (to, answer) = oneshot::channel();
-        // A shard that has ended drops the command, and the receiver below fails.
+        // If a shard has ended, the command is dropped, and the receiver below fails.
         let _ = shard.send(command(to));
         answers.push(answer);
     }

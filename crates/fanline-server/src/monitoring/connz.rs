@@ -185,7 +185,7 @@ impl Found {
     }
 }
 
-/// Sorts connections. Equal ones are in the order of their ids.
+/// Sorts connections. Connections with equal keys are in the order of their ids.
 fn sort_by(all: &mut [Found], sort: Sort, now: Duration) {
     fn most<K: Ord>(all: &mut [Found], key: impl Fn(&ConnectionStatus) -> K) {
         all.sort_by_key(|found| Reverse(key(&found.status)));
@@ -241,7 +241,7 @@ struct Row {
     uptime: String,
     idle: String,
     pending_bytes: usize,
-    // Fanline's own field: the cause of a slow consumer, which nats-server does not report.
+    // Only Fanline has this field. It shows why a connection is a slow consumer.
     #[serde(skip_serializing_if = "Option::is_none")]
     slow_consumer: Option<SlowConsumer>,
     in_msgs: u64,
@@ -286,7 +286,7 @@ struct Row {
 struct MqttSession {
     version: &'static str,
     keep_alive: u16,
-    /// Seconds after the disconnect; `None` means never.
+    /// Seconds after the disconnect until the session expires; `None` means never.
     #[serde(skip_serializing_if = "Option::is_none")]
     expiry: Option<u32>,
     in_flight: usize,
@@ -320,7 +320,7 @@ impl From<PublicKey> for ProxyKey {
     }
 }
 
-/// Pending output of a connection that reads too slowly, or that was dropped for it.
+/// Pending output of a connection that reads too slowly, or was closed for that reason.
 #[derive(Serialize)]
 struct SlowConsumer {
     pending_bytes: usize,
@@ -395,7 +395,8 @@ fn found_in(told: ConnectionReport) -> Vec<Found> {
     open.chain(closed).collect()
 }
 
-/// Queries the subscriptions of the page's connections only, because there may be very many.
+/// Adds subscriptions to the connections of the page. Only these connections are queried, because there may
+/// be very many subscriptions.
 async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<(), Refusal> {
     let open = found.iter().filter(|found| found.end.is_none());
     let mut cids: Vec<u64> = open.map(|found| found.status.cid).collect();
@@ -409,7 +410,7 @@ async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<()
     let mut told = collect::connections(&monitor.shared, &wanted).await?.open;
     told.sort_by_key(|status| status.cid);
     for found in found {
-        // A connection that has closed since gets an empty list.
+        // A connection that has closed meanwhile has an empty list.
         if let Ok(at) = told.binary_search_by_key(&found.status.cid, |status| status.cid) {
             found.status.subscriptions_list = std::mem::take(&mut told[at].subscriptions_list);
             // The engine returns the newest first.

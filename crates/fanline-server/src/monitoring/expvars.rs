@@ -18,18 +18,18 @@ pub(super) struct Variables {
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct MemoryStatistics {
-    /// Touched memory without a file: the heap and the stacks of threads.
+    /// Resident memory that is not mapped from a file: the heap and the stacks of threads.
     alloc: u64,
     heap_alloc: u64,
     heap_inuse: u64,
-    /// The same, including untouched memory.
+    /// Private writable memory, resident or not.
     heap_sys: u64,
     /// The stack of the main thread.
     stack_inuse: u64,
     stack_sys: u64,
     /// The address space.
     sys: u64,
-    /// There is no garbage collector.
+    /// Always 0, because there is no garbage collector.
     #[serde(rename = "NumGC")]
     num_gc: u64,
     #[serde(rename = "EnableGC")]
@@ -61,7 +61,7 @@ impl MemoryStatistics {
     }
 }
 
-/// Returns threads in place of goroutines. Their call stacks need a debugger.
+/// Returns a table of threads in place of goroutines. It has no call stacks, which need a debugger.
 pub(super) fn stacksz() -> Answer {
     Answer {
         status: StatusCode::OK,

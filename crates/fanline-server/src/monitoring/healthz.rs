@@ -17,7 +17,7 @@ struct Healthz<'a> {
     errors: Vec<Problem<'a>>,
 }
 
-/// A problem, and what it concerns.
+/// A problem, and the account, stream, or consumer that has it.
 #[derive(Default, Serialize)]
 struct Problem<'a> {
     #[serde(rename = "type")]
@@ -33,7 +33,7 @@ struct Problem<'a> {
     status: StatusCode,
 }
 
-/// The account, stream, and consumer to check; empty names mean the server.
+/// The account, stream, and consumer to check. If all names are empty, the server is checked.
 struct Target<'a> {
     account: &'a str,
     stream: &'a str,
@@ -41,7 +41,7 @@ struct Target<'a> {
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
-    // These parameters are for clusters. They have no effect, but must be valid.
+    // These parameters are for clusters. They have no effect here, but must be valid.
     for name in [
         "js-enabled",
         "js-enabled-only",
@@ -98,7 +98,7 @@ async fn examine<'a>(monitor: &Monitor, target: &Target<'a>) -> Option<Problem<'
 }
 
 impl<'a> Target<'a> {
-    /// Returns the parameter that is missing to identify a stream or consumer.
+    /// Returns an error text if a parameter is missing to identify the stream or consumer.
     fn is_named_in_part(&self) -> Option<&'static str> {
         if !self.consumer.is_empty() && self.stream.is_empty() {
             Some("\"stream\" must not be empty when checking consumer health")

@@ -9,14 +9,14 @@ use serde::Serialize;
 use crate::jetstream;
 use crate::options::JetStreamOptions;
 
-/// The JetStream configuration. Without JetStream, only the first two fields are present, and 0.
+/// The JetStream configuration. Without JetStream, only the first two fields are present, with value 0.
 #[derive(Default, Serialize)]
 pub(super) struct Config {
     max_memory: u64,
     max_storage: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     store_dir: Option<String>,
-    /// In nanoseconds.
+    /// Interval of syncs in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     sync_interval: Option<u128>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -25,12 +25,12 @@ pub(super) struct Config {
     domain: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
-    /// Whether streams may be compressed. nats-server reports it if both sizes are configured.
+    /// Whether streams may be compressed. nats-server reports this if both sizes are configured.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     compress_ok: bool,
 }
 
-/// nats-server's default `sync_interval`. It is also reported with `sync_always`.
+/// nats-server's default of `sync_interval`. nats-server reports it even if `sync_always` is set.
 const SYNC_INTERVAL: Duration = Duration::from_secs(120);
 
 /// nats-server's number for "unlimited".
@@ -44,7 +44,7 @@ pub(super) struct Stats {
     reserved_memory: u64,
     reserved_storage: u64,
     accounts: u64,
-    // Assets of a cluster; 0.
+    // Number of replicated streams and consumers. Always 0 without a cluster.
     ha_assets: u64,
     api: ApiStats,
 }
@@ -88,7 +88,7 @@ impl Limits {
 
 impl Config {
     pub(super) fn of(options: &JetStreamOptions, overview: &Overview) -> Self {
-        // "Unlimited" is the highest number that every reader can hold.
+        // Without a limit, this is the highest number that every reader can represent.
         let limit = |max: Option<u64>| max.unwrap_or(i64::MAX.unsigned_abs());
         let folder = options
             .store_dir
@@ -125,7 +125,7 @@ impl Stats {
         }
     }
 
-    /// Returns the values without JetStream.
+    /// Returns the values if JetStream is off.
     pub(super) fn none() -> Self {
         Stats {
             api: ApiStats {
@@ -137,12 +137,13 @@ impl Stats {
         }
     }
 
-    /// Returns the values of one account. Its reservation is its limit.
+    /// Returns the values of one account. The reported reservation is the account's limit.
     pub(super) fn of_account(account: &AccountOverview) -> Self {
         let AccountOverview {
             limits, overview, ..
         } = account;
-        // No limit is -1, as in nats-server. Tiers are not limits of the account.
+        // A missing limit (-1) is reported with the same bits as an unsigned number, as in nats-server. With
+        // tiers, the account itself has no limits.
         let reserved = |limit: i64| match limits.tiers.is_empty() {
             true => u64::from_ne_bytes(limit.to_ne_bytes()),
             false => 0,

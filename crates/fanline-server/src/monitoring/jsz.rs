@@ -1,4 +1,4 @@
-//! `/jsz`: JetStream, on request with streams and consumers.
+//! `/jsz`: the state of JetStream. Parameters add streams and consumers.
 
 use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted, StreamOverview};
 use serde::Serialize;
@@ -45,11 +45,11 @@ struct Detail {
     stream_detail: Vec<StreamOverview>,
 }
 
-/// The requested detail.
+/// The parameters of a request.
 struct Request<'a> {
     /// The name of one account; may be empty.
     account: &'a str,
-    /// Whether to list all accounts, if none is named.
+    /// Whether to list all accounts if `account` is empty.
     details: bool,
     wanted: OverviewWanted,
     leaders: bool,
@@ -59,7 +59,8 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     fn parse(query: &'a Query) -> Result<Self, Refusal> {
-        // A single server leads all its assets, so these parameters have no effect, but must be valid.
+        // A single server is the leader of all its streams and consumers. So these parameters have no effect,
+        // but must be valid.
         query.flag("leader-only")?;
         query.flag("stream-leader-only")?;
         let wanted = OverviewWanted {

@@ -39,7 +39,7 @@ struct Row {
     compression: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     websocket: bool,
-    /// Number of earlier connections. Fanline's own field.
+    /// Number of earlier connections of the remote. Only Fanline has this field.
     #[serde(skip_serializing_if = "is_none")]
     reconnects: u64,
 }

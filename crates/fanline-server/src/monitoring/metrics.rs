@@ -192,7 +192,7 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
             let (id, remote, account) =
                 (leaf.id, label_value(&leaf.name), label_value(&leaf.account));
             let labels = format!("{{id=\"{id}\",name=\"{remote}\",account=\"{account}\"}}");
-            // The round-trip time of a new connection is unknown.
+            // A value may be unknown, such as the round-trip time of a new connection.
             if let Some(value) = value(leaf) {
                 page.line(&format!("{name}{labels}"), value);
             }
@@ -200,9 +200,11 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
     }
 }
 
-/// Adds connections with pending output by name, to find slow consumers before they are dropped.
+/// Adds metrics of slow connections with their names, so that slow consumers are found before they are
+/// disconnected.
 async fn add_behind(page: &mut Page, monitor: &Monitor) -> Result<(), Refusal> {
-    /// Connections listed at most, those with the most pending output first. Each has a time series of its own.
+    /// Largest number of listed connections. Those with the most pending output are listed. There is a limit
+    /// because each connection is a time series of its own.
     const NAMED_MAX: usize = 50;
     let wanted = ConnectionQuery {
         open: true,
@@ -265,7 +267,7 @@ fn labels(status: &ConnectionStatus, account: &str, backlog: &Backlog) -> String
 
 /// Returns a label value. Clients choose their names, so every character that could end the value is escaped.
 fn label_value(text: &str) -> String {
-    /// Characters of a value at most.
+    /// Largest number of characters of a value.
     const CHARACTERS_MAX: usize = 128;
     let mut value = String::new();
     for character in text.chars().take(CHARACTERS_MAX) {

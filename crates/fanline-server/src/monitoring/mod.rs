@@ -1,6 +1,7 @@
 //! Monitoring over HTTP: nats-server's endpoints, with the same paths and fields.
 //!
-//! One endpoint, one file. Each queries the shards once, and never touches the delivery of messages.
+//! Each endpoint has a file. An endpoint queries the shards by commands, and takes no part in the delivery of
+//! messages.
 
 mod accounts;
 mod answer;
@@ -54,21 +55,21 @@ use process::CpuMeter;
 use query::Query;
 pub(crate) use system::{EVENTS_MAX, System};
 
-/// Concurrent connections. A further one replaces the oldest connection without a request, or waits while all
-/// have one.
+/// Largest number of concurrent connections. A further connection replaces the oldest one without a request.
+/// If all have a request, it waits.
 const CONNECTIONS_MAX: usize = 64;
-/// Time limit of a request's head, and of silence between two requests. The connection is closed beyond it.
+/// Time limit for a request's head, and for the pause between two requests. When it expires, the connection
+/// is closed.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
-/// Bytes of a request's head at most. Beyond that, it is answered with 431, and the connection is closed.
+/// Largest head of a request in bytes. A larger head gets status 431, and the connection is closed.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
-/// Age from which a connection is closed after its current response, so that no client occupies a connection
-/// forever.
+/// Age after which a connection is closed with the end of its current response, so that no client occupies a
+/// connection forever.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
-/// Time limit for reading that response.
+/// Time limit for a client to read this last response.
 const LAST_ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// nats-server's feature flags with their defaults. A configuration that enables one that is off here is
-/// rejected.
+/// nats-server's feature flags with their defaults.
 const FEATURE_FLAGS: [(&str, bool); 4] = [
     ("js_ack_fc_v2", false),
     ("js_api_reply_v2", false),
@@ -97,7 +98,7 @@ enum Endpoint {
     Metrics,
 }
 
-/// Path of each endpoint, and its name in `http_req_stats`.
+/// The path, the name in `http_req_stats`, and the variant of each endpoint.
 const ENDPOINTS: [(&str, &str, Endpoint); 17] = [
     ("/", "/", Endpoint::Index),
     ("/varz", "/varz", Endpoint::Varz),
@@ -127,9 +128,9 @@ pub(crate) struct Monitor {
     dashboard: dashboard::Shared,
 }
 
-/// Serves until the listener fails.
+/// Serves HTTP connections until the listener fails.
 pub(crate) async fn serve(listener: TcpListener, monitor: Rc<Monitor>) -> io::Result<()> {
-    /// Pause when the process has no file descriptor left.
+    /// Pause after a failed accept, such as when the process has no file descriptors left.
     const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -204,7 +205,7 @@ impl Monitor {
         }
     }
 
-    /// Returns the TLS of HTTPS, with the current certificates.
+    /// Returns the TLS settings of HTTPS with the current certificates, if monitoring uses HTTPS.
     fn https(&self) -> Option<TlsAcceptor> {
         let shared = &self.shared;
         let tls = shared.tls();
@@ -247,7 +248,7 @@ impl Monitor {
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIME_MAX)
             .max_buf_size(HEADER_BYTES_MAX)
-            // Some scripts look for `Content-Length:` with this case.
+            // Some scripts search for `Content-Length:` in exactly this case.
             .title_case_headers(true)
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
@@ -309,18 +310,18 @@ impl Monitor {
         &self.shared.info.server_id
     }
 
-    /// Returns the current time, in the engine's time.
+    /// Returns the current time as the engine counts it: since the start.
     fn now(&self) -> Duration {
         self.shared.common.started.elapsed()
     }
 
-    /// Formats a time of the engine.
+    /// Formats a time since the start as a date.
     fn date(&self, at: Duration) -> String {
         time::rfc3339(self.shared.started_at + at)
     }
 }
 
-/// Returns a path without its prefix; `None` if it does not have the prefix.
+/// Returns a path without the prefix `base`. Returns `None` if the path does not begin with it.
 fn below<'a>(base: &str, path: &'a str) -> Option<&'a str> {
     match path.strip_prefix(base)? {
         "" => Some("/"),

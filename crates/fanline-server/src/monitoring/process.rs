@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 /// Linux reports processor time in hundredths of a second on every architecture.
 const TICK_MILLIS: u64 = 10;
-/// The shortest interval for measuring the load.
+/// The shortest interval between two measurements of the load.
 const LOAD_TIME_MIN: Duration = Duration::from_secs(1);
 
 /// Memory of this process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// In use.
+    /// Resident memory.
     pub(super) resident_bytes: u64,
-    /// In use, without a file.
+    /// Resident memory that is not mapped from a file.
     pub(super) anonymous_bytes: u64,
-    /// Private and writable, in use or not.
+    /// Private writable memory, resident or not.
     pub(super) data_bytes: u64,
     /// The stack of the main thread.
     pub(super) stack_bytes: u64,
@@ -44,7 +44,7 @@ pub(super) fn memory() -> Memory {
     Memory::parse(&fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// Returns the bytes of memory in use.
+/// Returns the resident memory in bytes.
 pub(super) fn resident_bytes() -> u64 {
     memory().resident_bytes
 }
@@ -88,7 +88,7 @@ pub(super) fn processor_time() -> Duration {
 }
 
 fn processor_ticks(stat: &str) -> Option<u64> {
-    // The second field is the program's name, which may hold any characters.
+    // The second field is the program's name, which may contain any characters.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;

@@ -8,7 +8,7 @@ use crate::client::url::percent_decode;
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Parses the text behind `?`. Pairs with a broken encoding are left out.
+    /// Parses the text after `?`. Pairs with an invalid encoding are left out.
     pub(super) fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -28,7 +28,7 @@ impl Query {
         self.0.push((name.into(), value.into()));
     }
 
-    /// Returns the first value of a parameter; an empty text if it is missing.
+    /// Returns the first value of a parameter. A missing parameter is an empty text.
     pub(super) fn text(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(given, _)| given == name);
         found.map_or("", |(_, value)| value)
@@ -66,7 +66,7 @@ impl Query {
     }
 }
 
-/// Words to search for in any case: `find`, which is Fanline's own parameter.
+/// The words of the parameter `find`, which only Fanline has. The search ignores case.
 #[derive(Debug)]
 pub(super) struct Words(Vec<String>);
 
@@ -76,12 +76,12 @@ impl Words {
         Words(words.map(str::to_lowercase).collect())
     }
 
-    /// Returns whether there are none, so that texts need not be collected.
+    /// Returns whether there are no words, so that texts need not be collected.
     pub(super) fn are_none(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns whether each word is in one of the texts.
+    /// Returns whether each word occurs in at least one of the texts.
     pub(super) fn are_in(&self, texts: &[&str]) -> bool {
         let text = texts.join("\n").to_lowercase();
         self.0.iter().all(|word| text.contains(word))
@@ -89,7 +89,7 @@ impl Words {
 }
 
 fn bad(kind: &str, name: &str, given: &str) -> Refusal {
-    // nats-server's text names Go's parser, and users search for it.
+    // nats-server's error text names Go's parser. The text is the same here, because users search for it.
     let reader = match kind {
         "boolean" => "ParseBool",
         "int" => "Atoi",
@@ -100,13 +100,14 @@ fn bad(kind: &str, name: &str, given: &str) -> Refusal {
     ))
 }
 
-/// Decodes a form's value: `%41` is `A`, `+` is a space. Returns `None` for a broken escape, and for other than UTF-8.
+/// Decodes a form's value: `%41` is `A`, and `+` is a space. Returns `None` if an escape is invalid, or if
+/// the result is not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let (bytes, is_valid) = percent_decode(&text.replace('+', " "));
     String::from_utf8(bytes).ok().filter(|_| is_valid)
 }
 
-/// Returns one page of a list; an empty one beyond its end.
+/// Returns one page of a list. A page beyond the end is empty.
 pub(super) fn page<T>(mut all: Vec<T>, offset: usize, limit: usize) -> Vec<T> {
     all.drain(..offset.min(all.len()));
     all.truncate(limit);

@@ -30,7 +30,7 @@ pub(super) struct SubscriptionRow {
 }
 
 impl SubscriptionRow {
-    /// Returns a row for a connection, which reports the account itself.
+    /// Returns a row within a connection. It has no account, because the connection reports the account.
     pub(super) fn without_account(sub: SubscriptionStatus) -> Self {
         SubscriptionRow {
             account: None,
@@ -161,7 +161,7 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     }))
 }
 
-/// Returns all subscriptions in an order that is stable from page to page.
+/// Returns all subscriptions, in the same order for each page.
 pub(super) async fn all_subscriptions(
     monitor: &Monitor,
 ) -> Result<Vec<SubscriptionStatus>, Refusal> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 /// Formats a time in UTC with up to nine digits, as in RFC 3339.
 pub(super) fn rfc3339(time: SystemTime) -> String {
-    // A clock that is off by ten thousand years should not fail the request.
+    // If the clock is wrong by ten thousand years, the request should still succeed.
     Timestamp::try_from(time)
         .unwrap_or(Timestamp::MAX)
         .to_string()

@@ -43,7 +43,7 @@ pub(super) fn gatewayz(monitor: &Monitor) -> Answer {
     })
 }
 
-/// A single server has no consensus groups.
+/// Responds to `/raftz`. A single server has no Raft groups.
 pub(super) fn raftz() -> Answer {
     not_there("No Raft nodes registered")
 }
@@ -56,7 +56,7 @@ fn not_there(why: &'static str) -> Answer {
     }
 }
 
-/// Internal queues of nats-server, which do not exist here.
+/// Responds to `/ipqueuesz` with an empty object. nats-server's internal queues do not exist here.
 pub(super) fn ipqueuesz() -> Answer {
     Answer::json(&Empty {})
 }

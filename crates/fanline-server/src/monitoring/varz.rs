@@ -1,5 +1,5 @@
-//! `/varz`: the server as a whole. Keys, their order, and their types are nats-server's; `fanline` is Fanline's
-//! own. Unsupported features are empty objects.
+//! `/varz`: the server as a whole. Keys, their order, and their types equal nats-server's. Only the key
+//! `fanline` is added. Unsupported features are empty objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -66,7 +66,7 @@ struct Identity<'a> {
     server_name: &'a str,
     version: &'static str,
     proto: u8,
-    // Readers expect the key, though there is no Go here.
+    // Fanline is not a Go program, but readers expect the key.
     go: &'static str,
     fanline: &'static str,
     host: &'a str,
@@ -123,7 +123,8 @@ impl Deny {
     }
 }
 
-/// Durations are in nanoseconds, except `auth_timeout` and `tls_timeout`, which are in seconds.
+/// The server's settings. Durations are in nanoseconds, except `auth_timeout` and `tls_timeout`, which are in
+/// seconds.
 #[derive(Serialize)]
 struct Settings {
     max_connections: usize,
@@ -155,7 +156,7 @@ struct Cluster {
     name: Option<String>,
 }
 
-/// Empty if MQTT is off.
+/// The MQTT settings. Empty if MQTT is off.
 #[derive(Default, Serialize)]
 struct Mqtt {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,7 +177,7 @@ struct Mqtt {
     tls_cert_not_after: Option<String>,
 }
 
-/// Empty if JetStream is off.
+/// The JetStream settings and figures. Empty if JetStream is off.
 #[derive(Default, Serialize)]
 pub(super) struct JetStream {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,13 +16,13 @@ use crate::ipc::{Incoming, Listener, Transport, Upgraded};
 use crate::options::ClientCertificates;
 use crate::shared::Shared;
 
-/// Paths of WebSocket.
+/// Paths that serve a WebSocket.
 const PATHS: [&str; 2] = ["/", "/ws"];
-/// Bytes between the socket and the session, in each direction.
+/// Capacity in bytes, in each direction, of the pipe between the socket and the session.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Upgrades a WebSocket request by the rules of the WebSocket listener. Returns `None` if there is no such
-/// listener, or for other requests.
+/// Upgrades a WebSocket request by the rules of the WebSocket listener. Returns `None` for other requests, or
+/// if there is no WebSocket listener.
 pub(super) fn upgrade(
     shared: &Arc<Shared>,
     request: &mut Request<Body>,
@@ -59,8 +59,8 @@ fn may_upgrade(shared: &Shared, address: SocketAddr) -> bool {
     is_as_encrypted && (listens_to_all || address.ip().to_canonical().is_loopback())
 }
 
-/// Upgrades a WebSocket request and assigns the connection to a shard; `None` for other requests. The client
-/// may be authenticated already.
+/// Upgrades a WebSocket request and assigns the connection to a shard. Returns `None` for other requests.
+/// `vouched` is the identity of a client that is already authenticated.
 pub(super) fn hand_over(
     shared: &Arc<Shared>,
     request: &mut Request<Body>,
@@ -89,7 +89,7 @@ pub(super) fn hand_over(
             vouched,
         });
         shared.assign(Transport::Wire(incoming, Listener::WebSocket), None);
-        // The session handles the end of the connection.
+        // An error is ignored, because the session handles the end of the connection.
         let _ = tokio::io::copy_bidirectional(&mut outside, &mut ours).await;
     });
     Some(response)

@@ -5,7 +5,7 @@
 pub enum Dashboard {
     /// The dashboard is not served.
     Off,
-    /// The dashboard displays, but changes nothing. Its users may publish only requests that read.
+    /// The dashboard displays, but changes nothing. Its users may publish only requests that change nothing.
     #[default]
     ReadOnly,
     /// Dashboard users may publish what their permissions allow. Users with access to the whole server may

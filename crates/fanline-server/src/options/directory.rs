@@ -8,13 +8,14 @@ use std::time::Duration;
 pub struct DirectoryOptions {
     /// The folder.
     pub dir: PathBuf,
-    /// Whether it is a cache of recently used accounts rather than the set of all accounts.
+    /// Whether the folder is a cache of recently used accounts, not the set of all accounts.
     pub is_cache: bool,
     /// Whether tokens may be deleted.
     pub allow_delete: bool,
     /// Whether deletion removes the file instead of renaming it.
     pub hard_delete: bool,
-    /// Tokens at most; unlimited if `None`. A further token is rejected, or replaces the oldest in a cache.
+    /// Largest number of tokens; unlimited if `None`. A further token is rejected, or replaces the oldest
+    /// token of a cache.
     pub tokens_max: Option<usize>,
     /// Lifetime of a token in a cache.
     pub ttl: Option<Duration>,

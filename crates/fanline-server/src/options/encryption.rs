@@ -5,10 +5,11 @@ use std::fmt;
 pub use fanline_engine::store::Algorithm as Cipher;
 
 /// Encryption of stored streams: messages with their subjects, configurations, and consumer state. Names of
-/// streams and consumers, times, and sizes stay in clear.
+/// streams and consumers, times, and sizes are not encrypted.
 ///
-/// The first start generates a key for the store, and stores it there, sealed with the secret. From then on the
-/// server starts only with this secret. Messages stored earlier stay in clear until they are removed.
+/// The first start generates a key for the store, encrypts the key with the secret, and stores it in the
+/// folder. From then on the server starts only with this secret. Messages stored before that stay unencrypted
+/// until they are removed.
 ///
 /// ```
 /// use fanline_server::{Cipher, Encryption, Secret};
@@ -21,9 +22,9 @@ pub use fanline_engine::store::Algorithm as Cipher;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encryption {
-    /// The secret that seals the store's key.
+    /// The secret that encrypts the store's key.
     pub secret: Secret,
-    /// The previous secret, to replace it with `secret`.
+    /// The previous secret. If it is set, the start replaces it with `secret`.
     pub previous_secret: Option<Secret>,
     /// The cipher of new records.
     pub cipher: Cipher,

@@ -38,10 +38,10 @@ pub struct LeafnodeOptions {
     pub reconnect: Duration,
     /// Time limit of a connection attempt.
     pub dial_timeout: Duration,
-    /// Interval of logged attempts, counted in attempts, to reach a remote for the first time. The first
-    /// attempt is always logged. `None` logs the first few, then about one a minute.
+    /// How often a failed first connection to a remote is logged: the first attempt, then every this many
+    /// attempts. `None` logs the first few attempts, then about one per minute.
     pub connect_error_reports: Option<u64>,
-    /// The same after a remote was connected.
+    /// How often a failed reconnection to a remote is logged, in the same way.
     pub reconnect_error_reports: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ pub struct LeafnodeListener {
     pub users: Vec<LeafnodeUser>,
     /// Account of leaf nodes without credentials; `$G` if `None`.
     pub account: Option<String>,
-    /// Time limit of authentication; that of clients if `None`.
+    /// Time limit of authentication; the limit of clients if `None`.
     pub auth_timeout: Option<Duration>,
     /// Whether leaf nodes must connect through a trusted proxy.
     pub needs_proxy: bool,
@@ -118,8 +118,8 @@ pub struct LeafnodeUser {
 /// A remote server, or several of one cluster, to connect to as a leaf node.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeafnodeRemote {
-    /// `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`. One of them is
-    /// connected at a time.
+    /// URLs: `nats-leaf://user:password@host:7422` and its shorter forms, or `wss://host:443/path`. The
+    /// server connects to one of them at a time.
     pub urls: Vec<String>,
     /// The local account.
     pub account: String,
@@ -129,7 +129,7 @@ pub struct LeafnodeRemote {
     pub nkey: Option<String>,
     /// TLS options; if `None`, the URL and the remote's INFO decide.
     pub tls: Option<TlsOptions>,
-    /// Whether this side is the hub, although it dials.
+    /// Whether this server is the hub, although it opens the connection.
     pub is_hub: bool,
     /// Subjects that are not imported from the remote.
     pub deny_imports: Vec<String>,
@@ -137,9 +137,9 @@ pub struct LeafnodeRemote {
     pub deny_exports: Vec<String>,
     /// Whether URLs are tried in order instead of randomly.
     pub no_randomize: bool,
-    /// Time limit of the remote's INFO.
+    /// Time limit until the remote sends INFO.
     pub first_info_timeout: Duration,
-    /// Time limit of a connection attempt; that of [`LeafnodeOptions`] if `None`.
+    /// Time limit of a connection attempt; [`LeafnodeOptions::dial_timeout`] if `None`.
     pub dial_timeout: Option<Duration>,
     /// Whether subscriptions of other leaf nodes are not sent to the remote.
     pub isolates: bool,
@@ -170,7 +170,7 @@ pub struct LeafnodeProxy {
     pub username: Option<String>,
     /// The password of `username`.
     pub password: Option<String>,
-    /// Time limit until the remote is reached; the dial timeout if `None`.
+    /// Time limit until the proxy has connected to the remote; the dial timeout if `None`.
     pub timeout: Option<Duration>,
 }
 
@@ -187,7 +187,7 @@ impl LeafnodeProxy {
     }
 }
 
-// Secrets never reach a log.
+// The URL and the password are omitted, because secrets must not appear in a log.
 impl fmt::Debug for LeafnodeProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeafnodeProxy")
@@ -223,7 +223,7 @@ impl LeafnodeRemote {
     }
 }
 
-// URLs hold passwords, and secrets never reach a log.
+// Secrets must not appear in a log, and URLs may contain passwords.
 impl fmt::Debug for LeafnodeRemote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeafnodeRemote")
@@ -234,7 +234,8 @@ impl fmt::Debug for LeafnodeRemote {
 }
 
 impl LeafnodeRemote {
-    /// Returns whether both remotes lead to the same connection, that is, differ at most in options of dialing.
+    /// Returns whether both remotes describe the same connection. They may differ in options that apply only
+    /// while the server dials.
     pub(crate) fn is_linked_as(&self, other: &LeafnodeRemote) -> bool {
         let linked = |remote: &LeafnodeRemote| LeafnodeRemote {
             tls: None,

@@ -1,13 +1,14 @@
-//! Credentials of one listener's clients, in place of the server's. For WebSocket and MQTT.
+//! Credentials of the clients of one listener (WebSocket or MQTT), in place of the server's credentials.
 
 use fanline_engine::auth::{ListenerAccess, Password};
 
 use super::Auth;
 
-/// Returns the access rules of a listener. `listener` names it in errors.
+/// Returns the access rules of a listener. `listener` is its name in errors.
 ///
 /// # Errors
-/// Returns the invalid option.
+///
+/// Fails if an option is invalid.
 pub(super) fn access(
     listener: &str,
     auth: Option<&Auth>,

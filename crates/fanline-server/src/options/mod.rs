@@ -40,16 +40,17 @@ pub use websocket::WebSocketOptions;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Address or host name to listen on. The default is `127.0.0.1`, to avoid open brokers by accident.
+    /// Address or host name to listen on. The default is `127.0.0.1`, so that a server is not open to the
+    /// network by accident.
     pub host: String,
     /// Port for NATS clients; 0 lets the system choose.
     pub port: u16,
-    /// Program name in the log. Replacements of nats-server use its name.
+    /// Program name in the log. A program that replaces nats-server uses nats-server's name.
     pub program_name: String,
     /// `server_name` in INFO; the server's id when `None`.
     pub server_name: Option<String>,
     /// Name of the server's cluster, in INFO and monitoring. There are no routes to other servers. Leaf nodes
-    /// of servers with the same name do not forward each other's messages.
+    /// of servers with the same cluster name do not forward each other's messages.
     pub cluster_name: Option<String>,
     /// Tags in monitoring and system account events, in lower case.
     pub server_tags: Vec<String>,
@@ -73,24 +74,24 @@ pub struct Options {
     pub mqtt: Option<MqttOptions>,
     /// Leaf nodes: listener and remotes.
     pub leafnodes: LeafnodeOptions,
-    /// Path of an additional unix socket. A socket file left by another server is replaced.
+    /// Path of an additional unix socket. A socket file that a stopped server has left is replaced.
     pub unix_socket: Option<PathBuf>,
-    /// Whether connections may begin with a PROXY header (version 1 or 2) with the client's address. The header
-    /// is trusted, so only such proxies may reach the server.
+    /// Whether connections may begin with a PROXY header (version 1 or 2), which contains the client's
+    /// address. The server trusts the header, so only trusted proxies may be able to connect.
     pub proxy_protocol: bool,
-    /// Number of shards (threads); the measured default if `None`.
+    /// Number of shards (threads). If `None`, half the number of cores, rounded up.
     pub shards: Option<NonZeroUsize>,
     /// Users and credentials.
     pub auth: Auth,
     /// Limits of clients.
     pub limits: Limits,
-    /// Closed connections stored for monitoring. The oldest is removed first.
+    /// Number of closed connections that are stored for monitoring. The oldest is removed first.
     pub closed_clients_max: usize,
     /// Time over which lame duck mode closes all clients.
     pub lame_duck_duration: Duration,
     /// Delay before lame duck mode closes the first client.
     pub lame_duck_grace_period: Duration,
-    /// Address in INFO instead of the listening one, as `host:port`.
+    /// Address in INFO instead of the listening address, as `host:port`.
     pub client_advertise: Option<String>,
     /// Folder for `<program>_<pid>.ports`.
     pub ports_file_dir: Option<PathBuf>,
@@ -172,9 +173,9 @@ impl Default for Options {
 /// A configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The path as given.
+    /// The path as it was configured.
     pub path: PathBuf,
-    /// `sha256:…` of its values, equal to nats-server's.
+    /// `sha256:…` of the file's values. nats-server computes the same digest.
     pub digest: String,
 }
 
@@ -194,16 +195,18 @@ pub struct Origin {
 /// ```
 #[derive(Clone, Debug)]
 pub struct JetStreamOptions {
-    /// Folder of stored streams: they are below it in `jetstream/fanline`, or in `fanline` if its own name is
-    /// `jetstream`. One server uses it at a time. If `None`, streams are in memory only.
+    /// Folder of stored streams. They are in its subfolder `jetstream/fanline`, or in `fanline` if the
+    /// folder's own name is `jetstream`. Only one server can use the folder at a time. If `None`, streams are
+    /// in memory only.
     pub store_dir: Option<PathBuf>,
-    /// Bytes of all streams in memory; three quarters of the machine's memory if `None`.
+    /// Largest size of all streams in memory, in bytes; three quarters of the machine's memory if `None`.
     pub memory_bytes_max: Option<u64>,
-    /// Bytes of all streams on disk; three quarters of the free space at the start if `None`.
+    /// Largest size of all streams on disk, in bytes; three quarters of the free space at the start if
+    /// `None`.
     pub file_bytes_max: Option<u64>,
     /// When messages are acknowledged, unless a stream configures it.
     pub sync: SyncMode,
-    /// The domain. `$JS.<domain>.API.>` is served in addition.
+    /// The JetStream domain. The API is then also available at `$JS.<domain>.API.>`.
     pub domain: Option<String>,
     /// Whether to reject requests with unknown fields, as nats-server does.
     pub strict: bool,

@@ -24,7 +24,7 @@ use super::{Auth, TlsOptions, listener};
 pub struct MqttOptions {
     /// Address or host name to listen on.
     pub host: String,
-    /// Port, 1883 by custom; 0 lets the system choose.
+    /// Port; 1883 is usual, and 0 lets the system choose.
     pub port: u16,
     /// TLS; none when `None`.
     pub tls: Option<TlsOptions>,
@@ -33,15 +33,16 @@ pub struct MqttOptions {
     pub auth: Option<Auth>,
     /// User of MQTT clients without credentials.
     pub no_auth_user: Option<String>,
-    /// Time limit of CONNECT, instead of [`Limits::auth_timeout`](super::Limits::auth_timeout).
+    /// Time limit until a client sends CONNECT, instead of
+    /// [`Limits::auth_timeout`](super::Limits::auth_timeout).
     pub auth_timeout: Option<Duration>,
     /// Time after which a stream redelivers an unacknowledged message. Messages in flight to a connected client
     /// are not sent again.
     pub ack_wait: Duration,
-    /// Unacknowledged messages above QoS 0 for each client and direction.
+    /// Largest number of unacknowledged messages above QoS 0, for each client and direction.
     pub max_ack_pending: u16,
-    /// The longest keep alive of 5.0 clients, in seconds. Clients that request more, or none, receive this
-    /// value.
+    /// The longest keep alive of 5.0 clients, in seconds. A client that requests a longer keep alive, or
+    /// none, receives this value.
     pub max_keep_alive: Option<u16>,
     /// Whether 5.0 clients receive reason code 0x80 (unspecified error) instead of 0x87 (not authorized) for
     /// denied operations.
@@ -52,7 +53,7 @@ pub struct MqttOptions {
     pub downgrade_qos2_subscribe: bool,
     /// Whether session cursors are stored in memory only.
     pub consumer_memory_storage: bool,
-    /// The JetStream domain that stores MQTT state. Only this server's own is supported
+    /// The JetStream domain that stores MQTT state. Only this server's own domain is supported
     /// ([`JetStreamOptions::domain`](super::JetStreamOptions::domain)).
     pub js_domain: Option<String>,
 }
@@ -85,7 +86,7 @@ impl MqttOptions {
         listener::access("mqtt", self.auth.as_ref(), self.no_auth_user.clone())
     }
 
-    /// Returns the engine's settings; `in_memory` if streams have no folder.
+    /// Returns the engine's settings. `in_memory` says that streams have no folder.
     pub(crate) fn settings(&self, in_memory: bool) -> MqttLimits {
         MqttLimits {
             receive_maximum: self.max_ack_pending.max(1),

@@ -21,14 +21,14 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// Server certificates, at least one. Of several, the first that matches the requested host name (SNI) is
-    /// used, or else the first.
+    /// Server certificates, at least one. The server uses the first certificate that matches the requested
+    /// host name (SNI). If none matches, it uses the first.
     pub certificates: Vec<Certificate>,
-    /// PEM file of the authorities of client certificates; the system's if `None`.
+    /// PEM file of the authorities that sign client certificates; the system's authorities if `None`.
     pub ca_file: Option<PathBuf>,
     /// Requirements on client certificates.
     pub client_certificates: ClientCertificates,
-    /// Time limit of the handshake. The connection is closed beyond it.
+    /// Time limit of the handshake. When it expires, the connection is closed.
     pub timeout: Duration,
     /// The oldest supported version.
     pub min_version: TlsVersion,
@@ -38,9 +38,9 @@ pub struct TlsOptions {
     pub curve_preferences: Vec<String>,
     /// SHA-256 of the public keys (SPKI) of accepted client certificates; all if empty.
     pub pinned_certs: BTreeSet<[u8; 32]>,
-    /// Order of INFO and handshake.
+    /// Whether the handshake takes place before or after INFO.
     pub handshake: TlsHandshake,
-    /// Handshakes started in one second at most. Further connections receive an error.
+    /// Largest number of handshakes that start within a second. Further connections receive an error.
     pub connection_rate_limit: Option<u32>,
 }
 
@@ -102,14 +102,15 @@ impl ClientCertificates {
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
-    /// 1.2.
+    /// TLS 1.2.
     #[default]
     V1_2,
-    /// 1.3.
+    /// TLS 1.3.
     V1_3,
 }
 
-/// The time of the handshake. WebSocket listeners always begin with it.
+/// Whether the handshake takes place before or after INFO. WebSocket listeners always begin with the
+/// handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsHandshake {
     /// After INFO, as the NATS protocol specifies.

@@ -28,19 +28,19 @@ pub struct WebSocketOptions {
     pub tls: Option<TlsOptions>,
     /// Address that other servers of the cluster advertise to clients, as `host:port`. There are no routes yet.
     pub advertise: Option<String>,
-    /// Whether pages must come from the host that they connect to.
+    /// Whether a web page may connect only to the host that it was loaded from.
     pub same_origin: bool,
     /// Accepted origins of pages (`https://example.org`); all if empty.
     pub allowed_origins: Vec<String>,
-    /// Time limit of TLS and the upgrade. The connection is closed beyond it.
+    /// Time limit of TLS and the upgrade. When it expires, the connection is closed.
     pub handshake_timeout: Duration,
     /// Whether to offer permessage-deflate.
     pub compression: bool,
     /// Credentials of WebSocket clients instead of [`Options::auth`](super::Options::auth): one token, or one
     /// user and password. [`Auth::Open`] changes nothing.
     pub auth: Option<Auth>,
-    /// User of WebSocket clients without credentials, in place of the server's. Without `auth`, the server's
-    /// users and accounts apply as well.
+    /// User of WebSocket clients without credentials, in place of the server's `no_auth_user`. Unless `auth`
+    /// is set, the server's users and accounts apply as well.
     pub no_auth_user: Option<String>,
     /// Time limit of authentication after the upgrade, instead of
     /// [`Limits::auth_timeout`](super::Limits::auth_timeout).
@@ -118,7 +118,7 @@ impl WebSocketOptions {
     }
 }
 
-/// Refuses headers that the response already has, or that would end it early.
+/// Rejects headers that the response already has, and headers that would end the response early.
 fn check_header(name: &str, value: &str) -> Result<(), String> {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "-_.!#$%&'*+^`|~".contains(c);
     let is_ours = [

@@ -1,8 +1,8 @@
 //! Lookup of unknown accounts in operator mode.
 //!
 //! A thread fetches each account once for all concurrent requests. It adds the account to the server's
-//! [`Access`](fanline_engine::Access), and then completes each request through the requester's shard, which
-//! knows the account by then.
+//! [`Access`](fanline_engine::Access). Then it completes each request through the requester's shard, so that
+//! the shard knows the account before the requester continues.
 
 mod url;
 
@@ -21,7 +21,7 @@ use crate::ipc::{AccountRequest, AccountResolver, Command};
 use crate::options::ResolverOptions;
 use crate::shared::Shared;
 
-/// Concurrent lookups. Further ones wait.
+/// Largest number of concurrent lookups. Further lookups wait.
 const FETCHES_MAX: usize = 64;
 /// Time limit of a lookup, as in nats-server.
 const FETCH_TIMEOUT: Duration = Duration::from_millis(1_900);
@@ -51,7 +51,7 @@ impl Resolver {
 
     /// Returns an account's token, if the source has it.
     async fn fetch(&self, account: &str) -> Option<String> {
-        // File names and URLs contain this name.
+        // File names and URLs contain the name, so it must be a valid key.
         PublicKey::parse_as(KeyKind::Account, account)?;
         match self {
             Resolver::Memory => None,
@@ -88,7 +88,7 @@ pub(crate) fn start(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // Holds at most one request for each connection that authenticates.
+    // The channel contains at most one request for each connection that authenticates.
     let (wanted, asked) = mpsc::unbounded_channel();
     let shared = Arc::downgrade(shared);
     std::thread::Builder::new()
@@ -97,8 +97,8 @@ pub(crate) fn start(
     Ok(AccountResolver { wanted, directory })
 }
 
-/// Stores the configuration's accounts in the folder. A newer token in the folder takes precedence, because the
-/// account was updated since.
+/// Stores the configured accounts in the folder. A newer token in the folder takes precedence, because the
+/// account was updated after the configuration was written.
 fn store_known(directory: &Directory, shared: &Shared) {
     let access = shared.access();
     let known = access.accounts().iter();

@@ -97,7 +97,7 @@ impl Url {
         let uri: Uri = url.parse().map_err(|_| UrlError::Url(url.clone()))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let authority = uri.authority().map_or("", |authority| authority.as_str());
-        // User info does not belong into the header.
+        // User info does not belong in the header.
         let host = authority
             .rsplit_once('@')
             .map_or(authority, |(_, host)| host);
@@ -106,7 +106,7 @@ impl Url {
             .header(USER_AGENT, "fanline")
             .body(Empty::<Bytes>::new())?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // It ends with the response, because `sender` is dropped then.
+        // The task ends after the response, because `sender` is dropped then.
         let driver = tokio::spawn(connection);
         let answer = sender.send_request(request).await?;
         if answer.status() != StatusCode::OK {
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Returns the result for a response, and the request that was sent.
+    /// Fetches a token from a server that sends `answer`. Returns the result, and the request that was sent.
     async fn ask(answer: &'static [u8]) -> (Result<String, UrlError>, String) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,14 +1,14 @@
-//! Buffers for reads. A connection holds one only while it has unparsed input.
+//! Buffers for reads. A connection has a buffer only while it has unparsed input.
 
 use std::collections::VecDeque;
 
 use fanline_engine::Chunk;
 
-/// Size of a buffer, which is also the most that one read takes.
+/// Size of a buffer in bytes, and the largest size of one read.
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
-/// Free buffers that the pool stores.
+/// Largest number of free buffers in the pool.
 const SPARE_MAX: usize = 4;
-/// Buffers still referred to by an outbox that the pool remembers for reuse.
+/// Largest number of lent buffers: an outbox still refers to them, and the pool reuses them later.
 const LENT_MAX: usize = 64;
 
 /// A pool of buffers.
@@ -24,7 +24,7 @@ impl ChunkPool {
         if let Some(chunk) = self.spare.pop() {
             return chunk;
         }
-        // The oldest has most likely been written by now.
+        // The contents of the oldest lent chunk have most likely been written by now.
         if self
             .lent
             .front()
@@ -51,7 +51,7 @@ impl ChunkPool {
     }
 }
 
-/// Allocates a zeroed chunk. Pages of zeros come untouched from the system.
+/// Allocates a zeroed chunk. The system provides zeroed pages, so the memory is not touched.
 pub(super) fn new_chunk(bytes: usize) -> Chunk {
     Chunk::new(vec![0; bytes].into_boxed_slice())
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, Ended, Limits};
 use tracing::{debug, info, warn};
 
-/// Logs a dropped connection and the reason. A slow consumer's line names the client program and the subject of
-/// its backlog, because these are what an operator needs.
+/// Logs a dropped connection and the reason. For a slow consumer, the line contains the client program and
+/// the subject of its backlog, because an operator needs both.
 pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
     let Ended { status, reason, .. } = ended;
     let is_leaf = ended.leaf.is_some();

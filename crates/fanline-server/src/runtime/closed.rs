@@ -7,7 +7,8 @@ use fanline_engine::Ended;
 
 use crate::ipc::ClosedConnection;
 
-/// Limit of each text that a closed client sent about itself. Ten thousand of them are stored.
+/// Largest size in bytes of each text that a closed client has sent about itself. By default, ten thousand
+/// closed clients are stored.
 const TEXT_BYTES_MAX: usize = 256;
 
 /// The closed connections of one shard, oldest first.
@@ -17,7 +18,7 @@ pub(super) struct ClosedRing {
 }
 
 impl ClosedRing {
-    /// `most` is the limit of all shards of the server together.
+    /// Returns an empty ring. `most` is the limit of all shards together.
     pub(super) fn new(most: usize, shards: usize) -> Self {
         ClosedRing {
             closed: VecDeque::new(),

@@ -26,16 +26,16 @@ use crate::leaf::{Dialled, credentials_for};
 use crate::sync::Ordering;
 use crate::wire::{Input, WireReader, Wrote, close_reason, prepare_tcp};
 
-/// Bytes read and discarded after an error. Closing a socket with unread bytes would reset the connection
-/// before the client has read the error.
+/// Largest number of bytes that are read and discarded after an error. Closing a socket with unread bytes
+/// would reset the connection before the client has read the error.
 const LINGER_BYTES: usize = 4 * 1024 * 1024;
-/// Time limit of that.
+/// Time limit for reading these bytes.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Interval of checks whether a full mailbox has room again.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Successful reads in a row before other tasks run.
+/// Number of successive reads after which other tasks run.
 const READS_IN_A_ROW_MAX: u32 = 2;
 
 /// Partial input of at least this size stays in its chunk until the next read. Smaller input is copied, and the
@@ -86,7 +86,7 @@ pub(super) fn spawn(
                 return;
             }
         }
-        // The count serves limits and reports only.
+        // Relaxed, because the count is used only for limits and reports.
         runtime.common.connections[runtime.index]
             .fetch_sub(usize::from(!is_full), Ordering::Relaxed);
     });
@@ -154,7 +154,7 @@ async fn serve_wire(
     }
 }
 
-/// Serves a connection to a hub. Reports its end to the task that dialed it.
+/// Serves a connection to a hub. Reports the end of the connection to the task that dialed it.
 async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
     let Dialled {
         stream,
@@ -198,7 +198,7 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
         }
         (_, Err(_)) => Ok(None),
     };
-    // The dialer may have stopped.
+    // The send fails if the dialing task has stopped.
     let _ = done.send(ended.map(Option::unwrap_or_default));
 }
 
@@ -275,7 +275,7 @@ async fn serve_session(
             runtime.record_closed(ended.clone(), was_announced);
         }
     }
-    // The end of the session may have produced output for others.
+    // The end of the session may have produced output for other connections.
     runtime.settle(0);
     ended
 }
@@ -285,7 +285,7 @@ struct Connection<'a> {
     id: SessionId,
     link: &'a Rc<Link>,
     held: PartialInput,
-    /// The beginning of a short frame. Its allocation is reused while reads follow each other.
+    /// The beginning of a short frame. The buffer is reused for successive reads.
     carry: Vec<u8>,
     /// Reads since other tasks last ran.
     reads_in_a_row: u32,
@@ -384,10 +384,10 @@ impl Connection<'_> {
         }
     }
 
-    /// Passes input to the engine, and holds what is incomplete.
+    /// Passes input to the engine, and stores an incomplete frame at its end.
     async fn receive(&mut self, chunk: Chunk, filled: usize) {
         let runtime = self.runtime;
-        // Batches that arrived before this input may hold subscriptions to its subjects.
+        // Batches that arrived before this input may contain subscriptions to its subjects.
         runtime.take_batches();
         let mut from = 0;
         let receipt = loop {
@@ -546,14 +546,14 @@ impl Connection<'_> {
     async fn wait_for_room(&self) {
         let runtime = self.runtime;
         while runtime.is_any_mailbox_full() && self.link.ended().is_none() {
-            // That shard may be waiting for room in this mailbox.
+            // The other shard may be waiting for room in this shard's mailbox.
             runtime.take_batches();
             runtime.settle(usize::MAX);
             tokio::time::sleep(RECHECK_INTERVAL).await;
         }
     }
 
-    /// Returns a chunk to read into, with held input at its front.
+    /// Returns a chunk to read into, and the number of bytes at its front that are incomplete input.
     fn take_chunk(&mut self) -> (Chunk, usize) {
         match std::mem::replace(&mut self.held, PartialInput::None) {
             PartialInput::InPlace(chunk, filled) => (chunk, filled),
@@ -567,7 +567,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Holds a part of a chunk until the next read, in as little memory as it needs.
+    /// Stores incomplete input, a part of a chunk, until the next read. A short part is copied out of the
+    /// chunk.
     fn hold(&mut self, mut chunk: Chunk, part: std::ops::Range<usize>) {
         if part.len() >= HELD_BYTES_MIN {
             match Chunk::get_mut(&mut chunk) {
@@ -596,13 +597,13 @@ impl Connection<'_> {
     /// Writes the last output and closes the connection.
     async fn close(&mut self, read: &mut impl Input, reason: CloseReason) {
         self.held = PartialInput::None;
-        // The engine or the peer may have ended it already. Nothing is delivered from here on.
+        // The engine or the peer may have ended the session already. Nothing is delivered from here on.
         self.runtime.engine.borrow_mut().end(self.id, reason);
         self.runtime.post_batches();
         self.link.send_close(reason);
         if reason.flushes() {
             self.runtime.write(self.id, self.link);
-            // A socket that is quite new becomes writable only after a turn of the event loop.
+            // A new socket becomes writable only after the event loop has run once.
             let _ = tokio::time::timeout(LINGER, self.finish_drain()).await;
         } else {
             // The outbox is empty. A close frame or alert may still be pending.
@@ -619,14 +620,14 @@ impl Connection<'_> {
         }
     }
 
-    /// Ends a connection whose task has panicked while the shard is intact. It writes nothing more, because the
+    /// Ends a connection whose task has panicked while the shard is intact. Writes nothing more, because the
     /// layers between shard and socket may be half changed. The socket closes when it is dropped.
     async fn abandon(&mut self) -> CloseReason {
         error!(
             "{} - was closed: internal error of the server",
             self.link.name()
         );
-        // The scratch buffers may hold half-processed bytes of this connection.
+        // The scratch buffers may contain half-processed bytes of this connection.
         self.runtime.scratch.take();
         self.held = PartialInput::None;
         let reason = CloseReason::InternalError;
@@ -636,7 +637,7 @@ impl Connection<'_> {
         reason
     }
 
-    /// Removes the client's subscriptions. Other tasks run in between while there are many.
+    /// Removes the client's subscriptions. If there are many, other tasks run in between.
     async fn leave(&self) {
         loop {
             let is_more = self.runtime.engine.borrow_mut().forget_some(self.id);
@@ -664,8 +665,8 @@ impl Connection<'_> {
     }
 }
 
-/// Wakes a task after all other ready tasks have run, including those whose sockets became ready meanwhile. A
-/// task that wakes itself directly would run many times before the runtime polls sockets again.
+/// Wakes a task after all other ready tasks have run, including tasks whose sockets have become ready. A task
+/// that wakes itself directly would run many times before the runtime polls sockets again.
 fn wake_after_others<T>(context: &mut Context<'_>) -> Poll<T> {
     match pin!(tokio::task::yield_now()).poll(context) {
         Poll::Pending => {}

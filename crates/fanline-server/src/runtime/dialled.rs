@@ -83,7 +83,7 @@ impl Wire {
     async fn encrypt(&mut self, hub: &Hub, address: &LeafAddress) -> Result<(), NotOpened> {
         let stream: Box<dyn Carrier> = match self.take_socket() {
             Socket::Tcp(stream) => Box::new(stream),
-            // TLS to the proxy ends there, so TLS to the hub lies within it.
+            // TLS to the proxy ends at the proxy, so TLS to the hub is a second layer within it.
             Socket::Tls(stream) => stream.into_inner(),
             _ => return Err(NotOpened::Refused("it is no connection to a hub")),
         };
@@ -92,7 +92,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Requests the upgrade to WebSocket. Frames follow.
+    /// Requests the upgrade to WebSocket. All later bytes are in frames.
     async fn upgrade(
         &mut self,
         hub: &Hub,
@@ -160,7 +160,7 @@ impl Wire {
         Ok((Some(again), agreed))
     }
 
-    /// Reads the next line, which has to be INFO. Bytes behind it stay for later reads.
+    /// Reads the next line, which must be INFO. Bytes after the line stay for later reads.
     async fn read_info(&mut self) -> Result<LeafInfo, NotOpened> {
         let mut bytes = Vec::new();
         loop {

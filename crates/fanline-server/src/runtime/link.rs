@@ -13,7 +13,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::wire::{Wire, Wrote};
 
-/// Slices in one vectored write.
+/// Largest number of slices in one vectored write.
 const PARTS_MAX: usize = 64;
 
 /// The destination of a connection's bytes.
@@ -29,12 +29,12 @@ pub(super) struct Link {
     writer: Writer,
     /// `ip:port - cid:N`, the name in logs.
     name: String,
-    /// The last write did not take everything. The connection's own task writes the rest when the peer reads.
+    /// Whether the last write was incomplete. The connection's own task writes the rest when the peer reads.
     drains: Cell<bool>,
     ended: Cell<Option<CloseReason>>,
-    /// The reading task, woken for a drain or an end.
+    /// The waker of the connection's task, which writes pending output and closes the connection.
     task: RefCell<Option<Waker>>,
-    /// The peer took nothing while a publisher waited for it.
+    /// Whether the peer accepted nothing while a publisher waited for it.
     stuck: Cell<bool>,
     written_bytes: Cell<u64>,
 }
@@ -109,7 +109,7 @@ impl Link {
         }
     }
 
-    /// Writes until the outbox is empty or the socket takes no more.
+    /// Writes until the outbox is empty or the socket accepts no more.
     pub(super) fn try_write_all(&self, out: &mut Outbox) -> Wrote {
         if let Writer::Wire(wire) = &self.writer {
             let before = out.pending_bytes();
@@ -137,7 +137,8 @@ impl Link {
         Wrote::All
     }
 
-    /// Writes when the socket takes more. Registers the task for that otherwise.
+    /// Writes as much as the socket accepts. If it is full, registers the task to be woken when the socket
+    /// accepts more.
     pub(super) fn poll_drain(&self, context: &mut Context<'_>, out: &mut Outbox) -> Poll<Wrote> {
         if let Writer::Wire(wire) = &self.writer {
             let before = out.pending_bytes();
@@ -161,7 +162,7 @@ impl Link {
                 Writer::Wire(_) => return Poll::Ready(Wrote::All),
             };
             match self.advance(out, written) {
-                // A spurious wake-up. The next turn registers again.
+                // The wake-up was spurious. The next iteration registers the task again.
                 Some(Wrote::Blocked) | None => {}
                 Some(outcome) => return Poll::Ready(outcome),
             }
@@ -192,7 +193,7 @@ impl Link {
         }
     }
 
-    /// Sets the compression level of bytes written from now on, on compressed links.
+    /// Sets the compression level of future bytes. Has no effect on a connection without compression.
     pub(super) fn set_level(&self, level: Level) {
         if let Writer::Wire(wire) = &self.writer {
             wire.set_level(level);
@@ -211,7 +212,7 @@ impl Link {
         match &self.writer {
             Writer::Tcp(half) => {
                 let socket = socket2::SockRef::from(half.as_ref());
-                // The socket may be closed already.
+                // This fails if the socket is closed already.
                 let _ = socket.shutdown(std::net::Shutdown::Write);
             }
             Writer::InProcess(half) => {

@@ -36,16 +36,18 @@ use chunks::ChunkPool;
 use closed::ClosedRing;
 use link::Link;
 
-/// Time for which a publisher waits per batch while a subscriber is behind, but reads.
+/// Longest time that a publisher waits after each input, or a shard after each batch, for a slow subscriber
+/// that still reads.
 const BEHIND: Duration = Duration::from_millis(2);
-/// The same for a subscriber close to its limit of pending bytes.
+/// Longest wait for a subscriber that is close to its limit of pending bytes.
 const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
-/// The same for another server, which may share its cores with this one and then runs less often.
+/// Longest wait for another server. It may share the cores with this server, and then runs less often.
 const LINK_BEHIND: Duration = Duration::from_millis(10);
-/// The same for another server with many pending subscription changes. What others send there waits behind
-/// these. Less than any ping interval, because a publisher that waits answers no pings.
+/// Longest wait for another server with many pending subscription changes, because messages of other clients
+/// to that server queue behind the changes. It is shorter than any ping interval, because a waiting publisher
+/// answers no pings.
 const ANNOUNCING: Duration = Duration::from_millis(250);
-/// Bytes of pending subscription changes from which the longer wait applies.
+/// Bytes of subscription changes from which [`ANNOUNCING`] applies.
 const ANNOUNCED_BYTES_MIN: usize = 16 * 1024;
 /// A subscriber with fewer pending bytes delays no publisher.
 const ROOM_AGAIN_BYTES: usize = 1024 * 1024;
@@ -54,7 +56,7 @@ const ROOM_AGAIN_BYTES: usize = 1024 * 1024;
 #[derive(Clone, Copy)]
 struct Congestion {
     slow: SessionId,
-    /// Bytes that it had taken when the delay began, to measure its progress.
+    /// Bytes that the subscriber had accepted when the delay began, to measure its progress.
     written_bytes: u64,
     since: Duration,
 }
@@ -69,20 +71,20 @@ pub(crate) struct Runtime {
     common: Arc<Common>,
     /// The engine's configuration.
     config: RefCell<Arc<ShardConfig>>,
-    /// TLS for new connections.
+    /// TLS settings of new connections.
     tls: RefCell<Arc<ListenersTls>>,
-    /// Output is to be written after all ready sockets have been read.
+    /// Requests that output is written after all ready sockets have been read.
     flush_wanted: Notify,
-    /// The next deadline is earlier than the one that the timer task sleeps for.
+    /// Wakes the timer task, because the next deadline is earlier than the one that the task sleeps for.
     deadline_moved: Notify,
     sleeps_until: Cell<Duration>,
-    /// A connection's pending output got smaller.
+    /// Notified when a connection's pending output has become smaller.
     drained: Notify,
     /// The subscriber that currently delays publishers on other shards.
     congestion: Cell<Option<Congestion>>,
-    /// A batch was posted to a shard that asks publishers to wait.
+    /// Whether a batch was posted to a shard that delays publishers.
     posted_to_congested: Cell<bool>,
-    /// The number of interest changes already posted to other shards.
+    /// The number of interest changes that were posted to other shards.
     interest_told: Cell<u64>,
     closed: RefCell<ClosedRing>,
     /// Buffers of connections that are not plain TCP.
@@ -121,8 +123,8 @@ pub(crate) async fn run(
         closed: closed.into(),
         scratch: SharedScratch::default(),
     });
-    // These are separate tasks rather than parts of this future. The tokio runtime polls for events before it
-    // polls this future again, which would cost a system call each time.
+    // These are separate tasks, not parts of this future. The tokio runtime polls for events before it polls
+    // this future again, and each such poll is a system call.
     tokio::task::spawn_local(flush_when_wanted(Rc::clone(&runtime)));
     tokio::task::spawn_local(keep_time(Rc::clone(&runtime)));
     tokio::task::spawn_local(read_mailbox(Rc::clone(&runtime)));
@@ -147,7 +149,7 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 connection::spawn(runtime, transport, cid, is_full, arrival);
             }
             Command::HasInterest(subject, to) => {
-                // Changes announced before the question are applied first.
+                // Interest changes that were announced before the question are applied first.
                 runtime.take_batches();
                 runtime.settle(usize::MAX);
                 let mut engine = runtime.engine.borrow_mut();
@@ -171,7 +173,7 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 runtime.engine.borrow_mut().end_leaf(remote);
                 runtime.flush();
             }
-            // The requester may have timed out. The report costs time that messages need.
+            // If the requester has timed out, no report is made, because a report delays messages.
             Command::Connections(_, to) if to.is_closed() => {}
             Command::Connections(wanted, to) => drop(to.send(runtime.connections(&wanted))),
             Command::AnnounceLameDuck => {
@@ -247,7 +249,7 @@ async fn read_mailbox(runtime: Rc<Runtime>) {
         runtime.take_batches();
         runtime.settle(usize::MAX);
         if !mailbox.is_empty() {
-            // Other shards may post without pause. Let sockets run.
+            // Other shards may post without pause, so the tasks of sockets run in between.
             tokio::task::yield_now().await;
         }
     }
@@ -262,12 +264,12 @@ impl Runtime {
         Arc::clone(&self.config.borrow())
     }
 
-    /// Returns the TLS for new connections.
+    /// Returns the TLS settings of new connections.
     fn tls(&self) -> Arc<ListenersTls> {
         Arc::clone(&self.tls.borrow())
     }
 
-    /// Returns the protocol of a listener that needs no handshake below its session.
+    /// Returns the kind of a listener's connections if they need no handshake before the session.
     fn plain(&self, listener: Listener) -> Option<ConnectionKind> {
         let tls = self.tls.borrow();
         let proxied = self.common.listeners.proxy_protocol;
@@ -307,8 +309,8 @@ impl Runtime {
         });
     }
 
-    /// Notes that a subscriber is behind with messages of other shards. Their publishers wait, as publishers of
-    /// this shard do, while it makes progress.
+    /// Records that a subscriber reads messages of other shards too slowly. Publishers of those shards wait
+    /// while the subscriber makes progress, like publishers of this shard.
     fn note_congestion(&self, slow: SessionId) {
         let Some(link) = self.link(slow) else { return };
         if self.engine.borrow().pending_bytes(slow) < ROOM_AGAIN_BYTES {
@@ -332,7 +334,8 @@ impl Runtime {
         self.common.mailboxes[self.index].set_congested(!is_stuck);
     }
 
-    /// Ends the congestion that [`Runtime::note_congestion`] has noted, once the subscriber has room again.
+    /// Ends the congestion that [`Runtime::note_congestion`] has recorded, once the subscriber has few
+    /// pending bytes.
     fn end_congestion(&self) {
         let Some(Congestion { slow, .. }) = self.congestion.get() else {
             return;
@@ -343,8 +346,8 @@ impl Runtime {
         }
     }
 
-    /// Posts the engine's batches to other shards, and schedules writes to connections: immediately for much
-    /// output, otherwise together with the output of other ready sockets.
+    /// Posts the engine's batches to other shards, and schedules writes to connections. Much output is
+    /// written immediately. Otherwise it is written together with the output of other ready sockets.
     fn settle(&self, produced_bytes: usize) {
         const WRITE_AT_ONCE_BYTES: usize = 32 * 1024;
         self.post_batches();
@@ -369,8 +372,8 @@ impl Runtime {
         }
     }
 
-    /// Sends what must precede writes to connections: batches for other shards, and protocol traces. A client
-    /// that has a reply then finds its request in the log.
+    /// Posts batches to other shards and logs protocol traces. Both happen before any write to a connection,
+    /// so that a client that has received a reply finds its request in the log.
     fn post_batches(&self) {
         let mut engine = self.engine.borrow_mut();
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
@@ -384,7 +387,8 @@ impl Runtime {
         }
         let changes = engine.interest_changes();
         if self.interest_told.replace(changes) != changes {
-            // Release: a thread that sees this count and then queries a shard finds its mailbox filled.
+            // Release: if a thread sees this count and then queries a shard, the changes are already in the
+            // shard's mailbox.
             self.common.interest.fetch_add(1, Ordering::Release);
         }
         let has_traces = engine.has_traces();
@@ -394,9 +398,9 @@ impl Runtime {
         }
     }
 
-    /// Writes pending output of all connections, and wakes those that end.
+    /// Writes pending output of all connections, and wakes the tasks of connections that end.
     fn flush(&self) {
-        // Batches go first, because a reply may imply that other shards have applied them.
+        // Batches are posted first, because a reply may imply that other shards apply them.
         self.post_batches();
         loop {
             let Some(id) = self.engine.borrow_mut().next_dirty() else {
@@ -420,7 +424,7 @@ impl Runtime {
         self.end_congestion();
     }
 
-    /// Writes as much to a connection as it takes. The connection's own task writes the rest.
+    /// Writes as much to a connection as it accepts. The connection's own task writes the rest.
     fn write(&self, id: SessionId, link: &Rc<Link>) {
         let mut engine = self.engine.borrow_mut();
         let wrote = link.try_write_all(engine.outbox(id));
@@ -436,17 +440,17 @@ impl Runtime {
         }
     }
 
-    /// Returns whether any shard asks publishers to wait.
+    /// Returns whether any shard delays publishers.
     fn is_any_mailbox_congested(&self) -> bool {
         self.common.mailboxes.iter().any(Mailbox::is_congested)
     }
 
-    /// Returns whether any mailbox holds more than its limit.
+    /// Returns whether any mailbox contains more than its limit.
     fn is_any_mailbox_full(&self) -> bool {
         self.common.mailboxes.iter().any(Mailbox::is_full)
     }
 
-    /// Sends an event to the system account. It is dropped if the queue is full.
+    /// Sends an event to the system account. The event is dropped if the queue is full.
     fn send_event(&self, event: impl FnOnce() -> Option<ConnectionEvent>) {
         if let Some(events) = self.common.events.get()
             && let Ok(permit) = events.try_reserve()
@@ -456,7 +460,8 @@ impl Runtime {
         }
     }
 
-    /// Stores a closed connection. Sends an event if its connect event was sent, or if it was refused.
+    /// Stores a closed connection. Sends an event if the connect event was sent, or if the client was
+    /// refused.
     fn record_closed(&self, ended: Ended, was_announced: bool) {
         let is_refusal = ended.leaf.is_none()
             && matches!(
@@ -550,7 +555,7 @@ impl Runtime {
         engine.open_leaf(cid, peer, dialled, agreed, now)
     }
 
-    /// Adds a nonce to sign, if access requires one and the peer has none.
+    /// Adds a nonce for the peer to sign, if the access rules need one and the peer has none.
     fn add_nonce(&self, peer: &mut Peer) {
         let engine = self.engine.borrow();
         let is_needed = match peer.kind {
@@ -586,8 +591,9 @@ impl Runtime {
         }
     }
 
-    /// Waits shortly while a subscriber of the last messages has much pending output and reads it. `told_bytes`
-    /// is the part of it that announces subscriptions to other servers.
+    /// Delays a publisher for a short time while a subscriber of its last messages has much pending output
+    /// and reads it. `told_bytes` is the size of the subscription changes for other servers that the input
+    /// has caused.
     async fn hold_back(&self, slow: SessionId, told_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;

@@ -1,5 +1,5 @@
-//! Handshakes before a session: PROXY protocol, TLS, compression, WebSocket. Each has a time limit, and none
-//! holds more than a few kilobytes while it waits.
+//! Handshakes before a session: PROXY protocol, TLS, compression, and WebSocket. Each has a time limit, and
+//! needs no more than a few kilobytes of memory while it waits.
 
 use std::cell::RefCell;
 use std::io;
@@ -29,7 +29,8 @@ use crate::wire::{Frames, Layers, Records, S2Layer, Socket, Wire, prepare_tcp};
 
 /// Time limit of a PROXY header.
 const PROXY_TIME_MAX: Duration = Duration::from_secs(5);
-/// Proxies send their header at once. A client that is silent for this long has none, and waits for INFO.
+/// Proxies send their header at once. A client that is silent for this long sends no header, and waits for
+/// INFO.
 const PROXY_SILENCE_MAX: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -130,7 +131,7 @@ pub(super) async fn open(
     })
 }
 
-/// An accepted connection, and what is known of it.
+/// An accepted connection, and its parameters so far.
 struct Accepted {
     socket: Socket,
     peer: Peer,
@@ -213,7 +214,7 @@ impl Opening<'_> {
             let header = timeout(PROXY_TIME_MAX, self.read_proxy_header()).await;
             header.map_err(|_| NotOpened::Late("the PROXY protocol"))??;
         }
-        // A client above the connection limit gets its error in clear. A unix socket needs no encryption.
+        // A client above the connection limit receives the error without TLS. A unix socket needs no TLS.
         let ListenersTls {
             clients,
             allow_non_tls,
@@ -234,8 +235,8 @@ impl Opening<'_> {
         self.agree_on_compression().await
     }
 
-    /// Sends INFO to a leaf node, and compresses the connection if the leaf node requests it. Any other answer,
-    /// or none, is left to the session.
+    /// Sends INFO to a leaf node, and compresses the connection if the leaf node requests it. The session
+    /// handles any other response.
     async fn agree_on_compression(&mut self) -> Result<(), NotOpened> {
         let wanted = self.runtime.engine.borrow().leaf_compression();
         if wanted == LeafCompression::Off {
@@ -269,12 +270,12 @@ impl Opening<'_> {
         s2.push(rest);
         layers.s2 = Some(Box::new(s2));
         self.agreed.compressed = Some(Compressed { by, rtt });
-        // INFO is sent again, compressed.
+        // The session sends INFO again, compressed.
         self.peer.is_greeted = false;
         Ok(())
     }
 
-    /// Reads until it is clear whether the leaf node requests compression first. Returns the length of that
+    /// Reads until it is clear whether the leaf node requests compression first. Returns the length of the
     /// request.
     async fn read_wish(&self, said: &mut Vec<u8>) -> io::Result<Option<usize>> {
         loop {
@@ -466,7 +467,7 @@ impl Opening<'_> {
         Err(NotOpened::HandedOver)
     }
 
-    /// Continues after the upgrade was granted. `early` are the bytes behind the request.
+    /// Continues after the upgrade was granted. `early` are the bytes after the request.
     async fn granted(&mut self, granted: &Upgrade, early: Vec<u8>) -> Result<(), NotOpened> {
         self.begin_frames(granted, early);
         match granted.is_leaf && granted.compression == Compression::Off {
@@ -479,11 +480,11 @@ impl Opening<'_> {
     fn begin_frames(&mut self, agreed: &Upgrade, early: Vec<u8>) {
         let mut payload_bytes_max = self.runtime.config().limits.payload_bytes_max;
         if agreed.is_mqtt {
-            // An MQTT message also has its packet header.
+            // An MQTT message in a frame includes its packet header.
             payload_bytes_max = payload_bytes_max.saturating_add(CONNECT_BYTES_MAX);
         }
         if agreed.is_leaf {
-            // A server puts any number of messages into one frame.
+            // Another server may put any number of messages into one frame.
             payload_bytes_max = MESSAGE_BYTES_MAX;
         }
         let frames = Frames::new(agreed, payload_bytes_max, early);
@@ -494,12 +495,13 @@ impl Opening<'_> {
             (false, false) => ConnectionKind::WebSocket,
         };
         self.peer.cookies = agreed.cookies.clone();
-        // Any client may send this header, so it is for logs only. Access uses the address of the socket.
+        // Any client may send this header, so its address is used for logs only. Access rules use the address
+        // of the socket.
         self.forwarded_for = agreed.forwarded_for;
     }
 }
 
-/// Bytes read to recognize TLS.
+/// Largest number of bytes that are read to recognize TLS.
 const FIRST_BYTES: usize = 4 * 1024;
 /// The beginning of a leaf node's request for compression.
 const WISH: &[u8] = b"INFO ";

@@ -83,8 +83,8 @@ async fn client(server: &Handle, panics: fn(&Rc<Runtime>)) -> Client {
     Client::over(ours, &options).await.expect("connected")
 }
 
-/// A task that panicked outside of the handshake used to leave its session behind, with its subscriptions and
-/// its socket.
+/// Regression: a task that panicked outside of the handshake left its session behind, with the subscriptions
+/// and the socket.
 #[tokio::test]
 async fn panic_beside_the_shard_closes_its_connection_alone() {
     let server = start();
@@ -96,7 +96,7 @@ async fn panic_beside_the_shard_closes_its_connection_alone() {
     let closed = timeout(TIME_LIMIT, unlucky.closed()).await;
     closed.expect("it is closed");
     drop(subscription);
-    // Its session is gone with its subscriptions.
+    // The session of the closed connection is gone, with its subscriptions.
     let reply = other.request("wanted", "", TIME_LIMIT).await;
     let error = reply.expect_err("nobody is subscribed");
     assert!(error.to_string().contains("no responders"), "{error}");
@@ -105,7 +105,7 @@ async fn panic_beside_the_shard_closes_its_connection_alone() {
     timeout(TIME_LIMIT, server.wait()).await.expect("it stops");
 }
 
-/// Other connections used to run on with the state that the panic had left.
+/// Regression: other connections continued with the state that the panic had left.
 #[tokio::test]
 async fn panic_while_the_shard_is_borrowed_stops_the_server() {
     let server = start();

@@ -23,11 +23,11 @@ use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
 use crate::remotes::run_remotes;
 use crate::shared::Shared;
 
-/// Time for the JetStream service to announce the stop to clients.
+/// Time limit for the JetStream service to announce the stop to clients.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
-/// Time for the system account to start before connections are accepted, so that it also reports the first of
-/// them.
+/// Time for the system account to start before connections are accepted, so that it also reports the first
+/// connections.
 const SYSTEM_START_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) struct Control {
@@ -53,11 +53,11 @@ impl Control {
             tokio::task::spawn_local(starting)
         });
         let (to, wanted) = mpsc::unbounded_channel();
-        // The channel holds at most one request for each connection.
+        // The channel contains at most one request for each connection.
         let _ = self.shared.common.callout.set(to);
         tokio::task::spawn_local(callout::run(Arc::clone(&self.shared), wanted));
         if let Some(starting) = starting {
-            // It continues in the background if it takes longer.
+            // If the start takes longer, it continues in the background.
             let _ = tokio::time::timeout(SYSTEM_START_MAX, starting).await;
         }
         if let Some(listener) = sockets.monitoring {
@@ -81,7 +81,7 @@ impl Control {
             error!("Accepting connections ended: {error}");
             Some(Order::Stop)
         });
-        // All handles may be dropped. Then only a signal to the process ends the server.
+        // If all handles are dropped, only the end of the process ends the server.
         if order.is_none() {
             std::future::pending::<()>().await;
         }
@@ -112,7 +112,7 @@ impl Control {
             .lame_duck_duration
             .saturating_sub(options.lame_duck_grace_period);
         info!("Closing existing clients");
-        // Steps take at least 10 ms, and close as many clients as are needed to finish in time.
+        // A step takes at least 10 ms, and closes so many clients that all steps end in time.
         let steps = (span.as_millis() / 10).clamp(1, clients as u128);
         let steps = usize::try_from(steps).unwrap_or(clients);
         let step = span / u32::try_from(steps).unwrap_or(u32::MAX);
@@ -138,7 +138,7 @@ impl Control {
         for thread in self.threads.drain(..) {
             join("A shard", thread).await;
         }
-        // After the shards, so that their last messages are stored.
+        // JetStream stops after the shards, so that their last messages are stored.
         if let Some(jetstream) = self.jetstream.take() {
             let _ = jetstream.commands.send(jetstream::Command::Stop);
             join("The JetStream service", jetstream.thread).await;
@@ -149,7 +149,7 @@ impl Control {
             }
         }
         info!("Server Exiting..");
-        // There may be no receiver.
+        // This fails if there is no receiver.
         let _ = self.stopped.send(true);
     }
 }
@@ -179,7 +179,7 @@ async fn announce(system: &OnceCell<Rc<System>>, word: &str) {
     }
 }
 
-/// Waits for a thread that ends within moments.
+/// Waits for a thread that ends soon.
 async fn join(name: &str, thread: JoinHandle<io::Result<()>>) {
     while !thread.is_finished() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -202,7 +202,7 @@ async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
     }
 }
 
-/// Pause when the process has no file descriptor left.
+/// Pause after a failed accept, such as when the process has no file descriptors left.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
 
 /// Accepts connections over TCP until the socket fails.
@@ -235,7 +235,7 @@ async fn accept_unix(socket: Option<UnixListener>, shared: &Shared) -> io::Error
     accept_all(next, shared, Listener::Clients).await
 }
 
-/// Assigns accepted connections to shards, forever.
+/// Accepts connections and assigns them to shards until accepting fails.
 async fn accept_all(
     next: impl AsyncFn() -> io::Result<Incoming>,
     shared: &Shared,
@@ -250,14 +250,14 @@ async fn accept_all(
     }
 }
 
-/// Waits until shards have opened most of the connections accepted before.
+/// Waits until the number of accepted connections that are not yet opened is below its limit.
 async fn arrival(shared: &Shared) -> OwnedSemaphorePermit {
     let arrivals = Arc::clone(&shared.common.arrivals);
     arrivals.acquire_owned().await.expect("it is never closed")
 }
 
 async fn pause_after(error: &io::Error) {
-    // The peer disconnected between its handshake and this call.
+    // With this error, the peer disconnected between the TCP handshake and the accept.
     if error.kind() != io::ErrorKind::ConnectionAborted {
         warn!("Temporary accept error: {error}");
         tokio::time::sleep(OUT_OF_DESCRIPTORS).await;

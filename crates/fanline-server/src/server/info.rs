@@ -20,7 +20,7 @@ pub(super) fn server_info(
         None => (options.host.clone(), addresses.clients.port(), None),
     };
     let name = options.server_name.as_ref().unwrap_or(&server_id).clone();
-    // A server with remotes needs a cluster name that survives restarts.
+    // A server with remotes needs a cluster name that stays the same after a restart.
     let attaches = !options.leafnodes.remotes.is_empty();
     let own_name = || attaches.then(|| name.clone());
     let cluster = options.cluster_name.clone().or_else(own_name);
@@ -54,7 +54,8 @@ pub(super) fn server_info(
 /// Returns the WebSocket listener's address for INFO of WebSocket clients.
 fn websocket_info(options: &WebSocketOptions, address: SocketAddr) -> ListenerInfo {
     ListenerInfo {
-        // Its `advertise` option is for INFO of other servers in a cluster.
+        // The listener's `advertise` option is not used here. It is for the INFO of other servers in a
+        // cluster.
         host: options.host.clone(),
         port: address.port(),
         tls: tls::info_of(options.tls.as_ref(), false),

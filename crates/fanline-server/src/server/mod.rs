@@ -39,8 +39,9 @@ impl Server {
     /// The server runs until [`Handle::shutdown`], even if the handle is dropped.
     ///
     /// # Errors
-    /// Fails if an address cannot be listened on, an option is invalid, or a requested file cannot be written.
-    /// Nothing runs then.
+    ///
+    /// Fails if an address cannot be listened on, an option is invalid, or a requested file cannot be
+    /// written. The server does not run then.
     ///
     /// ```
     /// use fanline_server::{Options, Server};
@@ -81,7 +82,7 @@ pub(crate) fn start(
         .transpose()
         .map_err(StartError::Option)?
         .map(Arc::new);
-    // Before the log says that the server is ready: this may fail.
+    // The files are written before the log says that the server is ready, because writing may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
     let shards = options
@@ -148,7 +149,8 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
-    /// Returns the folder of stored streams; `None` without JetStream, or if it is in memory only.
+    /// Returns the folder of stored streams. Returns `None` without JetStream, or if JetStream stores in
+    /// memory only.
     pub fn store_folder(&self) -> Option<PathBuf> {
         let options = self.shared.options();
         let jetstream = options.jetstream.as_ref()?;
@@ -161,19 +163,19 @@ impl Handle {
         &self.shared.addresses
     }
 
-    /// Returns the number of connections, which may already have changed.
+    /// Returns the number of connections. It may change at any time.
     pub fn connections(&self) -> usize {
         self.shared.common.connection_count()
     }
 
-    /// Stops the server: writes pending output as far as sockets take it at once, then closes all connections.
-    /// Returns immediately; see [`Handle::wait`].
+    /// Stops the server. The server writes pending output as far as sockets accept it at once, then closes
+    /// all connections. This method returns immediately; see [`Handle::wait`].
     pub fn shutdown(&self) {
         let _ = self.orders.send(Order::Stop);
     }
 
     /// Starts lame duck mode: closes the listeners, notifies clients, and closes them one by one after the
-    /// grace period. The server stops after the last one.
+    /// grace period. The server stops after the last client.
     pub fn lame_duck(&self) {
         let _ = self.orders.send(Order::LameDuck);
     }
@@ -181,7 +183,7 @@ impl Handle {
     /// Waits until the server has stopped. Cancel safe.
     pub async fn wait(&self) {
         let mut stopped = self.stopped.clone();
-        // An error means that the control thread has ended, and the server with it.
+        // An error means that the control thread, and thus the server, has ended.
         let _ = stopped.wait_for(|stopped| *stopped).await;
     }
 
@@ -190,16 +192,17 @@ impl Handle {
         self.shared.common.panic_stop.has_panicked()
     }
 
-    /// Returns the reload requests of system account users. They go to the last caller of this method; without
-    /// one, the server rejects them.
+    /// Returns a receiver of reload requests from system account users. The last receiver gets the requests.
+    /// Without a receiver, the server rejects them.
     pub fn reload_requests(&self) -> ReloadRequests {
         self.shared.reloader.listen()
     }
 
-    /// Connects a client in this process without a socket. The same limits and credentials apply as to any
-    /// other client.
+    /// Connects a client in this process without a socket. The limits and credentials of all clients apply to
+    /// it.
     ///
     /// # Errors
+    ///
     /// Fails if the server has stopped or requires credentials; see [`Handle::client_with`].
     pub async fn client(&self) -> Result<Client, ClientError> {
         self.client_with(&ConnectOptions::default()).await
@@ -208,6 +211,7 @@ impl Handle {
     /// Connects a client in this process with a name, credentials, and other options.
     ///
     /// # Errors
+    ///
     /// Fails if the server has stopped or rejects the credentials.
     pub async fn client_with(&self, options: &ConnectOptions) -> Result<Client, ClientError> {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
@@ -215,7 +219,7 @@ impl Handle {
         Client::over(ours, options).await
     }
 
-    /// Returns the credentials that clients need.
+    /// Returns the users and credentials of the current options.
     pub(crate) fn auth(&self) -> Auth {
         self.shared.options().auth.clone()
     }
@@ -225,7 +229,7 @@ impl Handle {
         self.shared.options().limits.clone()
     }
 
-    /// Returns a view of subscriptions for publishers in this process.
+    /// Returns a way for publishers in this process to query subscriptions.
     pub(crate) fn interest(&self) -> Interest {
         Interest {
             common: Arc::clone(&self.shared.common),
@@ -263,7 +267,7 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     }
 }
 
-/// Warns of passwords in clear in the configuration.
+/// Warns about plain passwords in the configuration.
 fn warn_of_passwords(options: &Options) {
     if options.auth.directory().has_plain_passwords() {
         warn!("Plaintext passwords detected, use nkeys or bcrypt");
@@ -333,7 +337,7 @@ fn launch(
         inboxes.push(inbox);
     }
     let _ = unshared.common.leafs.set(unshared.shards[0].clone());
-    // Before the shards, so that stored streams exist when the first request arrives.
+    // JetStream starts before the shards, so that stored streams exist when the first request arrives.
     let jetstream = jetstream
         .map(|start| start(&shared.common, &shared.info))
         .transpose()
@@ -356,7 +360,7 @@ fn launch(
     }
     if let Some(resolver) = &shared.options().resolver {
         let running = resolver::start(resolver, &shared).map_err(StartError::Resolver)?;
-        // Nothing else sets it.
+        // Never fails, because nothing else sets the resolver.
         let _ = shared.common.resolver.set(running);
     }
     log_ready(&shared.options(), &shared.addresses);

@@ -17,15 +17,17 @@ use crate::{leaf, ports_file};
 impl Handle {
     /// Applies other options: limits, credentials, TLS, lame duck times, the PID file, and protocol traces.
     /// Connections stay open unless their credentials are no longer valid. New TLS settings apply to new
-    /// connections. The WebSocket listener's TLS can be changed, but not turned on or off. Options that need a
-    /// restart, such as addresses, keep their values; [`Loaded::changes`](crate::config::Loaded::changes)
-    /// reports whether a file changes any.
+    /// connections. The WebSocket listener's TLS can be changed, but not turned on or off. Options that need
+    /// a restart, such as addresses, keep their values. [`Loaded::changes`](crate::config::Loaded::changes)
+    /// reports whether a file changes such an option.
     ///
     /// # Errors
+    ///
     /// Fails if an option is invalid or a file cannot be written. Nothing has changed then.
     pub fn reload(&self, options: Options) -> Result<(), StartError> {
         let shared = &self.shared;
-        // First, so that the second of two concurrent reloads starts from the result of the first.
+        // The lock is taken first, so that of two concurrent reloads the second starts from the result of the
+        // first.
         let mut current = shared.lock_access();
         let before = shared.options();
         let options = reloaded(&before, options);
@@ -37,7 +39,7 @@ impl Handle {
         let access = Arc::new(shared.access_after(&current, &options)?);
         let tls = settings::tls(&options)?;
         warn_of_passwords(&options);
-        // The last step that may fail, because it leaves a file behind.
+        // This is the last step that may fail. If it came earlier, a failed reload could leave a file behind.
         if let Some(path) = &options.pid_file
             && before.pid_file.as_ref() != Some(path)
         {
@@ -70,7 +72,7 @@ impl Handle {
         *shared.options.lock() = Arc::new(options);
         *current = Arc::clone(&access);
         shared.set_tls(&tls);
-        // Under the lock, so that all threads receive concurrent changes in the same order.
+        // The lock is held here, so that all threads receive concurrent changes in the same order.
         shared.send_accounts_to_jetstream(&access);
         let new = Reload {
             config,
@@ -86,12 +88,13 @@ impl Handle {
         Ok(())
     }
 
-    /// Replaces users, accounts, and permissions. Clients whose user is gone or has other credentials are
+    /// Replaces users, accounts, and permissions. Clients whose user was removed or has other credentials are
     /// disconnected with `Authorization Violation`. Other clients stay connected and lose subscriptions that
-    /// are no longer permitted. The credentials of WebSocket clients stay as they are, unless `config` has
-    /// others.
+    /// are no longer permitted. The credentials of WebSocket and MQTT clients do not change, unless `config`
+    /// has its own for them.
     ///
     /// # Errors
+    ///
     /// Fails if the configuration is invalid. Nothing has changed then.
     pub fn replace_access(&self, mut config: AccessConfig) -> Result<(), AccessError> {
         let mut current = self.shared.lock_access();
@@ -101,7 +104,7 @@ impl Handle {
         if config.mqtt == ListenerAccess::default() {
             config.mqtt = current.mqtt_access();
         }
-        // The listeners' TLS options determine these, not the caller.
+        // The listeners' TLS options determine the certificate kinds, not the caller.
         config.certificate_kinds = current.certificate_kinds().to_vec();
         let next = current.successor(config)?;
         self.shared.replace_access(&mut current, next);
@@ -109,9 +112,10 @@ impl Handle {
     }
 
     /// Reads the certificates, keys, and authorities of all listeners and remotes again, for new connections.
-    /// Open connections keep theirs.
+    /// Open connections are not affected.
     ///
     /// # Errors
+    ///
     /// Fails if a file cannot be read or is invalid. Nothing has changed then.
     pub fn reload_tls(&self) -> Result<(), StartError> {
         // Reloads run one after the other.
@@ -133,7 +137,7 @@ impl Shared {
         *self.tls.lock() = Arc::clone(tls);
     }
 
-    /// Returns the access rules of these options, based on the current ones.
+    /// Returns the access rules of these options, based on the current access rules.
     fn access_after(&self, current: &Access, options: &Options) -> Result<Access, StartError> {
         let wrong = |error: &dyn std::fmt::Display| StartError::Option(error.to_string());
         let access = options.auth.directory().in_place_of(current);
@@ -141,7 +145,8 @@ impl Shared {
         if access.operators().is_none() {
             return Ok(access);
         }
-        // Imports may refer to accounts found since the start, and some accounts may have newer tokens.
+        // Imports may refer to accounts that were found after the start, and some accounts may have newer
+        // tokens.
         let resolver = self.common.resolver.get();
         let has_directory = resolver.is_some_and(|resolver| resolver.directory().is_some());
         let newer = if has_directory {
@@ -170,7 +175,8 @@ fn mqtt_reloaded(before: Option<MqttOptions>, new: Option<MqttOptions>) -> Optio
     })
 }
 
-/// Returns the options after a reload: new values where a reload may change them, old ones elsewhere.
+/// Returns the options after a reload. Options that a reload may change have their new values, others their
+/// old values.
 fn reloaded(before: &Options, new: Options) -> Options {
     Options {
         tls: new.tls,

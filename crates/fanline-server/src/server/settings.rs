@@ -74,15 +74,15 @@ pub(super) fn listeners(options: &Options) -> Result<Listeners, StartError> {
     })
 }
 
-/// Reads the TLS of new connections.
+/// Reads the TLS settings and files for new connections.
 pub(super) fn tls(options: &Options) -> Result<Arc<ListenersTls>, StartError> {
     let tls = ListenersTls::read(options);
     tls.map(Arc::new)
         .map_err(|error| StartError::Tls(error.to_string()))
 }
 
-/// Returns the access rules of all listeners: the server's, with those of the WebSocket and MQTT listeners and
-/// of client certificates.
+/// Returns the access rules of the server, together with the rules of the WebSocket and MQTT listeners and of
+/// client certificates.
 pub(super) fn auth(options: &Options) -> Result<Auth, StartError> {
     let own = options.websocket.as_ref().map(WebSocketOptions::access);
     let own = own.transpose().map_err(StartError::Option)?;

@@ -18,7 +18,8 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Listens on everything that is configured. The addresses have the ports that the system chose for port 0.
+    /// Listens on all configured addresses. In the returned addresses, port 0 is replaced by the port that
+    /// the system chose.
     pub(super) fn bind(options: &Options) -> Result<(Self, Addresses), StartError> {
         let clients = bind(&options.host, options.port)?;
         let websocket = options.websocket.as_ref();

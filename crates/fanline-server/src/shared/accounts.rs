@@ -42,7 +42,7 @@ impl Shared {
     }
 }
 
-/// Returns tokens of accounts that are newer than those in `than`.
+/// Returns the tokens in `known` that are newer than the same account's token in `than`.
 pub(crate) fn newer_tokens<'a>(known: &'a Access, than: &Access) -> Vec<&'a str> {
     let issued_at = |name: &str| {
         let account = than.account_id(name).and_then(|id| than.account(id))?;

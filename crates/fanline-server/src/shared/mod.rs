@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     /// The server's signing key. Its public part is the server's id.
     pub(crate) key: SecretKey,
     pub(crate) options: Lock<Arc<Options>>,
-    /// TLS of new connections.
+    /// TLS settings of new connections.
     pub(crate) tls: Lock<Arc<ListenersTls>>,
     /// The receiver of reload requests from the system account.
     pub(crate) reloader: Reloader,
@@ -66,7 +66,7 @@ impl Shared {
         Arc::clone(&self.options.lock())
     }
 
-    /// Returns the TLS of new connections.
+    /// Returns the TLS settings of new connections.
     pub(crate) fn tls(&self) -> Arc<ListenersTls> {
         Arc::clone(&self.tls.lock())
     }
@@ -82,7 +82,7 @@ impl Shared {
     /// Sends new accounts to the JetStream service.
     pub(crate) fn send_accounts_to_jetstream(&self, access: &Arc<Access>) {
         if let Some(jetstream) = &self.jetstream {
-            // A service that has ended needs no accounts.
+            // The send fails if the service has ended, which then needs no accounts.
             let _ = jetstream.send(jetstream::Command::SetAccounts(Arc::clone(access)));
         }
     }
@@ -98,7 +98,7 @@ impl Shared {
             .unwrap_or(0);
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
         let is_full = self.common.connection_count() >= self.options().limits.connections_max;
-        // A refused connection is not counted while it lingers.
+        // A connection above the limit is not counted, although it stays open until its error is sent.
         counts[shard].fetch_add(usize::from(!is_full), Ordering::Relaxed);
         // A shard that has ended drops the connection.
         let _ = self.shards[shard].send(Command::Serve {
@@ -141,12 +141,13 @@ impl Shared {
     /// Connects a system client in an account. The first shard serves it.
     ///
     /// # Errors
+    ///
     /// Fails if the server stops.
     pub(crate) async fn system_client(&self, account: AccountId) -> Result<Client, ClientError> {
         let (ours, theirs) = tokio::io::duplex(IN_PROCESS_PIPE_BYTES);
         let _ = self.shards[0].send(Command::Serve {
             transport: Transport::SystemClient(theirs, account),
-            // No client has this id.
+            // Connections of clients have other ids.
             cid: 0,
             is_full: false,
             arrival: None,
@@ -165,7 +166,7 @@ impl Shared {
         fullest.expect("there is at least one shard").1
     }
 
-    /// Closes clients in excess of `max`, on the shards that have the most.
+    /// Closes clients in excess of `max`, on the shards with the most connections.
     pub(crate) fn close_excess(&self, max: usize) {
         let counts = self.common.connections.iter();
         let mut counts: Vec<usize> = counts.map(|count| count.load(Ordering::Relaxed)).collect();
@@ -193,21 +194,21 @@ impl Shared {
     }
 }
 
-/// Subscriptions of the default account, for publishers in this process.
+/// Queries of subscriptions in the default account, for publishers in this process.
 pub(crate) struct Interest {
     pub(crate) common: Arc<Common>,
     pub(crate) shard: mpsc::UnboundedSender<Command>,
 }
 
 impl Interest {
-    /// Returns the generation of subscriptions. Answers stay valid while it is the same.
+    /// Returns the generation of subscriptions. Results of `ask` stay valid while the generation is the same.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
         // Acquire: a later query sees the subscriptions that this generation counts, or newer ones.
         self.common.interest.load(Ordering::Acquire)
     }
 
-    /// Queries whether a subject has subscribers. The receiver ends without a value if the server has stopped.
+    /// Queries whether a subject has subscribers. The receiver fails if the server has stopped.
     pub(crate) fn ask(&self, subject: &Arc<str>) -> oneshot::Receiver<bool> {
         let (sender, answer) = oneshot::channel();
         // A shard that has ended drops the sender.

@@ -1,14 +1,14 @@
-//! Requests to reload the configuration. Only the program that started the server knows the file and the
-//! overrides.
+//! Requests to reload the configuration. The program that started the server handles them, because only it
+//! knows the file and the overrides.
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::sync::Lock;
 
-/// Pending requests at most. Further ones are rejected.
+/// Largest number of pending requests. Further requests are rejected.
 const WAITING_MAX: usize = 16;
 
-/// The error without a receiver of requests.
+/// The error if there is no receiver of requests.
 const NOBODY: &str = "can only reload config when a file is provided using -c or --config";
 
 /// Reload requests from users of the system account (`$SYS.REQ.SERVER.<id>.RELOAD`); see
@@ -17,20 +17,22 @@ const NOBODY: &str = "can only reload config when a file is provided using -c or
 pub struct ReloadRequests(mpsc::Receiver<ReloadRequest>);
 
 impl ReloadRequests {
-    /// Waits for the next request. Returns `None` once another receiver has replaced this one. Cancel safe.
+    /// Waits for the next request. Returns `None` after another receiver has replaced this receiver. Cancel
+    /// safe.
     pub async fn next(&mut self) -> Option<ReloadRequest> {
         self.0.recv().await
     }
 }
 
-/// A reload request. The requester waits for the answer. Dropping the request fails it.
+/// A reload request. The requester waits for the answer. If the request is dropped, the requester receives an
+/// error.
 #[derive(Debug)]
 pub struct ReloadRequest(oneshot::Sender<Result<(), String>>);
 
 impl ReloadRequest {
-    /// Reports the result; on failure, an error text for the requester.
+    /// Reports the result to the requester. An error contains the text for the requester.
     pub fn answer(self, outcome: Result<(), String>) {
-        // The requester may have disconnected.
+        // The send fails if the requester has disconnected.
         let _ = self.0.send(outcome);
     }
 }
@@ -53,6 +55,7 @@ impl Reloader {
     /// Requests a reload and waits for its result.
     ///
     /// # Errors
+    ///
     /// Returns an error text for the requester.
     pub(crate) async fn ask(&self) -> Result<(), String> {
         let current = self.0.lock().clone();

@@ -51,7 +51,7 @@ impl ResolvesServerCert for Certificates {
             name.as_ref()
                 .is_some_and(|name| names.any(|known| matches(known, name)))
         };
-        // Certificates for one name may have keys of different kinds.
+        // Several certificates for one name may have keys of different kinds.
         let can_sign = |shown: &&Shown| {
             let offered = hello.signature_schemes();
             shown.key.key.choose_scheme(offered).is_some()

@@ -1,9 +1,9 @@
 //! Verification of client certificates.
 //!
-//! Following RFC 5280, rustls rejects an authority as a client. But a certificate of `openssl req -x509` is
-//! both, and nats-server accepts it if the file of authorities contains it. This verifier accepts a certificate
-//! that is itself in that file, byte for byte. Everything else is left to rustls: the validity, which is
-//! checked before that, the usage, and the signature.
+//! Following RFC 5280, rustls rejects a certificate authority (CA) as a client. But a certificate from
+//! `openssl req -x509` is a CA, and nats-server accepts it as a client if the file of authorities contains
+//! it. So this verifier also accepts a certificate that is in that file, byte for byte. rustls checks
+//! everything else: the validity, the usage, and the signature.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ impl ClientVerifier {
     }
 }
 
-/// Returns whether being an authority is the only objection to a certificate. Its validity has been checked
-/// before that.
+/// Returns whether a certificate was rejected because it is a certificate authority. rustls checks the
+/// validity before this.
 fn is_for_being_an_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else {
         return false;

@@ -35,7 +35,7 @@ pub(crate) enum TlsError {
     Option(String),
 }
 
-/// TLS of new connections to one listener. A reload creates another.
+/// TLS of new connections to one listener. A reload creates a new value.
 #[derive(Debug)]
 pub(crate) struct Tls {
     options: TlsOptions,
@@ -75,7 +75,7 @@ impl ListenersTls {
     }
 }
 
-/// Handshakes started in the current second.
+/// Number of handshakes that were started in the current second.
 #[derive(Debug)]
 struct Begun {
     since: Instant,
@@ -106,7 +106,7 @@ impl Tls {
         Arc::clone(&self.config)
     }
 
-    /// Returns the expiry of the first certificate, as in RFC 3339.
+    /// Returns the expiry of the first certificate in RFC 3339 format.
     pub(crate) fn not_after(&self) -> Option<String> {
         self.not_after.clone()
     }
@@ -124,7 +124,7 @@ impl Tls {
         begun.count <= most
     }
 
-    /// Returns the peer of a finished handshake, or the reason why it is refused.
+    /// Returns the peer of a finished handshake, or the reason why the peer is refused.
     pub(crate) fn peer(
         &self,
         session: &CommonState,
@@ -186,7 +186,7 @@ fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>),
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
                 .build()
                 .map_err(|error| TlsError::Option(format!("client certificates: {error}")))?;
-            // The system's authorities do not act as clients.
+            // Only authorities of the configured file are accepted as clients, not the system's authorities.
             let own = options
                 .ca_file
                 .as_deref()
@@ -197,7 +197,7 @@ fn server_config(options: &TlsOptions) -> Result<(ServerConfig, Option<String>),
     };
     let mut config = builder.with_cert_resolver(Arc::new(certificates));
     config.ignore_client_order = !options.cipher_suites.is_empty();
-    // NATS clients hardly ever resume sessions. One ticket is for browsers.
+    // One ticket suffices for browsers. NATS clients hardly ever resume sessions.
     config.send_tls13_tickets = 1;
     Ok((config, not_after))
 }
@@ -225,7 +225,8 @@ pub(crate) fn check(options: &TlsOptions) -> Result<(), TlsError> {
         authorities(Some(path))?;
     }
     match options.certificates.is_empty() {
-        // Only the listener knows whether it needs a certificate.
+        // The options may have no certificates. Whether they need one is not checked here, because it depends
+        // on the listener.
         true => crypto(options).map(drop),
         false => server_config(options).map(drop),
     }

@@ -9,7 +9,7 @@ use super::TlsError;
 pub(super) fn suite(name: &str) -> Result<SupportedCipherSuite, TlsError> {
     let mut all = provider::ALL_CIPHER_SUITES.iter();
     let wanted = name.to_ascii_uppercase();
-    // An older name without the hash.
+    // `name` may be an older name without the hash.
     let with_hash = format!("{wanted}_SHA256");
     all.find(|suite| [&wanted, &with_hash].contains(&&suite_name(suite.suite())))
         .copied()

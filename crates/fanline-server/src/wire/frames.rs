@@ -15,13 +15,13 @@ use tokio::io::ReadBuf;
 use super::{Below, Ended};
 use crate::identity::random_u64;
 
-/// Bytes in one compressed message at most.
+/// Largest number of bytes that are compressed into one message.
 const DEFLATED_BYTES_MAX: usize = 64 * 1024;
-/// Bytes in one frame between servers at most, below the limit of any server.
+/// Largest frame to another server, in bytes. It is below the limit of any server.
 const LEAF_FRAME_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of pending pongs at most.
+/// Largest size of pending pongs in bytes.
 const PONGS_BYTES_MAX: usize = 16 * 1024;
-/// Bytes in one read if messages may be compressed.
+/// Size of one read in bytes if messages may be compressed.
 const RAW_BYTES: usize = 16 * 1024;
 
 /// The WebSocket framing of one connection.
@@ -30,7 +30,7 @@ pub(crate) struct Frames {
     compression: Compression,
     frame_bytes_max: usize,
     message_bytes_max: usize,
-    /// Whether this side masks frames, as clients do.
+    /// Whether this side masks its frames, like a client.
     masks: bool,
     /// Unparsed input, if messages may be compressed.
     raw: Vec<u8>,
@@ -44,12 +44,12 @@ pub(crate) struct Frames {
     head: FrameHead,
     head_at: usize,
     frame_left: usize,
-    /// A frame whose payload is not in the outbox: a control frame, or a compressed copy of bytes of the
-    /// outbox.
+    /// The frame in progress if its payload is not in the outbox: a control frame, or a compressed copy of
+    /// bytes of the outbox.
     own: Vec<u8>,
     own_at: usize,
     own_covers: usize,
-    /// Pending pongs, in order.
+    /// Pending pong frames, in order.
     pongs: Vec<u8>,
     close_frame: Option<Vec<u8>>,
     has_said_goodbye: bool,
@@ -163,7 +163,7 @@ impl Frames {
         true
     }
 
-    /// Starts a frame whose bytes are not in the outbox.
+    /// Starts a frame that is not in the outbox.
     fn begin_own(&mut self, frame: Vec<u8>) {
         self.own = self.masked(frame);
     }
@@ -177,7 +177,8 @@ impl Frames {
         frame
     }
 
-    /// Queues a pong. A peer that does not read gets only the pong to its last ping (RFC 6455, section 5.5.3).
+    /// Queues a pong. Too many pending pongs are replaced by the pong to the last ping (RFC 6455, section
+    /// 5.5.3).
     fn answer_ping(&mut self, payload: &[u8]) {
         let pong = self.masked(control_frame(Opcode::Pong, payload));
         if self.pongs.len() + pong.len() > PONGS_BYTES_MAX {
@@ -232,7 +233,7 @@ impl Frames {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if let Some(reason) = self.ended {
-            // Reads after this only wait for the end of the stream.
+            // Later reads only wait for the end of the stream.
             if mem::replace(&mut self.end_is_reported, true) {
                 return below(context, buffer);
             }
@@ -345,7 +346,7 @@ impl Frames {
                 is_compressed: true,
                 ends_message,
             } => {
-                // A frame without payload needs no piece.
+                // A frame without payload does not move the reading position.
                 if !range.is_empty() {
                     self.raw_at = at + range.start;
                 }
@@ -395,7 +396,7 @@ impl Frames {
         match event {
             Event::Ping(payload) => self.answer_ping(&payload),
             Event::Close(payload) => {
-                // The reply carries the same code (RFC 6455, section 5.5.1).
+                // The reply has the same code (RFC 6455, section 5.5.1).
                 self.close_frame = Some(control_frame(Opcode::Close, &payload));
                 self.ended = Some(CloseReason::ClientClosed);
             }

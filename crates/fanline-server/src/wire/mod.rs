@@ -1,8 +1,8 @@
-//! Layers between a session and its socket when that is not plain TCP: TLS, compression, WebSocket, or none on
-//! a unix socket.
+//! Layers between a session and its socket if the connection is not plain TCP: TLS, compression, and
+//! WebSocket. A unix socket has no layers.
 //!
-//! Output is framed and encrypted from the outbox, and leaves the outbox only when its last byte is written.
-//! The limits of slow consumers therefore hold as on plain TCP.
+//! Output stays in the outbox until its framed and encrypted form is written. The limits of slow consumers
+//! therefore apply as on plain TCP.
 
 mod frames;
 mod records;
@@ -31,20 +31,20 @@ use send_buffer::SendBuffer;
 
 pub(crate) use socket::{Carrier, Socket, prepare_tcp};
 
-/// Slices in one vectored write.
+/// Largest number of slices in one vectored write.
 const PARTS_MAX: usize = 64;
-/// Bytes in one read before the session begins.
+/// Size of one read in bytes before the session begins.
 const READ_BYTES: usize = 4 * 1024;
-/// Bytes in one read of ciphertext.
+/// Size of one read of ciphertext in bytes.
 const INCOMING_BYTES: usize = 192 * 1024;
-/// Bytes encrypted at once: four TLS records.
+/// Largest number of bytes encrypted at once: four TLS records.
 const SEALED_BYTES_MAX: usize = 64 * 1024;
 
 /// Buffers that all connections of a shard use in turn.
 pub(crate) struct Scratch {
     /// Ciphertext as read.
     incoming: Box<[u8]>,
-    /// Plain bytes to encrypt, when they come from several slices.
+    /// Plain bytes to encrypt, if they come from several slices.
     plain: Vec<u8>,
     /// Encrypted bytes.
     sealed: Vec<u8>,
@@ -70,12 +70,12 @@ pub(crate) type SharedScratch = Rc<RefCell<Option<Box<Scratch>>>>;
 /// The read function of the layer below.
 type Below<'a> = dyn FnMut(&mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>> + 'a;
 
-/// A reason to close the connection, from a layer below the session.
+/// The error of a layer below the session that closes the connection for a given reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Ended(CloseReason);
 
-/// Returns the close reason in a read error.
+/// Returns the close reason that a read error contains.
 pub(crate) fn close_reason(error: &io::Error) -> CloseReason {
     let told = error.get_ref().and_then(|inner| inner.downcast_ref());
     told.map_or(CloseReason::ReadError, |Ended(reason)| *reason)
@@ -99,7 +99,7 @@ pub(crate) struct Layers {
     pub(crate) frames: Option<Box<Frames>>,
     /// Input of the session, read before it began.
     pub(crate) unread: Vec<u8>,
-    /// Adapts the send buffer of an uncovered connection to a hub on this machine.
+    /// Adapts the send buffer of a connection without layers to a hub on this machine.
     pub(crate) send_buffer: Option<SendBuffer>,
 }
 
@@ -113,13 +113,13 @@ impl Wire {
         }
     }
 
-    /// Takes the socket, to put a layer on it or to hand it over. Leaves a closed pipe in its place.
+    /// Takes the socket, to add a layer or to pass the socket on. Leaves a closed pipe in its place.
     pub(crate) fn take_socket(&mut self) -> Socket {
         let nowhere = Socket::Pipe(RefCell::new(tokio::io::duplex(1).0));
         std::mem::replace(&mut self.socket, nowhere)
     }
 
-    /// Writes until the outbox and all pending control bytes are written, or the socket takes no more.
+    /// Writes until the outbox and all pending control bytes are written, or the socket accepts no more.
     pub(crate) fn try_write_all(&self, out: &mut Outbox) -> Wrote {
         loop {
             match self.write_some(out) {
@@ -134,7 +134,8 @@ impl Wire {
         }
     }
 
-    /// Writes when the socket takes more. Registers the task for that otherwise.
+    /// Writes as much as the socket accepts. If it is full, registers the task to be woken when the socket
+    /// accepts more.
     pub(crate) fn poll_drain(&self, context: &mut Context<'_>, out: &mut Outbox) -> Poll<Wrote> {
         loop {
             match self.try_write_all(out) {
@@ -188,20 +189,20 @@ impl Wire {
         }
         match frames {
             Some(frames) => frames.advance(out, written),
-            // Pending output may have been dropped since it was compressed.
+            // The output may have been dropped from the outbox after it was compressed.
             None => out.advance(written.min(out.pending_bytes())),
         }
         Ok(written > 0)
     }
 
-    /// Sets the compression level of bytes written from now on, on compressed links.
+    /// Sets the compression level of future bytes. Has no effect on a connection without compression.
     pub(crate) fn set_level(&self, level: Level) {
         if let Some(s2) = &mut self.layers.borrow_mut().s2 {
             s2.set_level(level);
         }
     }
 
-    /// Queues a close reason behind all output.
+    /// Queues a close reason after all output.
     pub(crate) fn send_close(&self, reason: CloseReason) {
         if let Some(frames) = &mut self.layers.borrow_mut().frames {
             frames.queue_close(reason);
@@ -216,7 +217,7 @@ impl Wire {
         self.socket.shut_down();
     }
 
-    /// Notes that the peer is another server.
+    /// Records that the peer is another server.
     pub(crate) fn mark_server_link(&mut self) {
         self.is_colocated = self.socket.is_on_this_host();
     }
@@ -228,7 +229,7 @@ impl Wire {
         layers.send_buffer = (is_plain && self.is_colocated).then(SendBuffer::new);
     }
 
-    /// Returns whether a layer has output that is in no outbox.
+    /// Returns whether a layer has output of its own, which is not in the outbox.
     pub(crate) fn has_pending_control(&self) -> bool {
         let layers = self.layers.borrow();
         let frames = layers.frames.as_ref();
@@ -297,7 +298,7 @@ impl Wire {
     }
 
     /// Appends input that arrives before the session begins. Returns false at the end of the stream. Cancel
-    /// safe. It holds no buffer while it waits, because an anonymous peer may open ten thousand connections.
+    /// safe. Uses no buffer while it waits, because an anonymous peer may open ten thousand connections.
     pub(crate) async fn read_more(&self, bytes: &mut Vec<u8>) -> io::Result<bool> {
         poll_fn(|context| {
             let mut scratch = [0; READ_BYTES];
@@ -320,7 +321,7 @@ impl Wire {
     }
 }
 
-/// Copies the first slices into one buffer, up to this many bytes.
+/// Copies the first bytes of the slices into one buffer, at most `bytes_max`.
 fn gather<'a>(parts: &[IoSlice<'_>], bytes_max: usize, plain: &'a mut Vec<u8>) -> &'a [u8] {
     plain.clear();
     for part in parts {
@@ -340,7 +341,7 @@ pub(crate) enum Wrote {
 
 /// The reading side of a connection.
 pub(crate) trait Input: AsyncRead + Unpin {
-    /// Returns whether a read has produced output that is in no outbox.
+    /// Returns whether a read has produced output that is not in the outbox, such as a WebSocket pong.
     fn has_pending_control(&self) -> bool {
         false
     }

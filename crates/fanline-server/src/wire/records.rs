@@ -14,14 +14,14 @@ use tokio::io::ReadBuf;
 
 use super::{SEALED_BYTES_MAX, Scratch, Socket, gather};
 
-/// Bytes of an incomplete handshake message at most. The connection is closed beyond that.
+/// Largest incomplete handshake message, in bytes. A longer one closes the connection.
 const HANDSHAKE_BYTES_MAX: usize = 80 * 1024;
-/// Bytes in one read during a handshake.
+/// Size of one read in bytes during a handshake.
 const HANDSHAKE_READ_BYTES: usize = 8 * 1024;
-/// Space for headers and tags of the records of one write.
+/// Space in bytes for headers and tags of the records of one write.
 const OVERHEAD_BYTES: usize = 1024;
 
-/// The TLS session of one connection after its handshake. It holds buffers only for incomplete records and
+/// The TLS session of one connection after its handshake. It has buffers only for incomplete records and
 /// unwritten ciphertext.
 pub(crate) struct Records {
     session: UnbufferedServerConnection,
@@ -31,7 +31,7 @@ pub(crate) struct Records {
     decrypted: Vec<u8>,
     /// Ciphertext that is not written yet.
     outgoing: Vec<u8>,
-    /// Plain bytes that `outgoing` stands for.
+    /// Number of plain bytes whose ciphertext is in `outgoing`.
     covers: usize,
     peer_closed: bool,
 }
@@ -58,7 +58,7 @@ impl Records {
         let mut bytes = early;
         loop {
             let outcome = records.take(&mut bytes, &mut ReadBuf::new(&mut []));
-            // An alert reports the failure to the peer.
+            // If the handshake failed, an alert is in the outgoing bytes and reports it to the peer.
             let outgoing = mem::take(&mut records.outgoing);
             socket.write_all(&outgoing).await?;
             outcome?;
@@ -88,7 +88,7 @@ impl Records {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        /// Bytes in one read at least.
+        /// Smallest size of one read in bytes.
         const READ_BYTES_MIN: usize = 4 * 1024;
         let before = buffer.filled().len();
         loop {
@@ -104,7 +104,7 @@ impl Records {
             if held > HANDSHAKE_BYTES_MAX {
                 return Poll::Ready(Err(invalid("a record that does not end")));
             }
-            // Decrypted bytes are fewer than those read, so they should fit.
+            // Decrypted bytes are fewer than encrypted bytes, so they should fit into the buffer.
             let wanted = buffer.remaining().saturating_sub(held).max(READ_BYTES_MIN);
             let end = (held + wanted).min(incoming.len());
             let read = match socket.poll_read(context, &mut incoming[held..end]) {
@@ -125,7 +125,7 @@ impl Records {
         }
     }
 
-    /// Processes records. Decrypted bytes go to `buffer`, and the rest of them to `decrypted`.
+    /// Processes records. Decrypted bytes go to `buffer`, and to `decrypted` if they do not fit.
     fn take(&mut self, bytes: &mut [u8], buffer: &mut ReadBuf<'_>) -> io::Result<()> {
         let mut from = 0;
         loop {
@@ -166,8 +166,8 @@ impl Records {
         Ok(())
     }
 
-    /// Collects the alert for a fault of the peer. Called only while there is one: otherwise the session would
-    /// look for the rest of the fault in bytes that are gone, and panic.
+    /// Collects the alert for an error of the peer. Called only after an error, because otherwise the session
+    /// would look for more input in bytes that are gone, and panic.
     fn collect_alert(&mut self) {
         while self.session.wants_write() {
             let status = self.session.process_tls_records(&mut []);
@@ -180,8 +180,8 @@ impl Records {
         }
     }
 
-    /// Encrypts and writes from the front of `parts`. Returns how many of these bytes are written, which is 0
-    /// if only earlier ciphertext was.
+    /// Encrypts and writes bytes from the front of `parts`. Returns the number of bytes of `parts` that are
+    /// written. It is 0 if only ciphertext of earlier bytes was written.
     pub(crate) fn write(
         &mut self,
         socket: &Socket,
@@ -225,7 +225,7 @@ impl Records {
         )
     }
 
-    /// Sends close_notify if the socket takes it.
+    /// Sends close_notify if the socket accepts it.
     pub(crate) fn close(&mut self, socket: &Socket) {
         if !self.outgoing.is_empty() {
             return;
@@ -258,7 +258,7 @@ impl Records {
         ) -> Result<usize, EncryptError>,
     {
         loop {
-            // Processed with held bytes, because they may hold a part of a handshake message.
+            // Incomplete input is passed in, because it may contain a part of a handshake message.
             let UnbufferedStatus { discard, state } =
                 self.session.process_tls_records(&mut self.held);
             match state.map_err(invalid)? {
@@ -292,7 +292,7 @@ fn encode<Data>(mut data: EncodeTlsData<'_, Data>, outgoing: &mut Vec<u8>) -> io
     }
 }
 
-/// Writes as much as the socket takes.
+/// Writes as much as the socket accepts.
 fn write_from(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
     let mut at = 0;
     while at < bytes.len() {

@@ -1,5 +1,4 @@
-//! S2 compression of a leaf connection. It lies directly above the socket or its TLS, and below WebSocket
-//! frames.
+//! S2 compression of a leaf connection. The layer is above the socket or TLS, and below WebSocket frames.
 
 use std::io::{self, IoSlice};
 use std::mem;
@@ -11,7 +10,7 @@ use tokio::io::ReadBuf;
 
 use super::{Below, Ended, Scratch, gather};
 
-/// Bytes in one read.
+/// Size of one read in bytes.
 const INCOMING_BYTES: usize = 64 * 1024;
 
 /// Buffers of all compressed connections of a shard.
@@ -28,7 +27,7 @@ pub(crate) struct S2Layer {
     /// Compressed bytes that are not written yet.
     outgoing: Vec<u8>,
     at: usize,
-    /// Plain bytes that `outgoing` stands for.
+    /// Number of plain bytes whose compressed form is in `outgoing`.
     covers: usize,
 }
 
@@ -43,18 +42,18 @@ impl S2Layer {
         }
     }
 
-    /// Sets the level of compression from now on.
+    /// Sets the compression level of future bytes.
     pub(crate) fn set_level(&mut self, level: Level) {
         self.level = level;
     }
 
-    /// Takes compressed input that was already read.
+    /// Adds compressed input that was already read.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.unpacker.push(bytes);
     }
 
-    /// Compresses and writes from the front of `parts`. `below` writes some of its argument. Returns how many
-    /// bytes of `parts` are written.
+    /// Compresses and writes bytes from the front of `parts`. `below` writes to the layer below, and returns
+    /// the number of bytes written. Returns the number of bytes of `parts` that are written.
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -62,7 +61,7 @@ impl S2Layer {
         mut below: impl FnMut(&[IoSlice<'_>], &mut Scratch) -> io::Result<usize>,
     ) -> io::Result<usize> {
         loop {
-            // The stream header waits for the first data.
+            // The stream header is not written before the first data.
             while self.covers > 0 && self.at < self.outgoing.len() {
                 self.at += below(&[IoSlice::new(&self.outgoing[self.at..])], scratch)?;
             }

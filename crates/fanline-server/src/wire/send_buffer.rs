@@ -5,11 +5,11 @@ use std::io::IoSlice;
 use super::Socket;
 use super::socket::LOCAL_SEND_BUFFER_BYTES;
 
-/// The size while messages are small. Their publisher waits sooner, so that the hub gets its share of the
-/// cores.
+/// The size while messages are small. With a smaller buffer the publisher waits sooner, so that the hub gets
+/// its share of the cores.
 const SMALL_MESSAGES_BYTES: usize = 64 * 1024;
 
-/// Writes below this size say nothing about the traffic.
+/// Writes below this size in bytes do not change the buffer.
 const TELLING_BYTES: usize = 32 * 1024;
 
 /// A send buffer that adapts to the traffic.
@@ -24,7 +24,8 @@ impl SendBuffer {
         }
     }
 
-    /// Adapts to the next write: large payloads are slices of their own.
+    /// Adapts the buffer to the next write. Several slices mean large messages, because only a large payload
+    /// is a slice of its own.
     pub(crate) fn follow(&mut self, parts: &[IoSlice<'_>], socket: &Socket) {
         let bytes = match parts {
             [] => return,

@@ -12,16 +12,17 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio_rustls::client::TlsStream;
 
-/// Bytes in one read before the session begins.
+/// Largest read in bytes before the session begins.
 const READ_BYTES_MAX: usize = 8 * 1024;
 
-/// Send buffer for a peer on this machine. The system's default grows to megabytes, which have left the
-/// processor's cache when the peer reads them. Output that waits in an outbox instead is referred to in place.
+/// Size in bytes of the send buffer for a peer on this machine. The system's default grows to megabytes,
+/// which have left the processor's cache when the peer reads them. Output in an outbox is not copied there,
+/// but may refer to input buffers.
 pub(crate) const LOCAL_SEND_BUFFER_BYTES: usize = 256 * 1024;
 
 /// A stack of layers to a hub.
 pub(crate) trait Carrier: AsyncRead + AsyncWrite + Unpin {
-    /// Waits until the lowest layer takes more.
+    /// Waits until the lowest layer accepts more.
     fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn prepare_tcp(stream: &std::net::TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether the peer is on this machine, where latency needs no large buffer.
+/// Returns whether the peer is on this machine.
 pub(crate) fn is_on_this_host<S>(stream: &S) -> io::Result<bool>
 where
     for<'a> SockRef<'a>: From<&'a S>,
@@ -115,7 +116,7 @@ impl Socket {
             #[cfg(unix)]
             Socket::Unix(stream) => stream.try_write_vectored(parts),
             Socket::Tls(tls) => {
-                // Ciphertext of earlier writes goes first.
+                // Ciphertext of earlier writes is written first.
                 self.try_flush()?;
                 let mut context = Context::from_waker(Waker::noop());
                 let mut tls = tls.borrow_mut();
@@ -152,7 +153,7 @@ impl Socket {
             #[cfg(unix)]
             Socket::Unix(stream) => stream.poll_write_ready(context),
             Socket::Tls(tls) => tls.borrow().poll_writable(context),
-            // An empty write does not report whether there is room.
+            // A pipe does not report whether it has room, so the task checks again after a delay.
             Socket::Pipe(_) => {
                 let waker = context.waker().clone();
                 tokio::task::spawn_local(async move {
@@ -164,7 +165,7 @@ impl Socket {
         }
     }
 
-    /// Returns whether the peer is directly connected, and on this machine.
+    /// Returns whether the peer is on this machine and directly connected over TCP.
     pub(crate) fn is_on_this_host(&self) -> bool {
         matches!(self, Socket::Tcp(stream) if is_on_this_host(stream).unwrap_or(false))
     }
@@ -178,7 +179,7 @@ impl Socket {
     }
 
     pub(crate) fn shut_down(&self) {
-        // The socket may be closed already.
+        // This fails if the socket is closed already.
         let _ = match self {
             Socket::Tcp(stream) => SockRef::from(stream).shutdown(std::net::Shutdown::Write),
             #[cfg(unix)]
@@ -202,7 +203,7 @@ impl Socket {
         bytes: &mut Vec<u8>,
         room_bytes: usize,
     ) -> io::Result<bool> {
-        // It holds no buffer while it waits.
+        // No buffer is used while this waits.
         std::future::poll_fn(|context| {
             let mut scratch = [0; READ_BYTES_MAX];
             let wanted = room_bytes.min(READ_BYTES_MAX);

@@ -1,5 +1,5 @@
-//! Credentials and permissions over real sockets, for each kind of connection: denied messages do not pass,
-//! permitted ones do.
+//! Credentials and permissions over real sockets, for each kind of connection. Denied messages are not
+//! delivered, and permitted messages are.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -71,7 +71,7 @@ pub(crate) type Client = RawClient<Box<dyn Duplex>>;
 /// A server with one kind of listener.
 pub(crate) struct Site {
     pub(crate) server: TestServer,
-    /// The authority of its certificate, if it has one.
+    /// The authority of the server's certificate, if the server has one.
     authority: Option<Authority>,
     over: Over,
 }
@@ -95,7 +95,7 @@ impl Site {
         }
     }
 
-    /// Opens a connection without any protocol.
+    /// Opens a connection without sending a CONNECT.
     fn open(&self) -> Client {
         let addresses = self.server.handle.addresses();
         let stream: Box<dyn Duplex> = match (self.over, &self.authority) {
@@ -208,7 +208,7 @@ fn passwords_plain_and_hashed(over: Over) {
     }
 }
 
-/// Bytes after a CONNECT in the same packet wait for the decision, and are not lost.
+/// Bytes after a CONNECT in the same packet wait until the client is admitted or refused. They are not lost.
 fn input_behind_a_slow_connect_waits(over: Over) {
     let hash = hash_password(6, [3; SALT_BYTES], "pw").unwrap();
     let server = server(over, with_users(vec![User::new("bob", hash.as_str())]));
@@ -307,7 +307,7 @@ fn users_come_the_way_they_may(over: Over) {
     check(&server, ",\"user\":\"tcp\",\"pass\":\"pw\"", !is_web);
 }
 
-/// Such a user used to be admitted from anywhere.
+/// Regression: a user with `proxy_required` was admitted without a proxy.
 fn proxy_required_user_is_refused_without_a_proxy(over: Over) {
     let mut ada = User::new("ada", "pw");
     ada.proxy_required = true;
@@ -444,14 +444,14 @@ fn publishing(over: Over) {
             format!("HPUB {subject} 12 13\r\nNATS/1.0\r\n\r\nx\r\n"),
             format!("pub\t{subject}  1\r\nx\r\n"),
         ] {
-            // Twice: a denied subject is not cached as permitted.
+            // The frame is sent twice, to test that a denied subject is not cached as permitted.
             ada.send(format!("{frame}{frame}PING\r\n"));
             assert_eq!(ada.line(), denied(subject));
             assert_eq!(ada.line(), denied(subject));
             assert_eq!(ada.line(), "PONG");
         }
     }
-    // Permitted subjects pass in between, repeatedly.
+    // Permitted subjects before and after a denied subject are delivered, repeatedly.
     ada.send("PUB a.1 0\r\n\r\nPUB a.1 0\r\n\r\nPUB a.secret 0\r\n\r\nPUB a.1 0\r\n\r\nPUB a.1 0\r\n\r\nPING\r\n");
     assert_eq!(ada.line(), denied("a.secret"));
     assert_eq!(ada.line(), "PONG");
@@ -476,7 +476,7 @@ fn subscribing(over: Over) {
     }
     ada.send("SUB in.* 1\r\nSUB > 2\r\nSUB in.> crew 3\r\nSUB work day 4\r\n");
     ada.settle();
-    // Runs of one subject and single messages, from this shard and another.
+    // Several messages of one subject in a row, and single messages, from this shard and another one.
     for publisher in [&mut all, &mut as_user(&server, "all")] {
         for subject in ["in.secret", "in.open", "jobs", "in.secret", "in.secret"] {
             publisher.publish(subject, "x");

@@ -98,7 +98,7 @@ fn import(kind: ImportKind, subject: &str, to: Option<&str>) -> Import {
 
 const ASK: ImportKind = ImportKind::Service { share: false };
 
-/// A exports, B imports, C does neither.
+/// Returns three accounts: A exports, B imports, and C does neither.
 fn three() -> AccessConfig {
     let mut config = AccessConfig::default();
     for name in ["A", "B", "C"] {
@@ -129,7 +129,8 @@ async fn ask(client: &Client, subject: &str, payload: &str) -> String {
     String::from_utf8_lossy(reply.payload()).into_owned()
 }
 
-/// Checks that the next message is one published last, so none came before it.
+/// Checks that the client has received no other messages: a message that is published now must be the next
+/// one.
 async fn is_quiet(client: &Client, all: &mut Subscription) {
     client.publish("fence", "").await.expect("published");
     assert_eq!(next(all).await.subject(), "fence");
@@ -140,7 +141,7 @@ async fn nothing_crosses_without_an_import() {
     for shards in SHARD_COUNTS {
         let server = Running::start(shards, three());
         let mut others = Vec::new();
-        // Several clients, so that there are some on every shard.
+        // There are several clients, so that every shard has some.
         for account in ["B", "C", "B", "C", "B", "C"] {
             let client = server.client(account).await;
             let all = client.subscribe(">").await.expect("subscribed");
@@ -215,7 +216,7 @@ async fn imports_lead_there_and_back() {
                         answerer.publish(&reply, payload).await.expect("published");
                     }
                 }
-                // The group of the next round has no member of this one.
+                // The members leave before the next round.
                 drop(asked);
                 answerer.flush().await.expect("flushed");
             });
@@ -281,7 +282,7 @@ async fn each_account_has_streams_of_its_own() {
         info.contains(r#""max_streams":1"#) && info.contains(r#""streams":1"#),
         "{info}"
     );
-    // Over the import, B sees and reads A's streams.
+    // The import lets B read A's streams.
     let theirs = ask(&b, "A.API.STREAM.INFO.S", "").await;
     assert!(theirs.contains(r#""messages":2"#), "{theirs}");
     let read = ask(&b, "A.API.STREAM.MSG.GET.S", r#"{"seq":2}"#).await;
@@ -349,7 +350,8 @@ async fn records_are_pulled_over_an_import() {
     }
 }
 
-/// Clients use the first response, so an account that imports the API must not reject the request itself.
+/// A client uses the first response that it receives. So an account that imports the JetStream API must not
+/// respond to the request with an error of its own.
 #[tokio::test]
 async fn importing_account_leaves_the_api_to_the_other() {
     let access = |imported: &[&str]| {
@@ -386,7 +388,7 @@ async fn importing_account_leaves_the_api_to_the_other() {
         let replaced = server.0.replace_access(access(imported));
         replaced.expect("a directory");
         let client = server.client("C").await;
-        // The threads apply the change one after the other.
+        // The threads apply the change at different times.
         let is_there = async || {
             let info = client.request("$JS.API.INFO", "", PATIENCE).await;
             info.is_ok_and(|info| String::from_utf8_lossy(info.payload()).contains(expected))
@@ -486,7 +488,7 @@ async fn account_limits_apply() {
         assert!(!matches!(nothing, Ok(Some(_))), "it was refused");
         drop(held);
         one.drain().await.expect("drained");
-        // A connection slot is free again soon.
+        // After a short time, the closed connection is no longer counted.
         let mut again = Client::connect(user.as_ref().expect("an address")).await;
         while again.is_err() {
             again = Client::connect(user.as_ref().expect("an address")).await;
@@ -494,7 +496,8 @@ async fn account_limits_apply() {
         let again = again.expect("connected");
         again.publish("x", "0123456789").await.expect("published");
         again.flush().await.expect("it may say that much");
-        // The payload limit is the account's. A client that knows it from INFO does not send a larger message.
+        // The payload limit of the account applies. A client that knows the limit from INFO does not send a
+        // larger message.
         let sent = again.publish("x", "0123456789a").await;
         assert!(
             sent.is_err() || again.flush().await.is_err(),
@@ -517,7 +520,7 @@ async fn account_mappings_rename_subjects() {
     }
 }
 
-/// Repeats a request until the response holds a text.
+/// Repeats a request until the response contains a text.
 async fn until_told(client: &Client, subject: &str, wanted: &str) {
     let asking = async {
         while !ask(client, subject, "").await.contains(wanted) {

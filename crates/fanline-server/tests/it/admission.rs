@@ -22,8 +22,8 @@ fn connection_above_the_limit_gets_an_error() {
     }
 }
 
-/// Refused connections used to count while they lingered, so clients that reconnected repeatedly excluded each
-/// other from a server with room.
+/// Regression: a refused connection was counted until it was closed. So clients that reconnected repeatedly
+/// excluded each other, although the server had free slots.
 #[test]
 fn lingering_refused_clients_do_not_occupy_slots() {
     for shards in SHARD_COUNTS {

@@ -116,7 +116,7 @@ async fn encrypted_store_needs_its_key() {
         let text = "it is encrypted with another encryption key";
         assert!(wrong.to_string().ends_with(text), "{wrong}");
     }
-    // No file has changed.
+    // The failed starts have changed no file.
     assert!(before == files(&folder.0));
     let server = start(&folder, "swordfish");
     assert_all_is_there(&server).await;

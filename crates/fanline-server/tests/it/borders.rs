@@ -1,5 +1,5 @@
 //! Combinations of permissions, headers, queue groups, accounts, and JetStream, for each kind of connection.
-//! `access.rs` tests each alone.
+//! `access.rs` tests each of them alone.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -105,7 +105,7 @@ fn members_of_queue_groups_get_what_they_may(over: Over) {
     all.publish("jobs.open", "x");
     all.settle();
     assert_eq!(subjects(&mut ada), ["jobs.open"]);
-    // A user that may only join a queue group may neither subscribe without it nor join another group.
+    // A user that may only join one queue group may not subscribe without a group or join another group.
     let mut crew = as_user(&server, "crew");
     for (arguments, told) in [
         ("jobs.*", "\"jobs.*\""),
@@ -158,7 +158,8 @@ fn answers_have_headers_and_an_end(over: Over) {
     answers.settle();
     all.send(with_header("ask.1", "inbox.1", "x"));
     assert_eq!(answers.message().reply.as_deref(), Some("inbox.1"));
-    // Two responses to that request, with or without headers, and none to others.
+    // The responder may send two responses to that reply subject, with or without headers, and none to other
+    // subjects.
     check_denied(&mut answers, &with_header("inbox.2", "", "x"), "inbox.2");
     answers.send(with_header("inbox.1", "", "1"));
     answers.send("PUB inbox.1 1\r\n2\r\n");
@@ -241,7 +242,8 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
     assert!(ask("$JS.API.STREAM.INFO.THREE", "").contains("10059"));
 }
 
-/// A exports a stream and a service, and B imports both. User bob of B has the given permissions.
+/// Returns two accounts. A exports a stream and a service, and B imports both. User bob of B has the given
+/// permissions.
 fn with_border(bob: Permissions) -> AccessConfig {
     let export = |kind, subject: &str| Export {
         kind,
@@ -306,7 +308,7 @@ fn permissions_hold_before_borders(over: Over) {
     let reply = asked.reply.unwrap();
     assert_ne!(reply, "inbox");
     ada.publish(&reply, "noon");
-    // Only once, and by no other subject.
+    // The response is delivered once. A message to B's original reply subject in account A does not reach B.
     ada.publish(&reply, "again");
     ada.publish("inbox", "forged");
     ada.settle();

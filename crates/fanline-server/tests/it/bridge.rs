@@ -38,7 +38,7 @@ fn tick(symbol: &str, price: u32) -> Tick {
 fn follow<T: Clone + Send + Sync + 'static>(source: &Source<T>) -> (Guard, Receiver<T>) {
     let (sender, seen) = channel();
     let guard = source.subscribe(move |value: &T| {
-        // The test may have ended.
+        // This fails if the test has ended.
         let _ = sender.send(value.clone());
     });
     (guard, seen)
@@ -59,7 +59,7 @@ fn text(message: &Message) -> (String, String) {
     (message.subject().to_owned(), payload)
 }
 
-/// Checks the next message of a client over TCP.
+/// Checks that the next message of a client over TCP has this subject and payload.
 fn arrives(client: &mut RawClient, subject: &str, payload: &str) {
     let message = client.message();
     let seen = String::from_utf8_lossy(&message.payload);
@@ -259,8 +259,8 @@ fn invalid_subjects_are_rejected() {
     assert!(!source.has_observers());
 }
 
-/// A subject built from a value's text, longer than the server reads, used to close the bridge for all its
-/// users.
+/// Regression: a codec built a subject that was longer than the server accepts. The server then closed the
+/// bridge for all its users.
 #[test]
 fn a_subject_that_is_too_long_costs_its_message_alone() {
     let server = TestServer::start(1);
@@ -270,7 +270,7 @@ fn a_subject_that_is_too_long_costs_its_message_alone() {
     let mut outside = server.client();
     outside.subscribe("a.>", "1");
 
-    // The whole line counts, with reply subject and sizes: 4,096 bytes by default.
+    // The limit of 4,096 bytes applies to the whole protocol line, with reply subject and sizes.
     let longest = format!("a.{}", "x".repeat(4096 - "a. 2".len()));
     let longer = format!("{longest}x");
     let names = Subject::<String>::new();
@@ -317,7 +317,7 @@ fn requests_are_answered() {
         let answer = client.request("double", "ab", PATIENCE).await;
         assert_eq!(answer.expect("an answer").payload(), b"abab");
     });
-    // Messages of this process, and through the server.
+    // A request from this process, and then one through the server.
     let (_guard, seen) = follow(&bridge.observe("inbox").expect("observed"));
     let request = OutgoingMessage {
         subject: "double".into(),
@@ -429,7 +429,7 @@ fn the_last_records_of_a_stream_come_first_and_then_what_follows() {
     }
     server.client().publish("orders.odd", "11");
     assert_eq!(text(&next(&seen)), ("orders.odd".into(), "11".into()));
-    // A late observer gets the last three messages at that time.
+    // A late observer receives the last three messages before it subscribed.
     let (_late, late) = follow(&source);
     let payloads: Vec<_> = (0..3).map(|_| text(&next(&late)).1).collect();
     assert_eq!(payloads, ["8", "9", "11"]);
@@ -458,7 +458,7 @@ fn replay_has_the_requested_length() {
         stream().filter("orders.odd").replay(Replay::all()),
         &[1, 3, 5],
     );
-    // An early observer sees no more of the log than a late one.
+    // An early observer receives no more stored messages than a late one.
     let odd = || stream().filter("orders.odd");
     replayed(odd().replay(Replay::many(2)), &[3, 5]);
     replayed(odd().replay(Replay::many_within(1, PATIENCE)), &[5]);
@@ -544,7 +544,7 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
     let bridge = server.handle.bridge().expect("a bridge");
     const COUNT: u32 = 3000;
 
-    // To the server: a producer faster than the server waits in the hub.
+    // A hub publishes to the server. A producer that is faster than the server waits for room in the hub.
     let (hub, receiver) = fanline::hub::merge::<String>(16);
     let binding = bridge
         .publish_stream("orders.in", receiver, Raw)
@@ -561,7 +561,7 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
         binding.is_closed() && binding.published() == u64::from(COUNT)
     });
 
-    // From the server: a hub with a slow consumer leaves messages in the log, and loses none.
+    // A hub reads from the server. With a slow consumer, unread messages stay in the log, and none is lost.
     let records = bridge.stream("ORDERS").records(Start::All).expect("read");
     let (out, mut slow) = fanline::hub::merge::<fanline_server::client::jetstream::Delivery>(16);
     let attached = std::thread::spawn({
@@ -584,11 +584,11 @@ fn a_hub_waits_for_the_server_and_records_for_a_hub() {
 fn handle_binds_hubs_with_the_default_bridge() {
     let server = TestServer::start(1);
     let handle = &server.handle;
-    // From the server: messages of all publishers, for each consumer of a hub.
+    // A hub reads from the server: each consumer receives the messages of all publishers.
     let (seen, desks) = fanline::hub::broadcast::<Message>(16);
     let mut desk = desks.subscribe();
     let guard = seen.attach_source(handle.observe("orders.*").expect("observed"));
-    // To the server: the messages of a hub in this program.
+    // A hub publishes to the server.
     let (mut orders, hub) = fanline::hub::broadcast::<String>(16);
     let binding = handle
         .publish_stream("orders.new", hub.subscribe(), Raw)
@@ -620,7 +620,7 @@ fn messages_can_be_pulled() {
     assert!(messages.blocking_next().is_none());
 }
 
-/// A user that may publish and subscribe below `mine`.
+/// Returns a server with a user that may publish and subscribe only below `mine`.
 fn guarded() -> TestServer {
     let mut user = User::new("ada", "secret");
     user.permissions = Some(Permissions {
@@ -656,7 +656,7 @@ fn a_bridge_may_do_what_its_user_may_do() {
         .publish_from("mine.words", &words, Raw)
         .expect("bound");
     words.next("word".into());
-    // It passed through the server, once.
+    // The message passed through the server, and was received once.
     assert_eq!(text(&next(&seen)), ("mine.words".into(), "word".into()));
     nothing_more(&seen);
     let fault = next(&faults);
@@ -722,7 +722,7 @@ fn bridge_closes_with_its_last_user() {
     words.next("the last".into());
     drop(binding);
     assert_eq!(next(&closed), Fault::Closed(Disconnect::Closed));
-    // Pending messages have arrived, and the next bridge is another one.
+    // The last pending message arrives, and then a new bridge can be opened.
     arrives(&mut outside, "words", "the last");
     let (bridge, _) = open();
     bridge.publish("words", "again").expect("published");
@@ -741,8 +741,8 @@ fn an_observer_that_the_bridge_calls_cannot_wait_for_it() {
     assert!(matches!(next(&outcome), Err(BridgeError::InsideObserver)));
 }
 
-/// A codec that panicked used to end the task that reads messages. Its source stayed silent and did not
-/// complete.
+/// Regression: a codec that panicked ended the task that reads messages. The source then emitted nothing more
+/// and did not complete.
 #[test]
 fn a_codec_that_panics_costs_one_message() {
     struct Picky;
@@ -806,8 +806,9 @@ fn a_stream_that_panics_is_unbound() {
     assert!(!bridge.is_closed());
 }
 
-/// A relay receives messages, passes them through a hub, and publishes them again. One bridge would wait for
-/// the hub that it has to empty, so the relay reads a stream, or uses a bridge for each side.
+/// A relay receives messages, passes them through a hub, and publishes them again. With one bridge, the
+/// bridge's thread would wait for room in a hub that only this thread empties. So the relay reads a stream,
+/// or uses a bridge for each side.
 #[test]
 fn a_hub_stands_between_two_subjects() {
     const COUNT: u32 = 2000;
@@ -864,7 +865,7 @@ fn an_observer_that_panics_is_removed_and_the_rest_goes_on() {
     until("an observer subscribes", || source.observer_count() == 1);
 }
 
-/// A subscriber that reads nothing. With `Drop` the emitter continues, and skipped values are counted.
+/// A subscriber reads nothing. With `Drop` the emitter continues, and skipped values are counted.
 #[test]
 fn emitter_with_drop_skips_values() {
     let server = TestServer::start(1);

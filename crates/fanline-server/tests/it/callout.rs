@@ -1,4 +1,4 @@
-//! Auth callout: a service that is a client itself authenticates other clients.
+//! Auth callout: a service, which is a client itself, authenticates other clients.
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
@@ -26,7 +26,7 @@ use crate::raw::{RawClient, TestServer, block_on, options};
 
 const REFUSAL: &str = "-ERR 'Authorization Violation'";
 const SUBJECT: &str = "$SYS.REQ.USER.AUTH";
-/// Time limit of any wait.
+/// Time limit of every wait.
 const PATIENT: Duration = Duration::from_secs(20);
 
 fn issuer(number: u8) -> SecretKey {
@@ -80,8 +80,8 @@ fn claims(token: &[u8]) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).unwrap()).unwrap()
 }
 
-/// Runs the service. It admits clients whose password is their name and that are in BIRDS. `crow` may publish
-/// only to `caw`, the response for `liar` has a wrong signature, and there is none for `nobody`.
+/// Runs the service. It admits clients whose password equals their name, to the account BIRDS. `crow` may
+/// publish only to `caw`. The response for `liar` has a wrong signature. `nobody` gets no response.
 async fn decide(client: &Client, mut requests: Subscription) {
     while let Some(request) = requests.next().await {
         let asked = claims(request.payload());
@@ -129,13 +129,13 @@ fn let_in(asked: &Value) -> String {
     )
 }
 
-/// Runs a test beside the service.
+/// Runs a test while the service runs.
 fn with_service(server: &TestServer, test: impl FnOnce()) {
     let url = format!("nats://auth:pw@{}", server.address());
     let (ready, is_ready) = mpsc::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     std::thread::scope(|scope| {
-        // Dropped also when the test fails.
+        // The sender is moved here, so that it is also dropped if the test fails.
         let stop = stop;
         scope.spawn(|| {
             block_on(async {
@@ -167,7 +167,7 @@ fn connect(server: &TestServer, user: &str, pass: &str) -> RawClient {
 fn admitted(server: &TestServer, user: &str, pass: &str) -> RawClient {
     let mut client = connect(server, user, pass);
     assert_eq!(client.line(), "PONG", "{user}");
-    // The client reads the next error here.
+    // Reads the remaining lines up to the PONG.
     client.settle();
     client
 }
@@ -195,7 +195,7 @@ fn callout_service_admits_clients() {
     let server = server(config(&[]), PATIENT);
     with_service(&server, || {
         let mut ada = admitted(&server, "ada", "ada");
-        // Users of the configuration are refused, too.
+        // A configured user is refused, too, because the service decides.
         refused(&server, "tern", "pw");
         let mut tern = admitted(&server, "tern", "tern");
         let mut auth = admitted(&server, "auth", "pw");
@@ -261,13 +261,13 @@ fn service_cannot_place_users_in_other_accounts() {
     admitted(&server, "tern", "pw");
     with_service(&server, || {
         refused(&server, "tern", "other");
-        // The service places the user in an account that is not permitted.
+        // The service assigns the user to an account that is not permitted.
         refused(&server, "ada", "ada");
     });
 }
 
-/// The request is sealed for the service, so other clients of its account cannot read it. The response is
-/// sealed as well, or signed in clear; any other response refuses the client.
+/// The request is encrypted for the service, so other clients of its account cannot read it. The response may
+/// be encrypted, too, or only signed. Any other response refuses the client.
 #[test]
 fn callout_request_is_sealed_for_the_service() {
     for (how, is_admitted) in [("sealed", true), ("clear", true), ("rubbish", false)] {
@@ -310,7 +310,7 @@ fn callout_request_is_sealed_for_the_service() {
                 .publish(request.reply().unwrap(), response)
                 .await
                 .unwrap();
-            // The calls below block this thread, and with it the service's client.
+            // The calls below block this thread, so the service's client writes its response first.
             service.flush().await.unwrap();
             match is_admitted {
                 true => assert_eq!(ada.line(), "PONG", "{how}"),
@@ -320,8 +320,8 @@ fn callout_request_is_sealed_for_the_service() {
     }
 }
 
-/// In operator mode, the account of the client's token determines the service, and the response's token the
-/// user's account.
+/// In operator mode, the account of the client's token determines the service. The token in the response
+/// determines the user's account.
 #[test]
 fn accounts_have_their_own_callout_services() {
     let auth = account_with(2, 1, |claims| {
@@ -347,7 +347,7 @@ fn accounts_have_their_own_callout_services() {
     let mut near = operator_connect(&server, &operator_user(3, |_| {}), 9);
     assert_eq!(near.line(), "PONG");
     near.subscribe("sea", "1");
-    // The service may place users in account 3, not in 4, and in its own.
+    // The service may assign users to account 3 and to its own account 2, but not to account 4.
     for (account, is_admitted) in [(3, true), (4, false), (2, true)] {
         let mut client = operator_connect(&server, &sentinel, 8);
         let asked = service.message();

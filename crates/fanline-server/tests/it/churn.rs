@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::raw::{RawClient, SHARD_COUNTS, TestServer};
 
 const MESSAGES: usize = 20_000;
-/// Subscriptions made and ended by each client at least.
+/// Smallest number of subscriptions that each client creates and removes.
 const CHANGES: usize = 10_000;
 const BATCH: usize = 100;
 
@@ -39,8 +39,8 @@ fn churn_loses_nothing_of_what_others_publish() {
     }
 }
 
-/// Each filter is of another kind: an unused inbox, the published subjects themselves, wildcards over them, and
-/// a queue group.
+/// Subscribes and unsubscribes in batches. The filters are of several kinds: an unused inbox, the published
+/// subjects, wildcards that match them, and a queue group.
 fn churn(mut client: RawClient, number: usize, is_over: &AtomicBool) {
     let mut sid = 0;
     while sid < CHANGES || !is_over.load(Ordering::Relaxed) {

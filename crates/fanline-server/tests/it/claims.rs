@@ -66,7 +66,7 @@ fn send(client: &mut RawClient, subject: &str, body: &[u8]) {
     client.send([body, b"\r\n"].concat());
 }
 
-/// Returns the response. Repeats the request until the server responds.
+/// Sends a request and returns the response.
 fn ask(client: &mut RawClient, subject: &str, body: &str) -> Vec<u8> {
     send(client, subject, body.as_bytes());
     client.message().payload
@@ -124,7 +124,7 @@ fn folder_resolver_stores_and_returns_tokens() {
     assert_eq!(list(&mut system), sorted(&[2, 3, SYSTEM]));
     // An account that was unknown before is admitted.
     admitted(&server, 3);
-    // The next token reduces its permissions at once.
+    // A newer token with revocations disconnects the account's client at once.
     let mut inside = admitted(&server, 3);
     let less = account_with(3, 1, |claims| {
         claims["nats"]["revocations"] = json!({"*": now() + 10});
@@ -135,7 +135,7 @@ fn folder_resolver_stores_and_returns_tokens() {
         inside.lines_to_end(),
         ["-ERR 'User Authentication Revoked'"]
     );
-    // One message for each account, and an empty one at the end.
+    // The response is a message for each account, and an empty message at the end.
     send(&mut system, PACK, b"");
     let mut packed: Vec<String> = (0..3)
         .map(|_| String::from_utf8(system.message().payload).unwrap())
@@ -194,7 +194,7 @@ fn invalid_claims_are_rejected_with_a_reason() {
         );
         assert_eq!(ask_json(&mut system, subject, &token), expected);
     }
-    // Signed by an untrusted operator.
+    // This token is signed by an untrusted operator.
     let refused = ask_json(&mut system, UPDATE, &account(3, 7));
     let told = refused["error"]["description"].as_str().unwrap();
     assert!(told.starts_with("jwt validation failed - "), "{told}");
@@ -273,7 +273,8 @@ fn memory_resolver_updates_known_accounts() {
     );
 }
 
-/// Clients follow their account's current token, not the one that admitted them.
+/// The expiry of a client's account is that of the account's current token, not of the token that admitted
+/// the client.
 #[test]
 fn newer_account_token_moves_the_expiry_of_its_clients() {
     let server = server(ResolverOptions::Memory);

@@ -1,4 +1,4 @@
-//! The client and the engine have separate types for the same JSON and keys, which must agree.
+//! The client and the engine have separate types for the same JSON and the same keys. These types must agree.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -202,7 +202,7 @@ fn keys_are_read_and_sign_alike() {
         let signature = signature.expect("base64");
         assert!(secret.public().verifies(b"nonce", &signature));
         assert!(!format!("{credentials:?}").contains(&secret.encode()));
-        // One wrong letter is detected.
+        // A seed with one wrong letter is rejected.
         let wrong = secret.encode().replacen('A', "B", 1);
         assert!(wrong == secret.encode() || Credentials::from_nkey(&wrong).is_err());
         let public = secret.public().encode();

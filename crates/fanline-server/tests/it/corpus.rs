@@ -1,4 +1,4 @@
-//! Runs all inputs of the server's fuzz corpora, and inputs that once failed, through their checks.
+//! Runs the fuzz checks of the server on all inputs of the corpora, and on inputs that once failed.
 
 use std::fs;
 use std::path::Path;

@@ -41,7 +41,7 @@ fn with_ada(dashboard: Dashboard) -> TestServer {
     })
 }
 
-/// Returns a server with accounts of Ada and Bob beside the system account.
+/// Returns a server with accounts of Ada and Bob, and the system account.
 fn with_accounts() -> TestServer {
     let mut config = AccessConfig::default();
     let hash = hash_password(4, [7; SALT_BYTES], "s3cret").unwrap();
@@ -71,7 +71,7 @@ impl Reply {
     }
 }
 
-/// A page of the dashboard, signed in or not.
+/// An open page of the dashboard, signed in or not.
 #[derive(Clone)]
 struct Visitor {
     address: SocketAddr,
@@ -290,7 +290,7 @@ fn wrong_credentials_are_refused() {
     assert_eq!(visitor.ask("POST", "session", &long).status, 400);
 }
 
-/// Signs in with the signature of a new nonce, as the page does. `change` may modify the request.
+/// Signs in with the signature of a new nonce, like the page. `change` may modify the request.
 fn sign_in(
     visitor: &Visitor,
     key: &SecretKey,
@@ -346,7 +346,7 @@ fn nkey_signs_in_without_sending_its_seed() {
 #[test]
 fn jwt_and_key_sign_in_in_operator_mode() {
     let folder = TempFolder::new("dashboard");
-    // The server has to look up this account.
+    // This account is not preloaded, so the server must look it up.
     let file = folder.0.join(operator::public(KeyKind::Account, 3));
     fs::write(file.with_extension("jwt"), operator::account(3, 1)).unwrap();
     let server = TestServer::with(Options {
@@ -372,7 +372,7 @@ fn requests_of_other_pages_are_refused() {
         assert_eq!(reply.status, 403, "{start}");
         assert!(!reply.head.contains("access-control-allow-origin"));
     }
-    // Another host name that resolves to this machine.
+    // The page was opened by another host name that resolves to this machine.
     let mut talker = Talker::new(connect(visitor.address));
     talker.say(
         "POST /dashboard/api/ticket HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\
@@ -473,7 +473,7 @@ fn read_only_page_cannot_publish() {
     }
 }
 
-/// Without required credentials, a page used to be able to publish before it had connected.
+/// Regression: without required credentials, a page could publish before it had sent CONNECT.
 #[test]
 fn read_only_page_cannot_publish_before_connect() {
     let server = server(|_| {});

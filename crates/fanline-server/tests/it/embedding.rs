@@ -1,4 +1,4 @@
-//! Clients in the server's own process, beside clients over TCP.
+//! Clients in the server's own process, together with clients over TCP.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn stop(server: &Handle) {
 async fn messages_go_both_ways_whatever_their_size() {
     for shards in SHARD_COUNTS {
         let server = start(shards);
-        // Two of each kind, so that some share a shard and others do not.
+        // There are two clients of each kind, so that some are on the same shard and others are not.
         let clients = [
             in_process(&server).await,
             over_tcp(&server).await,
@@ -139,7 +139,7 @@ async fn a_client_learns_that_its_server_has_stopped() {
         assert_eq!(outside.closed().await, Disconnect::ServerClosed);
         let late = server.client().await;
         assert!(late.is_err(), "a server that is gone takes nobody");
-        // A wait for a finished event returns at once.
+        // Waiting for a server that has already stopped returns at once.
         timeout(PATIENCE, server.wait()).await.expect("stopped");
     }
 }

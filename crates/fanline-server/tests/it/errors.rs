@@ -4,15 +4,15 @@ use std::io::Write;
 
 use crate::raw::{RawClient, SHARD_COUNTS, TestServer};
 
-/// If a server closes a socket with unread input, the system discards its last output. The client would see a
-/// reset instead of the error.
+/// If a server closes a socket with unread input, the system discards the last output. The client would then
+/// see a reset instead of the error.
 #[test]
 fn an_error_reaches_a_client_that_keeps_sending() {
     for shards in SHARD_COUNTS {
         let server = TestServer::start(shards);
         let mut client = server.client();
         client.send("PUB big 2097152\r\n");
-        // The server stops reading at some point, so the rest may not be accepted.
+        // The server stops reading at some point, so this write may fail.
         let _ = client.stream.write_all(&vec![b'x'; 2 * 1024 * 1024]);
         assert_eq!(client.lines_to_end(), ["-ERR 'Maximum Payload Violation'"]);
     }

@@ -12,7 +12,7 @@ impl TempFolder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("fanline-{name}-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // Left behind by an earlier process with the same id.
+        // An earlier process with the same id may have left this folder.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder");
         TempFolder(path)
@@ -25,7 +25,7 @@ impl TempFolder {
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        // The system cleans the temporary folder.
+        // If this fails, the system cleans its temporary folder later.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -78,7 +78,7 @@ async fn published_messages_are_stored_and_delivered() {
             let path = format!("$JS.API.CONSUMER.DURABLE.CREATE.{storage}.d");
             let made = ask(&client, &path, &config).await;
             assert!(!made.contains("error"), "{made}");
-            // A message keeps its own subject at any destination.
+            // A delivered message has its own subject, not that of the inbox.
             let next = next(&client, storage).await;
             assert_eq!(next.payload(), b"tea");
             assert_eq!(next.subject(), format!("{storage}.cup"));
@@ -87,7 +87,8 @@ async fn published_messages_are_stored_and_delivered() {
     }
 }
 
-/// As in nats-server, so that consumers need not wait for a missing heartbeat.
+/// As in nats-server, a client is notified when the server stops. So it need not wait until a heartbeat is
+/// missing.
 #[tokio::test]
 async fn waiting_pull_gets_409_when_the_server_stops() {
     for shards in SHARD_COUNTS {
@@ -163,7 +164,7 @@ async fn fill(client: &Client, name: &str) {
     }
 }
 
-/// Returns the number of readable messages of the stream.
+/// Returns how many of the stream's 100 messages can be read.
 async fn readable(client: &Client, name: &str) -> usize {
     let mut count = 0;
     for number in 1..=100 {
@@ -246,8 +247,8 @@ async fn is_bound(client: &Client) -> bool {
     info.contains(r#""push_bound":true"#)
 }
 
-/// A client that subscribes to everything must not make a consumer deliver, and perhaps acknowledge, messages
-/// for an absent receiver.
+/// A client that subscribes to `>` must not activate a push consumer. Otherwise the consumer would deliver
+/// messages, and perhaps count them as acknowledged, without its receiver.
 #[tokio::test]
 async fn wildcard_observer_does_not_activate_a_push_consumer() {
     for shards in SHARD_COUNTS {

@@ -103,7 +103,7 @@ pub(crate) async fn client(server: &TestServer) -> Client {
     connected.expect("it listens")
 }
 
-/// Checks both directions: ordered messages, requests, and requests without responders.
+/// Checks a leaf connection in both directions: ordered messages, requests, and requests without responders.
 pub(crate) fn check_link(hub: &TestServer, spoke: &TestServer) {
     block_on(async {
         let (above, below) = (client(hub).await, client(spoke).await);
@@ -256,7 +256,7 @@ fn leaf_nodes_authenticate_and_join_their_account() {
     assert!(leafz(&wrong).is_empty() && leafz(&client_of_b).is_empty());
 }
 
-/// Connects as a leaf node through a proxy, which signs with this key.
+/// Connects as a leaf node, like a proxy that signs with this key.
 fn through_proxy(hub: &TestServer, key: Option<&SecretKey>, user: &str) -> RawClient {
     let mut leaf = RawClient::open(leaf_port(hub));
     let info = leaf.expect_info();
@@ -350,7 +350,7 @@ fn garbage_on_the_leaf_port_affects_only_its_sender() {
             "{text}"
         );
     }
-    // A client port does not accept leaf nodes.
+    // This remote is a client port, which does not accept leaf nodes.
     let lost = TestServer::with(spoke_options(
         "lost",
         1,
@@ -384,7 +384,7 @@ fn links_are_encrypted_when_the_hub_says_so() {
     assert!(leafz(&doubting).is_empty());
 }
 
-/// Options of dialing apply to the next connection. An existing one is not affected.
+/// Changed options of a remote apply when it is dialed again. An existing connection is not affected.
 #[test]
 fn a_reload_changes_how_a_hub_is_dialled() {
     let (authority, other) = (Authority::new(), Authority::new());
@@ -420,7 +420,7 @@ fn a_reload_changes_how_a_hub_is_dialled() {
     }));
     check_link(&hub, &spoke);
     assert_eq!(leafz(&spoke)[0]["id"], id);
-    // The same file with another authority, and then with none.
+    // The file first has another authority, then no authority, and then the right one.
     let file = other.ca();
     let doubting = TestServer::with(with(trusting(file.clone())));
     std::fs::write(&file, "nobody").expect("a file");
@@ -431,7 +431,7 @@ fn a_reload_changes_how_a_hub_is_dialled() {
     until("it is trusted", || leafz(&doubting).len() == 1);
 }
 
-/// Returns a directory with account `A` and this default domain.
+/// Returns an account `A` with this default domain.
 fn meaning(domain: Option<&str>) -> Auth {
     let mut config = AccessConfig::default();
     let account = config.account_mut("A");
@@ -448,7 +448,7 @@ async fn ada(server: &TestServer) -> Client {
     connected.expect("it listens")
 }
 
-/// Clients of a spoke without JetStream use the hub's as if it were local.
+/// Clients of a spoke without JetStream use the hub's JetStream as if it were local.
 #[test]
 fn default_domain_applies_to_clients_without_one() {
     let hub = TestServer::with(Options {
@@ -486,7 +486,7 @@ fn default_domain_applies_to_clients_without_one() {
     });
 }
 
-/// Setups without domains have one JetStream for all servers, configured on both sides.
+/// Servers without JetStream domains share one JetStream only if both sides are configured for it.
 #[test]
 fn jetstream_api_is_separate_unless_configured_otherwise() {
     for (domain, crosses) in [(None, false), (Some(""), true)] {
@@ -519,7 +519,7 @@ fn jetstream_api_is_separate_unless_configured_otherwise() {
     }
 }
 
-/// Each side copies a stream of the other, over a link that is lost in between.
+/// Each side copies a stream of the other side over a leaf connection, which is closed once meanwhile.
 #[test]
 fn streams_are_copied_across() {
     const RECORDS: u64 = 300;

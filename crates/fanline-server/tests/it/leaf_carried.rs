@@ -1,4 +1,4 @@
-//! Encodings of leaf connections: compression, WebSocket, and both; and their monitoring.
+//! Leaf connections over compression, WebSocket, both, and proxies, and their monitoring.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ use crate::leaf::{
 use crate::raw::{PATIENCE, TestServer, block_on, until};
 use crate::transports::Authority;
 
-/// Checks payloads of many kinds in both directions.
+/// Checks that payloads of many sizes and contents arrive unchanged in both directions.
 fn check_payloads(hub: &TestServer, spoke: &TestServer) {
     let noise = |n: usize| u8::try_from((n * n * 31 + n / 7 + n * 1_000_003) % 251).expect("small");
     let payloads: Vec<Vec<u8>> = vec![
@@ -97,7 +97,7 @@ fn links_are_compressed_as_both_sides_want() {
         check_payloads(&hub, &spoke);
         let told = [&hub, &spoke].map(|server| leafz(server)[0]["compression"].clone());
         if expected[0] == "s2_uncompressed" {
-            // On a busy machine the round-trip time may be as long as over a distance.
+            // On a busy machine the round-trip time may be long, so that a level with compression is chosen.
             assert!(told[0].as_str().is_some_and(|name| name.starts_with("s2_")));
             assert_eq!(told[1], expected[1]);
         } else {
@@ -160,7 +160,7 @@ fn links_go_over_websocket() {
             let is_packed = leafs[0]["compression"] != "off";
             assert_eq!(is_packed, !deflate && compression != LeafCompression::Off);
         }
-        // A page's WebSocket still works.
+        // The listener for WebSocket clients still works.
         assert_eq!(
             hub.handle.addresses().websocket.map(|at| at.port()),
             Some(port)
@@ -229,7 +229,7 @@ fn tunnel(client: &TcpStream) -> Option<()> {
 
 /// Copies bytes until either side ends, then ends both.
 fn carry(mut from: &TcpStream, mut to: &TcpStream) {
-    // The endpoints see how it ends.
+    // An error is ignored, because both endpoints detect the end.
     let _ = std::io::copy(&mut from, &mut to);
     for end in [from, to] {
         let _ = end.shutdown(Shutdown::Both);
@@ -263,7 +263,7 @@ fn links_go_through_a_proxy() {
     }
 }
 
-/// Runs the same proxy behind TLS.
+/// Runs the same proxy with TLS.
 fn secret_proxy(authority: &Authority) -> SocketAddr {
     let inner = proxy();
     let files = authority.host("localhost");
@@ -400,7 +400,7 @@ fn invalid_compressed_stream_closes_only_its_link() {
     let head = &b"\xff\x06\x00\x00S2sTwO"[..];
     for garbage in [
         &b"CONNECT {\"name\":\"plain\"}\r\n"[..],
-        // A block with a wrong checksum, and one that would be too large.
+        // Compressed blocks: one with a wrong checksum, and one that would be too large.
         &[head, b"\x01\x08\x00\x00\x00\x00\x00\x00PING"].concat(),
         &[
             head,
@@ -463,7 +463,7 @@ fn links_are_published_in_the_system_account() {
         let leaf = &answer["data"]["leafs"][0];
         assert_eq!(leaf["name"], "spoke", "{answer}");
         assert_eq!(leaf["reconnects"], Value::Null, "{answer}");
-        // It is disconnected, and connects again.
+        // The leaf node is disconnected, and connects again.
         let server = event["server"]["id"].as_str().expect("an id");
         let kick = format!("$SYS.REQ.SERVER.{server}.KICK");
         ask(&system, &kick, &json!({ "cid": leaf["id"] }).to_string()).await;

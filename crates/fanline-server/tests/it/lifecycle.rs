@@ -52,9 +52,9 @@ fn a_lame_duck_says_so_and_closes() {
     }
 }
 
-/// When every handle was dropped, the thread that closes clients used to wait for a further order in a busy
-/// loop. Each shard also took a step whether it had clients or not, so one client could outlive the duration
-/// several times.
+/// Regression: if all handles were dropped, the thread that closes clients waited for further orders in a
+/// busy loop. Also, every shard took part in each step, even without clients, so one client could stay
+/// connected for several times the duration.
 #[test]
 fn lame_duck_without_handles_ends_in_time() {
     for shards in SHARD_COUNTS {

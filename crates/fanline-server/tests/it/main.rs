@@ -1,4 +1,4 @@
-//! Tests of the server over real sockets: one for each hazard of the design.
+//! Tests of the server over real sockets. Each file tests one risk of the design.
 
 mod access;
 mod accounts;

@@ -1,5 +1,5 @@
-//! Memory of connections and pending messages. Each test runs in its own process to measure only its own
-//! memory. This includes the clients' part, which is small.
+//! Memory of connections and pending messages. Each test runs in a process of its own, so that only its
+//! memory is measured. The memory of the test's clients is included, but small.
 
 use std::io::Read;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn idle_connections_are_cheap() {
         for _ in 0..count {
             let mut client = server.client();
             talk(&mut client);
-            // Memory of the client is not the server's.
+            // The client's buffer is released, because it is not the server's memory.
             client.forget_buffer();
             clients.push(client);
         }
@@ -37,7 +37,7 @@ fn idle_connections_are_cheap() {
     });
 }
 
-/// Makes the server use all its buffers for a connection.
+/// Makes the server use all kinds of buffers for a connection.
 fn talk(client: &mut RawClient) {
     client.subscribe("echo", "1");
     client.publish("echo", vec![b'x'; 32 * 1024]);
@@ -60,7 +60,7 @@ fn connections_that_fit() -> usize {
     2000.min((descriptors - 100) / 2)
 }
 
-/// Both with subscribers that do not read, and with slow ones.
+/// Tests subscribers that do not read, and slow subscribers.
 #[test]
 fn a_large_payload_is_not_copied_for_each_subscriber() {
     const SUBSCRIBERS: usize = 50;
@@ -106,15 +106,15 @@ fn a_large_payload_is_not_copied_for_each_subscriber() {
     );
 }
 
-/// Each pending message of 4 KiB used to hold its read buffer of 128 KiB: thirty times the limit of pending
-/// bytes.
+/// Regression: each pending message of 4 KiB kept its read buffer of 128 KiB in memory. The memory was thirty
+/// times the limit of pending bytes.
 #[test]
 fn memory_of_pending_messages_is_bounded() {
     const PENDING_BYTES_MAX: usize = 8 * MIB;
     in_a_process_of_its_own("memory::memory_of_pending_messages_is_bounded", || {
         for shards in [1, 2] {
             let server = TestServer::with_limits(shards, patient(PENDING_BYTES_MAX));
-            // One on each shard.
+            // There is one slow subscriber on each shard.
             let mut slow = server.clients(shards);
             for slow in &mut slow {
                 slow.subscribe("slow", "1");
@@ -169,7 +169,7 @@ fn in_a_process_of_its_own(name: &str, test: impl FnOnce()) {
 
 /// Returns `VmRSS`, the resident memory now, or `VmHWM`, its peak since [`reset_peak`].
 fn resident_bytes(field: &str) -> usize {
-    // Buffers are released a moment after the response is written.
+    // Buffers are released shortly after the response is written.
     std::thread::sleep(Duration::from_millis(20));
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find(|line| line.starts_with(field));

@@ -89,7 +89,7 @@ impl Running {
         serde_json::from_str(&reply.body).expect("JSON")
     }
 
-    /// Returns a client that has sent these lines and received the PONG.
+    /// Returns a client that has sent these lines and received a PONG.
     fn client(&self, connect: &str, lines: &str) -> TcpStream {
         let stream = TcpStream::connect(self.0.addresses().clients).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -291,7 +291,7 @@ fn connz_tells_of_open_connections() {
     );
 }
 
-/// The filter used to search only the connections of one page.
+/// Regression: the filter searched only the connections of one page.
 #[test]
 fn connz_finds_words_among_all_connections() {
     let server = Running::start(Auth::Open);
@@ -327,7 +327,7 @@ fn connz_lists_closed_connections_with_reasons() {
     let mut rest = String::new();
     bad.read_to_string(&mut rest).expect("the end");
     drop(bad);
-    // The connection lingers for further input of its client.
+    // After its error, the connection stays open for a short time to read further input.
     let closed = loop {
         let closed = server.json("/connz?state=closed&sort=stop&auth=1");
         if closed["num_connections"] == 1 {
@@ -360,7 +360,7 @@ fn memory_of_many_subscriptions_is_freed_with_their_client() {
     assert_eq!(server.json("/subsz")["num_subscriptions"], COUNT + 1);
     drop(leaver);
     let closed = loop {
-        // Other clients are served meanwhile.
+        // Other clients are still served.
         other.write_all(b"PUB b 2\r\nhi\r\n").expect("it reads");
         let mut message = [0; "MSG b 1 2\r\nhi\r\n".len()];
         other.read_exact(&mut message).expect("a message");
@@ -403,7 +403,8 @@ fn subsz_lists_pages_and_tests_subscriptions() {
     assert_eq!(subjects("/subscriptionsz?subs=1&offset=1&limit=1"), ["b"]);
     assert_eq!(subjects("/subsz?subs=1&test=a.b"), ["a.*", "a.>"]);
     assert_eq!(subjects("/subsz?subs=1&acc=other"), [""; 0]);
-    // Fanline's own parameter: words in the reported texts, applied before paging.
+    // Only Fanline has the parameter `find`. It selects by words in the reported texts, before the list is
+    // split into pages.
     assert_eq!(subjects("/subsz?subs=1&find=A.&limit=1&offset=1"), ["a.>"]);
     assert_eq!(subjects("/subsz?subs=1&find=q+b"), ["b"]);
     assert_eq!(subjects("/subsz?subs=1&find=q+c"), [""; 0]);
@@ -592,8 +593,8 @@ fn garbage_costs_its_sender_only() {
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }
 
-/// Operators need to know which client is slow. It is reported by name, with the subjects that it does not
-/// read, while it is behind and after it was dropped.
+/// Operators need to know which client is slow. The client is reported by name, with the subjects of its
+/// pending messages, while output is pending and after it was disconnected.
 #[test]
 fn slow_consumer_is_reported_by_name() {
     let server = Running::start_with(Options {

@@ -1,4 +1,4 @@
-//! MQTT over real sockets: both versions, all QoS levels, and NATS clients beside them.
+//! MQTT over real sockets: both versions, all QoS levels, and exchange with NATS clients.
 
 pub(crate) mod client;
 mod kept;
@@ -15,7 +15,7 @@ use crate::raw::{SHARD_COUNTS, TestServer, options};
 use client::{Hello, MqttClient, Published, V4, V5, push_text, user};
 
 const BOTH: [u8; 2] = [V4, V5];
-/// Pings until all pending messages must have arrived.
+/// Largest number of pings until all pending messages have arrived.
 const ROUNDS_MAX: usize = 10_000;
 
 /// Returns options with streams in a folder.
@@ -144,7 +144,7 @@ fn a_window_of_messages_is_under_way_at_once() {
         publisher.publish("w", &n.to_string(), 2);
     }
     let first: Vec<Published> = (0..3).map(|_| subscriber.message()).collect();
-    // Further messages wait for an acknowledgment.
+    // Further messages are not sent before an acknowledgment.
     subscriber.settle();
     for message in &first {
         subscriber.send_packet(0x40, &message.id.to_be_bytes());
@@ -229,7 +229,7 @@ fn properties_are_headers() {
 fn no_local_and_retain_as_published() {
     let server = TestServer::with(in_memory(1));
     let mut both = client(&server, V5, "both");
-    // No Local with QoS 1; Retain As Published with QoS 0.
+    // The subscription options are No Local with QoS 1, and Retain As Published with QoS 0.
     both.subscribe(&[("own", 0x05), ("shown", 0x08)]);
     let mut other = client(&server, V5, "other");
     both.publish("own", "mine", 2);
@@ -261,7 +261,7 @@ fn a_group_shares() {
     for _ in 0..20 {
         publisher.publish("jobs", "surely", 2);
     }
-    // Stored messages arrive at the members soon, and only once.
+    // Stored messages arrive soon, and each at one member only.
     for round in 0.. {
         for member in &mut members {
             member.send(&[0xC0, 0]);
@@ -490,7 +490,7 @@ fn packets_have_their_limits() {
     let mut large = client(&server, V5, "large");
     large.send_publish("a", &[b'x'; 1001], 0);
     assert_eq!(large.until(0xE0).body[0], 0x95);
-    // Maximum Packet Size: larger messages are not sent, and later ones are.
+    // With Maximum Packet Size, larger messages are not sent to the client, and later smaller ones are.
     let hello = Hello {
         properties: vec![0x27, 0, 0, 0, 40],
         ..Hello::new("small")
@@ -531,7 +531,7 @@ fn mqtt_clients_may_have_credentials_of_their_own() {
         };
         let told = MqttClient::open(address(&server), V4).greet(&hello);
         assert_eq!(told[1] == 0, is_admitted, "{shown:?}");
-        // Other clients need no credentials, as before.
+        // NATS clients still need no credentials.
         server.client();
     }
 }
@@ -573,7 +573,8 @@ fn requests_cross_both_ways() {
     }
 }
 
-/// nats-server accepts any domain, and refuses clients if it cannot reach it.
+/// Only the server's own domain is accepted. nats-server accepts any domain, but refuses clients if it cannot
+/// reach the domain.
 #[test]
 fn the_domain_of_mqtt_is_this_servers_own() {
     let with = |own: Option<&str>, wanted: &str| {
@@ -610,7 +611,8 @@ fn id_is_assigned_only_to_clients_without_one() {
     assert!(!told.windows(8).any(|part| part == b"fanline-"));
 }
 
-/// The maximum of levels, and the longest name. Matching must not need stack for each level.
+/// Tests a topic with the largest number of levels, and the longest level. Matching must not use stack space
+/// for each level.
 #[test]
 fn topics_may_be_as_long_as_they_can_be() {
     let folder = TempFolder::new("mqtt-topics-may-be-as-long-as-they-can-be");
@@ -628,8 +630,8 @@ fn topics_may_be_as_long_as_they_can_be() {
             subscriber.subscribe(&[(&any, 1)]);
             publisher.publish(&topic, "any", 0);
             assert_eq!(subscriber.take(), triple(&topic, "any", 0));
-            // The log's own name for the message does not fit, so the message is not stored, and not
-            // acknowledged as stored.
+            // The subject under which the message would be stored is too long. So the message is not stored,
+            // and not acknowledged as stored.
             for (flags, answer) in [(2, 0x40), (4, 0x50)] {
                 let mut publisher = client(&server, version, "sure");
                 publisher.send_publish(&topic, b"", flags);
@@ -656,7 +658,7 @@ fn reload_changes_receive_maximum() {
     let mut before = client(&server, V5, "before");
     server.handle.reload(with(7)).expect("it may change");
     let told = MqttClient::open(address(&server), V5).greet(&Hello::new("after"));
-    // The property Receive Maximum.
+    // These bytes are the property Receive Maximum.
     assert!(told.windows(3).any(|p| p == [0x21, 0, 7]), "{told:?}");
     before.settle();
 }

@@ -61,7 +61,8 @@ pub(crate) fn server(accounts: &[String], dir: Option<PathBuf>) -> TestServer {
     TestServer::with(operated(accounts, dir))
 }
 
-/// Returns the options of such a server.
+/// Returns the options of a server that trusts operator 1, with these preloaded accounts and others in a
+/// folder.
 pub(crate) fn operated(accounts: &[String], dir: Option<PathBuf>) -> Options {
     let mut operators = Operators::default();
     operators.trust_key(&public(KeyKind::Operator, 1)).unwrap();
@@ -137,7 +138,7 @@ fn unknown_accounts_are_looked_up() {
         folder.0.join(name).with_extension("jwt")
     };
     fs::write(file(2), account(2, 1)).unwrap();
-    // Signed by another operator, and under the name of another account.
+    // Token 3 is signed by another operator. File 4 contains the token of another account.
     fs::write(file(3), account(3, 7)).unwrap();
     fs::write(file(4), account(2, 1)).unwrap();
     check(&server, &user(2, |_| {}), 9, true);
@@ -173,7 +174,8 @@ fn expired_account_ends_its_connections() {
     check(&server, &user(2, |_| {}), 9, false);
 }
 
-/// MQTT clients send the token as their password, and used to stay admitted after its expiry.
+/// Regression: an MQTT client sends the token as its password, and stayed connected after the token had
+/// expired.
 #[test]
 fn expired_token_ends_an_mqtt_connection() {
     let server = TestServer::with(Options {

@@ -4,7 +4,8 @@ use fanline_server::Limits;
 
 use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, publish_frame};
 
-/// Small payloads are copied and large ones referred to, so their paths differ.
+/// Payload sizes in bytes. Small payloads are copied and large ones are referenced, so they take different
+/// paths.
 const SIZES: [usize; 6] = [0, 16, 4000, 64 * 1024, 100, 5000];
 const LARGEST: usize = 1024 * 1024;
 const MESSAGES: usize = 3000;
@@ -28,13 +29,13 @@ fn order_holds_across_shards_sizes_and_subjects() {
     }
 }
 
-/// At some time all shards have full mailboxes for each other, and no shard waits forever.
+/// All shards fill each other's mailboxes. No shard may wait forever.
 #[test]
 fn order_holds_when_all_flood_all() {
     const EACH: usize = 600;
     for shards in SHARD_COUNTS {
         let limits = Limits {
-            // No subscriber is dropped, because the test is not about the readers' speed.
+            // The limits are so large that no subscriber is disconnected for reading slowly.
             pending_bytes_max: 1 << 30,
             write_deadline: PATIENCE * 10,
             ..Limits::default()
@@ -94,7 +95,7 @@ fn publish_all(mut publisher: RawClient) {
         payload.extend_from_slice(&filler[..size_of(number)]);
         let subject = if number % 2 == 0 { "even" } else { "odd" };
         frames.extend(publish_frame(subject, &payload));
-        // Writes of many sizes, so that frames are split everywhere.
+        // Writes have many sizes, so that frames are split at many positions.
         if frames.len() > 1000 * (number % 70) {
             publisher.send(&frames);
             frames.clear();

@@ -41,8 +41,8 @@ fn each_message_goes_to_one_member_while_members_come_and_go() {
     }
 }
 
-/// Returns the members' messages, including those in flight. A shard whose last member has left passes messages
-/// on, so it takes several rounds.
+/// Returns the members' messages, including messages in flight. Several rounds are needed, because a shard
+/// forwards messages if its last member has left.
 fn collect(mut staying: RawClient, members: Vec<(RawClient, Vec<Message>)>) -> Vec<String> {
     let mut clients = Vec::new();
     let mut got = Vec::new();
@@ -63,7 +63,8 @@ fn collect(mut staying: RawClient, members: Vec<(RawClient, Vec<Message>)>) -> V
     texts
 }
 
-/// Unsubscribes as draining clients do: messages before the PONG are still processed.
+/// Subscribes and unsubscribes repeatedly. After an unsubscription, messages before the PONG are still
+/// counted, as in a client that drains.
 fn come_and_go(mut client: RawClient, is_over: &AtomicBool) -> (RawClient, Vec<Message>) {
     let mut got = Vec::new();
     let mut sid = 0;

@@ -1,4 +1,4 @@
-//! A client that speaks the NATS protocol by hand over a blocking socket, and a server for it.
+//! A client that sends and parses protocol lines itself over a blocking socket, and a server for tests.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use fanline_server::{Handle, Limits, Options, Server};
 /// Time limit after which a test fails instead of hanging.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until a condition holds. `what` says which, for the failure.
+/// Waits until a condition holds. `what` names the condition in the failure message.
 #[track_caller]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = std::time::Instant::now();
@@ -26,7 +26,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"protocol\":1,\
     \"headers\":true,\"no_responders\":true,\"lang\":\"test\",\"version\":\"0\"}\r\n";
 
-/// The numbers of shards that hazards are tested with.
+/// The numbers of shards with which tests are run.
 pub(crate) const SHARD_COUNTS: [usize; 3] = [1, 2, 4];
 
 /// A server that stops with the test.
@@ -60,7 +60,8 @@ impl TestServer {
         RawClient::connect(self.address())
     }
 
-    /// Returns one client for each shard. Connections are assigned to the shard with the fewest.
+    /// Returns this many clients. With as many clients as shards, each shard has one of them, because
+    /// connections are assigned to the shard with the fewest.
     pub(crate) fn clients(&self, count: usize) -> Vec<RawClient> {
         (0..count).map(|_| self.client()).collect()
     }
@@ -106,7 +107,7 @@ pub(crate) struct Message {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A protocol element from a server.
+/// A message or another protocol line from a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     Message(Message),
@@ -136,7 +137,7 @@ impl RawClient {
         client.expect_info();
         client.send(CONNECT);
         client.settle();
-        // The first PONG is followed by another INFO.
+        // The server sends another INFO after the first PONG.
         client.expect_info();
         client
     }
@@ -169,7 +170,7 @@ impl<S: Read + Write> RawClient<S> {
         self.send(publish_frame(subject, payload.as_ref()));
     }
 
-    /// Subscribes, and returns when the server has acknowledged it.
+    /// Subscribes, and waits until the server has processed the subscription.
     pub(crate) fn subscribe(&mut self, subject: &str, sid: &str) {
         self.send(format!("SUB {subject} {sid}\r\n"));
         self.settle();
@@ -181,7 +182,7 @@ impl<S: Read + Write> RawClient<S> {
         self.until_pong()
     }
 
-    /// Returns the messages before a PONG.
+    /// Returns the messages before the next PONG.
     pub(crate) fn until_pong(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
         loop {
@@ -213,7 +214,7 @@ impl<S: Read + Write> RawClient<S> {
         }
     }
 
-    /// Reads to the end, which may be a reset. Returns the lines, without messages.
+    /// Reads until the connection ends, also by a reset. Returns the lines, without messages.
     pub(crate) fn lines_to_end(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(said) = self.next() {
@@ -224,7 +225,7 @@ impl<S: Read + Write> RawClient<S> {
         lines
     }
 
-    /// Returns the next element; `None` at the end of the connection.
+    /// Returns the next message or line. Returns `None` at the end of the connection.
     pub(crate) fn next(&mut self) -> Option<Said> {
         let line = self.take_line()?;
         let words: Vec<&str> = line.split(' ').collect();
@@ -284,7 +285,7 @@ impl<S: Read + Write> RawClient<S> {
         Some(self.seen[self.taken - bytes..self.taken].to_vec())
     }
 
-    /// Returns false at the end of the stream.
+    /// Reads more bytes. Returns false at the end of the stream.
     fn read_more(&mut self) -> bool {
         self.seen.drain(..self.taken);
         self.taken = 0;
@@ -295,7 +296,7 @@ impl<S: Read + Write> RawClient<S> {
                 read > 0
             }
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => false,
-            // TLS that ends without close_notify.
+            // TLS reports this error if the peer sends no close_notify.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
             Err(error) => panic!("nothing came: {error}"),
         }

@@ -39,7 +39,7 @@ fn clients_with_valid_credentials_stay_connected() {
             client.subscribe("x", "1");
             client.settle();
         }
-        // The reload does not affect them.
+        // The following reload does not affect the connected clients.
         let reloaded = |auth, limits| Options {
             auth,
             limits,
@@ -51,7 +51,8 @@ fn clients_with_valid_credentials_stay_connected() {
         };
         let outcome = server.handle.reload(reloaded(user("one"), limits));
         outcome.expect("it can be reloaded");
-        // Each shard applies it in turn. A new client is assigned to a shard after that.
+        // The shards apply the reload at different times. When a new client receives the new limit, its shard
+        // has applied it.
         loop {
             let mut client = RawClient::open(server.address());
             if client.expect_info().contains("\"max_payload\":8,") {
@@ -67,7 +68,7 @@ fn clients_with_valid_credentials_stay_connected() {
         }
         clients[0].publish("x", "123456789");
         assert_eq!(clients[0].line(), "-ERR 'Maximum Payload Violation'");
-        // A password that is no longer valid.
+        // This reload changes the password.
         let outcome = server
             .handle
             .reload(reloaded(user("two"), Limits::default()));
@@ -174,15 +175,16 @@ fn silence_is_measured_by_the_new_interval() {
     );
 }
 
-/// Users in the file that is reloaded.
+/// Number of users in the reloaded configuration.
 const USERS: usize = 5_000;
-/// Connected users, which are the first ones. The publisher precedes them.
+/// Number of users that are connected as readers. The publisher is the user before them.
 const READERS: usize = 24;
 /// Number of reloads.
 const RELOADS: usize = 6;
-/// Messages published meanwhile at most. A reader can have so many pending.
+/// Largest number of messages that are published during the reloads. A reader can have so many pending
+/// messages.
 const SENT_MAX: usize = 20_000;
-/// Messages published at once.
+/// Number of messages that are published at once.
 const BATCH: usize = 10;
 
 /// Returns users with their own permissions. `change` decides whether a user exists, and may modify it.
@@ -214,10 +216,10 @@ fn as_user(server: &TestServer, number: usize) -> RawClient {
     client
 }
 
-/// Publishes numbers until it is stopped. Returns their count.
+/// Publishes numbers until `is_over`. Returns the number of messages.
 fn publish_until(publisher: &mut RawClient, is_over: &AtomicBool) -> usize {
     let mut sent = 0;
-    // The join orders everything, so Relaxed suffices.
+    // Relaxed suffices, because joining the thread orders everything else.
     while sent < SENT_MAX && !is_over.load(Ordering::Relaxed) {
         for number in sent..sent + BATCH {
             publisher.publish("news", number.to_string());
@@ -229,7 +231,8 @@ fn publish_until(publisher: &mut RawClient, is_over: &AtomicBool) -> usize {
     sent
 }
 
-/// Users are added, removed, and changed while messages flow. In the end, three readers change, too.
+/// Adds, removes, and changes users while messages are published. At the end, three of the readers are
+/// changed, too.
 fn reload_many(server: &TestServer, shards: usize) {
     let reload = |auth| {
         let outcome = server.handle.reload(Options {
@@ -282,7 +285,8 @@ fn reload_of_5000_users_does_not_affect_unchanged_ones() {
             is_over.store(true, Ordering::Relaxed);
             publishing.join().expect("it publishes")
         });
-        // The second lost its subscription and the third its password; the fourth was removed.
+        // The second reader lost its subscription, the third has another password, and the fourth was
+        // removed.
         let dropped = "-ERR 'Permissions Violation for Subscription to \"news\" (sid \"1\")'";
         for (at, expected) in [(3, VIOLATION), (2, VIOLATION)] {
             let lines = readers.remove(at).lines_to_end();
@@ -296,7 +300,7 @@ fn reload_of_5000_users_does_not_affect_unchanged_ones() {
                 None => panic!("the connection ended"),
             }
         }
-        // All shards have applied it, so only the others receive this message.
+        // All shards have applied the reload, so only the other readers receive this message.
         publisher.publish("news", "the end");
         publisher.settle();
         assert_eq!(limited.settle(), []);

@@ -1,4 +1,4 @@
-//! A subscriber that does not read is dropped, without an effect on others.
+//! A subscriber that does not read is disconnected. Other subscribers are not affected.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ use fanline_server::Limits;
 use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer};
 
 const PAYLOAD_BYTES: usize = 16 * 1024;
-/// Far more than the sockets on both sides and the lowered limit hold.
+/// Number of messages. They are far more than the buffers of both sockets and the lowered limit can contain.
 const MESSAGES: usize = 3000;
-/// Messages that the publisher may be ahead of its readers.
+/// Largest number of messages that the publisher is ahead of its readers.
 const WINDOW: usize = 64;
 
-/// Dropped for its pending bytes.
+/// The subscriber is disconnected because of its pending bytes.
 #[test]
 fn stuck_subscriber_is_dropped_and_others_get_everything() {
     for shards in SHARD_COUNTS {
@@ -26,7 +26,7 @@ fn stuck_subscriber_is_dropped_and_others_get_everything() {
                 ..Limits::default()
             },
         );
-        // One on each shard, including the publisher's.
+        // There is one slow subscriber on each shard, including the publisher's.
         let mut slow = subscribed(&server, shards);
         publish_to_readers(&server, shards);
         for slow in &mut slow {
@@ -39,7 +39,8 @@ fn stuck_subscriber_is_dropped_and_others_get_everything() {
     }
 }
 
-/// Dropped for its write deadline: all messages fit into its limit.
+/// The subscriber is disconnected because of the write deadline. All messages fit into the limit of pending
+/// bytes.
 #[test]
 fn stuck_subscriber_is_dropped_at_the_write_deadline() {
     for shards in SHARD_COUNTS {
@@ -67,8 +68,8 @@ fn subscribed(server: &TestServer, count: usize) -> Vec<RawClient> {
     clients
 }
 
-/// Publishes to readers, one on each shard, which receive everything in order. On a busy machine they may get
-/// little time, so the publisher limits its lead.
+/// Publishes to one reader on each shard, and checks that they receive everything in order. On a busy machine
+/// readers may be slow, so the publisher waits if it is too far ahead.
 fn publish_to_readers(server: &TestServer, shards: usize) {
     let readers = subscribed(server, shards);
     let mut publisher = server.client();

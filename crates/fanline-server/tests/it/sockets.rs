@@ -70,7 +70,7 @@ fn proxy_header_sets_the_client_address() {
         assert!(info.contains(&format!("\"client_ip\":\"{ip}\"")), "{info}");
         client.connect();
     }
-    // A client without a proxy waits for INFO before it sends anything.
+    // A client without a proxy may wait for INFO before it sends anything.
     let mut direct = Talker::new(connect(server.address()));
     let info = direct.until("\r\n");
     assert!(info.contains("\"client_ip\":\"127.0.0.1\""), "{info}");
@@ -125,8 +125,8 @@ fn monitoring_is_served_over_https_and_upgrades() {
 trait ReadWrite: std::io::Read + std::io::Write {}
 impl<S: std::io::Read + std::io::Write> ReadWrite for S {}
 
-/// The monitoring port used to admit WebSocket clients without the TLS or certificate that the listener
-/// requires.
+/// Regression: the monitoring port admitted WebSocket clients without the TLS or client certificate that the
+/// WebSocket listener requires.
 #[test]
 fn monitoring_port_does_not_bypass_the_websocket_listener() {
     let authority = Authority::new();

@@ -22,8 +22,8 @@ fn replay(server: &TestServer, cut: usize) -> Vec<Said> {
     client.expect_info();
     let (first, second) = SESSION.split_at(cut);
     client.send(first);
-    // Another client's round trip. After it, the server has most likely read the first part; no assertion
-    // depends on that.
+    // Connects another client. When it is connected, the server has most likely read the first part. No
+    // assertion depends on that.
     std::thread::yield_now();
     RawClient::connect(server.address());
     client.send(second);

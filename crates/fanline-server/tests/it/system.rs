@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, block_on, options};
 
-/// Accounts A, B, and the system account SYS, with one user each, and a restricted user in A.
+/// Returns accounts A and B and the system account SYS. Each has a user, and A also has a restricted user.
 fn accounts() -> AccessConfig {
     let mut config = AccessConfig {
         system_account: Some("SYS".into()),
@@ -65,7 +65,7 @@ async fn next(subscription: &mut Subscription) -> (String, Value) {
     (message.subject().to_owned(), body)
 }
 
-/// Returns the names of the connections in a response, which are those of their users.
+/// Returns the names of the connections in a response. In these tests, a connection has the name of its user.
 fn names(answer: &Value) -> Vec<&str> {
     let all = answer["data"]["connections"].as_array();
     let all = all.unwrap_or_else(|| panic!("no connections in {answer}"));
@@ -125,7 +125,7 @@ async fn user_info_reports_the_requester() {
         let permissions = json!({ "publish": { "allow": ["$SYS.REQ.USER.INFO"] } });
         assert_eq!(info["data"]["permissions"], permissions);
     }
-    // The same without required credentials.
+    // The request also works without required credentials.
     let server = TestServer::start(2);
     let options = ConnectOptions::new(&format!("nats://{}", server.address()));
     let guest = Client::connect(&options.expect("an address")).await;
@@ -277,7 +277,7 @@ async fn connect_events_name_the_account() {
         let (_, event) = next(&mut refusals).await;
         assert_eq!(event["reason"], "Authentication Failure", "{event}");
         assert!(!event.to_string().contains("wrong"), "{event}");
-        // Only the system account receives these.
+        // Only the system account receives such events.
         let mut all = b.subscribe("$SYS.>").await.expect("subscribed");
         b.flush().await.expect("flushed");
         client(&server, "a").await;
@@ -310,7 +310,7 @@ async fn connections_are_closed_on_request() {
 async fn no_request_stops_the_service() {
     let server = TestServer::with(Options {
         limits: Limits {
-            // Lower than the system client needs, in subscriptions and payload.
+            // The system client needs more subscriptions and larger payloads than these limits allow.
             subscriptions_max: Some(3),
             payload_bytes_max: 1024,
             ..Limits::default()

@@ -67,7 +67,7 @@ fn large_and_split_messages_arrive_whole_over_tls() {
     for payload in &payloads {
         publisher.say(format!("PUB big {}\r\n{payload}\r\n", payload.len()));
     }
-    // One byte in each write, each a record of its own.
+    // Each write has one byte, so each byte is a TLS record of its own.
     for byte in b"PUB big 3\r\nend\r\n" {
         publisher.say([*byte]);
     }
@@ -119,7 +119,8 @@ fn handshake_first_auto_accepts_both_orders() {
     let mut late = Talker::new(connect(server.address()));
     late.until("\r\n");
     Talker::new(TlsClient::new(&ca).over(late.stream)).connect();
-    // A client that starts TLS gets INFO after it. A slow machine may have sent it already.
+    // A client that starts TLS receives INFO after the handshake. On a slow machine the server may already
+    // have sent INFO.
     let mut early = TlsClient::new(&ca).over(connect(server.address()));
     if early.flush().is_ok() && early.conn.complete_io(&mut early.sock).is_ok() {
         Talker::new(early).greet();
@@ -157,8 +158,8 @@ fn client_certificates_are_verified() {
     }
 }
 
-/// `openssl req -x509` creates certificates of authorities, which people use for clients. nats-server accepts
-/// one that is in its file of authorities, and so does this server, without other exceptions.
+/// `openssl req -x509` creates certificates of authorities, and people use them for clients. Like
+/// nats-server, this server accepts such a certificate only if it is in the file of authorities.
 #[test]
 fn listed_authority_is_accepted_as_client() {
     use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
@@ -175,7 +176,7 @@ fn listed_authority_is_accepted_as_client() {
     let texts = files.map(|files| std::fs::read_to_string(&files.cert_file).expect("a file"));
     let ca = std::fs::read_to_string(authority.ca()).expect("a file");
     std::fs::write(&all, texts.concat() + &ca).expect("a file");
-    // The same name with another key.
+    // This certificate has the same name, but another key.
     let twin = authority.own("twin", |params| {
         params
             .distinguished_name
@@ -341,7 +342,7 @@ fn reload_turns_tls_on_and_off_for_new_connections() {
         assert!(!plain.greet().contains("tls_"));
         plain.say("SUB a 1\r\nPING\r\n");
         plain.until("PONG\r\n");
-        // `allow_non_tls` permits a migration without refused clients.
+        // With `allow_non_tls`, no client is refused while clients change to TLS.
         reload(with(Some(authority.tls()), true));
         let mut either = Talker::new(connect(server.address()));
         assert!(either.greet().contains("\"tls_available\":true"));
@@ -413,7 +414,7 @@ fn a_reload_changes_the_tls_of_every_listener() {
     let page = |ca: &Path| {
         let stream = connect(addresses.websocket.expect("it listens"));
         let mut page = Talker::new(TlsClient::new(ca).over(stream));
-        // A peer that does not trust the authority ends the handshake here.
+        // This fails if the peer does not trust the authority.
         let _ = page.stream.write_all(b"GET / HTTP/1.1\r\n\r\n");
         page.first_line()
     };
@@ -427,7 +428,7 @@ fn a_reload_changes_the_tls_of_every_listener() {
     assert!(told.contains("\"tls_required\":true"), "{told}");
     assert!(page(&newer).starts_with("HTTP/1.1 4"));
     assert_eq!(page(&ca), "");
-    // WebSocket keeps its TLS.
+    // A reload cannot turn off TLS of the WebSocket listener.
     reload(with(None, None));
     mqtt_hello(mqtt());
     assert!(!Talker::new(leaf()).until("\r\n").contains("tls_required"));
@@ -445,7 +446,7 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
     let mut half_open: Vec<_> = (0..1000)
         .map(|number| {
             let mut stream = connect(server.address());
-            // Some send nothing, some start a handshake, some announce a large record.
+            // Some clients send nothing, some start a handshake, and some announce a large record.
             let begun: &[u8] = match number % 3 {
                 0 => b"",
                 1 => b"\x16\x03\x01\x02\x00\x01\x00",
@@ -459,7 +460,7 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
     let mut client = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
     client.greet();
     for stream in half_open.drain(..) {
-        // The server closes the connection, whatever it sends before.
+        // The server closes the connection. It may send something before.
         Talker::new(stream).rest();
     }
     client.say("PING\r\n");

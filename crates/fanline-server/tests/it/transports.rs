@@ -1,4 +1,5 @@
-//! Common parts of TLS and WebSocket tests: certificates, and a peer that sends bytes and waits for others.
+//! Common parts of TLS and WebSocket tests: certificates, and a peer that sends bytes and waits for expected
+//! bytes.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -57,7 +58,7 @@ impl Authority {
         self.sign(name, params)
     }
 
-    /// Returns a certificate for a user that is its own authority, as `openssl req -x509` creates it.
+    /// Returns a self-signed certificate for a user, as `openssl req -x509` creates it.
     pub(crate) fn own(
         &self,
         name: &str,
@@ -121,7 +122,7 @@ impl<'a> TlsClient<'a> {
         }
     }
 
-    /// Wraps a stream. The handshake takes place with the first byte.
+    /// Wraps a stream. The handshake takes place at the first read or write.
     pub(crate) fn over<S: Read + Write>(&self, stream: S) -> StreamOwned<ClientConnection, S> {
         let mut roots = RootCertStore::empty();
         let ca = CertificateDer::from_pem_file(self.ca).expect("a certificate");
@@ -200,7 +201,7 @@ impl<S: Read + Write> Talker<S> {
         String::from_utf8_lossy(&std::mem::take(&mut self.heard)).into_owned()
     }
 
-    /// Returns false at the end of the stream.
+    /// Reads more input. Returns false at the end of the stream.
     fn hear(&mut self) -> io::Result<bool> {
         let mut room = [0; 16 * 1024];
         let read = self.stream.read(&mut room)?;

@@ -1,10 +1,10 @@
-//! Acknowledged changes apply to every connection of every shard.
+//! Acknowledged changes of subscriptions apply to every connection of every shard.
 
 use crate::raw::{SHARD_COUNTS, TestServer};
 
 const ROUNDS: usize = 1500;
 
-/// A PONG after a SUB promises that messages published later, anywhere, arrive.
+/// After the PONG that follows a SUB, the subscriber receives all messages that any client publishes.
 #[test]
 fn a_subscription_is_visible_everywhere_once_acknowledged() {
     for shards in SHARD_COUNTS {
@@ -29,7 +29,7 @@ fn a_subscription_is_visible_everywhere_once_acknowledged() {
     }
 }
 
-/// The same subject each time, so that every shard has a cached route when it changes.
+/// All rounds use the same subject, so that every shard has a cached route when the subscription ends.
 #[test]
 fn an_unsubscription_is_visible_everywhere_once_acknowledged() {
     for shards in SHARD_COUNTS {
@@ -49,8 +49,8 @@ fn an_unsubscription_is_visible_everywhere_once_acknowledged() {
             for publisher in &mut clients {
                 publisher.publish("same", "unwanted");
             }
-            // Each publisher's message is processed. On its way to another shard, it precedes the next round's
-            // messages.
+            // After these PONGs, each publisher's message has been processed. If it is on its way to another
+            // shard, it arrives there before messages of the next round.
             for publisher in &mut clients {
                 assert_eq!(publisher.settle(), [], "{shards} shards, round {round}");
             }

@@ -75,7 +75,7 @@ impl<S: Read + Write> Page<S> {
         Page::at("/", stream, extra)
     }
 
-    /// Upgrades at another path than the root.
+    /// Upgrades at this path.
     pub(crate) fn at(target: &str, stream: S, extra: &str) -> Self {
         let mut talker = Talker::new(stream);
         talker.say(request_for(target, extra));
@@ -124,7 +124,7 @@ impl<S: Read + Write> Page<S> {
         Some(self.talker.heard.drain(..bytes).collect())
     }
 
-    /// Reads data until a text has arrived.
+    /// Reads frames until their data contains a text.
     #[track_caller]
     fn until(&mut self, wanted: &str) -> String {
         loop {
@@ -225,7 +225,7 @@ fn messages_go_both_ways() {
     assert!(info.contains(&format!("\"port\":{port},")), "{info}");
     one.send("CONNECT {\"verbose\":false}\r\nSUB a.* 1\r\nPING\r\n");
     one.until("PONG\r\n");
-    // From plain TCP, and back to it.
+    // Messages are exchanged with a client over plain TCP, in both directions.
     let mut other = server.client();
     other.subscribe("b", "7");
     other.publish("a.b", "hello");
@@ -293,7 +293,7 @@ fn a_close_is_answered_with_its_code_and_reason() {
     }
 }
 
-/// The header of a compressed frame without payload used to be read twice.
+/// Regression: the header of a compressed frame without payload was read twice.
 #[test]
 fn compressed_message_may_end_with_an_empty_frame() {
     let server = server(WebSocketOptions {

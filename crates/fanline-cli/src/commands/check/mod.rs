@@ -63,7 +63,7 @@ impl CheckArgs {
         };
         match outcome {
             Ok(()) => {}
-            // The check itself could not run.
+            // With wrong usage, the check could not run, so the state is unknown.
             Err(Failure::Usage(text)) => report.found(Level::Unknown, text),
             Err(failure) => report.found(Level::Critical, failure.to_string()),
         }

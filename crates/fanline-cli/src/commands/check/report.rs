@@ -58,9 +58,9 @@ impl Bounds {
         Bounds { warning, critical }
     }
 
-    /// Creates thresholds for a number that is never worse when lower. If only one of them is set and the
-    /// other one is a default, the warning threshold may exceed the critical one; that must not invert their
-    /// meaning.
+    /// Creates thresholds for a number for which lower is never worse. If only one of them is set, and the
+    /// other one is a default, the warning threshold may exceed the critical threshold. This must not invert
+    /// the meaning of the thresholds.
     pub(super) fn rising(warning: f64, critical: f64) -> Self {
         Bounds::new(Some(warning.min(critical)), Some(critical))
     }
@@ -280,7 +280,7 @@ mod tests {
         check(Some(5.0), Some(10.0), 5.0, Level::Warning);
         check(Some(5.0), Some(10.0), 10.0, Level::Critical);
         check(None, Some(1.0), 1.0, Level::Critical);
-        // A lower critical threshold: lower is worse.
+        // If the critical threshold is below the warning threshold, lower numbers are worse.
         check(Some(10.0), Some(5.0), 11.0, Level::Ok);
         check(Some(10.0), Some(5.0), 10.0, Level::Warning);
         check(Some(10.0), Some(5.0), 5.0, Level::Critical);

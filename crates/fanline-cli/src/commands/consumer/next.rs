@@ -47,7 +47,7 @@ pub(crate) struct NextArgs {
 impl NextArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
-        // Report a missing consumer: a pull request to it would only time out.
+        // Reports a missing consumer, because a pull request to it would only time out.
         let info = jetstream
             .consumer_info(&self.stream, &self.consumer)
             .await?;

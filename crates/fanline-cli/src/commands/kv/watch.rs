@@ -49,7 +49,7 @@ pub(crate) struct WatchArgs {
     jetstream: JetStreamArgs,
 }
 
-/// Progress across connections.
+/// Progress of the watch, which continues after a reconnect.
 #[derive(Default)]
 struct Seen {
     entries: u64,

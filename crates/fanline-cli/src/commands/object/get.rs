@@ -53,7 +53,8 @@ impl GetArgs {
         Ok(())
     }
 
-    /// Replaces the file only once the object is complete and its digest is correct.
+    /// Writes to a partial file first. It replaces the target file when the object is complete and its digest
+    /// is correct.
     async fn write(&self, reader: &mut ObjectReader, path: &Path) -> Result<(), Failure> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
@@ -71,8 +72,8 @@ impl GetArgs {
         }
     }
 
-    /// Returns the path of the file. Folders in the object's name are ignored, so that it cannot write
-    /// elsewhere.
+    /// Returns the path of the file. Folders in the object's name are ignored, so that the name cannot select
+    /// another folder.
     fn path(&self) -> Result<PathBuf, Failure> {
         if let Some(output) = &self.output {
             return Ok(output.clone());

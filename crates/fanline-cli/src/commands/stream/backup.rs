@@ -13,8 +13,8 @@ use crate::show;
 
 /// File in a backup's folder that describes the stream.
 pub(super) const DESCRIPTION_FILE: &str = "backup.json";
-/// File with the stream's messages in the server's own format: the name identifies the format, as in the nats
-/// CLI.
+/// Names of the file with the stream's messages, in the server's own format. The name identifies the format,
+/// as in the nats CLI.
 pub(super) const CONTENT_FILES: [&str; 2] = ["stream.arc.s2", "stream.tar.s2"];
 /// First version of nats-server with backups that are not tar files.
 const ARCHIVE_VERSION: (u32, u32) = (2, 15);
@@ -63,7 +63,7 @@ impl BackupArgs {
         let version = &jetstream.client().server_info().version;
         let content = self.target.join(content_file(version));
         let bytes = write_content(&mut backup, &content).await?;
-        // Written last: a folder without it is not a backup.
+        // The description is written last, because a folder without a description is not a backup.
         let text = serde_json::to_vec_pretty(backup.description()).map_err(std::io::Error::from)?;
         std::fs::write(description, text)?;
         eprintln!(

@@ -38,7 +38,7 @@ impl SubjectsArgs {
         }
         let mut rows: Vec<(String, u64)> = subjects.into_iter().collect();
         if !self.sort_names {
-            // The map is sorted by name, and the stable sort keeps that order among equals.
+            // The map is sorted by name. The stable sort keeps this order for equal counts.
             rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         }
         if self.names {

@@ -154,7 +154,7 @@ pub(super) struct LeafRow {
     pub(super) rates: Rates,
 }
 
-/// The changes between two samples.
+/// The state at the second of two samples, with the rates between them.
 pub(super) struct View {
     pub(super) server: Server,
     pub(super) rates: Rates,
@@ -189,7 +189,7 @@ impl View {
             .map(|connection| (connection.cid, of_one(connection)))
             .collect();
         let rows = after.connections.iter().map(|connection| {
-            // A new connection has sent and received everything since the last sample.
+            // A new connection has sent and received all its messages since the last sample.
             let earlier = known.get(&connection.cid).copied().unwrap_or_default();
             Row {
                 connection: connection.clone(),

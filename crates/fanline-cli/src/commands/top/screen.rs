@@ -53,7 +53,7 @@ impl Screen {
             .remove(LocalModes::ICANON | LocalModes::ECHO);
         tcsetattr(stdin(), OptionalActions::Now, &raw).map_err(std::io::Error::from)?;
         let (pressed, keys) = mpsc::unbounded_channel();
-        // Ends with the process, because a read of a terminal cannot be canceled.
+        // The thread ends with the process, because a read of a terminal cannot be canceled.
         std::thread::spawn(move || {
             for byte in stdin().lock().bytes().map_while(Result::ok) {
                 if let Some(key) = Key::of(byte)
@@ -72,7 +72,7 @@ impl Screen {
     pub(super) async fn key_within(&mut self, time: Duration) -> Option<Key> {
         match timeout(time, self.keys.recv()).await {
             Ok(Some(key)) => Some(key),
-            // Stdin is closed.
+            // If stdin is closed, no key follows.
             Ok(None) => {
                 tokio::time::sleep(time).await;
                 None
@@ -147,7 +147,8 @@ pub(super) fn lines(view: &View, sort: Sort) -> Vec<String> {
     lines
 }
 
-/// Returns the lines of leaf connections. They come first: there are few, and they carry much traffic.
+/// Returns the lines of leaf connections. They precede the clients, because they are few and have much
+/// traffic.
 fn leaf_lines(leafs: &[LeafRow]) -> Vec<String> {
     let mut table = Table::new([
         ">leaf",
@@ -211,7 +212,7 @@ fn cells(row: &Row) -> [String; 13] {
     ]
 }
 
-/// Returns how long a connection has been slow, and with which subject.
+/// Returns how long a connection has been slow, and the subject of its backlog.
 fn slow(row: &Row) -> String {
     let Some(slow) = &row.connection.slow_consumer else {
         return String::new();
@@ -222,9 +223,9 @@ fn slow(row: &Row) -> String {
     format!("{waited} {subject}").trim().to_owned()
 }
 
-/// Makes a client's text safe: it must not control the terminal.
+/// Replaces control characters in a client's text, so that the text cannot control the terminal.
 fn plain(text: &str) -> String {
-    /// Longer texts would push all other columns off the screen.
+    /// Largest number of characters. A longer text would move the other columns off the screen.
     const CHARACTERS_MAX: usize = 32;
     let visible = text.chars().map(|c| if c.is_control() { '?' } else { c });
     visible.take(CHARACTERS_MAX).collect()

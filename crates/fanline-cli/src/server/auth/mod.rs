@@ -138,7 +138,8 @@ fn read_seed(path: &std::path::Path) -> Result<SecretKey, Failure> {
         })
 }
 
-/// Reads a password from stdin, without its line end. A password in an argument is visible to other users.
+/// Reads a password from stdin, without its line end. It is not an argument, because other users can see
+/// arguments.
 fn read_password() -> Result<String, Failure> {
     if std::io::stdin().is_terminal() {
         eprintln!("Password (visible; end with Ctrl-D):");

@@ -15,7 +15,7 @@ use super::{random, read_seed};
 use crate::failure::Failure;
 use crate::values;
 
-/// How long after a message responses to it may be published.
+/// Time after a message, in nanoseconds, during which responses to the message may be published.
 const RESPONSE_NANOS: u64 = 120 * 1_000_000_000;
 
 /// Options of all tokens.

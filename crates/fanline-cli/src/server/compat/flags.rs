@@ -89,7 +89,7 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("logtime", Flag::LogTime, Kind::Switch),
     ("logtime_utc", Flag::LogTimeUtc, Kind::Switch),
     ("log_size_limit", Flag::LogSizeLimit, Kind::Number),
-    // Fanline's own: nats-server has no other format.
+    // Only Fanline has this flag, because nats-server's log has only one format.
     ("log_format", Flag::LogFormat, Kind::Text),
     ("log-format", Flag::LogFormat, Kind::Text),
     ("max_traced_msg_len", Flag::TracedPayloadMax, Kind::Number),
@@ -101,8 +101,8 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("debug", Flag::Debug, Kind::Switch),
     ("V", Flag::Trace, Kind::Switch),
     ("trace", Flag::Trace, Kind::Switch),
-    // In nats-server, "verbose" traces the system account too; here the system account has no client
-    // protocol.
+    // In nats-server, "verbose" also traces the system account. Here, the system account has no client
+    // protocol to trace.
     ("VV", Flag::Trace, Kind::Switch),
     ("DV", Flag::DebugAndTrace, Kind::Switch),
     ("DVV", Flag::DebugAndTrace, Kind::Switch),
@@ -142,7 +142,7 @@ impl Value {
         *self == Value::Switch(true)
     }
 
-    /// Returns a text, or `None` if it is empty: Go cannot distinguish that from a missing flag.
+    /// Returns a text. Returns `None` for an empty text, which Go does not distinguish from a missing flag.
     pub(crate) fn text(self) -> Option<String> {
         match self {
             Value::Text(text) if !text.is_empty() => Some(text),

@@ -16,9 +16,9 @@ use crate::server::serve::{self, Job, Reread, Style};
 use crate::server::tls::TlsFlags;
 use crate::values;
 
-/// nats-server's name: under it, the program behaves like nats-server.
+/// The name of nats-server. If the program is started under this name, it behaves like nats-server.
 pub(crate) const NATS_SERVER: &str = "nats-server";
-/// Port without a flag, or with 0.
+/// Port if there is no flag, or if the flag is 0.
 const PORT_DEFAULT: u16 = 4222;
 
 /// The request of a command line.
@@ -43,9 +43,9 @@ struct CommandLine {
 /// The reason why a command line is refused.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
-    /// An invalid flag: the help follows on stdout.
+    /// A flag is invalid. The help follows on stdout.
     Flag(String),
-    /// Another reason: one line with the program's name.
+    /// Another reason. The message is one line with the program's name.
     Other(String),
 }
 
@@ -92,7 +92,7 @@ fn refuse_line(program: &str, refusal: &Refusal) -> ExitCode {
                 );
             }
             print(&usage::usage(program));
-            // nats-server exits with 0 here, so that a typing error looks like success.
+            // nats-server exits with 0 here, but then a typing error would look like success.
             ExitCode::FAILURE
         }
         Refusal::Other(text) => refuse(program, text),
@@ -200,7 +200,7 @@ fn read(program: &str, arguments: &[String]) -> Result<Request, Refusal> {
 }
 
 impl CommandLine {
-    /// Merges file and flags; flags take precedence. Also returns warnings about flags.
+    /// Merges file and flags. Flags take precedence. Also returns warnings about flags.
     fn assemble(&self) -> Result<(Loaded, Vec<String>), Refusal> {
         let defaults = defaults();
         let loaded = match &self.config {
@@ -228,8 +228,8 @@ fn defaults() -> Loaded {
     loaded
 }
 
-/// Refuses flags that make a server a member of a cluster: a standalone server would not do what the other
-/// members expect.
+/// Refuses flags that make a server a member of a cluster, because a standalone server would not do what the
+/// other members expect.
 fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
     for Given { flag, name, value } in given {
         if *flag == Flag::Cluster && *value != flags::Value::Switch(false) {
@@ -241,13 +241,13 @@ fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Merges file and flags. A later flag overrides an earlier one.
+/// The configuration while flags are applied to it. A later flag overrides an earlier one.
 struct Setup {
     loaded: Loaded,
     warnings: Vec<String>,
     /// Monitoring port over HTTP, before the host is known.
     monitor: Option<u16>,
-    /// Monitoring port over HTTPS; at most one of the two is set.
+    /// Monitoring port over HTTPS. At most one of the two ports is set.
     monitor_tls: Option<u16>,
     tls: TlsFlags,
     user: Option<String>,
@@ -325,7 +325,7 @@ impl Setup {
             Flag::Profile => self.warnings.push(format!(
                 "-{name}: without effect: Fanline does not serve Go profiles"
             )),
-            // Handled before.
+            // These flags were handled before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
             Flag::TestConfig | Flag::Cluster => {}
         }
@@ -362,7 +362,7 @@ impl Setup {
             .unwrap_or_else(|| options.jetstream.is_some())
         {
             if loaded.jetstream.store_dir.is_none() {
-                // nats-server's folder in this case.
+                // nats-server uses this folder if none is configured.
                 self.warnings.push(
                     "Temporary storage directory used, data could be lost on system reboot".into(),
                 );
@@ -391,8 +391,8 @@ fn apply_monitor(
     http: Option<u16>,
     https: Option<u16>,
 ) -> Result<(), Refusal> {
-    // The kind of port without a flag comes from the file: a flag for HTTP does not disable HTTPS of the
-    // file.
+    // If one of the ports has no flag, the port of the file counts. So a flag for HTTP conflicts with HTTPS
+    // in the file, and does not replace it.
     let of_file = options.monitoring.as_ref().map(|(_, port)| *port);
     let (of_http, of_https) = match options.monitoring_tls {
         true => (None, of_file),
@@ -439,7 +439,8 @@ fn is_json(value: flags::Value) -> Result<bool, Refusal> {
     }
 }
 
-/// Returns `None` for 0, which means "not given"; -1 lets the system choose, which is 0 in [`Options`].
+/// Converts a flag to a port. Returns `None` for 0, which means "not given". Returns 0 for -1, so that the
+/// system chooses.
 fn port(name: &str, number: i64) -> Result<Option<u16>, Refusal> {
     match number {
         0 => Ok(None),
@@ -590,8 +591,8 @@ mod tests {
         check("--profile 0", warnings, String::new());
     }
 
-    /// `-a` moved the clients' listener but not monitoring; `-m` replaced the file's HTTPS by HTTP; `--user`
-    /// dropped the file's proxies and all of its other account settings.
+    /// Regression: `-a` moved the client listener but not monitoring, `-m` replaced the file's HTTPS by HTTP,
+    /// and `--user` removed the file's proxies and all its other account settings.
     #[test]
     fn flags_do_not_weaken_the_files_protection() {
         let name = format!("fanline-flags-{}.conf", std::process::id());

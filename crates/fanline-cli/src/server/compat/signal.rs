@@ -5,7 +5,8 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// Sends `command[=pid or file]`; without a process, to the only one with this program's name.
+/// Sends a signal: `command[=pid or file]`. Without a target, sends it to the only process with this
+/// program's name.
 pub(crate) fn send(program: &str, argument: &str) -> Result<(), String> {
     let (command, target) = match argument.split_once('=') {
         Some((command, target)) if !target.is_empty() => (command, Some(target)),
@@ -88,8 +89,8 @@ fn none_running(program: &str) -> String {
     format!("no {program} processes running")
 }
 
-/// Returns the other processes with this program's name and a pid that starts with `start`. Linux only:
-/// without `/proc`, a pid is required.
+/// Returns the other processes with this program's name and a pid that starts with `start`. Works only on
+/// Linux. Without `/proc`, a pid is required.
 fn running(program: &str, start: &str) -> Vec<i32> {
     let own = getpid().as_raw_nonzero().get();
     // The kernel stores fifteen bytes of a name.

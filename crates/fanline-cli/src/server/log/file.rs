@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
 
-/// Not readable by others: the log contains users, addresses, and subjects. Same as in nats-server.
+/// Mode of the file, as in nats-server. Other users cannot read it, because the log contains users,
+/// addresses, and subjects.
 const MODE: u32 = 0o640;
 
 pub(super) struct LogFile {
@@ -76,15 +77,15 @@ impl LogFile {
         }
         let mut backups = self.backups();
         let kept = self.files_max - 1;
-        // Their names sort by time.
+        // The names contain times, so sorting them sorts the files by time.
         backups.sort();
         for backup in &backups[..backups.len().saturating_sub(kept)] {
-            // A file too many is better than no log.
+            // If a file cannot be removed, logging continues.
             let _ = fs::remove_file(backup);
         }
     }
 
-    /// Returns the rotated files: those with this file's name and a time, and no others.
+    /// Returns the rotated files, whose names are this file's name followed by a time.
     fn backups(&self) -> Vec<PathBuf> {
         let folder = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -173,7 +173,7 @@ impl LineWriter {
         line
     }
 
-    /// Always includes the time in UTC, which suits programs.
+    /// Formats JSON. It always includes the time, in UTC, because programs read it.
     fn json(now: &Zoned, tag: Tag, entry: &Entry) -> String {
         let mut object = Map::new();
         object.insert("time".into(), now.timestamp().to_string().into());
@@ -187,7 +187,8 @@ impl LineWriter {
     }
 }
 
-/// Formats an event on one line: a client must neither forge a line nor control the terminal that shows it.
+/// Formats an event on one line. A text from a client must neither look like a line of its own nor control
+/// the terminal.
 fn one_line(text: &str) -> String {
     let text = text.trim_end();
     if !text.contains(commands_terminal) {
@@ -204,8 +205,8 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// Matches control characters except the tab, Unicode line ends, and marks that change the order of
-/// characters.
+/// Returns whether a character is a Unicode line end, a mark that changes the order of characters, or a
+/// control character other than the tab.
 fn commands_terminal(c: char) -> bool {
     c.is_control() && c != '\t' || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

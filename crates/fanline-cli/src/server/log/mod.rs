@@ -1,8 +1,7 @@
 //! The server's log: nats-server's lines or JSON, to stderr, a file, or syslog.
 //!
-//! Test harnesses read the lines, so their format is fixed. Events come through `tracing`; one small
-//! subscriber writes them, because filters, spans, and layers would add a dozen dependencies for two line
-//! formats.
+//! Test harnesses parse the lines, so the format must not change. One small `tracing` subscriber writes the
+//! events. A library with filters, spans, and layers would add a dozen dependencies for two line formats.
 
 mod file;
 mod line;
@@ -27,8 +26,8 @@ use line::{Entry, LineWriter, Tag};
 use repeats::Repeats;
 use syslog::Syslog;
 
-/// Settings of the log. A file takes precedence over a remote syslog, that over the local one, and that over
-/// stderr.
+/// Settings of the log. The destination is the first of these that is set: file, remote syslog, local syslog.
+/// Otherwise it is stderr.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogSettings {
     /// File to log to.
@@ -45,7 +44,7 @@ pub(crate) struct LogSettings {
     pub(crate) format: LogFormat,
     /// Whether text lines have a time.
     pub(crate) time: bool,
-    /// Whether that time is UTC.
+    /// Whether the time in text lines is UTC.
     pub(crate) utc: bool,
     /// Whether `[DBG]` lines are written.
     pub(crate) debug: bool,
@@ -116,7 +115,7 @@ enum Sink {
 ///
 /// # Errors
 ///
-/// Returns a message for the operator.
+/// Fails if a destination cannot be opened. The error is a message for the operator.
 pub(crate) fn install(settings: &LogSettings) -> Result<(), String> {
     let known = current();
     if known.as_ref().is_some_and(|log| log.settings == *settings) {
@@ -135,7 +134,7 @@ pub(crate) fn install(settings: &LogSettings) -> Result<(), String> {
     };
     *LOG.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(log));
     match known {
-        // Fails only for the second subscriber, and this one is the first.
+        // Never fails, because this is the first subscriber.
         None => drop(tracing::subscriber::set_global_default(Writer)),
         Some(_) => tracing::callsite::rebuild_interest_cache(),
     }
@@ -203,7 +202,7 @@ impl Sink {
     }
 }
 
-/// Returns the system's message without its number.
+/// Returns the system's error message without the error number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -234,7 +233,7 @@ impl Log {
 
     fn write(&self, state: &mut State, tag: Tag, entry: &Entry) {
         let now = Zoned::now();
-        // An error of the log itself cannot be logged.
+        // Errors are ignored, because an error of the log cannot be logged.
         match &mut state.sink {
             Sink::Stderr => {
                 let line = self.lines.line(&now, tag, entry);

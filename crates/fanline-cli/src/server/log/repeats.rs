@@ -8,7 +8,7 @@ use super::line::Tag;
 
 /// Period over which the lines of one call site are counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Most different lines of one call site per period. Further ones are counted only.
+/// Largest number of different lines that one call site writes in a period. Further lines are only counted.
 const LINES_MAX: u32 = 20;
 
 /// Recent lines by call site, written or withheld. Bounded by the number of call sites in the program.
@@ -32,7 +32,7 @@ struct Window {
 pub(super) struct Withheld {
     pub(super) tag: Tag,
     pub(super) count: u64,
-    /// The text of one of them.
+    /// The text of one withheld line.
     pub(super) example: String,
 }
 

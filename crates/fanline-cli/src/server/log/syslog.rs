@@ -12,9 +12,9 @@ use super::line::Tag;
 
 /// Sockets of the local syslog.
 const LOCAL_SOCKETS: [&str; 3] = ["/dev/log", "/var/run/syslog", "/var/run/log"];
-/// Longest write over TCP. Exceeded: the connection is closed and the line is lost.
+/// Time limit of a write over TCP. When it expires, the connection is closed and the line is lost.
 const WRITE_TIME_MAX: Duration = Duration::from_millis(250);
-/// How long lines are dropped before the next attempt to connect.
+/// Time after a failure before the next attempt to connect. Meanwhile, lines are dropped.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The facility "daemon".
 const FACILITY: u8 = 3;
@@ -138,7 +138,8 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Formats a line. A local one has local time without a zone; a remote one includes zone and host.
+/// Formats a line. For the local syslog, it has the local time without a zone. For a remote syslog, it
+/// includes zone and host.
 fn line(now: &Zoned, tag: Tag, host: Option<&str>, program: &str, text: &str) -> String {
     let priority = FACILITY * 8 + severity(tag);
     match host {

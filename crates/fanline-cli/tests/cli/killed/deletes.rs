@@ -7,7 +7,7 @@ use fanline_client::Client;
 
 use super::{RESPONSE_LIMIT, Shared, ask, connect, field, text};
 
-/// Subjects of the stream that messages are deleted from.
+/// Number of subjects of the stream from which messages are deleted.
 const SUBJECTS: u64 = 5;
 
 /// Confirmed deletions.
@@ -51,7 +51,7 @@ pub(super) async fn run(address: String, round: u64, promises: Shared) {
     }
 }
 
-/// One iteration; `None` if the connection is lost.
+/// Stores a message and deletes messages or a consumer. Returns `None` if the connection is lost.
 async fn delete(client: &Client, round: u64, turn: u64, promises: &Shared) -> Option<()> {
     let subject = turn % SUBJECTS;
     let stored = answer(client, &format!("gone.{subject}"), "a leaf".to_owned()).await?;
@@ -103,7 +103,7 @@ pub(super) async fn check(client: &Client, gone: &Gone) {
         let deleted = first.filter(|first| gone.deleted.contains(first));
         assert_eq!(deleted, None, "it was deleted: {found}");
     }
-    // The newest ones: older ones were checked after an earlier start.
+    // Only the newest are checked, because older ones were checked after an earlier start.
     for sequence in gone.deleted.iter().rev().take(20) {
         let body = format!(r#"{{"seq":{sequence}}}"#);
         let subject = "$JS.API.STREAM.MSG.GET.GONE";

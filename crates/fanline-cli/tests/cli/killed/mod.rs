@@ -18,7 +18,7 @@ use crate::server::Server;
 
 const KILLS_DEFAULT: u64 = 200;
 const PUBLISHERS: u64 = 3;
-/// Most unacknowledged publishes of one client, and its pause at that limit.
+/// Largest number of unacknowledged publishes of one client. A client pauses for [`PAUSE`] at this limit.
 const IN_FLIGHT: u64 = 30;
 const PAUSE: Duration = Duration::from_millis(4);
 /// Number of keys in the stream of last values.
@@ -70,7 +70,7 @@ struct Promises {
     last: HashMap<u64, u64>,
     /// The next number of each publisher.
     next: HashMap<u64, u64>,
-    /// Messages that the consumer received, and those whose acknowledgement was confirmed.
+    /// Messages that the consumer received. `acked` has the messages whose acknowledgement was confirmed.
     given: BTreeSet<u64>,
     acked: BTreeSet<u64>,
     gone: deletes::Gone,
@@ -227,7 +227,7 @@ async fn reader(address: String, promises: Shared, to_end: bool) {
                 return;
             }
         }
-        // The confirmation of the last acknowledgement implies those before it.
+        // The confirmation of the last acknowledgement also confirms the earlier ones.
         let subject = last.reply().unwrap_or_default();
         if client
             .request(subject, "+ACK", RESPONSE_LIMIT)
@@ -250,7 +250,7 @@ async fn make(client: &Client) {
     deletes::make(client).await;
 }
 
-/// Reads the stream of all messages from a sequence on, and compares.
+/// Reads the stream of all messages from a sequence on, and compares it with the acknowledged publishes.
 async fn check_all(client: &Client, from: u64, promises: &Promises) {
     let info = ask(client, "STREAM.INFO.ALL", "").await;
     assert!(!info.contains(r#""lost""#), "{info}");
@@ -310,7 +310,8 @@ async fn check_last(client: &Client, promises: &Promises) {
     }
 }
 
-/// Messages may be redelivered if their acknowledgement was not confirmed, but never skipped.
+/// Checks the consumer's position. Messages may be redelivered if their acknowledgement was not confirmed,
+/// but no message may be skipped.
 async fn check_reader(client: &Client, promises: &mut Promises) {
     let info = ask(client, "CONSUMER.INFO.ALL.reader", "").await;
     let (_, floor) = info.split_once(r#""ack_floor":"#).expect("a floor");
@@ -350,7 +351,7 @@ fn acknowledged_messages_survive_kills() {
             if round == 0 {
                 make(&client).await;
             }
-            // All messages at the end; in between, the new ones.
+            // All messages are checked at the end. In between, only new messages are checked.
             let from = if round == kills { 1 } else { checked };
             check_all(&client, from, promised).await;
             check_last(&client, promised).await;

@@ -138,7 +138,7 @@ pub(in crate::config) fn accounts(given: &Given<'_>) -> Read<Vec<Account>> {
     }
 }
 
-/// Shows accounts by name.
+/// Returns accounts by name as JSON.
 pub(in crate::config) fn show_accounts<'a>(accounts: impl Iterator<Item = &'a Account>) -> Json {
     let shown = accounts.map(|account| (account.name.clone(), table::show(account.clone())));
     Json::Object(shown.collect())
@@ -200,7 +200,7 @@ fn trace(given: &Given<'_>) -> Read<Option<TraceTo>> {
     Ok(dest.map(|dest| TraceTo { dest, percent }))
 }
 
-/// Reads `25` or `"25%"`; 0 means all.
+/// Reads a percentage such as `25` or `"25%"`. 0 means 100 percent.
 fn sampling(given: &Given<'_>) -> Read<u8> {
     let number = match &given.node.value {
         Value::Text(text) => text.trim().trim_end_matches('%').trim().parse().ok(),
@@ -250,7 +250,7 @@ impl table::Block for ClientLimits {
     ];
 }
 
-/// Reads a limit; a negative number means none.
+/// Reads a limit. A negative number means no limit.
 fn limit(given: &Given<'_>) -> Read<Option<u64>> {
     Ok(u64::try_from(given.integer()?).ok())
 }

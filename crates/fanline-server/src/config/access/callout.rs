@@ -60,7 +60,7 @@ impl table::Block for CalloutBlock {
     ];
 }
 
-/// Reads the auth callout service.
+/// Reads the settings of auth callout.
 pub(in crate::config) fn callout(given: &Given<'_>) -> Read<Callout> {
     let block = table::read(CalloutBlock::default(), given)?;
     let Some(issuer) = block.issuer else {
@@ -78,7 +78,7 @@ pub(in crate::config) fn callout(given: &Given<'_>) -> Read<Callout> {
     })
 }
 
-/// Shows the auth callout service.
+/// Returns the settings of auth callout as JSON.
 pub(in crate::config) fn show_callout(callout: &Callout) -> Json {
     table::show(CalloutBlock {
         issuer: Some(callout.issuer),

@@ -112,7 +112,7 @@ pub(super) fn export(given: &Given<'_>) -> Read<Export> {
     })
 }
 
-/// Shows an entry of `exports`.
+/// Returns an entry of `exports` as JSON.
 pub(super) fn show(export: &Export) -> Json {
     let mut block = ExportBlock {
         accounts: export.accounts.clone(),

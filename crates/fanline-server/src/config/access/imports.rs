@@ -93,7 +93,7 @@ pub(super) fn import(given: &Given<'_>) -> Read<Import> {
     })
 }
 
-/// Shows an entry of `imports`.
+/// Returns an entry of `imports` as JSON.
 pub(super) fn show(import: &Import) -> Json {
     let mut block = ImportBlock {
         to: import.to.clone(),

@@ -90,7 +90,7 @@ pub(super) fn jetstream(given: &Given<'_>) -> Read<Option<AccountLimits>> {
     }
 }
 
-/// -1 means no limit.
+/// Reads a size in bytes. Returns -1 for no limit.
 fn bytes(given: &Given<'_>) -> Read<i64> {
     let bytes = given.storage()?;
     Ok(bytes.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)))

@@ -53,7 +53,7 @@ pub(in crate::config) fn mappings(given: &Given<'_>) -> Read<Vec<Mapping>> {
     Ok(table::read(Mappings::default(), given)?.0)
 }
 
-/// Shows a block of mappings.
+/// Returns a block of mappings as JSON.
 pub(in crate::config) fn show_mappings(mappings: &[Mapping]) -> Json {
     mappings.iter().map(show_mapping).collect()
 }

@@ -1,5 +1,5 @@
-//! Blocks of users and accounts, read into an [`AccessConfig`] and shown. Shown values include passwords, which
-//! are masked when they are printed.
+//! Reads the blocks of users and accounts into an [`AccessConfig`], and returns them as JSON for the
+//! effective settings. That JSON includes passwords, which are masked before it is printed.
 
 mod accounts;
 mod callout;
@@ -24,7 +24,7 @@ pub(super) use users::{UserBlock, show_password, show_user, users};
 use super::error::Fault;
 use super::read::Given;
 
-/// Returns an error at a value, with the engine's text.
+/// Returns a fault with the value's position and the text of an error of the engine.
 fn fault(given: &Given<'_>, error: impl std::fmt::Display) -> Fault {
     given.fault(error.to_string())
 }
@@ -37,7 +37,7 @@ pub(super) fn has_users(access: &AccessConfig) -> bool {
         .any(|account| !account.users.is_empty())
 }
 
-/// Returns the account of everything that is configured outside of accounts.
+/// Returns the account `$G`, to which users outside of `accounts` belong.
 pub(super) fn global(access: &AccessConfig) -> Option<&Account> {
     let mut accounts = access.accounts.iter();
     accounts.find(|account| account.name == GLOBAL_ACCOUNT)

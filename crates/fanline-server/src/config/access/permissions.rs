@@ -57,19 +57,20 @@ impl table::Block for Permissions {
 /// Reads a block of permissions.
 pub(in crate::config) fn permissions(given: &Given<'_>) -> Read<Permissions> {
     let mut permissions = table::read(Permissions::default(), given)?;
-    // Permission to respond must not include permission to publish everywhere.
+    // A missing allow list permits every subject. With `allow_responses` alone, a client may only respond, so
+    // its list is empty.
     if permissions.responses.is_some() && permissions.publish.allow.is_none() {
         permissions.publish.allow = Some(Vec::new());
     }
     Ok(permissions)
 }
 
-/// Shows a block of permissions.
+/// Returns a block of permissions as JSON.
 pub(in crate::config) fn show_permissions(permissions: &Permissions) -> Json {
     table::show(permissions.clone())
 }
 
-/// Allowed and denied subjects, of publishing or subscribing.
+/// The allowed and denied subjects for publishing or subscribing.
 struct AllowedBlock {
     allowed: Allowed,
     parse: Parse,
@@ -117,7 +118,7 @@ fn allowed(given: &Given<'_>, parse: Parse) -> Read<Allowed> {
     Ok(allowed)
 }
 
-/// An empty list allows everything, as a missing one does.
+/// Returns `None` for an empty list, because an empty list in a configuration allows every subject.
 fn some(patterns: Vec<Pattern>) -> Option<Vec<Pattern>> {
     (!patterns.is_empty()).then_some(patterns)
 }
@@ -130,7 +131,7 @@ fn patterns(given: &Given<'_>, parse: Parse) -> Read<Vec<Pattern>> {
         .map_err(|e| fault(given, e))
 }
 
-/// Returns patterns as texts: a subject filter, and a queue group behind it.
+/// Returns each pattern as a text: a subject filter, followed by the queue group if there is one.
 pub(crate) fn pattern_texts(patterns: &[Pattern]) -> Vec<String> {
     let text = |pattern: &Pattern| match pattern.queue() {
         Some(queue) => format!("{} {queue}", pattern.subject()),

@@ -113,7 +113,7 @@ pub(in crate::config) fn users(given: &Given<'_>) -> Read<Vec<User>> {
     given.items()?.iter().map(user).collect()
 }
 
-/// Shows a user with its password.
+/// Returns a user with its password as JSON.
 pub(in crate::config) fn show_user(user: &User) -> Json {
     let mut block = UserBlock {
         permissions: user.permissions.clone(),
@@ -131,7 +131,7 @@ pub(in crate::config) fn show_user(user: &User) -> Json {
     table::show(block)
 }
 
-/// Shows a password as it is configured.
+/// Returns a password as it is configured.
 pub(in crate::config) fn show_password(password: &Password) -> &str {
     match password {
         Password::Plain(text) | Password::Bcrypt(text) => text,

@@ -65,7 +65,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft, given| {
             match given.node.value {
                 Value::Map(_) | Value::List(_) => {}
-                // nats-server treats it as missing.
+                // nats-server ignores the option if its value is of another type.
                 _ => return Ok(()),
             }
             draft.loaded.access.accounts.extend(access::accounts(given)?);
@@ -196,7 +196,7 @@ const SECTION: &[Entry] = &[
         .help("All clients must connect through a trusted proxy; see `proxies`."),
 ];
 
-/// Shows options outside of accounts, which belong to `$G`.
+/// Returns an option of `$G`, to which options outside of `accounts` belong, as JSON.
 fn global(draft: &Draft, show: impl Fn(&Account) -> Json) -> Json {
     access::global(&draft.loaded.access).map_or(Json::Null, show)
 }

@@ -153,10 +153,10 @@ pub(super) fn read(given: &Given<'_>) -> Read<LeafnodeRemote> {
     }
 }
 
-/// Shows an entry of `remotes`.
+/// Returns an entry of `remotes` as JSON.
 pub(super) fn show(remote: &LeafnodeRemote) -> Json {
     let mut shown = table::show(RemoteBlock(remote.clone()));
-    // Masked later, so that a changed secret counts as a change.
+    // The URLs are masked later, so that a changed secret counts as a change.
     let has_secret = remote.urls.iter().any(|url| url.contains('@'));
     shown["password"] = json!(has_secret.then_some(&remote.urls));
     shown
@@ -218,7 +218,7 @@ fn read_proxy(given: &Given<'_>) -> Read<LeafnodeProxy> {
 
 fn show_proxy(proxy: &LeafnodeProxy) -> Json {
     let mut shown = table::show(ProxyBlock(proxy.clone()));
-    // The URL may hold a password, too. It is masked later, so that a changed one counts as a change.
+    // The URL may contain a password, too. It is masked later, so that a changed password counts as a change.
     let url = Url::split(&proxy.url);
     if url.user_info.is_some() {
         shown["url"] = url.without_user_info().into();

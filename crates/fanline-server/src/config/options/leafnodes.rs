@@ -190,7 +190,7 @@ impl table::Block for LeafnodesBlock {
     ];
 }
 
-/// The options shown without a listener.
+/// The options that are part of the settings even without a listener.
 const OF_REMOTES: [&str; 3] = ["remotes", "write_deadline", "write_timeout"];
 
 fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
@@ -205,7 +205,7 @@ fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
         limits: options.limits.clone(),
     };
     let mut block = table::read(block, given)?;
-    // Not the default of clients, which depends on their own TLS.
+    // The default depends on this listener's TLS, not on that of the client listener.
     let of_tls = block.listener.tls.as_ref().map(TlsOptions::auth_timeout);
     let usual = of_tls.unwrap_or_else(|| Limits::default().auth_timeout);
     block.listener.auth_timeout.get_or_insert(usual);
@@ -233,7 +233,7 @@ fn show(draft: &Draft) -> Json {
     shown
 }
 
-/// Compression as a block.
+/// The block `compression`.
 #[derive(Default)]
 pub(super) struct Compression {
     mode: LeafCompression,
@@ -290,7 +290,7 @@ pub(super) fn compression(field: &Given<'_>) -> Read<LeafCompression> {
     }
 }
 
-/// Thresholds of 0 skip their level.
+/// Reads the round-trip times that separate the compression levels. A threshold of 0 skips its level.
 fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
     let given: Read<Vec<_>> = field.items()?.iter().map(Given::duration).collect();
     let given = given?;
@@ -306,7 +306,7 @@ fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
     }
 }
 
-/// Shows compression.
+/// Returns compression as JSON.
 pub(super) fn show_compression(compression: &LeafCompression) -> Json {
     match compression {
         LeafCompression::Auto(thresholds) if *compression != LeafCompression::default() => {
@@ -319,7 +319,7 @@ pub(super) fn show_compression(compression: &LeafCompression) -> Json {
     }
 }
 
-/// Reads an interval of logged attempts; 0 or less means the default.
+/// Reads how often a failed attempt is logged: every this many attempts. 0 or less means the default.
 fn reports(given: &Given<'_>) -> Read<Option<u64>> {
     let every = u64::try_from(given.integer()?).ok();
     Ok(every.filter(|every| *every > 0))

@@ -6,7 +6,7 @@ use super::{Entry, duration_text};
 use crate::config::table::Kind::{Bool, Duration, Integer, Size, Text};
 use crate::{Limits, Options};
 
-/// Bytes of a protocol line that the parser accepts at most.
+/// Longest protocol line that the parser accepts, in bytes.
 const CONTROL_LINE_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -107,7 +107,7 @@ pub(super) const OPTIONS: &[Entry] = &[
                 -1 => usize::MAX,
                 _ => given.count()?,
             };
-            // `max_pending` limits it, and may follow later in the file.
+            // Without a limit, `max_pending` limits the payload, and may follow later in the file.
             draft.payload_without_limit = (bytes == usize::MAX).then(|| given.place.clone());
             if bytes != usize::MAX {
                 draft.loaded.options.limits.payload_bytes_max = bytes;

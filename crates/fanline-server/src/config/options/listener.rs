@@ -13,9 +13,9 @@ use crate::config::table::{self, Entry, set};
 
 /// The block of a listener other than the client listener.
 pub(in crate::config) trait Listener: Sized + 'static {
-    /// Returns host and port; no port if the listener is off.
+    /// Returns host and port. There is no port if the listener is off.
     fn address(&self) -> (&String, Option<u16>);
-    /// Returns host and port for reading.
+    /// Returns host and port, to be set while the block is read.
     fn address_mut(&mut self) -> (&mut String, &mut Option<u16>);
 }
 
@@ -23,7 +23,7 @@ pub(in crate::config) trait Listener: Sized + 'static {
 pub(in crate::config) trait ClientListener: Listener {
     /// Returns the credentials, and the time limit of authentication.
     fn authorization(&self) -> (Option<&Auth>, Option<Duration>);
-    /// Returns both for reading.
+    /// Returns the credentials and the time limit, to be set while the block is read.
     fn authorization_mut(&mut self) -> (&mut Option<Auth>, &mut Option<Duration>);
 }
 
@@ -121,7 +121,7 @@ fn read(given: &Given<'_>) -> Read<(Option<Auth>, Option<Duration>)> {
     Ok((auth, own.timeout))
 }
 
-/// Shows a listener's `authorization` block. Secrets are masked later, by their names.
+/// Returns a listener's `authorization` block as JSON. Secrets are masked later, by the names of their keys.
 fn show(auth: Option<&Auth>, timeout: Option<Duration>) -> Json {
     let mut own = Credentials {
         timeout,

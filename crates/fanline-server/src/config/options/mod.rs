@@ -18,7 +18,7 @@ mod websocket;
 use super::draft::Draft;
 use super::table;
 
-/// An option outside of all blocks, or of a section.
+/// An option at the top level, or in a block whose options are separate settings (a section).
 type Entry = table::Entry<Draft>;
 
 /// All options, in the order of the documentation.
@@ -36,17 +36,17 @@ pub(super) const ALL: &[&[Entry]] = &[
     unsupported::OPTIONS,
 ];
 
-/// Shows a path that may be missing.
+/// Returns a path as JSON, or null if there is none.
 pub(super) fn text_or_null(text: Option<&std::path::Path>) -> serde_json::Value {
     text.map(|path| path.display().to_string()).into()
 }
 
-/// Shows a duration in the notation of configurations.
+/// Returns a duration as JSON, in the notation of configurations.
 pub(super) fn duration_text(duration: std::time::Duration) -> serde_json::Value {
     crate::clock::go_text(duration).into()
 }
 
-/// Shows a list of texts; an empty one is not shown.
+/// Returns a list of texts as JSON, or null if it is empty.
 fn text_list(texts: &[String]) -> serde_json::Value {
     match texts {
         [] => serde_json::Value::Null,

@@ -10,9 +10,9 @@ use crate::Dashboard;
 use crate::config::table;
 use crate::config::table::Kind::{Address, Block, Duration, Integer, Port, Text, Texts};
 
-/// The port if none or 0 is configured.
+/// The client port if the configuration has no port, or port 0.
 const PORT_DEFAULT: u16 = 4222;
-/// Seconds of lame duck mode at least.
+/// Shortest duration of lame duck mode, in seconds.
 const LAME_DUCK_SECONDS_MIN: u64 = 30;
 
 pub(super) const OPTIONS: &[Entry] = &[
@@ -26,7 +26,7 @@ pub(super) const OPTIONS: &[Entry] = &[
             options.port = port.unwrap_or(PORT_DEFAULT);
             Ok(())
         },
-        // Shown by `host` and `port`.
+        // The options `host` and `port` show these values.
         |_| Json::Null,
     )
     .default("0.0.0.0:4222")

@@ -12,7 +12,7 @@ use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 use crate::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};
 
-/// Time that `handshake_first: auto` leaves a client.
+/// Time that the server waits for a client to start TLS before it sends INFO (`handshake_first: auto`).
 const HANDSHAKE_AUTO: Duration = Duration::from_millis(50);
 /// Parts of the names of cipher suites that rustls does not implement.
 const OLD_CIPHERS: [&str; 3] = ["_CBC_", "_RC4_", "_3DES_"];
@@ -57,8 +57,8 @@ fn left_out(field: &Given<'_>, is_other: fn(&str) -> bool) -> Option<String> {
     })
 }
 
-/// Returns whether nats-server supports this cipher suite and Fanline does not: suites with CBC, RC4, 3DES, or
-/// without forward secrecy.
+/// Returns whether nats-server supports this cipher suite and Fanline does not. These are suites with CBC,
+/// RC4, or 3DES, and suites without forward secrecy.
 fn is_other_suite(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.starts_with("TLS_RSA_WITH_")
@@ -254,7 +254,7 @@ pub(super) fn read(given: &Given<'_>) -> Read<TlsOptions> {
     Ok(tls)
 }
 
-/// Shows a block `tls`.
+/// Returns a block `tls` as JSON.
 pub(super) fn show(tls: &TlsOptions) -> Json {
     table::show(TlsBlock {
         verify: tls.client_certificates.is_required(),
@@ -281,7 +281,7 @@ fn own_pair(
     }
 }
 
-/// Returns the supported ones of the named cipher suites.
+/// Returns the named cipher suites without those that Fanline does not support.
 fn cipher_suites(
     given: &Given<'_>,
     names: Vec<String>,
@@ -295,7 +295,7 @@ fn cipher_suites(
     }
 }
 
-/// Removes unsupported names. Returns the whole list if none would remain, because an empty list allows
+/// Removes unsupported names. Returns the whole list if no name would remain, because an empty list allows
 /// everything.
 fn remaining(names: Vec<String>, is_other: fn(&str) -> bool) -> Vec<String> {
     let known: Vec<String> = names
@@ -306,7 +306,7 @@ fn remaining(names: Vec<String>, is_other: fn(&str) -> bool) -> Vec<String> {
     if known.is_empty() { names } else { known }
 }
 
-/// Reads a list of names. It must not be empty, because an empty list would allow nothing.
+/// Reads a list of names, which must not be empty, as in nats-server.
 fn names(field: &Given<'_>) -> Read<Vec<String>> {
     let names = field.texts()?;
     match names.is_empty() {
@@ -388,7 +388,7 @@ fn handshake(field: &Given<'_>) -> Read<TlsHandshake> {
     }
 }
 
-/// Reads seconds, with or without a fraction, or a duration.
+/// Reads a duration, or a number of seconds with or without a fraction.
 pub(super) fn timeout(field: &Given<'_>) -> Read<Duration> {
     match field.node.value {
         Value::Float(seconds) => Duration::try_from_secs_f64(seconds)

@@ -52,9 +52,9 @@ pub(super) const OPTIONS: &[super::Entry] = &[
         .help("nats-server's feature flags. None has an effect here; a warning names those that change nats-server's behavior."),
 ];
 
-/// Reads the name of a cluster. A server with routes in its configuration runs alone. As a member of that
-/// cluster, it would not receive what other members forward over leaf nodes, so it becomes a cluster of its
-/// own.
+/// Reads the name of a cluster. The name is ignored if the block has other options, such as routes, because
+/// Fanline cannot be a member of a cluster. Leaf nodes do not forward messages between servers with the same
+/// cluster name, so the server would miss messages of the other members.
 fn cluster(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
     let Cluster { name, has_more } = table::read(Cluster::default(), given)?;
     if has_more {
@@ -123,7 +123,7 @@ impl table::Block for Cluster {
     ];
 }
 
-/// A block that may hold anything.
+/// A block that accepts any option.
 struct Anything;
 
 impl table::Block for Anything {

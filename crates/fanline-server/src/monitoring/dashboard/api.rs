@@ -1,8 +1,8 @@
 //! The dashboard's HTTP API.
 //!
-//! Each request carries a header that pages of other origins cannot send without permission, which is never
-//! granted. A signed-in page sends its session in `Authorization`, so there is no cookie that a browser would
-//! send by itself.
+//! Each request has a header that a page of another origin cannot send without the server's permission, which
+//! is never granted. A signed-in page sends its session in `Authorization`. There is no cookie, because a
+//! browser would also send it for other pages.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,14 +27,15 @@ use crate::options::Dashboard;
 
 /// The header that identifies the dashboard's own page.
 const PAGE_HEADER: &str = "fanline-dashboard";
-/// Bytes of credentials at most. Longer ones are refused.
+/// Largest size of credentials in bytes. Longer credentials are refused.
 const BODY_BYTES_MAX: usize = 16 * 1024;
 /// Time limit of the request's body.
 const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 /// Delay after wrong credentials, to slow down guessing.
 const WRONG_TIME: Duration = Duration::from_secs(1);
 
-/// The error for pages opened from another machine or by a name that is not this machine's own.
+/// The error for a page that was opened from another machine, or by a host name that may belong to another
+/// site.
 const NOT_TRUSTED: &str = "messages are shown on this machine only, at its address or as localhost, and \
     connections are closed there: the server asks nobody for credentials";
 
@@ -57,7 +58,7 @@ pub(super) async fn answer(
     }
     let Some(visitor) = visitor(monitor, request.headers(), address).await else {
         if name == "session" && *request.method() == Method::GET {
-            // Not an error: the page learns from this that it has to ask for credentials.
+            // This is not an error. The response tells the page that it must request credentials.
             let ways = visitor::ways(&monitor.shared.access());
             let needs = json!({ "needs_credentials": true, "ways": ways });
             return reply(StatusCode::OK, &needs);
@@ -84,7 +85,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Returns the visitor: the user of the session, or the default user.
+/// Returns the user of the session, or without a session the user of clients without credentials.
 async fn visitor(monitor: &Monitor, headers: &HeaderMap, address: SocketAddr) -> Option<Visitor> {
     let access = monitor.shared.access();
     let grant = match session(headers) {
@@ -106,7 +107,7 @@ fn session(headers: &HeaderMap) -> Option<&str> {
     value.strip_prefix("Bearer ")
 }
 
-/// Credentials from the form; for a key, the page's signature.
+/// Credentials from the sign-in form. For an nkey, they contain the page's signature instead of the key.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Shown {
@@ -120,7 +121,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Returns the part that may be logged.
+    /// Returns the part of the credentials that may be logged.
     fn login_name(&self) -> String {
         match (self.user.as_str(), self.nkey.as_str()) {
             ("", "") => "Token \"[REDACTED]\"".into(),
@@ -169,7 +170,7 @@ async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: So
     }
 }
 
-/// Returns a nonce. The page signs it, and the key stays in the page.
+/// Returns a nonce. The page signs the nonce with the user's key, which never leaves the page.
 fn nonce(monitor: &Monitor) -> Reply {
     let mut sessions = monitor.dashboard.sessions.borrow_mut();
     match sessions.nonce(monitor.now()) {
@@ -289,7 +290,7 @@ fn json_reply(status: StatusCode, body: String) -> Reply {
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // The response differs by visitor and by time.
+    // The response depends on the visitor and the time.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -17,7 +17,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use ring::digest::{SHA256, digest};
 
-/// The page loads, runs, and connects to its own origin only.
+/// The content security policy. The page may load files from, and connect to, its own origin only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const HTML: &str = "text/html; charset=utf-8";
@@ -71,7 +71,7 @@ struct Asset {
     packed: Bytes,
 }
 
-/// Compressed at the first request.
+/// All files. They are compressed at the first request.
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let prepare =
         |&(at, content_type, content): &(&'static str, &'static str, &'static [u8])| Asset {
@@ -135,7 +135,7 @@ pub(super) fn answer(at: &str, asked: &HeaderMap) -> Option<Response<Full<Bytes>
 mod tests {
     use super::*;
 
-    /// Limits of the size of all files, plain and compressed.
+    /// The total size of all files, plain and compressed, stays below its limits.
     #[test]
     fn the_page_is_small() {
         let plain: usize = ASSETS.iter().map(|asset| asset.plain.len()).sum();
@@ -144,7 +144,7 @@ mod tests {
         assert!(packed < 100 * 1024, "{packed}");
     }
 
-    /// Every referenced file is built in, and none is external.
+    /// Every file that the page refers to is built in. No file is external.
     #[test]
     fn everything_that_is_loaded_is_built_in() {
         for (at, kind, content) in FILES {

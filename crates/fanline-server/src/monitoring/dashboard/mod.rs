@@ -1,8 +1,8 @@
 //! The dashboard: a page at `/`, its files, and its API.
 //!
-//! The page is a client like others. It signs in with the credentials of a WebSocket client, gets figures over
-//! HTTP (`api.rs`), and messages over a WebSocket; `visitor.rs` decides its access.
-//! `docs/decisions/0023-the-dashboard-signs-in-once.md` gives the reasons.
+//! The page is a client like others. It signs in with the credentials of a WebSocket client. It receives
+//! figures over HTTP (`api.rs`), and messages over a WebSocket. `visitor.rs` decides which data it may
+//! access. `docs/decisions/0023-the-dashboard-signs-in-once.md` gives the reasons.
 
 mod api;
 mod assets;
@@ -25,10 +25,10 @@ use super::{Monitor, websocket};
 use crate::options::Dashboard;
 use sessions::Sessions;
 
-/// Concurrent checks of credentials. Further sign-ins are refused for the moment.
+/// Largest number of concurrent checks of credentials. Further sign-ins are refused until a check ends.
 const SIGN_INS_MAX: usize = 4;
 
-/// State that all pages share.
+/// State that all open pages share.
 pub(super) struct Shared {
     sessions: RefCell<Sessions>,
     sign_ins: Semaphore,
@@ -43,7 +43,7 @@ impl Default for Shared {
     }
 }
 
-/// Responds to dashboard requests; `None` for other requests.
+/// Responds to dashboard requests. Returns `None` for other requests.
 pub(super) async fn answer(
     monitor: &Monitor,
     request: &mut Request<Incoming>,
@@ -62,7 +62,7 @@ pub(super) async fn answer(
     }
     let rest = path.strip_prefix("/dashboard")?;
     Some(match rest.strip_prefix('/') {
-        // The page is at the root only, because its references are relative.
+        // The page is only at the root, because its references are relative.
         None if rest.is_empty() => moved("./"),
         None => return None,
         Some("") => moved("../"),
@@ -82,7 +82,8 @@ fn moved(to: &'static str) -> Response<Full<Bytes>> {
     response
 }
 
-/// Opens a WebSocket for a ticket. A ticket proves the page's origin, so the origin is not checked.
+/// Opens a WebSocket if the request has a ticket. Only the dashboard's own page can get a ticket, so the
+/// origin is not checked.
 fn open_websocket(
     monitor: &Monitor,
     request: &mut Request<Incoming>,

@@ -1,4 +1,4 @@
-//! Figures that the page requests once a second, in few bytes. All are totals; the page calculates rates.
+//! Figures that the page requests once a second. Counters are totals, from which the page calculates rates.
 
 use fanline_engine::ShardStatus;
 use fanline_engine::jetstream::{AccountOverview, Overview as JetStreamOverview, OverviewWanted};
@@ -15,7 +15,7 @@ pub(super) struct Overview {
     uptime: f64,
     #[serde(flatten)]
     traffic: Traffic,
-    /// Only for visitors with access to the whole server.
+    /// Figures of the process, only for visitors with access to the whole server.
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<Process>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub(super) async fn answer(monitor: &Monitor, visitor: &Visitor) -> Result<Overv
     })
 }
 
-/// Sums the JetStream accounts that the visitor sees.
+/// Sums the JetStream usage of the accounts that the visitor may see.
 fn sum(mut accounts: Vec<AccountOverview>, visitor: &Visitor) -> JetStreamOverview {
     accounts.retain(|account| visitor.sees_server || account.name == visitor.account);
     JetStreamOverview::sum(&accounts)

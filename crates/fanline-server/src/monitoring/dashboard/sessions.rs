@@ -9,30 +9,30 @@ use crate::identity::{new_nonce, new_secret};
 
 /// Lifetime of a session.
 const SESSION_TIME: Duration = Duration::from_secs(12 * 60 * 60);
-/// Lifetime of a ticket, which the page uses at once.
+/// Lifetime of a ticket. The page uses a ticket at once.
 const TICKET_TIME: Duration = Duration::from_secs(10);
-/// Sessions at most. A new one ends the one that would expire first.
+/// Largest number of sessions. A further session ends the one that would expire first.
 const SESSIONS_MAX: usize = 1024;
-/// Unused tickets at most. A new one ends the one that would expire first.
+/// Largest number of unused tickets. A further ticket removes the one that would expire first.
 const TICKETS_MAX: usize = 256;
 
-/// Lifetime of a nonce, which the page signs at once.
+/// Lifetime of a nonce. The page signs a nonce at once.
 const NONCE_TIME: Duration = Duration::from_secs(10);
-/// Unsigned nonces at most. A new one removes the one that would expire first.
+/// Largest number of unsigned nonces. A further nonce removes the one that would expire first.
 const NONCES_MAX: usize = 256;
 
-/// Sessions, by secrets that replace the credentials after sign-in.
+/// Sessions, tickets, and nonces. A session's secret replaces the credentials after sign-in.
 #[derive(Default)]
 pub(super) struct Sessions {
     signed_in: Secrets,
-    /// A ticket opens one WebSocket. It may be part of a URL, unlike a session.
+    /// Tickets. A ticket opens one WebSocket. Unlike a session's secret, it may be part of a URL.
     tickets: Secrets,
     /// Nonces with their expiry.
     nonces: HashMap<String, Duration>,
 }
 
 impl Sessions {
-    /// Returns a new nonce. `None` without randomness.
+    /// Returns a new nonce. Returns `None` if the system provides no random bytes.
     pub(super) fn nonce(&mut self, now: Duration) -> Option<String> {
         self.nonces.retain(|_, ends_at| now < *ends_at);
         if self.nonces.len() >= NONCES_MAX {
@@ -51,7 +51,7 @@ impl Sessions {
         ends_at.is_some_and(|ends_at| now < ends_at)
     }
 
-    /// Starts a session. `None` without randomness.
+    /// Starts a session and returns its secret. Returns `None` if the system provides no random bytes.
     pub(super) fn sign_in(&mut self, grant: Grant, now: Duration) -> Option<String> {
         let time = grant.expires_in.unwrap_or(SESSION_TIME).min(SESSION_TIME);
         self.signed_in.insert(grant, now + time, now, SESSIONS_MAX)
@@ -61,7 +61,8 @@ impl Sessions {
         self.signed_in.0.remove(session);
     }
 
-    /// Returns the current grant of a session. It has ended if its user is gone or has other credentials.
+    /// Returns the current grant of a session. A session ends if its user was removed or has other
+    /// credentials.
     pub(super) fn grant(&mut self, session: &str, access: &Access, now: Duration) -> Option<Grant> {
         let (known, ends_at) = self.signed_in.get(session, now)?;
         let renewed = access.renew(known, ConnectionKind::WebSocket);
@@ -87,7 +88,7 @@ impl Sessions {
     }
 }
 
-/// Grants by secret.
+/// Grants, by a secret.
 #[derive(Default)]
 struct Secrets(HashMap<String, Entry>);
 
@@ -156,7 +157,7 @@ mod tests {
         assert!(sessions.grant(&session, &known, NOON).is_some());
         assert!(sessions.grant("", &known, NOON).is_none());
         assert!(sessions.grant(&session, &known, NOON * 2).is_none());
-        // Another password ends the session permanently.
+        // A changed password ends the session permanently.
         assert!(sessions.grant(&session, &access("new"), NOON).is_none());
         assert!(sessions.grant(&session, &known, NOON).is_none());
         let mut short = ada();

@@ -47,14 +47,14 @@ pub(super) struct Visitor {
     pub(super) grant: Grant,
     /// The name of the account.
     pub(super) account: String,
-    /// Whether the visitor sees the whole server rather than one account.
+    /// Whether the visitor may see the whole server, not only one account.
     pub(super) sees_server: bool,
 }
 
 impl Visitor {
     pub(super) fn new(access: &Access, grant: Grant) -> Self {
         let account = access.account(grant.account);
-        // Without configured accounts, there is nothing to separate.
+        // Without configured accounts, every visitor may see the whole server.
         let is_alone = access.accounts().len() <= ACCOUNTS_BUILT_IN;
         Visitor {
             account: account.map_or_else(String::new, |account| account.name.clone()),
@@ -68,8 +68,9 @@ impl Visitor {
     }
 
     /// Returns whether the page may see messages and close connections, not only figures. A visitor with
-    /// credentials is trusted. Without required credentials, this port must not bypass the address that clients
-    /// are restricted to, nor serve pages of foreign host names that resolve to this machine.
+    /// credentials is trusted. If no credentials are required, a remote visitor is trusted only if the client
+    /// listener is not restricted to loopback. A local visitor is trusted only if the page was opened by an
+    /// address or as `localhost`, because other host names may belong to foreign pages.
     pub(super) fn is_trusted(
         &self,
         shared: &Shared,
@@ -87,8 +88,8 @@ impl Visitor {
     }
 }
 
-/// Returns whether the page was opened by an IP address or as `localhost`. Anyone could make another name
-/// resolve to this machine.
+/// Returns whether the page was opened by an IP address or as `localhost`. The owner of any other name could
+/// let it resolve to this machine.
 fn names_this_host(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.unwrap_or_default().to_ascii_lowercase();
@@ -97,7 +98,7 @@ fn names_this_host(headers: &HeaderMap) -> bool {
     is_address || name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Checks credentials as a shard does for a WebSocket client that was sent this nonce.
+/// Checks credentials like a shard that has sent this nonce to a WebSocket client.
 pub(super) async fn admit(
     shared: &Shared,
     shown: &Credentials<'_>,
@@ -115,7 +116,7 @@ pub(super) async fn admit(
     if let Decision::Later(check) = &decision
         && let Some(account) = check.account_needed()
     {
-        // Any shard will do: Access holds the account by then.
+        // The number of the shard does not matter, because the access rules contain the account afterward.
         if let Some(found) = shared.common.look_up_account(account.to_owned(), 0) {
             let _ = found.await;
         }
@@ -127,11 +128,11 @@ pub(super) async fn admit(
         Decision::Refused => None,
         Decision::Later(check) => shared.common.auth_pool.perform(check).await.ok().flatten(),
     };
-    // The page does not connect through a trusted proxy.
+    // Users that must connect through a trusted proxy are refused.
     grant.filter(|grant| !access.needs_proxy(grant))
 }
 
-/// Returns the ways to authenticate that the page offers, the usual one first.
+/// Returns the authentication methods that the page offers, the usual method first.
 pub(super) fn ways(access: &Access) -> &'static [&'static str] {
     match (access.operators(), access.needs_nonce()) {
         (Some(_), _) => &["key"],

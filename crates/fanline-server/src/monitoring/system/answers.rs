@@ -20,7 +20,7 @@ use crate::ipc::Command;
 type Refused = Option<(u16, String)>;
 
 impl System {
-    /// Responds to a request; `None` if it is for other servers.
+    /// Returns the response to a request. Returns `None` if the request is for other servers.
     pub(super) async fn answer(&self, request: &Message, asked: Operation) -> Option<Value> {
         if asked == Operation::Subscribers {
             return Some(self.count_subscribers(request).await.into());
@@ -142,7 +142,8 @@ impl System {
         Ok(data)
     }
 
-    /// Returns the counters of the account in the subject, of those in the body, or of all.
+    /// Returns the counters of the account in the subject. Without one, returns those of the accounts in the
+    /// body, or of all accounts.
     async fn statistics_by(&self, body: &Body, account: Option<&str>) -> Result<Value, Refused> {
         let named: Vec<&str> = match (account, body.field("accounts")) {
             (Some(account), _) => vec![account],
@@ -209,7 +210,7 @@ impl System {
         event
     }
 
-    /// Sends a command to all shards, for one connection.
+    /// Sends a command about one connection to all shards.
     async fn order(
         &self,
         body: &Body,
@@ -252,7 +253,7 @@ fn one(account: Option<&str>) -> Result<&str, Refused> {
     account.ok_or_else(|| Some((400, "one account has to be named".to_owned())))
 }
 
-/// Returns the account of counters.
+/// Returns the name of the account that these counters belong to.
 pub(super) fn name_of(counts: &Value) -> Option<&str> {
     counts.get("acc")?.as_str()
 }

@@ -1,7 +1,7 @@
 //! Account tokens in operator mode: requests of `nsc push` and `nsc pull`.
 //!
-//! A server with a folder of all tokens serves all requests. A cache serves those for accounts that it has. A
-//! server without a folder accepts newer tokens of accounts that it knows.
+//! A server with a folder of all tokens serves all requests. A server with a cache serves requests for
+//! accounts in the cache. A server without a folder accepts newer tokens of accounts that it knows.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::shared::Shared;
 /// The account in a response if the request does not identify one.
 const NO_ACCOUNT: &str = "n/a";
 
-/// A request.
+/// A request about account tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// Lists accounts with a token.
     List,
-    /// Returns all tokens, unless the requester has the same.
+    /// Returns all tokens, unless the requester has the same tokens.
     Pack,
     /// Returns a token.
     Lookup,
@@ -37,7 +37,7 @@ pub(super) enum Operation {
     Delete,
 }
 
-/// The kind of token store, which determines the responses.
+/// The kind of a server's token store, which determines the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenStore {
     /// A folder of all tokens.
@@ -57,7 +57,7 @@ impl TokenStore {
         }
     }
 
-    /// Returns the update message of this kind of server.
+    /// Returns the text for an update, as this kind of server reports it.
     fn update(self) -> &'static str {
         match self {
             TokenStore::Cache => "jwt update cache",
@@ -65,7 +65,7 @@ impl TokenStore {
         }
     }
 
-    /// Returns the message after an update.
+    /// Returns the text after a successful update.
     fn updated(self) -> &'static str {
         match self {
             TokenStore::Cache => "jwt updated cache",
@@ -97,7 +97,7 @@ impl TokenStore {
     }
 }
 
-/// The message about a change, and its account.
+/// The result of a change as a text, and the account.
 struct Outcome {
     account: Option<String>,
     outcome: Result<String, String>,
@@ -186,7 +186,7 @@ impl System {
                 self.send(reply, format!("{account}|{token}")).await?;
             }
         }
-        // An empty message marks the end.
+        // An empty message marks the end of the response.
         self.send(reply, String::new()).await
     }
 
@@ -240,7 +240,7 @@ impl System {
             .operators()
             .ok_or_else(|| "not in operator mode".to_owned())?;
         let account = claims.subject.clone();
-        // Untrusted tokens are not stored, so that others do not find them.
+        // Untrusted tokens are not stored, so that they are not returned by a lookup.
         let has_expired = match operators.account(token, unix_seconds()) {
             Ok(_) => false,
             Err(OperatorError::Expired(_)) => true,
@@ -266,7 +266,7 @@ impl System {
         let done = match has_expired {
             true => shared.remove_accounts(&[account]),
             false if is_wanted => shared.add_account(&account, token),
-            // It is loaded when it is needed.
+            // The account is loaded when it is needed.
             false => Ok(()),
         };
         done.map_err(|problem| format!("{} resulted in error - {problem}", store.update()))?;
@@ -352,22 +352,23 @@ impl System {
     }
 }
 
-/// Requests unknown accounts that other accounts import from.
+/// Requests unknown accounts from which other accounts import.
 fn look_up_exporters(shared: &Shared) {
     for exporter in shared.access().missing_exporters() {
-        // The resolver adds it; there is nothing to wait for.
+        // The resolver adds the account. Nothing waits for that here.
         drop(shared.common.look_up_account(exporter.to_owned(), 0));
     }
 }
 
-/// Deletes tokens. A missing one counts as deleted.
+/// Deletes tokens. A missing token counts as deleted.
 fn delete_all(directory: &Directory, accounts: &[String]) -> Result<(), StoreError> {
     accounts
         .iter()
         .try_for_each(|account| directory.delete(account).map(drop))
 }
 
-/// Runs disk work on a thread where it delays nothing. Returns `None` if the server stops.
+/// Runs disk work on another thread, so that it does not delay this thread. Returns `None` if the server
+/// stops.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     spawn_blocking(work).await.ok()
 }
@@ -391,7 +392,7 @@ fn hash_of_all(tokens: &[(String, String)]) -> [u8; SHA256_OUTPUT_LEN] {
     all
 }
 
-/// Returns the error text of a token, in nats-server's words if it has some.
+/// Returns the error text of a token. It equals nats-server's if nats-server has one.
 fn words(problem: &JwtError) -> String {
     match problem {
         JwtError::Parts => "expected 3 chunks".into(),

@@ -1,11 +1,11 @@
-//! Requests of the system account: one subject, one entry.
+//! The table of requests of the system account.
 
 use super::super::Endpoint;
 
-/// A request.
+/// A request in the system account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// A monitoring endpoint, with options in JSON.
+    /// The data of a monitoring endpoint. The body has the options in JSON.
     Page(&'static Page),
     /// The server's identity.
     Idz,
@@ -13,7 +13,7 @@ pub(super) enum Operation {
     Statsz,
     /// An unsupported feature, answered with an empty object.
     Nothing,
-    /// A profile of a Go program, which does not exist here.
+    /// A profile of a Go program. It is not available here.
     Profilez,
     /// The process's memory.
     Expvarz,
@@ -37,11 +37,11 @@ pub(super) enum Operation {
     Subscribers,
 }
 
-/// A monitoring endpoint, with its options' names in JSON.
+/// A monitoring endpoint, with the names of its options.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) endpoint: Endpoint,
-    /// Name in JSON, and name in a query.
+    /// The name of each option in JSON, and its name in an HTTP query.
     pub(super) options: &'static [(&'static str, &'static str)],
 }
 

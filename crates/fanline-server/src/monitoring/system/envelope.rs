@@ -9,10 +9,10 @@ use super::super::{FEATURE_FLAGS, Monitor, now_text};
 use crate::identity;
 use crate::version::COMPATIBLE_VERSION;
 
-/// The server's capabilities as bits: JetStream, binary snapshots.
+/// The server's capabilities as bits: JetStream and binary snapshots of streams.
 const CAPABILITIES: u8 = 0b11;
 
-/// Numbers the server's messages.
+/// Creates the common parts of messages, and numbers the messages.
 #[derive(Default)]
 pub(super) struct Envelope {
     sequence: Cell<u64>,
@@ -64,7 +64,7 @@ impl Envelope {
         })
     }
 
-    /// Returns an event without its subject matter.
+    /// Returns the common fields of an event.
     pub(super) fn event(&self, monitor: &Monitor, kind: &str) -> Value {
         json!({
             "type": format!("io.nats.server.advisory.v1.{kind}"),

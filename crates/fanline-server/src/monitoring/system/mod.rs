@@ -1,8 +1,7 @@
 //! The system account: monitoring by request, and events.
 //!
-//! A system client subscribes to all requests. Responses come from the same code as monitoring over HTTP.
-//! Requests of other accounts arrive over imports that every account has, with the account's name in the
-//! subject.
+//! A system client subscribes to all requests. The code of monitoring over HTTP makes the responses. Requests
+//! of other accounts arrive over implicit imports of every account, with the account's name in the subject.
 
 mod answers;
 mod claims;
@@ -30,7 +29,7 @@ use crate::ipc::ConnectionEvent;
 use endpoints::Operation;
 use envelope::Envelope;
 
-/// Pending events at most. Further ones are dropped, so that events never delay connections.
+/// Largest number of pending events. Further events are dropped, so that events never delay connections.
 pub(crate) const EVENTS_MAX: usize = 16 * 1024;
 
 /// The server's services in the system account.
@@ -44,9 +43,11 @@ pub(crate) struct System {
 struct Disconnected;
 
 impl System {
-    /// Subscribes to all requests. Tasks of this thread then respond to them and publish events.
+    /// Subscribes to all requests, and starts tasks on this thread that respond to requests and publish
+    /// events.
     ///
     /// # Errors
+    ///
     /// Fails if the client is disconnected.
     pub(crate) async fn start(
         client: Client,
@@ -83,8 +84,8 @@ impl System {
         }
     }
 
-    /// Sends a response, compressed if requested; an error if it exceeds the limit of messages. A request
-    /// without a reply subject gets none.
+    /// Sends a response, compressed if the request asks for it. If the response is larger than a message may
+    /// be, an error is sent instead. Without a reply subject, nothing is sent.
     async fn reply(&self, request: &Message, answer: &Value) -> Result<(), Disconnected> {
         let Some(to) = request.reply() else {
             return Ok(());
@@ -134,7 +135,8 @@ fn set_encoding(headers: &mut Headers, encoding: Encoding) -> bool {
     headers.append(CONTENT_ENCODING, encoding.name()).is_ok()
 }
 
-/// Ignores messages that cannot be sent, as when an account's name is no valid token of a subject.
+/// Ignores messages that cannot be sent, for instance because an account's name is not a valid token of a
+/// subject. Fails only if the client is disconnected.
 fn unless_gone(subject: &str, sent: Result<(), ClientError>) -> Result<(), Disconnected> {
     match sent {
         Ok(()) => Ok(()),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::super::query::Query;
 use super::endpoints::Page;
 
-/// A filter of servers. All given fields have to match.
+/// A filter that selects servers. All fields that are not empty must match.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Filter {
@@ -32,8 +32,11 @@ pub(super) struct Myself<'a> {
 pub(super) struct Body(Map<String, Value>);
 
 impl Body {
+    /// Parses a body. An empty body is an empty object.
+    ///
     /// # Errors
-    /// Returns an error text for the requester if it is not an object.
+    ///
+    /// Fails if the body is not a JSON object. The error is a text for the requester.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         if bytes.trim_ascii().is_empty() {
             return Ok(Body::default());
@@ -50,7 +53,7 @@ impl Body {
         self.0.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Returns whether the filter includes this server. An invalid filter includes none.
+    /// Returns whether the filter includes this server. An invalid filter includes no server.
     pub(super) fn is_for(&self, me: &Myself<'_>) -> bool {
         let Ok(filter) = Filter::deserialize(Value::Object(self.0.clone())) else {
             return false;
@@ -66,12 +69,12 @@ impl Body {
             && filter.tags.iter().all(has)
     }
 
-    /// Returns the options as a query over HTTP.
+    /// Returns the options as an HTTP query.
     pub(super) fn query(&self, page: &Page) -> Query {
         let pairs = page.options.iter().filter_map(|(name, parameter)| {
             let value = match (self.field(name), *name) {
                 (Value::Null, _) => return None,
-                // A number in JSON, a word in a query.
+                // The state is a number in JSON, and a word in a query.
                 (Value::Number(state), "state") => match state.as_u64() {
                     Some(0) => "open".into(),
                     Some(1) => "closed".into(),
@@ -88,7 +91,7 @@ impl Body {
             }
         });
         let mut pairs: Vec<(String, String)> = pairs.collect();
-        // The first of equal names counts, and details take precedence over a list.
+        // The first of several equal names counts. So `detail` comes first, to take precedence over a list.
         pairs.sort_by_key(|(_, value)| value != "detail");
         Query::of(pairs)
     }

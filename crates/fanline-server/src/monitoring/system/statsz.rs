@@ -38,7 +38,7 @@ pub(super) async fn of_server(monitor: &Monitor) -> Result<Value, Refusal> {
     if overview.is_some() {
         let jetstream = varz::jetstream(monitor, overview.as_ref());
         statsz["jetstream"] = serde_json::to_value(jetstream).unwrap_or_default();
-        // Readers of counters need not know the folder.
+        // The folder is left out, because readers of counters need not know it.
         if let Some(Value::Object(config)) = statsz.pointer_mut("/jetstream/config") {
             config.remove("store_dir");
         }

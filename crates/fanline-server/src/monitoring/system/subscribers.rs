@@ -6,12 +6,12 @@ use fanline_engine::{Filter, SubscriptionStatus};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Count<'a> {
     subject: &'a str,
-    /// Counts only this queue group.
+    /// If set, counts only members of this queue group.
     queue: Option<&'a str>,
 }
 
 impl<'a> Count<'a> {
-    /// Parses `<subject> [<queue>]`; `None` without a subject.
+    /// Parses `<subject> [<queue>]`. Returns `None` without a subject.
     pub(super) fn parse(body: &'a [u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(body).ok()?.split_whitespace();
         Some(Count {
@@ -20,8 +20,8 @@ impl<'a> Count<'a> {
         })
     }
 
-    /// Returns whether a subscription counts: it receives messages to the subject, or, for a filter, lies
-    /// entirely within it.
+    /// Returns whether a subscription counts. For a subject, it must match the subject. For a filter, all its
+    /// subjects must match the filter.
     pub(super) fn counts(&self, sub: &SubscriptionStatus) -> bool {
         if self.queue.is_some_and(|queue| queue != sub.queue) {
             return false;
@@ -45,7 +45,7 @@ impl<'a> Count<'a> {
 mod tests {
     use super::*;
 
-    /// Counts of nats-server 2.15 for the same subscriptions.
+    /// The expected counts are those of nats-server 2.15 for the same subscriptions.
     #[test]
     fn subscriptions_that_count_equal_those_of_nats_server() {
         let subs = [

@@ -1,4 +1,4 @@
-//! Events that the server publishes by itself.
+//! Events that the server publishes without a request.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -12,11 +12,11 @@ use super::answers::name_of;
 use super::{Disconnected, System};
 use crate::ipc::ConnectionEvent;
 
-/// Interval of the server's counters.
+/// Interval at which the server's counters are published.
 const STATSZ_EVERY: Duration = Duration::from_secs(10);
-/// Interval of the connection counts of all accounts, in addition to those at changes.
+/// Interval at which the connection counts of all accounts are published. They are also published at changes.
 const CONNECTIONS_EVERY: Duration = Duration::from_secs(30);
-/// Events published before the counts of changed accounts.
+/// Largest number of events that are published before the connection counts of their accounts.
 const EVENTS_AT_ONCE: usize = 256;
 
 impl System {
@@ -60,7 +60,7 @@ impl System {
                     format!("$SYS.ACCOUNT.{account}.CONNECT")
                 }
                 ConnectionEvent::Closed(_) => format!("$SYS.ACCOUNT.{account}.DISCONNECT"),
-                // The connection had no account.
+                // A refused connection has no account.
                 ConnectionEvent::Refused(_) => {
                     let subject = format!("$SYS.SERVER.{}.CLIENT.AUTH.ERR", monitor.server_id());
                     self.publish(&subject, &body).await?;
@@ -76,7 +76,7 @@ impl System {
         }
     }
 
-    /// Publishes that a leaf node has connected. nats-server publishes the same to its gateways only.
+    /// Publishes that a leaf node has connected. nats-server publishes this event to its gateways only.
     async fn publish_linked(&self, account: &str) -> Result<(), Disconnected> {
         let subject = format!("$SYS.ACCOUNT.{account}.LEAFNODE.CONNECT");
         let server = self.envelope.server(&self.monitor);
@@ -84,9 +84,10 @@ impl System {
         self.publish(&subject, &body).await
     }
 
-    /// Publishes the connection counts of these accounts; of all with connections if `None`.
+    /// Publishes the connection counts of these accounts. If `None`, publishes the counts of all accounts
+    /// with connections.
     async fn publish_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Disconnected> {
-        // A busy shard is queried again next time.
+        // If a shard is too busy to reply, it is queried again next time.
         let all = self.statistics_of_all().await.unwrap_or_default();
         for counts in all {
             let Some(account) = name_of(&counts).map(str::to_owned) else {
@@ -125,7 +126,7 @@ impl System {
     pub(crate) async fn announce(&self, word: &str) {
         let subject = format!("$SYS.SERVER.{}.{word}", self.monitor.server_id());
         let body = json!({ "server": self.envelope.server(&self.monitor) });
-        // After a failure the system client is disconnected.
+        // A failure means that the system client is disconnected, so it is ignored.
         if self.publish(&subject, &body).await.is_ok() {
             let _ = self.client.flush().await;
         }

@@ -9,7 +9,7 @@ use crate::client::{Client, ConnectOptions};
 use crate::options::Options;
 use crate::server::{Handle, Server};
 
-/// Time limit of any wait; reached only by a hang.
+/// Time limit of every wait. It is reached only if the server hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 struct Stage {
@@ -36,7 +36,7 @@ impl Stage {
             server,
             system: system.expect("it is let in"),
         };
-        // The responders start just after the server, this one last.
+        // The responders start just after the server. The responder of this subject starts last.
         let last = "$SYS.REQ.ACCOUNT.$G.CONNS";
         while stage.try_ask(last, "").await.is_none() {}
         stage

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::Headers;
 use crate::config::pattern_texts;
 
-/// Header with the requester's identity, added to requests from other accounts.
+/// Header with the requester's identity. The import adds it to requests from other accounts.
 const REQUEST_INFO: &str = "Nats-Request-Info";
 
 #[derive(Default, Deserialize)]
@@ -19,7 +19,7 @@ struct Asker {
     user_name: Option<String>,
     /// The permissions as reported to the user.
     permissions: Option<Value>,
-    /// In nanoseconds from now.
+    /// Remaining lifetime in nanoseconds.
     expires: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Asker {
     }
 }
 
-/// Returns the requester's account, if it is another one.
+/// Returns the requester's account, if the request came from another account.
 pub(super) fn account_of_asker(headers: Option<&Headers>) -> Option<String> {
     Asker::read(headers).acc
 }
@@ -43,7 +43,8 @@ pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) ->
     let known = access.account_id(account).and_then(|id| access.account(id));
     let tag = known.map_or(account, Account::tag);
     let mut info = json!({ "user": user, "account": account, "account_name": tag });
-    // Configured permissions are shown as configured; those of a token, as the header reports them.
+    // Configured permissions are shown as they are configured. Permissions of a token are shown as the header
+    // reports them.
     let configured = permissions_of(access, account, &user).map(show);
     if let Some(permissions) = configured.or(asker.permissions) {
         info["permissions"] = permissions;
@@ -57,7 +58,8 @@ pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) ->
     info
 }
 
-/// Returns the permissions of a user; `None` if everything is permitted.
+/// Returns the configured permissions of a user. Returns `None` if there are none, so that everything is
+/// permitted.
 fn permissions_of<'a>(access: &'a Access, account: &str, user: &str) -> Option<&'a Permissions> {
     let account = access.account(access.account_id(account)?)?;
     let user = account.users.iter().find(|known| known.name() == user)?;

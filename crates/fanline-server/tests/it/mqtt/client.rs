@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use crate::raw::PATIENCE;
 
-/// Versions by their protocol level.
+/// MQTT versions, as protocol levels.
 pub(crate) const V4: u8 = 4;
 pub(crate) const V5: u8 = 5;
 
@@ -14,7 +14,7 @@ pub(crate) const V5: u8 = 5;
 pub(crate) struct Hello {
     pub(crate) id: &'static str,
     pub(crate) keeps: bool,
-    /// Properties of 5.0.
+    /// Properties, for version 5.0.
     pub(crate) properties: Vec<u8>,
     /// Topic, payload, QoS, RETAIN, and properties of the will.
     pub(crate) will: Option<(&'static str, &'static str, u8, bool, Vec<u8>)>,
@@ -186,7 +186,7 @@ impl MqttClient {
         self.until(0xB0);
     }
 
-    /// Returns the next packet, which has to be of this type.
+    /// Returns the next packet, whose first byte must be `first`.
     pub(crate) fn until(&mut self, first: u8) -> Packet {
         let packet = self.packet().expect("a packet");
         assert_eq!(packet.first, first, "{packet:?}");
@@ -218,7 +218,7 @@ impl MqttClient {
         id
     }
 
-    /// Publishes, and waits for the complete acknowledgment.
+    /// Publishes, and waits until the message is completely acknowledged.
     pub(crate) fn publish(&mut self, topic: &str, payload: &str, flags: u8) {
         let id = self
             .send_publish(topic, payload.as_bytes(), flags)
@@ -254,7 +254,7 @@ impl MqttClient {
         }
         let mut properties = Vec::new();
         if self.version == V5 {
-            // Properties of the tests are short.
+            // The length is one byte, because the properties in tests are short.
             let end = at + 1 + usize::from(body[at]);
             properties = body[at + 1..end].to_vec();
             at = end;

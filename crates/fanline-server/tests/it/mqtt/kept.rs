@@ -1,4 +1,4 @@
-//! State beyond a connection: retained messages, wills, sessions, and messages in flight.
+//! State that outlives a connection: retained messages, wills, sessions, and messages in flight.
 
 use super::client::{Hello, MqttClient, V4, V5};
 use super::{BOTH, address, client, in_memory, on_disk, triple};
@@ -42,7 +42,7 @@ fn retained_message_reaches_later_subscribers() {
             ("r/2", &b"two"[..], 1),
         ];
         assert_eq!(came, wanted);
-        // Clients with an existing subscription receive it as an ordinary message.
+        // A client with an existing subscription receives a retained message as an ordinary message.
         let mut publisher = client(&server, version, "publisher");
         publisher.publish("r/2", "two", 5);
         assert!(!late.message().retain);
@@ -130,7 +130,7 @@ fn a_session_outlives_its_connection_and_the_server() {
         let id = again.id.to_be_bytes();
         subscriber.send_packet(0x50, &id);
         let mut came = Vec::new();
-        // The identifiers of the first message and of `s/3`.
+        // Counts PUBRELs: for the first message, and for `s/3`.
         let mut released = 0;
         while came.len() < 2 || released < 2 {
             let packet = subscriber.packet().expect("a packet");
@@ -197,7 +197,7 @@ fn delayed_will_is_canceled_by_a_reconnect() {
     let server = TestServer::with(in_memory(2));
     let mut watcher = client(&server, V4, "watcher");
     watcher.subscribe(&[("late/+", 0)]);
-    // A session of an hour, and a will with the same delay or none.
+    // Two sessions, and wills with a delay and without.
     let hello = |id, topic, delay: u8| Hello {
         will: Some((topic, "bye", 0, false, vec![0x18, 0, 0, 0, delay])),
         ..Hello::kept(id, V5)
@@ -219,7 +219,8 @@ fn delayed_will_is_canceled_by_a_reconnect() {
     watcher.settle();
 }
 
-/// The session does not store it, but its client may have received it already (MQTT-4.4.0-1).
+/// The session does not store a retained message. But the client may have received the message before it
+/// disconnected (MQTT-4.4.0-1).
 #[test]
 fn retained_message_in_flight_is_redelivered() {
     let folder = TempFolder::new("mqtt-a-retained-message-that-was-begun-comes-again");
@@ -238,7 +239,7 @@ fn retained_message_in_flight_is_redelivered() {
         }
         publisher.publish("begun/1", "", 3);
         assert_eq!(reader.message().payload, b"");
-        // It crashes twice.
+        // The reader disconnects twice without an acknowledgment.
         for _ in 0..2 {
             drop(reader);
             let next = MqttClient::connect(address(&server), version, &hello);
@@ -265,7 +266,8 @@ fn retained_message_in_flight_is_redelivered() {
     }
 }
 
-/// PUBCOMP promises that the message is on disk. A client that empties the disk must still be admitted.
+/// PUBCOMP means that the message is on disk, so it must not be sent when the disk is full. A client that
+/// removes stored messages must still be admitted.
 #[test]
 fn a_full_disk_completes_nothing_and_can_be_emptied() {
     for version in BOTH {
@@ -305,7 +307,8 @@ fn a_full_disk_completes_nothing_and_can_be_emptied() {
     }
 }
 
-/// Any client with permission to publish may write a session record, so its times may exceed the clock's range.
+/// A client with permission to publish may write a session record of its own, with times beyond the clock's
+/// range.
 #[test]
 fn a_session_that_ends_when_no_clock_can_show_it() {
     let folder = TempFolder::new("mqtt-a-session-that-ends-when-no-clock-can-show-it");
