@@ -45,7 +45,7 @@ impl ClientSession<'_> {
         session.takes_headers = headers;
         session.parse_limits = parse_limits(&self.broker.exchange.config.limits, headers);
         if std::mem::replace(&mut session.has_connected, true) {
-            // A second CONNECT may be of another user: earlier subscriptions are dropped.
+            // A second CONNECT may name another user: earlier subscriptions are dropped.
             self.broker.drop_subscriptions(self.id);
         }
         let expires_in = grant.expires_in;

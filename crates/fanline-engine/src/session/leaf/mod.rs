@@ -40,7 +40,7 @@ impl LeafSession<'_> {
         &mut self.broker.exchange.sessions[self.id.index()]
     }
 
-    /// Returns the same session as one of any kind.
+    /// Returns the handle for operations of every kind of session.
     fn any(&mut self) -> AnySession<'_> {
         self.broker.any(self.id)
     }
