@@ -115,8 +115,8 @@ pub(super) fn variable_bytes(value: u32) -> usize {
     }
 }
 
-/// Encodes a variable byte integer on the stack. A value above `VARIABLE_MAX` becomes the maximum, so callers must
-/// check before.
+/// Encodes a variable byte integer on the stack. A value above `VARIABLE_MAX` becomes the maximum, so callers
+/// must check before.
 pub(super) fn write_variable(value: u32) -> ([u8; 4], usize) {
     let value = value.min(VARIABLE_MAX);
     let bytes = variable_bytes(value);
