@@ -57,7 +57,7 @@ impl AnySession<'_> {
 }
 
 impl Broker {
-    /// Returns the handle for operations of every kind of session.
+    /// Returns the handle with the operations that all kinds of sessions share.
     #[inline]
     pub(crate) fn any(&mut self, id: SessionId) -> AnySession<'_> {
         AnySession { broker: self, id }

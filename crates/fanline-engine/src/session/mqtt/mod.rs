@@ -82,7 +82,7 @@ impl<'a> MqttSession<'a> {
         MqttSession { broker, id }
     }
 
-    /// Returns the handle for operations of every kind of session.
+    /// Returns the handle with the operations that all kinds of sessions share.
     #[inline]
     fn any(&mut self) -> AnySession<'_> {
         self.broker.any(self.id)
