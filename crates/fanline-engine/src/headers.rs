@@ -1,4 +1,5 @@
-//! Header blocks of NATS messages: `NATS/1.0` with or without a status, lines of `Name: value`, and an empty line.
+//! Header blocks of NATS messages: `NATS/1.0` with or without a status, lines of `Name: value`, and an empty
+//! line.
 
 const VERSION: &[u8] = b"NATS/1.0";
 const LINE_END: &[u8] = b"\r\n";

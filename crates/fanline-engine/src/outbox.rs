@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// A block of input bytes, shared by all outboxes that still have to write a part of it.
 ///
-/// The inner box lets the allocator return untouched zero pages for a large chunk. A large message of which no
-/// bytes arrive then costs no memory.
+/// The inner box lets the allocator return untouched zero pages for a large chunk. A large message of which
+/// no bytes arrive then costs no memory.
 pub type Chunk = Arc<Box<[u8]>>;
 
 /// Size in bytes from which a body is referenced instead of copied. Below it, a copy is cheaper than a

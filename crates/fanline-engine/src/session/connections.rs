@@ -261,7 +261,8 @@ impl Broker {
         !is_full || session.is_insider
     }
 
-    /// Subscribes, unless the session has a subscription with this sid. Returns false if the filter is invalid.
+    /// Subscribes, unless the session has a subscription with this sid. Returns false if the filter is
+    /// invalid.
     pub(crate) fn enter_subscription(
         &mut self,
         id: SessionId,

@@ -161,8 +161,8 @@ impl<V: Vacant> Trie<V> {
         }
     }
 
-    /// Calls `found` with the value of each stored filter that matches `subject`. A subject with an empty token
-    /// matches no filter.
+    /// Calls `found` with the value of each stored filter that matches `subject`. A subject with an empty
+    /// token matches no filter.
     pub fn filters_matching<'a>(&'a self, subject: &[u8], found: &mut impl FnMut(&'a V)) {
         if subject.is_empty() || has_empty_token(subject) {
             return;

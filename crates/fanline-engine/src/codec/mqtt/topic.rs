@@ -86,7 +86,8 @@ pub fn check_filter(filter: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Returns whether a topic must not contain a byte, because subjects cannot, or because nats-server refuses it.
+/// Returns whether a topic must not contain a byte, because subjects cannot, or because nats-server refuses
+/// it.
 fn has_no_subject(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0C | 0x7F | 0)
 }

@@ -179,8 +179,8 @@ fn cache_is_bounded() {
     assert_eq!(router.cache_counts().cached, 32 * 1024);
 }
 
-/// Regression: the route of each of a million acknowledgements was built again, on the JetStream thread and on
-/// a shard.
+/// Regression: the route of each of a million acknowledgements was built again, on the JetStream thread and
+/// on a shard.
 #[test]
 fn siblings_share_a_route() {
     let mut router = Router::new();

@@ -56,8 +56,8 @@ impl ClientSession<'_> {
         }
     }
 
-    /// Admits a client that sends another verb before CONNECT, if clients may connect without credentials. Returns
-    /// whether it is admitted.
+    /// Admits a client that sends another verb before CONNECT, if clients may connect without credentials.
+    /// Returns whether it is admitted.
     pub(crate) fn admit_without_connect(&mut self) -> bool {
         let kind = self.session().peer.kind;
         if !self.broker.exchange.access.has_no_auth_user(kind) {

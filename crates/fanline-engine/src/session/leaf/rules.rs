@@ -28,8 +28,8 @@ impl Rules {
         self.rights.push(rights);
     }
 
-    /// Adds the permissions that the other side has announced: subjects that this side may send, and those that it
-    /// may receive.
+    /// Adds the permissions that the other side has announced: subjects that this side may send, and those
+    /// that it may receive.
     pub(crate) fn apply_announced(
         &mut self,
         give: Option<&Subjects>,

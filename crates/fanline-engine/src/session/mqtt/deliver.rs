@@ -64,7 +64,8 @@ impl<'a> Parts<'a> {
 }
 
 impl FanOut<'_> {
-    /// Queues a message for a subscription of an MQTT session. Returns false when the session does not receive it.
+    /// Queues a message for a subscription of an MQTT session. Returns false when the session does not
+    /// receive it.
     #[inline(never)]
     pub(crate) fn deliver_mqtt(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> bool {
         let sub = self.subs.get(id);

@@ -121,7 +121,8 @@ impl MqttSession<'_> {
         })
     }
 
-    /// Returns the reason code of a denied permission. 0x80 reveals no more than that the request failed (3.9.3).
+    /// Returns the reason code of a denied permission. 0x80 reveals no more than that the request failed
+    /// (3.9.3).
     pub(super) fn denial(&self) -> Reason {
         match self.broker.exchange.config.limits.mqtt.obscures_denials {
             true => Reason::UNSPECIFIED_ERROR,

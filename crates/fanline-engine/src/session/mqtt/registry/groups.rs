@@ -1,4 +1,5 @@
-//! The registry's side of shared subscriptions above QoS 0: their members, and the sessions that have claimed messages.
+//! The registry's side of shared subscriptions above QoS 0: their members, and the sessions that have claimed
+//! messages.
 
 use hashbrown::{HashMap, HashSet};
 
