@@ -1,4 +1,5 @@
-//! Header blocks of NATS messages: `NATS/1.0` with or without a status, lines of `Name: value`, and an empty line.
+//! Header blocks of NATS messages: `NATS/1.0` with or without a status, lines of `Name: value`, and an empty
+//! line.
 
 const VERSION: &[u8] = b"NATS/1.0";
 const LINE_END: &[u8] = b"\r\n";
@@ -13,7 +14,8 @@ pub(crate) fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the name and the value of each header, in order. Names have any case; values begin without spaces.
+/// Returns the name and the value of each header, in order. Names are unchanged; values have no leading
+/// spaces.
 pub(crate) fn each(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     lines(block).filter_map(|line| {
         let colon = line.iter().position(|b| *b == b':')?;
@@ -147,7 +149,7 @@ impl<'a> Block<'a> {
         self.0
     }
 
-    /// Ends the block; returns no bytes if it has no header.
+    /// Ends the block. Returns no bytes if the block has no header and no status.
     pub(crate) fn end_or_empty(self) -> &'a [u8] {
         if self.0.len() == VERSION.len() + LINE_END.len() {
             return b"";

@@ -5,7 +5,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// Characters of a unique identifier.
 pub const ID_CHARS: usize = 22;
 
-/// Returns an identifier with one character for each number.
+/// Returns an identifier with one letter or digit for each number.
 pub fn from_numbers(numbers: impl IntoIterator<Item = u64>) -> String {
     let digit = |number| char::from(DIGITS[usize::try_from(number % 62).unwrap_or(0)]);
     numbers.into_iter().map(digit).collect()

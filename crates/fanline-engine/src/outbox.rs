@@ -9,16 +9,16 @@ use std::time::Duration;
 
 /// A block of input bytes, shared by all outboxes that still have to write a part of it.
 ///
-/// The inner box lets the allocator return untouched zero pages for a large chunk: a frame that is announced
-/// but not sent costs no memory.
+/// The inner box lets the allocator return untouched zero pages for a large chunk. A large message of which
+/// no bytes arrive then costs no memory.
 pub type Chunk = Arc<Box<[u8]>>;
 
 /// Size in bytes from which a body is referenced instead of copied. Below it, a copy is cheaper than a
 /// reference and one more part of a vectored write.
 pub const SHARED_BYTES_MIN: usize = 4 * 1024;
 
-/// Largest ratio of a chunk's size to the size of a referenced part that has to wait. A pending reference
-/// keeps its whole chunk alive, so smaller parts are copied out.
+/// Largest ratio of a chunk's size to the size of a pending part that references the chunk. A reference keeps
+/// the whole chunk alive, so parts that are smaller in proportion are copied.
 const PINNED_RATIO_MAX: usize = 8;
 
 /// Bytes to be written to one connection.
@@ -30,7 +30,7 @@ pub struct Outbox {
     /// References in order, each with the offset in `copied` that it precedes.
     shared: VecDeque<Shared>,
     shared_bytes: usize,
-    /// Bytes ever written, and the position to be written within the write deadline.
+    /// Number of bytes written since the connection opened.
     queued_total: u64,
     blocked: Option<Blocked>,
 }
@@ -80,7 +80,8 @@ impl Outbox {
         self.copied.extend_from_slice(c);
     }
 
-    /// Queues a part of a chunk without copying it, unless the outbox is blocked and the part pins too much.
+    /// Queues a part of a chunk without copying it. If the outbox is blocked and the part is small compared
+    /// with the chunk, queues a copy.
     pub(crate) fn refer(&mut self, chunk: &Chunk, range: Range<usize>) {
         if self.blocked.is_some() && pins_too_much(chunk, &range) {
             return self.append(&chunk[range]);
@@ -142,8 +143,8 @@ impl Outbox {
         slices.filter(|slice| !slice.is_empty())
     }
 
-    /// Returns the pending bytes if they are contiguous, which is the common case; `None` if a chunk is
-    /// referenced.
+    /// Returns the pending bytes if they are contiguous, which is the common case. Returns `None` if a chunk
+    /// is referenced.
     pub fn plain(&self) -> Option<&[u8]> {
         self.shared.is_empty().then(|| &self.copied[self.start..])
     }
@@ -176,13 +177,13 @@ impl Outbox {
         }
     }
 
-    /// Reduces memory before the remaining bytes wait for the peer: releases chunks that are not worth
-    /// pinning, and the capacity of bytes already written. A slow peer then costs little more than its
+    /// Reduces memory before the remaining bytes wait for the peer. Releases chunks of which only a small
+    /// part is pending, and the capacity of written bytes. A slow peer then costs little more than its
     /// pending bytes.
     pub fn settle(&mut self) {
         let is_wasteful = |s: &Shared| pins_too_much(&s.chunk, &s.range);
-        // While it is blocked, nothing wasteful is queued. The rest of the first part may become wasteful as
-        // it is written, but that is one chunk, and moving the rest costs more.
+        // `refer` queues no wasteful part while the outbox is blocked. The rest of the first part may become
+        // wasteful while it is written, but it keeps only one chunk alive, and moving the rest costs more.
         if self.blocked.is_none() && self.shared.iter().any(is_wasteful) {
             self.copy_out_wasteful();
         } else if self.start > self.copied.len() / 2 {
@@ -194,8 +195,8 @@ impl Outbox {
         }
     }
 
-    /// Copies out the parts that pin too much. The others stay references, as many subscribers share their
-    /// chunks.
+    /// Copies the parts that are small compared with their chunk. The other parts remain references, because
+    /// many subscribers share their chunks.
     fn copy_out_wasteful(&mut self) {
         let mut copied = Vec::with_capacity(self.copied.len() - self.start);
         let mut from = self.start;
@@ -216,9 +217,9 @@ impl Outbox {
         self.start = 0;
     }
 
-    /// Marks the outbox as blocked, as the peer accepts no more bytes for now. All bytes pending at this
-    /// moment must be written within the write deadline; with `restarts_per_byte`, any of them is enough. Returns the
-    /// start of the oldest deadline that is not met.
+    /// Marks the outbox as blocked, because the peer accepts no more bytes for now. All bytes pending at this
+    /// moment must be written within the write deadline; with `restarts_per_byte`, one of them is enough.
+    /// Returns when the running deadline began.
     pub(crate) fn block(&mut self, now: Duration, restarts_per_byte: bool) -> Duration {
         let pending = match restarts_per_byte {
             true => 1,
@@ -242,7 +243,7 @@ impl Outbox {
         self.blocked.map(|b| b.since)
     }
 
-    /// Takes the buffer of an empty outbox, so that an idle connection holds none.
+    /// Takes the buffer of an empty outbox, so that an idle connection holds no buffer.
     pub(crate) fn take_buffer(&mut self) -> Option<Vec<u8>> {
         (self.is_empty() && self.copied.capacity() > 0).then(|| std::mem::take(&mut self.copied))
     }
@@ -284,7 +285,7 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             (0usize..40).prop_map(Step::Append),
-            // Parts of at least 32 bytes may pin the chunk.
+            // Parts below 32 bytes are too small to keep the chunk alive.
             (1usize..64).prop_map(Step::Refer),
             (0usize..60).prop_map(Step::Write),
             Just(Step::Settle),

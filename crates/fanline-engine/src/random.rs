@@ -11,7 +11,7 @@ use crate::ids::{self, ID_CHARS};
 const SEED_BYTES: usize = 32;
 const EPHEMERAL_NAME_CHARS: usize = 8;
 
-/// The secret that all random identifiers of a run are derived from. A server reads 32 bytes from the
+/// The secret from which all random identifiers of a process are derived. A server reads 32 bytes from the
 /// operating system; tests use a `u64` to get the same identifiers each time.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Default))]
@@ -63,7 +63,7 @@ impl fmt::Debug for Random {
 }
 
 impl Random {
-    /// Returns a generator that gives the same numbers for the same seed and purpose, and unrelated ones otherwise.
+    /// Returns a generator. The same seed and purpose give the same numbers, others give unrelated numbers.
     pub(crate) fn new(seed: Seed, purpose: Purpose) -> Self {
         let mut nonce = [0; 8];
         nonce[0] = purpose as u8;
@@ -101,7 +101,7 @@ impl Random {
     }
 }
 
-/// A fast generator (xorshift64*) that spreads messages over a queue group. A peer that sees some of its
+/// A fast generator (xorshift64*) that distributes messages over a queue group. A peer that sees some of its
 /// numbers can compute the others, so identifiers come from [`Random`].
 #[derive(Clone, Debug)]
 pub(crate) struct FastRandom(u64);
@@ -125,13 +125,14 @@ impl FastRandom {
         u32::try_from((high * u64::from(end)) >> 32).unwrap_or(0)
     }
 
-    /// Draws a ticket out of `weights`, to choose an item by weight.
+    /// Draws a random ticket, to choose an item with a probability in proportion to its weight. `weights` is
+    /// the sum of all weights.
     pub(crate) fn ticket(&mut self, weights: u32) -> Ticket {
         Ticket(self.below(weights))
     }
 }
 
-/// A lottery ticket; each item holds as many tickets as its weight.
+/// A lottery ticket. Each item holds as many tickets as its weight.
 pub(crate) struct Ticket(u32);
 
 impl Ticket {

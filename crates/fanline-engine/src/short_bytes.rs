@@ -1,6 +1,6 @@
 //! Byte strings that are nearly always short: tokens, sids, and queue names.
 
-/// Most bytes stored without a heap allocation.
+/// Largest length that is stored without a heap allocation.
 const INLINE_BYTES: usize = 22;
 
 /// An owned byte string, stored inline up to 22 bytes.

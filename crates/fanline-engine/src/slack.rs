@@ -3,9 +3,10 @@
 /// Capacity in items up to which a collection is never shrunk.
 const CAPACITY_MIN: usize = 4096;
 
-/// Decides after which removals a collection is shrunk: when an eighth of its capacity is in use, and again
-/// whenever half of those items are gone, because an item may occupy the last slot. A million removals shrink
-/// it about a dozen times, and an item that comes and goes does not shrink it repeatedly.
+/// Decides after which removals a collection is shrunk. The first shrink is due when an eighth of the
+/// capacity is in use. It may release little, because an item may occupy the last slot, so further shrinks
+/// are due whenever half of the remaining items are gone. A million removals shrink the collection about a
+/// dozen times. An item that is added and removed repeatedly does not shrink it each time.
 #[derive(Debug, Default)]
 pub(crate) struct Slack {
     /// Number of remaining items at which the collection is shrunk next.
@@ -34,8 +35,8 @@ impl Slack {
         is_due
     }
 
-    /// Returns whether to shrink a collection some time after its last removal: the item in its last slot may
-    /// be gone by now.
+    /// Returns whether to shrink a collection some time after its last removal. By then, the item that
+    /// occupied the last slot may be gone.
     pub(crate) fn is_due_now(&mut self, len: usize, capacity: usize) -> bool {
         capacity > CAPACITY_MIN && len <= capacity / 8 && std::mem::take(&mut self.has_removed)
     }
@@ -55,7 +56,7 @@ mod tests {
         assert_eq!(due[..3], [12_500, 6250, 3125]);
         assert_eq!(due.last(), Some(&0));
         assert!(!slack.is_due_now(0, 100_000));
-        // An item that comes and goes at the same length does not count.
+        // An item that is added and removed at the same length does not count.
         assert!(!(0..1000).any(|_| slack.is_due(10, 100_000)));
         assert!(slack.is_due_now(10, 100_000));
         assert!(!slack.is_due(50_000, 100_000));

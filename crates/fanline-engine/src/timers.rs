@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-/// At most one deadline per key, as the time since the server started.
+/// At most one deadline per key. A deadline is the time since the server started.
 #[derive(Clone, Debug)]
 pub(crate) struct Timers<K> {
     deadlines: HashMap<K, Duration>,

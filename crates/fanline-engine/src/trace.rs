@@ -1,9 +1,10 @@
-//! Traces of single messages. A publisher sets the header `Nats-Trace-Dest`; each shard then publishes to
-//! that subject where the message went. With `Nats-Trace-Only` the message itself is not delivered.
+//! Traces of single messages. A publisher sets the header `Nats-Trace-Dest` to a subject. Each shard then
+//! publishes a report to that subject, which lists where the shard sent the message. With `Nats-Trace-Only`,
+//! the message itself is not delivered.
 //!
-//! Each shard reports its own part. A reader sees the shards of a server as servers of a cluster with routes
-//! between them: a message to another shard is an egress event with a hop, and that shard's report carries
-//! the hop. Servers that are connected as leaf nodes receive their hop in a header.
+//! Each shard reports its own part, as if the shards were servers of a cluster with routes between them. A
+//! message to another shard is an egress event with a hop, and that shard's report contains the hop. A server
+//! that is connected as a leaf node receives its hop in a header.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub(crate) const HOP: &str = "Nats-Trace-Hop";
 /// Most bytes of a valid hop header. A longer one is ignored as forged.
 const HOP_BYTES_MAX: usize = 256;
 
-/// First hop number of links to other servers, above those of shards.
+/// First hop number of connections to other servers. Shards have the lower numbers.
 const FIRST_LINK_HOP: usize = 64;
 
 /// Kinds of connections, with nats-server's numbers.
@@ -32,7 +33,7 @@ pub(crate) const CLIENT: u8 = 0;
 pub(crate) const ROUTER: u8 = 1;
 pub(crate) const LEAF: u8 = 4;
 
-/// Returns whether headers may request a trace. Most do not, and are not parsed any further.
+/// Returns whether headers may request a trace. Most do not, and are not parsed further.
 #[inline]
 pub(crate) fn may_request_trace(headers: &[u8]) -> bool {
     headers::lines(headers).any(|line| match line {
@@ -55,8 +56,9 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Reads a request from headers; `None` if they request no trace. `by_parent` configures where to report
-    /// messages that are part of an outside trace; `ticket`, a number below 100, selects the sampled ones.
+    /// Reads a request from headers; returns `None` if they request no trace. `by_parent` configures where to
+    /// report messages with a sampled `traceparent` header. `ticket` is a random number below 100 for its
+    /// sampling.
     pub(crate) fn read(headers: &[u8], by_parent: Option<&TraceTo>, ticket: u32) -> Option<Self> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in headers::each_text(headers) {
@@ -110,7 +112,7 @@ pub(crate) struct Event {
     pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hop: Option<String>,
-    /// Whether the event concerns a link to another server.
+    /// Whether the event concerns a connection to another server.
     #[serde(skip)]
     pub(crate) is_link: bool,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -173,7 +175,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Creates a trace whose first event is `came_in`.
+    /// Creates a trace whose first event is `came_in`, the arrival of the message.
     pub(crate) fn new(asked: Asked, message_bytes: usize, came_in: Event) -> Self {
         Trace {
             asked,
@@ -187,14 +189,14 @@ impl Trace {
         self.hop(usize::from(index) + 1)
     }
 
-    /// Returns the hop to the next link to another server. Shards have the lower numbers.
+    /// Returns the hop to the next connection to another server.
     pub(crate) fn next_link_hop(&self) -> String {
         let is_link = |event: &&Event| event.is_link && event.hop.is_some();
         let links = self.events.iter().filter(is_link).count();
         self.hop(FIRST_LINK_HOP + links)
     }
 
-    /// Appends a hop number to the hops that the message came over.
+    /// Appends a number to the hops that the message took to this server.
     fn hop(&self, number: usize) -> String {
         let came = self.asked.headers.get(HOP).and_then(|hops| hops.first());
         let is_hop = |hop: &&String| {
@@ -207,7 +209,7 @@ impl Trace {
         }
     }
 
-    /// Records the hop over which the message came to this shard.
+    /// Records the hop by which the message reached this shard.
     pub(crate) fn set_hop(&mut self, hop: String) {
         self.asked.headers.insert(HOP.into(), vec![hop]);
     }
@@ -260,7 +262,7 @@ mod tests {
         (text + "\r\n").into_bytes()
     }
 
-    /// Checks the destination that headers request, and whether they set `Nats-Trace-Only`.
+    /// Checks the destination that headers request, and whether the headers set `Nats-Trace-Only`.
     fn check(lines: &[&str], expected: Option<(&str, bool)>) {
         let headers = headers(lines);
         let by_parent = TraceTo {

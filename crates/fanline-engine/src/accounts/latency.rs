@@ -1,8 +1,8 @@
 //! Latency of services, reported to the account that exports the service as
 //! `io.nats.server.metric.v1.service_latency`.
 //!
-//! If the responder is on another shard, only its account is known here, and its round trip counts as service
-//! time.
+//! If the responder is on another shard, this shard knows only its account. The responder's round-trip time
+//! is then included in the service time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,10 +22,10 @@ const TYPE: &str = "io.nats.server.metric.v1.service_latency";
 
 /// A request whose latency is reported.
 pub(crate) struct Measure {
-    /// Subject of the report.
+    /// Subject of the latency report.
     subject: String,
     requested_at: Duration,
-    /// The requester, and its round trip time.
+    /// The requester, and its round-trip time.
     requestor: Value,
     rtt: Duration,
     headers: Headers,
@@ -34,13 +34,13 @@ pub(crate) struct Measure {
 /// The headers that request a report, in nats-server's form.
 type Headers = BTreeMap<String, Vec<String>>;
 
-/// The end of a request.
+/// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Answered,
     /// The request had no reply subject.
     NoReply,
-    /// The requester was not subscribed to the reply any more.
+    /// The requester had unsubscribed from its reply subject.
     Abandoned,
     /// There was no responder.
     Unserved,
@@ -49,7 +49,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Returns status and description.
+    /// Returns the status and the description.
     fn words(self) -> (u16, &'static str) {
         match self {
             Outcome::Answered => (200, ""),
@@ -61,7 +61,7 @@ impl Outcome {
     }
 }
 
-/// Durations are in nanoseconds.
+/// The report as JSON. Durations are in nanoseconds.
 #[derive(Serialize)]
 struct Report<'a> {
     r#type: &'static str,
@@ -82,7 +82,7 @@ struct Report<'a> {
 }
 
 impl<K: Kind> Broker<K> {
-    /// Returns the data for a report on a request; `None` if it is not reported.
+    /// Returns the data for the latency report of a request; `None` if the request is not reported.
     pub(crate) fn measure(
         &mut self,
         (importer, exporter): (AccountId, AccountId),
@@ -120,7 +120,7 @@ impl<K: Kind> Broker<K> {
         })
     }
 
-    /// Publishes the report on a request in the account that exports the service.
+    /// Publishes the latency report of a request in the account that exports the service.
     #[cold]
     pub(crate) fn report(
         &mut self,
@@ -176,7 +176,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the headers by which tracers sample a request: those of Jaeger, Zipkin (B3), and W3C.
+/// Returns the headers by which a tracer marks a request as sampled: those of Jaeger, Zipkin (B3), and W3C.
 fn sampling_headers(headers: &[u8]) -> Option<Headers> {
     let mut found = Headers::new();
     for (name, value) in each_text(headers) {

@@ -10,7 +10,7 @@ pub(super) struct Mappings {
     by_source: Trie<First>,
 }
 
-/// Index of the first mapping with this source. It takes precedence over later ones.
+/// Index of the first mapping with a source. The first mapping takes precedence over later ones.
 #[derive(Default)]
 struct First(Option<usize>);
 
@@ -31,7 +31,7 @@ pub(crate) enum Mapped {
 }
 
 impl Mappings {
-    /// Returns `None` if there are no mappings.
+    /// Creates the mappings of an account. Returns `None` if there are none.
     pub(super) fn new(mappings: &[Mapping]) -> Option<Box<Self>> {
         let mut by_source: Trie<First> = Trie::default();
         for (at, mapping) in mappings.iter().enumerate() {
@@ -42,7 +42,7 @@ impl Mappings {
         (!all.is_empty()).then(|| Box::new(Mappings { all, by_source }))
     }
 
-    /// Maps a subject, and writes the new one to `made`.
+    /// Maps a subject. Writes the new subject to `made`.
     pub(super) fn apply(
         &self,
         subject: &[u8],
@@ -72,7 +72,9 @@ impl Mappings {
                 false => Mapped::Unchanged,
             };
         }
-        // The remaining share keeps its subject, unless a destination configures the share that does.
+        // The weights may add up to less than 100. The remaining messages keep their subject. But if a
+        // destination is the source itself, its weight is the share that keeps the subject, and the remaining
+        // messages are dropped.
         let source = mapping.source().as_bytes();
         match destinations().any(|d| d.transform.destination() == source) {
             true => Mapped::Lost,
@@ -85,8 +87,8 @@ impl Mappings {
 mod tests {
     use super::*;
 
-    /// Returns the subjects that 1,000 messages to `subject` are mapped to, each with its share in tens of
-    /// percent.
+    /// Returns the subjects to which 1,000 messages to `subject` are mapped, each with its share in units of
+    /// 10%.
     fn shares(mappings: &[Mapping], subject: &str) -> Vec<(String, usize)> {
         let mappings = Mappings::new(mappings).unwrap();
         let mut random = FastRandom::new(7);

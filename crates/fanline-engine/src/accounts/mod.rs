@@ -1,6 +1,7 @@
 //! Messages between accounts: imports, exports, mappings, and service latency.
 //!
-//! If a subject's route leads over a bridge, the message is published again at the other end.
+//! If the route of a subject includes a bridge, the message is also published in the account at the bridge's
+//! far end.
 
 mod latency;
 mod mappings;
@@ -28,24 +29,24 @@ use latency::Outcome;
 use mappings::Mappings;
 use request_info::with_info;
 
-/// Most bridges that a message crosses. Accounts behind the last one do not receive it.
+/// Most bridges that a message crosses. Accounts behind further bridges do not receive the message.
 pub(crate) const BRIDGES_MAX: u8 = 8;
 
-/// State that sessions of all kinds share: an exchange, and the connections between accounts.
+/// State that sessions of all kinds share: an exchange, and the relations between accounts.
 pub(crate) struct Broker<K: Kind> {
     pub(crate) exchange: Exchange<K>,
     pub(crate) accounts: Accounts,
 }
 
-/// Connections between accounts, and pending requests over them.
+/// Mappings of accounts, and pending requests between accounts.
 #[derive(Default)]
 pub(crate) struct Accounts {
     pub(crate) requests: Requests,
     /// Mappings by account.
     mappings: Vec<Option<Box<Mappings>>>,
-    /// A buffer for requests.
+    /// Reused buffer for requests.
     frame: Vec<u8>,
-    /// A buffer for mapped subjects.
+    /// Reused buffer for mapped subjects.
     pub(crate) renamed: Vec<u8>,
 }
 
@@ -68,8 +69,8 @@ impl<K: Kind> Broker<K> {
         broker
     }
 
-    /// Delivers a message to all subscribers in its account, and in the accounts that its subject leads to.
-    /// Returns whether there was any.
+    /// Delivers a message to all subscribers in its account, and in other accounts that import its subject.
+    /// Returns whether there were any.
     #[inline]
     pub(crate) fn dispatch(&mut self, dispatch: &mut Dispatch<'_>, memo: &mut RouteMemo) -> bool {
         match self.exchange.deliver(dispatch, memo) {
@@ -78,8 +79,8 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Delivers the rest of a message, beyond plain subscriptions, to a subject that leads to other accounts.
-    /// Members of a group in several accounts form one group.
+    /// Completes the delivery of a message whose subject leads to other accounts, after plain subscriptions
+    /// received it. The members of a group in several accounts form one group.
     #[cold]
     #[inline(never)]
     fn dispatch_across(&mut self, dispatch: &mut Dispatch<'_>, memo: RouteMemo) -> bool {
@@ -110,8 +111,8 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Publishes an event of the server in an account, with headers or none. `depth` is the number of imports
-    /// that led to it.
+    /// Publishes an event of the server in an account; `headers` may be empty. `depth` is the number of
+    /// imports that led to the event.
     fn publish_event(
         &mut self,
         account: AccountId,
@@ -132,8 +133,8 @@ impl<K: Kind> Broker<K> {
         self.dispatch(&mut dispatch, &mut RouteMemo::default());
     }
 
-    /// Divides the groups of a route for one message: those that are served here, and those that are left to
-    /// their members in other accounts.
+    /// Chooses, for one message, which groups of a route receive it in this account, and which in other
+    /// accounts. Returns both lists of names.
     fn share_groups(
         &mut self,
         account: AccountId,
@@ -164,7 +165,7 @@ impl<K: Kind> Broker<K> {
         (kept, left)
     }
 
-    /// Replaces the connections between accounts, and the mappings.
+    /// Replaces the bridges between accounts, the quotas, and the mappings.
     pub(crate) fn set_accounts(&mut self, access: &Access) {
         let accounts = access.accounts();
         self.exchange.set_quotas(access);
@@ -186,7 +187,7 @@ impl<K: Kind> Broker<K> {
             .map(AccountId)
             .zip(accounts)
             .map(|(id, account)| {
-                // Mappings that are configured for the account itself come first.
+                // Mappings configured for the account precede those of domains.
                 let mut mappings = account.mappings.clone();
                 mappings.extend(access.domain_mappings(id, has_jetstream));
                 Mappings::new(&mappings)
@@ -208,8 +209,8 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Publishes a message at the other end of each bridge of its route. Returns whether there is any
-    /// subscriber. `kept` are the groups that are served already.
+    /// Publishes a message at the far end of each bridge in its route. Returns whether there is any
+    /// subscriber. The groups in `kept` have already received the message.
     fn follow_bridges(
         &mut self,
         dispatch: &mut Dispatch<'_>,
@@ -230,7 +231,7 @@ impl<K: Kind> Broker<K> {
             if let Some(trace) = trace.as_deref_mut() {
                 self.trace_exit(trace, account, exit, subject);
             }
-            // MQTT state is per account: another account treats the message as a plain one.
+            // MQTT state is per account, so other accounts handle the message as a plain one.
             let mut context = Context {
                 depth,
                 trace: trace.as_deref_mut(),
@@ -241,7 +242,7 @@ impl<K: Kind> Broker<K> {
                     context.served = Some(&mut *served);
                     self.pass_on(exit, message, context)
                 }
-                // A request is a new message, with groups of its own.
+                // A request is a new message, so each group receives it once more.
                 BridgeKind::Service(terms) => {
                     self.request(account, exit, terms, (message, origin), context)
                 }
@@ -256,7 +257,7 @@ impl<K: Kind> Broker<K> {
             }
             let may_be_skipped = match exit.kind {
                 BridgeKind::Stream => true,
-                // A missing responder is reported for each request.
+                // The latency report needs every request, even without a responder.
                 BridgeKind::Service(terms) => terms.measured.is_none(),
                 BridgeKind::Replies => false,
             };
@@ -269,7 +270,7 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// Publishes an unchanged message in the account of an exit.
+    /// Publishes an unchanged message in the account at the far end of a bridge.
     fn pass_on(&mut self, exit: &mut Exit, message: &Message<'_>, context: Context<'_>) -> bool {
         let mut dispatch = Dispatch {
             context,
@@ -286,8 +287,8 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// Delivers a response from another shard to its requester. That shard has handled all other exits of the
-    /// route.
+    /// Delivers a response from another shard to its requester. The other shard has handled all other bridges
+    /// of the route.
     #[cold]
     #[inline(never)]
     fn follow_answers(&mut self, crossing: &Crossing<'_>, memo: RouteMemo) {
@@ -304,7 +305,7 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Publishes a request in the account that answers it, with a reply subject that leads back.
+    /// Publishes a request in the responder's account, with a reply subject that leads back.
     fn request(
         &mut self,
         importer: AccountId,
@@ -330,7 +331,7 @@ impl<K: Kind> Broker<K> {
             let (key, now) = (self.exchange.secrets.number(), self.exchange.outputs.now);
             let requests = &mut self.accounts.requests;
             if requests.is_empty() {
-                // With no pending request, no earlier end of a subscription matters.
+                // No request is pending, so subscriptions that ended earlier do not matter.
                 self.exchange.unsubscribed_at = None;
             }
             let at = requests.expect(request, measure.take(), key, now);
@@ -410,14 +411,15 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// Returns when [`expire_requests`](Self::expire_requests) is to be called next.
+    /// Returns when the caller must call [`expire_requests`](Self::expire_requests) next.
     pub(crate) fn next_request_timeout(&self) -> Option<Duration> {
         self.accounts
             .requests
             .next_timeout(self.exchange.unsubscribed_at)
     }
 
-    /// Removes requests that timed out, and requests whose requesters are not subscribed any more.
+    /// Removes requests that have timed out, and requests whose requester has unsubscribed from its reply
+    /// subject.
     pub(crate) fn expire_requests(&mut self, now: Duration) {
         let Broker { accounts, exchange } = self;
         let routers = &mut exchange.routers;

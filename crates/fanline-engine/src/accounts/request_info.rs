@@ -1,4 +1,4 @@
-//! The requester's identity for exporters.
+//! The requester's identity, which exporters receive.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,11 +9,11 @@ use crate::exchange::Kind;
 use crate::exchange::message::Origin;
 use crate::headers::Block;
 
-/// Header that carries the requester's identity to the responder.
+/// Header that contains the requester's identity for the responder.
 const REQUEST_INFO: &str = "Nats-Request-Info";
 
 impl<K: Kind> Broker<K> {
-    /// Returns the requester as JSON; `None` if it is no session of this shard.
+    /// Returns the requester as JSON; `None` if the requester is no session of this shard.
     pub(super) fn request_info(
         &self,
         account: AccountId,
@@ -44,8 +44,8 @@ impl<K: Kind> Broker<K> {
         serde_json::to_string(&info).ok()
     }
 
-    /// Adds facts for the system account only: the requester's permissions, their expiry, and the name in its
-    /// token.
+    /// Adds data that only the system account receives: the requester's permissions, their expiry, and the
+    /// name in the requester's token.
     pub(super) fn with_rights(&self, info: &str, origin: Origin<'_>) -> Option<String> {
         let session = self.exchange.sessions.get(origin.session? as usize)?;
         let mut info: Value = serde_json::from_str(info).ok()?;
@@ -99,7 +99,7 @@ fn is_empty(text: &Option<&str>) -> bool {
     text.is_none_or(str::is_empty)
 }
 
-/// Returns the headers with the requester's identity. An identity that the requester sent itself is dropped.
+/// Returns the headers with the requester's identity. Removes an identity that the requester itself sent.
 pub(super) fn with_info(headers: &[u8], info: Option<&str>) -> Vec<u8> {
     let Some(info) = info else {
         return headers.to_vec();

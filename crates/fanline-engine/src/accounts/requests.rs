@@ -1,7 +1,8 @@
 //! Pending requests to other accounts.
 //!
-//! A request that leaves its account gets a reply subject of this shard, which leads back here. It ends with
-//! the response, with a timeout, or when the requester is not subscribed to the reply any more.
+//! A request that leaves its account gets a reply subject of this shard, so that the response returns to this
+//! shard. The request ends with its response, after a timeout, or when the requester has unsubscribed from
+//! its reply subject.
 
 use std::time::Duration;
 
@@ -12,11 +13,11 @@ use crate::auth::{AccountId, ResponseKind};
 use crate::exchange::router::{REPLIES, RouteMemo, Terms};
 use crate::timers::Timers;
 
-/// Most pending requests of a shard. Beyond that the one with the earliest deadline is dropped.
+/// Most pending requests of a shard. Beyond that, the request with the earliest deadline is dropped.
 const WAITING_MAX: usize = 256 * 1024;
-/// Time between the end of a subscription and the check whether requesters are still subscribed.
+/// Time from the end of a subscription to the check whether requesters are still subscribed.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
-/// Digits of the secret number.
+/// Number of digits of the secret number.
 const KEY_DIGITS: usize = 16;
 
 /// A pending request.
@@ -32,7 +33,7 @@ pub(crate) struct Waiting {
     terms: Terms,
     /// Whether a response has arrived since the deadline was set.
     is_used: bool,
-    /// Data for the latency report of its first response, or of its end without one.
+    /// Data for the latency report, which is sent at the first response, or at the end without a response.
     pub(crate) measure: Option<Box<Measure>>,
 }
 
@@ -43,7 +44,7 @@ impl Waiting {
     }
 }
 
-/// A request as it leaves its account.
+/// A request that leaves its account.
 pub(crate) struct Request<'a> {
     pub(crate) importer: AccountId,
     pub(crate) exporter: AccountId,
@@ -56,7 +57,7 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Requests {
     waiting: Slab<Waiting>,
     due: Timers<usize>,
-    /// Requests to be reported that ended without a response, each with the responder's account.
+    /// Requests that ended without a response and must be reported, each with the responder's account.
     unanswered: Vec<(AccountId, Box<Measure>, Outcome)>,
 }
 
@@ -96,7 +97,7 @@ impl Requests {
             .extend_from_slice(format!("{REPLIES}.{shard}.{at:x}{key:0KEY_DIGITS$x}").as_bytes());
     }
 
-    /// Returns the request that a subject responds to, if the account may answer it.
+    /// Returns the request that a subject responds to, if `exporter` is the responder's account.
     pub(crate) fn find(&self, subject: &[u8], exporter: AccountId) -> Option<usize> {
         let token = subject.rsplit(|b| *b == b'.').next()?;
         let token = std::str::from_utf8(token).ok()?;
@@ -127,16 +128,16 @@ impl Requests {
         self.waiting.is_empty()
     }
 
-    /// Returns when [`expire`](Self::expire) is to be called next. `unsubscribed_at` is when a subscription
-    /// ended, which may have been one for a reply.
+    /// Returns when the caller must call [`expire`](Self::expire) next. `unsubscribed_at` is when a
+    /// subscription ended, which may have been for a reply.
     pub(crate) fn next_timeout(&self, unsubscribed_at: Option<Duration>) -> Option<Duration> {
         let first = self.due.next()?;
         let sweep = unsubscribed_at.map(|at| at.saturating_add(SWEEP_AFTER));
         sweep.into_iter().chain([first]).min()
     }
 
-    /// Removes requests that timed out, and requests whose requesters are not subscribed any more. The latter
-    /// are searched for only some time after `unsubscribed_at`, which is then cleared.
+    /// Removes requests that have timed out. Some time after `unsubscribed_at`, also removes requests whose
+    /// requester has unsubscribed, and clears `unsubscribed_at`.
     pub(crate) fn expire(
         &mut self,
         now: Duration,
@@ -146,7 +147,7 @@ impl Requests {
         while let Some(at) = self.due.pop(now) {
             let waiting = &mut self.waiting[at];
             if std::mem::take(&mut waiting.is_used) {
-                // A responder that answered once may answer again.
+                // A responder that has responded once may respond again.
                 let due = now.saturating_add(waiting.terms.response_time);
                 self.due.set(at, Some(due));
             } else if let Some(waiting) = self.remove(at)
@@ -177,7 +178,7 @@ impl Requests {
         }
     }
 
-    /// Takes the requests to be reported since the last call.
+    /// Takes the requests that ended without a response since the last call.
     pub(crate) fn take_unanswered(&mut self) -> Vec<(AccountId, Box<Measure>, Outcome)> {
         std::mem::take(&mut self.unanswered)
     }

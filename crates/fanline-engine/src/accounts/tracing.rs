@@ -1,4 +1,4 @@
-//! Traces of messages across account borders, and the end of a trace.
+//! Traces of messages that cross accounts, and the report at the end of a trace.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl<K: Kind> Broker<K> {
         let (account, message) = (crossing.account, &crossing.message);
         let by_parent = self.exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
-        // The shard of the publisher has decided about sampling, so any ticket passes.
+        // The publisher's shard has decided about sampling, so this ticket selects every trace.
         let asked = Asked::read(message.headers(), by_parent, 0);
         let mut traced = asked.map(|asked| {
             let came_in = Event {
@@ -48,7 +48,7 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Records that a traced message is about to leave its account.
+    /// Records that a traced message leaves its account.
     #[cold]
     pub(super) fn trace_exit(
         &self,
@@ -122,7 +122,7 @@ impl<K: Kind> Broker<K> {
         self.publish_event(traced.account, subject, &headers, &body, 0);
     }
 
-    /// Returns the wall-clock time of a moment of this server.
+    /// Returns the wall-clock time for a time since the server's start.
     pub(crate) fn date(&self, at: Duration) -> Timestamp {
         let since_1970 = self.exchange.info.started_at.saturating_add(at);
         let nanos = i64::try_from(since_1970.as_nanos());

@@ -1,5 +1,5 @@
-//! Accounts: separate subject spaces. A message enters another account only where one exports a subject and
-//! the other imports it.
+//! Accounts: separate subject spaces. A message reaches another account only if one account exports its
+//! subject and the other account imports it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::limits::AccountLimits as JetStreamLimits;
 use crate::subject::Filter;
 use crate::subject::transform::{Transform, TransformError};
 
-/// The account of users without another one.
+/// The account of users for which no other account is configured.
 pub const GLOBAL_ACCOUNT: &str = "$G";
 /// The account that receives the server's events, unless the configuration names another one.
 pub const SYSTEM_ACCOUNT: &str = "$SYS";
-/// The user of clients without credentials, if only the system account is configured.
+/// Name of the user for clients without credentials, if only the system account is configured.
 pub const ANYBODY: &str = "anybody";
 
 /// Index of an account in [`Access::accounts`](super::Access::accounts), the same on every shard.
@@ -29,7 +29,7 @@ impl AccountId {
     /// The system account.
     pub const SYSTEM: AccountId = AccountId(1);
 
-    /// Returns a small number, for tables by account.
+    /// Returns the index as a small number, for tables by account.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -65,7 +65,7 @@ pub struct Account {
     pub users: Vec<User>,
     /// Permissions of users without their own.
     pub default_permissions: Option<Permissions>,
-    /// Limits of its clients.
+    /// Limits of all its clients together.
     pub limits: ClientLimits,
     /// Limits of its streams; `None` disables JetStream.
     pub jetstream: Option<JetStreamLimits>,
@@ -73,11 +73,11 @@ pub struct Account {
     pub exports: Vec<Export>,
     /// Subjects imported from other accounts.
     pub imports: Vec<Import>,
-    /// Mappings of subjects published in it.
+    /// Mappings of subjects that are published in the account.
     pub mappings: Vec<Mapping>,
     /// Destination of traces for messages with a `traceparent` header.
     pub trace: Option<TraceTo>,
-    /// In operator mode, the token that signs its users.
+    /// In operator mode, the account's token, which determines the keys that sign its users.
     pub authority: Option<Arc<Authority>>,
 }
 
@@ -106,7 +106,7 @@ pub struct ClientLimits {
     pub subscriptions_max: Option<u64>,
     /// Bytes per message. Exceeded: `Maximum Payload Violation`, disconnected.
     pub payload_bytes_max: Option<u64>,
-    /// Number of leaf nodes.
+    /// Number of leaf connections. Exceeded: `maximum account active connections exceeded`, disconnected.
     pub leafnodes_max: Option<u64>,
 }
 
@@ -132,16 +132,16 @@ pub enum ExportKind {
     Stream,
     /// Importers may send requests.
     Service {
-        /// How many responses a request gets.
+        /// Number of responses to a request.
         response: ResponseKind,
-        /// How long a response may take; `None` is the default.
+        /// Maximum time for a response; `None` is the default.
         response_threshold: Option<Duration>,
         /// Configuration of latency reports.
         latency: Option<Latency>,
     },
 }
 
-/// How many responses a request gets.
+/// The number of responses to a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseKind {
     /// One response.
@@ -219,7 +219,7 @@ pub struct Destination {
     pub transform: Transform,
     /// Share of messages, in percent.
     pub weight: u8,
-    /// The only cluster that it applies to.
+    /// The only cluster in which the destination applies; `None` is all.
     pub cluster: Option<String>,
 }
 
@@ -233,8 +233,8 @@ impl Mapping {
         Mapping::weighted(source, &[(destination, 100, None)])
     }
 
-    /// Creates a mapping with several destinations, each with a weight in percent and the cluster that it
-    /// applies to.
+    /// Creates a mapping with several destinations. Each has a weight in percent, and optionally the only
+    /// cluster in which it applies.
     ///
     /// # Errors
     ///

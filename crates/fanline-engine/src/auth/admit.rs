@@ -15,7 +15,7 @@ use super::{Access, UserPosition};
 use crate::auth::Peer;
 use crate::auth::certificate::CertificateNames;
 
-/// The credentials of a connecting client; missing ones are empty.
+/// The credentials of a connecting client. A missing credential is empty.
 #[derive(Clone, Default)]
 #[allow(missing_docs, reason = "named as in CONNECT")]
 pub struct Credentials<'a> {
@@ -25,7 +25,7 @@ pub struct Credentials<'a> {
     pub nkey: &'a str,
     pub sig: &'a str,
     pub jwt: &'a str,
-    // Not secret; only an auth callout service uses them.
+    // These fields are not secret. Only an auth callout service uses them.
     pub name: &'a str,
     pub lang: &'a str,
     pub version: &'a str,
@@ -38,7 +38,7 @@ pub enum Decision {
     Admitted(Grant),
     /// The client may not connect.
     Refused,
-    /// The result needs a check that is too slow for the thread of a shard.
+    /// The decision needs a check that is too slow for the thread of a shard.
     Later(Check),
 }
 
@@ -53,7 +53,7 @@ pub struct Grant {
     pub rights: Option<Arc<Rights>>,
     /// Limits of the user, in addition to those of its account.
     pub limits: UserLimits,
-    /// Time until the user's credentials expire, from the moment of the decision.
+    /// Time until the user's credentials expire, counted from the decision.
     pub expires_in: Option<Duration>,
     /// Expiry of the account's token, in operator mode.
     pub account_expiry: Option<AccountExpiry>,
@@ -72,12 +72,13 @@ pub struct AccountExpiry {
 }
 
 impl Grant {
-    /// Returns whether it belongs to a user, and not to a client without required credentials.
+    /// Returns whether the grant belongs to a user. Otherwise the client connected without credentials, as
+    /// allowed.
     pub fn names_user(&self) -> bool {
         self.key.is_some()
     }
 
-    /// Returns the name in the user's token, in operator mode. The user itself is identified by its key.
+    /// In operator mode, returns the name in the user's token. The user itself is identified by its key.
     pub(crate) fn tag(&self) -> Option<&str> {
         match &self.key {
             Some(Key::Jwt(key)) => Some(key.name()).filter(|name| !name.is_empty()),
@@ -89,19 +90,19 @@ impl Grant {
 /// The reason why an admitted client is disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dismissal {
-    /// Its credentials are no longer sufficient.
+    /// The client's credentials are no longer sufficient.
     Refused,
-    /// Its account has revoked its credentials.
+    /// The account has revoked the client's credentials.
     Revoked,
-    /// Its account was removed.
+    /// The client's account was removed.
     AccountGone,
 }
 
-/// The credentials of an admitted client, to check at a reload whether they are still valid.
+/// The credentials of an admitted client. A reload uses them to check whether they are still valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Token(Password),
-    /// The listener's own token, which replaces the server's users.
+    /// The token of a listener for WebSocket or MQTT, which replaces the server's users.
     WebSocketToken(Password),
     WebSocketUser(String, Password),
     User(Identity, Vec<ConnectionKind>),
@@ -163,7 +164,7 @@ impl Access {
         if self.takes_certificates_of(peer) && !self.users.by_name.is_empty() {
             return self.admit_by_certificate(shown, peer);
         }
-        // A token (JWT) has no meaning without an operator; nats-server ignores it as well.
+        // Without an operator, a JWT has no meaning. nats-server ignores it as well.
         let shows_nothing = [shown.user, shown.pass, shown.auth_token];
         if let Some(position) = no_auth_user
             && shows_nothing.iter().all(|text| text.is_empty())
@@ -176,15 +177,15 @@ impl Access {
         self.admit_by_password(shown, peer, no_auth_user)
     }
 
-    /// Returns whether the peer's certificate identifies its user. A Unix socket has no TLS, so passwords are
-    /// valid there.
+    /// Returns whether the peer's certificate identifies its user. A Unix socket has no TLS, so its clients
+    /// may use passwords.
     fn takes_certificates_of(&self, peer: &Peer) -> bool {
         let is_unix = peer.kind == ConnectionKind::Standard && peer.ip.is_empty();
         self.certificate_kinds.contains(&peer.kind) && !(is_unix && peer.tls.is_none())
     }
 
-    /// Admits the user that the certificate identifies. Refuses a peer without one: `allow_non_tls` must not
-    /// bypass `verify_and_map`.
+    /// Admits the user that the peer's certificate identifies. Refuses a peer without a certificate, because
+    /// `allow_non_tls` must not bypass `verify_and_map`.
     fn admit_by_certificate(&self, shown: &Credentials<'_>, peer: &Peer) -> Decision {
         let names = peer.tls.as_ref().and_then(|tls| tls.names.as_ref());
         let found = names.and_then(|names| self.find_by_certificate(names));
@@ -199,7 +200,7 @@ impl Access {
         }
     }
 
-    /// Returns whether a user is identified by its certificate alone.
+    /// Returns whether only a certificate identifies a user.
     fn is_of_certificate(&self, user: &User) -> bool {
         let is_allowed =
             |kind| user.connection_kinds.is_empty() || user.connection_kinds.contains(kind);
@@ -207,7 +208,8 @@ impl Access {
         has_no_password && self.certificate_kinds.iter().any(is_allowed)
     }
 
-    /// Returns whether any user has a plaintext password or none, unless a certificate identifies it.
+    /// Returns whether any user has a plaintext password, or no password and is not identified by a
+    /// certificate.
     pub fn has_plain_passwords(&self) -> bool {
         let mut users = self.accounts.iter().flat_map(|account| &account.users);
         users.any(|user| {
@@ -251,7 +253,7 @@ impl Access {
             (Some(position), Some(password)) if !shown.user.is_empty() => {
                 decide_by_password(password, shown.pass, Some(self.grant(position)))
             }
-            // An unknown user takes as long as a known one.
+            // The check of an unknown user takes as long as that of a known user.
             _ => match self.decoy() {
                 Some(password) => decide_by_password(password, shown.pass, None),
                 None => Decision::Refused,
@@ -259,7 +261,8 @@ impl Access {
         }
     }
 
-    /// Returns a password to compare with for unknown users: a hashed one if there is any.
+    /// Returns a password to compare with for unknown users, so that the check takes as long as usual.
+    /// Prefers a hashed one.
     fn decoy(&self) -> Option<&Password> {
         let all = || self.accounts.iter().flat_map(|a| &a.users);
         let hashed = all().filter_map(User::password);
@@ -267,7 +270,7 @@ impl Access {
         hashed.next().or_else(|| all().find_map(User::password))
     }
 
-    /// Returns the user whose name is one of the certificate's names, the first match.
+    /// Returns the first user whose name is one of the certificate's names.
     fn find_by_certificate(&self, identity: &CertificateNames) -> Option<UserPosition> {
         let known = &self.users.by_name;
         let names = identity.emails.iter().chain(&identity.dns_names);
@@ -302,7 +305,7 @@ impl Access {
         }
     }
 
-    /// Returns why a client is disconnected if [`renew`](Access::renew) returned `None`.
+    /// Returns the reason for disconnecting a client for which [`renew`](Access::renew) returned `None`.
     pub fn dismissal(&self, grant: &Grant) -> Dismissal {
         let Some(Key::Jwt(key)) = &grant.key else {
             return Dismissal::Refused;
@@ -315,8 +318,8 @@ impl Access {
         }
     }
 
-    /// Returns the rights in this directory of a client that another directory admitted; `None` if this one
-    /// would not admit it.
+    /// Returns the current rights of a client that an earlier configuration admitted. Returns `None` if this
+    /// configuration would not admit the client.
     pub fn renew(&self, grant: &Grant, kind: ConnectionKind) -> Option<Grant> {
         let listener = self.listener(kind);
         let stays = |holds: bool| holds.then(|| grant.clone());
@@ -336,7 +339,7 @@ impl Access {
             Some(Key::Jwt(key)) => {
                 let authority = self.account(grant.account)?.authority.as_ref()?;
                 Some(Grant {
-                    // Counted from the moment when the client was admitted.
+                    // This time is still counted from the moment when the client was admitted.
                     expires_in: grant.expires_in,
                     account_expiry: authority.expiry(self.as_of),
                     ..authority.renew(grant.account, key)?
@@ -373,7 +376,8 @@ impl User {
     }
 }
 
-/// Authenticates against the listener's only user. An unknown name takes as long as the right one.
+/// Authenticates a client against the listener's only user. An unknown name takes as long as the correct
+/// name.
 fn admit_listener_user(name: &str, password: &Password, shown: &Credentials<'_>) -> Decision {
     let grant = same(name, shown.user).then(|| Grant {
         user: name.into(),
@@ -383,7 +387,8 @@ fn admit_listener_user(name: &str, password: &Password, shown: &Credentials<'_>)
     decide_by_password(password, shown.pass, grant)
 }
 
-/// Compares a password, or postpones the check. Without a grant, the client is refused after the same time.
+/// Compares a password, or postpones the check if the password is hashed. Without a grant, the client is
+/// refused, after the same time.
 fn decide_by_password(expected: &Password, given: &str, grant: Option<Grant>) -> Decision {
     match expected {
         Password::Plain(expected) => match (same(expected, given), grant) {

@@ -1,4 +1,4 @@
-//! Auth callout: a service authenticates clients and assigns their accounts and permissions.
+//! Auth callout: a NATS service authenticates clients and assigns their accounts and permissions.
 //!
 //! The server publishes a signed request to [`REQUEST_SUBJECT`] in the service's account, and receives a
 //! signed response. The request contains the client's credentials, so only the service may read it.
@@ -31,16 +31,16 @@ pub struct Callout {
     pub issuer: PublicKey,
     /// Account of the service.
     pub account: String,
-    /// Users who are authenticated without the service: the service itself.
+    /// Users that the server authenticates itself, such as the user of the service.
     pub auth_users: Vec<String>,
     /// Accounts that the service may assign users to; empty allows all.
     pub allowed_accounts: Vec<String>,
-    /// Curve key (`X…`) that requests are sealed for; `None` sends them in clear.
+    /// Curve key (`X…`) with which requests are encrypted for the service; `None` sends them unencrypted.
     pub xkey: Option<PublicKey>,
 }
 
 impl Callout {
-    /// Returns whether the service authenticates a client, whatever the server's own decision.
+    /// Returns whether the service must authenticate a client, given the server's own decision.
     pub(super) fn decides(
         &self,
         access: &Access,
@@ -65,7 +65,7 @@ impl Callout {
         }
     }
 
-    /// Returns whether it may assign users to an account.
+    /// Returns whether the service may assign users to an account.
     fn may_use(&self, account: &str) -> bool {
         let allowed = &self.allowed_accounts;
         allowed.is_empty() || allowed.iter().any(|known| known == account)
@@ -81,18 +81,18 @@ impl Callout {
     }
 }
 
-/// Denies clients in the service's account to publish requests themselves.
+/// Denies publishing of auth callout requests, for clients in the service's account.
 pub(super) fn deny_requests(permissions: &mut Permissions) {
     let asks = Pattern::parse(REQUEST_SUBJECT);
     permissions.publish.deny.extend(asks);
 }
 
-/// A client that the service has to authenticate.
+/// A client that the service must authenticate.
 pub struct Caller {
     peer: Peer,
     /// Credentials in the field order of [`Credentials`].
     shown: [String; 9],
-    /// In operator mode, the client's token, of the account whose service decides.
+    /// In operator mode, the client's token. The service of its account decides.
     token: Option<Box<JwtProof>>,
 }
 
@@ -130,8 +130,8 @@ impl Caller {
         }
     }
 
-    /// Returns whether a request is worthwhile: the client's token is valid, if it needs one. Takes the time
-    /// of verifying two signatures.
+    /// Returns whether the server should send a request: if the client needs a token, the token must be
+    /// valid. Takes the time to verify two signatures.
     pub fn may_ask(&self, now: i64) -> bool {
         let token = self.token.as_ref();
         token.is_none_or(|token| token.perform(now).is_some())
@@ -176,7 +176,7 @@ pub enum CalloutError {
     Expired,
     #[error("account {0:?} is unknown, or the service may not assign users to it")]
     Account(String),
-    /// The account is unknown, but a lookup may find it.
+    /// The account is not loaded, but a lookup may find it.
     #[error("account {0:?} is not known yet")]
     AccountNeeded(String),
     #[error(
@@ -190,7 +190,7 @@ pub enum CalloutError {
 pub struct Service {
     /// Account of the service.
     pub account: AccountId,
-    /// Curve key that requests are sealed for, if they are sealed.
+    /// Curve key with which requests are encrypted for the service, if there is one.
     pub xkey: Option<PublicKey>,
 }
 
@@ -199,7 +199,7 @@ pub struct Service {
 pub struct Response<'a> {
     /// Signed token of the response.
     pub token: &'a str,
-    /// Whether the service sealed it, which proves its origin.
+    /// Whether the response was encrypted by the service, which proves its origin.
     pub is_sealed: bool,
 }
 
@@ -212,7 +212,7 @@ pub struct Question<'a> {
     pub server_name: &'a str,
     /// Version of the server.
     pub server_version: &'a str,
-    /// Curve key (`X…`) that the response may be sealed for.
+    /// Curve key (`X…`) with which the service may encrypt the response.
     pub xkey: Option<&'a str>,
     /// Connection id of the client.
     pub cid: u64,
@@ -289,7 +289,7 @@ fn client_type(kind: ConnectionKind) -> &'static str {
     }
 }
 
-/// The response that admitted a client, to check at a reload whether it is still valid.
+/// The response that admitted a client. A reload uses it to check whether it is still valid.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct CalloutKey {
     callout: Callout,
@@ -304,8 +304,8 @@ impl std::fmt::Debug for CalloutKey {
 }
 
 impl CalloutKey {
-    /// Returns the client's current rights; `None` if the callout's configuration changed or the account was
-    /// removed.
+    /// Returns the client's current rights. Returns `None` if the callout's configuration has changed or the
+    /// account was removed.
     pub(super) fn renew(&self, access: &Access, grant: &Grant) -> Option<Grant> {
         let same = access.callout.as_ref() == Some(&self.callout);
         let renewed = same.then(|| granted(access, self.clone()))?.ok()?;
@@ -322,7 +322,7 @@ impl Access {
         self.callout.as_ref()
     }
 
-    /// Returns the service that authenticates a client, if there still is one.
+    /// Returns the service that authenticates a client, if it is still configured.
     pub fn service_for(&self, caller: &Caller) -> Option<Service> {
         if let Some(token) = &caller.token {
             let xkey = token.authority.service()?.xkey;
@@ -336,8 +336,8 @@ impl Access {
         })
     }
 
-    /// Returns the rights that a response grants. Verifies two signatures, so do not call it on a shard's
-    /// thread.
+    /// Returns the rights that a response grants. Verifies two signatures, so the caller must not be on a
+    /// shard's thread.
     ///
     /// # Errors
     ///
@@ -379,7 +379,7 @@ impl Access {
         }
     }
 
-    /// Returns the rights of a user that the configured service admits.
+    /// Returns the rights of a user that the service in the configuration admits.
     fn put_by_callout(
         &self,
         callout: &Callout,
@@ -406,8 +406,8 @@ impl Access {
         })
     }
 
-    /// Returns the rights of a user that an account's service admits, in operator mode. The user belongs to
-    /// the account that issued its token, if the service may assign users to it.
+    /// In operator mode, returns the rights of a user that the service of an account admits. The user belongs
+    /// to the account that issued the user's token, if the service may assign users to that account.
     fn put_by_token(
         &self,
         asked: &Authority,
@@ -442,7 +442,7 @@ fn signs(asked: &Authority, said: &Claims<ResponseToCallout>) -> bool {
 
 /// Returns the rights of a user that the service admitted.
 fn granted(access: &Access, key: CalloutKey) -> Result<Grant, CalloutError> {
-    // A user without an account belongs to `$G`, like all users without one.
+    // Like any other user without an account, the user belongs to `$G`.
     let name = match key.claims.audience.as_str() {
         "" => GLOBAL_ACCOUNT,
         name => name,
@@ -511,7 +511,8 @@ mod tests {
         Access::new(config).unwrap()
     }
 
-    /// Returns a response with the user's token, both modified and signed by these accounts.
+    /// Returns the result of a response with a user's token. `change` modifies both before these accounts
+    /// sign them.
     fn answer(
         change: impl FnOnce(&mut Value, &mut Value),
         signers: [u8; 2],

@@ -1,4 +1,4 @@
-//! Names and keys in certificates, as far as they identify users. Validation happens elsewhere, before.
+//! Names and keys in certificates, which identify users. The TLS layer validates certificates before.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -65,7 +65,7 @@ pub fn not_after(der: &[u8]) -> Option<String> {
     let (_, _, until) = element(validity)?;
     let (tag, time, _) = element(until)?;
     let time = std::str::from_utf8(time).ok()?.strip_suffix('Z')?;
-    // RFC 5280, 4.1.2.5: a year of two digits is one of 1950 to 2049.
+    // RFC 5280, 4.1.2.5: a year of two digits is between 1950 and 2049.
     let time = match tag {
         UTC_TIME if time < "50" => format!("20{time}"),
         UTC_TIME => format!("19{time}"),
@@ -87,8 +87,8 @@ pub fn not_after(der: &[u8]) -> Option<String> {
     ))
 }
 
-/// Returns whether a certificate may be used by a client: its extended key usage is missing, or includes
-/// client authentication or any purpose. False if it cannot be parsed.
+/// Returns whether a client may use a certificate: its extended key usage is missing, or includes client
+/// authentication or any purpose. Returns false if the certificate cannot be parsed.
 pub fn may_be_a_client(der: &[u8]) -> bool {
     match extended_key_usage(der) {
         Some(None) => true,
@@ -135,7 +135,8 @@ fn names_clients(mut purposes: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// Returns a certificate from its validity on, behind serial number, signature algorithm, and issuer.
+/// Returns the part of a certificate that begins with its validity, after serial number, signature algorithm,
+/// and issuer.
 fn from_validity(der: &[u8]) -> Option<&[u8]> {
     let (certificate, _) = take(der, SEQUENCE)?;
     let (mut rest, _) = take(certificate, SEQUENCE)?;
@@ -148,7 +149,7 @@ fn from_validity(der: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// Returns how many bytes of `whole` remain from the start of `part` on.
+/// Returns the number of bytes from the start of `part` to the end of `whole`.
 fn trailing(whole: &[u8], part: &[u8]) -> Option<usize> {
     let range = whole.as_ptr_range();
     let at = part.as_ptr();

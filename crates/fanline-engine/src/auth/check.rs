@@ -12,10 +12,10 @@ use super::nkey::PublicKey;
 use super::operator::JwtProof;
 use super::user::same;
 
-/// A check of a millisecond or many, to run on a separate thread.
+/// A check that takes a millisecond or longer, and runs on a separate thread.
 pub struct Check {
     pub(super) proof: Proof,
-    /// Rights granted on success; `None` if the check only equalizes the response time.
+    /// Rights that the client receives on success; `None` if the check only equalizes the response time.
     pub(super) grant: Option<Grant>,
 }
 
@@ -30,9 +30,9 @@ pub(super) enum Proof {
     },
     /// Token of a user.
     Token(Box<JwtProof>),
-    /// The account of this name is not loaded yet.
+    /// The account with this name, which is not loaded yet.
     Account(String),
-    /// An auth callout service decides.
+    /// A request to an auth callout service.
     Callout(Arc<Caller>),
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Check {
 }
 
 impl Check {
-    /// Creates a check that first needs an account.
+    /// Creates a check that needs an account first.
     pub(super) fn account(name: String) -> Self {
         Check {
             proof: Proof::Account(name),
@@ -52,9 +52,9 @@ impl Check {
         }
     }
 
-    /// Returns the account that must be loaded before the check. The caller looks it up, passes an
-    /// [`Access`](super::Access) with it to the shards, and calls
-    /// [`Shard::decide_again`](crate::Shard::decide_again); if the account is not found, only the latter.
+    /// Returns the account that must be loaded before the check. The caller looks up the account and passes
+    /// an [`Access`](super::Access) that contains it to the shards. Then the caller calls
+    /// [`Shard::decide_again`](crate::Shard::decide_again), even if it did not find the account.
     pub fn account_needed(&self) -> Option<&str> {
         match &self.proof {
             Proof::Account(name) => Some(name),
@@ -62,8 +62,8 @@ impl Check {
         }
     }
 
-    /// Returns the client, if a service has to authenticate it: [`Access::answered`](super::Access::answered)
-    /// evaluates the response.
+    /// Returns the client if a service must authenticate it. [`Access::answered`](super::Access::answered)
+    /// evaluates the service's response.
     pub fn caller(&self) -> Option<Arc<Caller>> {
         match &self.proof {
             Proof::Callout(caller) => Some(Arc::clone(caller)),
@@ -101,13 +101,13 @@ const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::BCRYPT,
     general_purpose::NO_PAD.with_decode_allow_trailing_bits(true),
 );
-/// Characters of the salt; those of the hash follow.
+/// Number of salt characters. The characters of the hash follow.
 const SALT_CHARS: usize = 22;
-/// Bytes of a password that have an effect.
+/// Number of password bytes that affect the hash.
 const PASSWORD_BYTES_MAX: usize = 72;
 const COSTS: std::ops::RangeInclusive<u32> = 4..=31;
 
-/// Bytes of the salt.
+/// Length of the salt in bytes.
 pub const SALT_BYTES: usize = 16;
 
 /// Returns whether `hash` is a bcrypt hash of `password`.

@@ -1,4 +1,4 @@
-//! Accounts without JetStream on this server, whose clients use that of another domain (`default_js_domain`).
+//! Default JetStream domains (`default_js_domain`), for accounts without JetStream on this server.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ const REQUESTS: [&str; 7] = [
     "SERVER.>",
     "ACCOUNT.>",
 ];
-/// Subjects that clients publish to without an API request.
+/// Subjects to which clients publish messages of key-value and object stores.
 const STORES: [&str; 2] = ["$KV.>", "$OBJ.>"];
 
-/// JetStream domains by account name. An empty domain lets leaf connections join the JetStream of both sides
-/// in this account.
+/// JetStream domains by account name. With an empty domain, leaf connections of the account do not separate
+/// the JetStream of the two sides.
 pub type DefaultDomains = BTreeMap<String, String>;
 
 /// Checks the domains against the accounts.
@@ -33,7 +33,7 @@ pub(super) fn check(
         let account = accounts.iter().find(|account| account.name == *name);
         let has_jetstream = account.is_some_and(|account| account.jetstream.is_some());
         if is_operated {
-            // The account may be loaded later.
+            // The account may be loaded later, so its name must be a key.
             if PublicKey::parse(name).is_none_or(|key| key.kind() != KeyKind::Account) {
                 return Err(AccessError::InvalidAccountNkey(name.clone()));
             }
@@ -55,8 +55,8 @@ impl Access {
         self.default_domain(account) != Some("")
     }
 
-    /// Returns the mappings of an account's JetStream requests to its domain, on a server with or without
-    /// JetStream.
+    /// Returns the mappings that direct an account's JetStream requests to its default domain. Returns none
+    /// if the account has JetStream on this server.
     pub(crate) fn domain_mappings(&self, id: AccountId, has_jetstream: bool) -> Vec<Mapping> {
         let domain = self.default_domain(id).filter(|domain| !domain.is_empty());
         let is_alone = self.accounts.len() <= AccountId::SYSTEM.index() + 1;
@@ -70,7 +70,7 @@ impl Access {
         let stores = STORES.map(|what| (what.to_owned(), what));
         let all = requests.into_iter().chain(stores);
         let mapped = all.map(|(own, what)| Mapping::new(&own, &format!("$JS.{domain}.API.{what}")));
-        // The domain was validated before.
+        // Domains were validated before, so no mapping is invalid.
         mapped.filter_map(Result::ok).collect()
     }
 

@@ -1,6 +1,7 @@
 //! Errors in the configuration of accounts and users.
 
-/// An error in the configuration, in nats-server's words where it has some.
+/// An error in the configuration of accounts and users. If nats-server reports the same error, the message is
+/// the same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each one is its text")]

@@ -34,7 +34,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Returns whether an import is valid with the present exports.
+/// Returns whether an import is valid, given the current exports.
 pub(super) fn stands(
     account: &Account,
     import: &Import,
@@ -121,8 +121,8 @@ fn check_import(
     Ok(())
 }
 
-/// Numbers the wildcards of an import's local name: `a.*.b.*` becomes `a.$1.b.$2`. They stand for those of
-/// its subject, in order.
+/// Numbers the wildcards in an import's local name: `a.*.b.*` becomes `a.$1.b.$2`. They refer to the
+/// wildcards of the imported subject, in order.
 pub(crate) fn in_order_of_wildcards(to: &str) -> String {
     let mut count = 0;
     let number = |token: &str| match token {
@@ -189,8 +189,8 @@ pub(crate) fn overlap(a: &str, b: &str) -> bool {
     }
 }
 
-/// Returns whether an import forms a cycle: its messages come from this account itself, through imports of
-/// others.
+/// Returns whether an import forms a cycle: through imports of other accounts, its messages come from the
+/// importing account.
 pub(super) fn leads_back(
     origin: &Account,
     first: &Import,

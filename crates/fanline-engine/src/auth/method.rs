@@ -17,7 +17,7 @@ pub enum Auth {
     User {
         /// The user's name.
         name: String,
-        /// The password in clear.
+        /// The password, not hashed.
         password: String,
     },
     /// Users and accounts, each with permissions.
@@ -46,7 +46,7 @@ impl Auth {
         }
     }
 
-    /// Returns an equivalent directory.
+    /// Returns the equivalent users and accounts.
     pub fn directory(&self) -> Arc<Access> {
         match self {
             Auth::Open => Access::open().into(),

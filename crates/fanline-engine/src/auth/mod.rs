@@ -1,7 +1,7 @@
 //! Authentication and authorization: users, accounts, and permissions.
 //!
-//! [`Access::new`] validates an [`AccessConfig`] and creates the directory that all shards share. A directory
-//! is immutable; a reload replaces it as a whole.
+//! [`Access::new`] validates an [`AccessConfig`], and creates the [`Access`] that all shards share. An
+//! `Access` is immutable; a reload replaces it as a whole.
 
 mod account;
 mod admit;
@@ -58,15 +58,15 @@ use websocket::ListenerOverride;
 /// Configuration of accounts and users. The default admits all clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
-    /// One token for all clients, instead of users.
+    /// The token that all clients must send, instead of user credentials.
     pub token: Option<Password>,
-    /// Accounts with their users; `$G` and the system account are added if missing.
+    /// Accounts with their users. `$G` and the system account are added if they are missing.
     pub accounts: Vec<Account>,
     /// The user of clients without credentials.
     pub no_auth_user: Option<String>,
     /// Name of the system account; `None` is `$SYS`.
     pub system_account: Option<String>,
-    /// Whether a nonce is sent even if no user has to sign it.
+    /// Whether the server sends a nonce even if no user must sign it.
     pub always_nonce: bool,
     /// Trusted operators in operator mode. Their tokens define the accounts.
     pub operators: Option<Operators>,
@@ -76,14 +76,14 @@ pub struct AccessConfig {
     pub proxies: Vec<PublicKey>,
     /// Whether all clients must connect through a trusted proxy.
     pub proxy_required: bool,
-    /// JetStream domain of clients that name none, by account name.
+    /// Default JetStream domains by account name.
     pub default_domains: DefaultDomains,
-    /// Different credentials of WebSocket clients.
+    /// Credentials of WebSocket clients, if they differ.
     pub websocket: ListenerAccess,
-    /// Different credentials of MQTT clients.
+    /// Credentials of MQTT clients, if they differ.
     pub mqtt: ListenerAccess,
-    /// Connection kinds that take the user from the client certificate (`verify_and_map`). A user without a
-    /// password that may use one of them is admitted by its certificate only, never by its name.
+    /// Connection kinds that identify the user by the client certificate (`verify_and_map`). A user without a
+    /// password that may use such a kind is admitted by its certificate only, never by its name.
     pub certificate_kinds: Vec<ConnectionKind>,
 }
 
@@ -99,7 +99,7 @@ impl AccessConfig {
     }
 }
 
-/// The directory of accounts and users, shared by all shards.
+/// The accounts and users of a server, shared by all shards.
 #[derive(Debug)]
 pub struct Access {
     token: Option<Password>,
@@ -107,7 +107,7 @@ pub struct Access {
     accounts: Vec<Account>,
     by_name: HashMap<String, AccountId>,
     users: Users,
-    /// Rights of each user, by account and index; `None` allows everything.
+    /// Rights of each user, by account and user index; `None` allows everything.
     rights: Vec<Vec<Option<Arc<Rights>>>>,
     no_auth_user: Option<UserPosition>,
     always_nonce: bool,
@@ -116,12 +116,12 @@ pub struct Access {
     proxies: Vec<PublicKey>,
     proxy_required: bool,
     default_domains: DefaultDomains,
-    /// Replaces `token` and `no_auth_user` for WebSocket clients.
+    /// Replacement of `token` and `no_auth_user` for WebSocket clients.
     websocket: Option<ListenerOverride>,
-    /// Replaces `token` and `no_auth_user` for MQTT clients.
+    /// Replacement of `token` and `no_auth_user` for MQTT clients.
     mqtt: Option<ListenerOverride>,
     certificate_kinds: Vec<ConnectionKind>,
-    /// When account tokens were last added, in seconds since 1970.
+    /// Time at which account tokens were last added, in seconds since 1970.
     as_of: i64,
 }
 
@@ -140,7 +140,7 @@ struct Users {
 
 impl Eq for Access {}
 
-/// Compares the configurations that they were created from.
+/// Compares the configurations from which both were created.
 impl PartialEq for Access {
     fn eq(&self, other: &Self) -> bool {
         self.token == other.token
@@ -165,7 +165,7 @@ impl Default for Access {
 }
 
 impl Access {
-    /// Creates a directory in which every client may connect and do everything.
+    /// Creates an `Access` in which every client may connect and do everything.
     #[expect(
         clippy::missing_panics_doc,
         reason = "the configuration is always valid"
@@ -174,7 +174,7 @@ impl Access {
         Access::new(AccessConfig::default()).expect("the default configuration is valid")
     }
 
-    /// Creates a directory with one token for all clients.
+    /// Creates an `Access` with one token for all clients.
     #[expect(
         clippy::missing_panics_doc,
         reason = "the configuration is always valid"
@@ -187,7 +187,7 @@ impl Access {
         Access::new(config).expect("a token without users is valid")
     }
 
-    /// Creates a directory with one user and password.
+    /// Creates an `Access` with one user and password.
     #[expect(
         clippy::missing_panics_doc,
         reason = "the configuration is always valid"
@@ -203,26 +203,26 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// Returns what is wrong, with its name.
+    /// Returns the first error, with the name of the account, user, or subject.
     pub fn new(config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&[], config)
     }
 
-    /// Validates a configuration that replaces this one. Accounts keep their ids; removed accounts keep
-    /// theirs too, without users.
+    /// Validates a configuration that replaces this one. Accounts keep their ids. A removed account keeps its
+    /// id too, but has no users.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong, with its name.
+    /// Returns the first error, with the name of the account, user, or subject.
     pub fn successor(&self, config: AccessConfig) -> Result<Self, AccessError> {
         Access::after(&self.accounts, config)
     }
 
-    /// Returns the same directory with the account ids of `before`.
+    /// Returns the same accounts and users, with the account ids of `before`.
     ///
     /// # Errors
     ///
-    /// Returns what is wrong, with its name.
+    /// Returns the first error, with the name of the account, user, or subject.
     pub fn in_place_of(&self, before: &Access) -> Result<Self, AccessError> {
         Ok(Access {
             as_of: self.as_of,
@@ -230,7 +230,7 @@ impl Access {
         })
     }
 
-    /// Returns the configuration that the directory was created from.
+    /// Returns the configuration from which the `Access` was created.
     fn config(&self) -> AccessConfig {
         let name_of = |position: UserPosition| self.user_at(position).name().to_owned();
         AccessConfig {
@@ -340,7 +340,7 @@ impl Access {
         &self.accounts[position.account.index()].users[position.at]
     }
 
-    /// Returns whether a TCP client must authenticate: with credentials, or through a proxy.
+    /// Returns whether a TCP client must authenticate, with credentials or through a proxy.
     pub fn is_required(&self) -> bool {
         self.proxy_required || self.requires_credentials()
     }
@@ -353,7 +353,7 @@ impl Access {
             || !self.users.by_nkey.is_empty()
     }
 
-    /// Returns whether clients receive a nonce to sign.
+    /// Returns whether clients receive a nonce, which they can sign.
     pub fn needs_nonce(&self) -> bool {
         self.always_nonce
             || self.operators.is_some()
@@ -362,14 +362,14 @@ impl Access {
     }
 }
 
-/// Returns the accounts in the order of their ids: `$G`, the system account, those known before, then the
-/// others in configuration order.
+/// Returns the accounts in the order of their ids: `$G`, the system account, the accounts in `known`, then
+/// the others in configuration order.
 fn ordered_by_id(known: &[Account], config: &AccessConfig) -> Result<Vec<Account>, AccessError> {
     let system = config.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);
     let given = |name: &str| {
         let mut found = config.accounts.iter().find(|a| a.name == name);
         if found.is_none() && config.operators.is_some() {
-            // In operator mode, an account that is not in the new configuration keeps its token.
+            // In operator mode, an account that the new configuration does not contain keeps its token.
             let known = known.iter().find(|a| a.name == name);
             found = known.filter(|account| account.authority.is_some());
         }

@@ -14,7 +14,7 @@ pub enum KeyKind {
     Curve,
 }
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
 /// Prefix of seeds; its first five bits encode the letter `S`.
@@ -101,7 +101,7 @@ impl PublicKey {
     }
 }
 
-/// A secret key for signing: `SU…`, `SA…`, `SO…`. `{:?}` never shows it.
+/// A secret key for signing: `SU…`, `SA…`, `SO…`. Its `{:?}` output does not contain the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey {
     kind: KeyKind,
@@ -174,7 +174,7 @@ fn encode_checked(mut bytes: Vec<u8>) -> String {
     base32(&bytes)
 }
 
-/// Decodes a key, and removes its checksum, which must be correct.
+/// Decodes a key and removes its checksum. Returns `None` if the checksum is wrong.
 fn checked(text: &str) -> Option<Vec<u8>> {
     let mut bytes = from_base32(text)?;
     let at = bytes.len().checked_sub(2)?;
@@ -205,7 +205,7 @@ fn base32(bytes: &[u8]) -> String {
 }
 
 fn from_base32(text: &str) -> Option<Vec<u8>> {
-    /// Longest encoded key in bytes, to bound the work for invalid input.
+    /// Largest length of an encoded key in bytes. It bounds the work for invalid input.
     const TEXT_BYTES_MAX: usize = 64;
     if text.len() > TEXT_BYTES_MAX {
         return None;

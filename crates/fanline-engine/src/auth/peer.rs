@@ -1,30 +1,30 @@
-//! The other end of a connection.
+//! The peer of a connection.
 
 use super::certificate::CertificateNames;
 use super::nkey::PublicKey;
 use super::{ConnectionKind, Vouched};
 use crate::codec::nats::connect::CookieCredentials;
 
-/// The other end of a connection, as far as authentication needs it.
+/// The peer of a connection, with the facts that authentication needs.
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
     /// The address, as INFO reports it to the client.
     pub ip: String,
-    /// The port; 0 without one.
+    /// The port; 0 if there is none.
     pub port: u16,
-    /// The kind of listener that accepted it.
+    /// The kind of listener that accepted the connection.
     pub kind: ConnectionKind,
-    /// Facts about its TLS session, with TLS.
+    /// Facts about the TLS session, if there is one.
     pub tls: Option<Box<TlsPeer>>,
-    /// Credentials from cookies, which fill what CONNECT leaves out.
+    /// Credentials from cookies. They apply if CONNECT does not contain these credentials.
     pub cookies: CookieCredentials,
-    /// The nonce that the client signs, unique; empty without signatures.
+    /// Unique nonce that the client signs; empty if no signature is needed.
     pub nonce: String,
-    /// INFO was sent before the TLS handshake and is not repeated.
+    /// Whether INFO was sent before the TLS handshake, so that it is not repeated.
     pub is_greeted: bool,
-    /// The trusted proxy that forwards the connection, once it has proved itself.
+    /// The trusted proxy that forwards the connection, after its signature was verified.
     pub proxy: Option<PublicKey>,
-    /// An identity that the server has established already; it replaces the credentials of CONNECT.
+    /// An identity that the server has already established. It replaces the credentials of CONNECT.
     pub vouched: Option<Box<Vouched>>,
 }
 
@@ -37,6 +37,6 @@ pub struct TlsPeer {
     pub cipher_suite: String,
     /// Whether the handshake preceded INFO.
     pub is_first: bool,
-    /// The names in the client's certificate, if one was required.
+    /// Names in the client's certificate, if a certificate was required.
     pub names: Option<CertificateNames>,
 }

@@ -35,7 +35,7 @@ impl Allowed {
         Allowed::parse(allow, deny, Pattern::parse)
     }
 
-    /// Parses patterns for subscribing: subjects, optionally followed by a queue.
+    /// Parses patterns for subscribing: subjects, optionally followed by a queue group.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Allowed {
     }
 }
 
-/// A subject filter; for subscriptions, optionally with a pattern of queue names.
+/// A subject filter. For subscriptions, optionally with a pattern for the queue group's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     subject: String,
@@ -103,7 +103,8 @@ impl Pattern {
         &self.subject
     }
 
-    /// Returns the filter of queue names; `None` matches with any queue or without one.
+    /// Returns the pattern for the queue group's name; `None` matches subscriptions with any queue group or
+    /// none.
     pub fn queue(&self) -> Option<&str> {
         self.queue.as_deref()
     }
@@ -114,7 +115,7 @@ impl Pattern {
 pub struct AllowResponses {
     /// Responses per request; `None` is unlimited.
     pub max: Option<u64>,
-    /// How long after the request a response is allowed; `None` is unlimited.
+    /// Maximum time from the request to a response; `None` is unlimited.
     pub expires: Option<Duration>,
 }
 

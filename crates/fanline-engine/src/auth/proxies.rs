@@ -1,4 +1,4 @@
-//! Trusted proxies. A proxy proves that a client connects through it by signing the client's nonce.
+//! Trusted proxies. A proxy signs the client's nonce to prove that the client connects through it.
 
 use super::Access;
 use super::admit::Grant;
@@ -11,7 +11,7 @@ impl Access {
         &self.proxies
     }
 
-    /// Returns the proxy that signed a nonce. Verifies one signature per trusted proxy.
+    /// Returns the proxy that signed a nonce. Verifies up to one signature per trusted proxy.
     pub(crate) fn proxy_that_signed(&self, nonce: &str, signature: &str) -> Option<PublicKey> {
         let signature = decode(signature).filter(|_| !nonce.is_empty())?;
         let mut proxies = self.proxies.iter();

@@ -28,7 +28,7 @@ impl Rights {
     pub fn new(permissions: &Permissions) -> Self {
         let mut publish = Rules::new(&permissions.publish);
         if permissions.responses.is_some() && publish.allow.is_none() {
-            // A user that may respond, and has no allowed subjects, may only respond.
+            // If only responses are configured, the user may publish nothing else.
             publish.allow = Some(Patterns::default());
         }
         Rights {
@@ -46,7 +46,7 @@ impl Rights {
         })
     }
 
-    /// Returns nats-server's JSON form: unlimited is -1, durations are in nanoseconds.
+    /// Returns the permissions in nats-server's JSON form. Unlimited is -1, and durations are in nanoseconds.
     pub(crate) fn shown(&self) -> Value {
         let mut shown = json!({});
         for (name, lists) in ["publish", "subscribe"].into_iter().zip(self.told()) {
@@ -70,20 +70,20 @@ impl Rights {
         self.responses
     }
 
-    /// Returns whether the user may publish to a subject, apart from responses.
+    /// Returns whether the user may publish to a subject, without considering responses.
     pub(crate) fn may_publish(&self, subject: &[u8]) -> bool {
         let allow = self.publish.allow.as_ref();
         allow.is_none_or(|allow| allow.matching(subject, b"").plain)
             && !self.publish.deny.matching(subject, b"").plain
     }
 
-    /// Returns whether the user may subscribe. A wildcard filter may pass although it also matches denied
-    /// subjects; then [`filters`](Rights::filters) returns true.
+    /// Returns whether the user may subscribe. A wildcard filter may be permitted although it also matches
+    /// denied subjects. In that case, [`filters`](Rights::filters) returns true.
     pub(crate) fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
         self.subscribe.allow_queue(filter, queue) && !self.subscribe.deny_queue(filter, queue)
     }
 
-    /// Returns whether single messages of a permitted subscription must be withheld.
+    /// Returns whether permissions may deny single messages of a permitted subscription.
     pub(crate) fn filters(&self, filter: &[u8], queue: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(filter) else {
             return true;
@@ -95,13 +95,13 @@ impl Rights {
                 || (rules.allow.as_ref()).is_some_and(|allow| !allow.cover(text, queue)))
     }
 
-    /// Returns whether a message may be delivered to such a subscription.
+    /// Returns whether a subscription may receive a message, if permissions may deny single messages.
     pub(crate) fn may_receive(&self, subject: &[u8], queue: &[u8]) -> bool {
         self.may_subscribe(subject, queue)
     }
 }
 
-/// Identity of a session's rights, for comparison only. Valid while the session holds them.
+/// Identity of a session's rights, for comparison only. Valid while the session uses the rights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RightsId(*const Rights);
 
@@ -111,8 +111,8 @@ impl RightsId {
     }
 }
 
-/// The rights under which an operation was permitted. Rights are immutable, so the permission is valid for
-/// all sessions that share them; replaced rights no longer match.
+/// The rights that permitted an operation. Rights are immutable, so the permission applies to all sessions
+/// that share them. After a reload, new rights do not match.
 #[derive(Clone, Debug)]
 pub(crate) struct Permitted(Weak<Rights>);
 
@@ -121,15 +121,15 @@ impl Permitted {
         Permitted(Arc::downgrade(rights))
     }
 
-    /// The weak reference keeps the allocation alive after the rights are dropped, so no other rights can
-    /// have its address.
+    /// Returns whether the operation was permitted by these rights. The weak reference keeps the allocation
+    /// alive after the rights are dropped, so no other rights can have their address.
     #[inline]
     pub(crate) fn is_under(&self, rights: RightsId) -> bool {
         std::ptr::eq(self.0.as_ptr(), rights.0)
     }
 }
 
-/// Configured subjects, each followed by its queue if it has one.
+/// Configured subjects, each followed by its queue group if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lists {
     pub(crate) allow: Vec<String>,
@@ -158,7 +158,7 @@ impl Rules {
         };
         let found = allow.matching(filter, queue);
         match !queue.is_empty() && found.names_queues {
-            // If any matching pattern names queues, only these queues are allowed.
+            // If a matching pattern contains a queue group, only such queue groups are allowed.
             true => found.queue,
             false => found.plain,
         }
@@ -170,7 +170,7 @@ impl Rules {
     }
 }
 
-/// A list of patterns that are all matched at once.
+/// A list of patterns that is matched in one step.
 #[derive(Default)]
 struct Patterns {
     trie: Trie<Entry>,
@@ -190,14 +190,14 @@ impl Vacant for Entry {
     }
 }
 
-/// The patterns that match a subject and a queue.
+/// Which kinds of patterns match a subject and a queue group.
 #[derive(Clone, Copy, Default)]
 struct Found {
-    /// A pattern without a queue matches.
+    /// Whether a pattern without a queue group matches.
     plain: bool,
-    /// A pattern with a queue matches the subject, whatever its queue.
+    /// Whether a pattern with any queue group matches the subject.
     names_queues: bool,
-    /// A pattern with a queue matches the subject and this queue.
+    /// Whether a pattern with a queue group matches the subject and this queue group.
     queue: bool,
 }
 
@@ -226,9 +226,9 @@ impl Patterns {
         self.list.iter().map(text).collect()
     }
 
-    /// Returns whether one pattern allows every subject of a filter for this queue. A pattern with a queue
-    /// allows nothing without one. Where such a pattern matches, a pattern without a queue may not apply to a
-    /// queue.
+    /// Returns whether one pattern allows every subject of a filter for this queue group. A pattern with a
+    /// queue group allows no plain subscriptions. If such a pattern overlaps the filter, patterns without a
+    /// queue group allow plain subscriptions only.
     fn cover(&self, filter: &str, queue: &[u8]) -> bool {
         let names_queues =
             (self.list.iter()).any(|p| p.queue().is_some() && overlap(p.subject(), filter));
@@ -269,7 +269,7 @@ mod tests {
         })
     }
 
-    /// Decisions of nats-server 2.15 with the same permissions.
+    /// Results of nats-server 2.15 with the same permissions.
     #[test]
     fn subscriptions_as_nats_server_decides() {
         let allow = ["foo.*", "bar", "bar v1", "baz.>"];
@@ -278,7 +278,7 @@ mod tests {
         let denying = Allowed::subscribe(None, &deny).unwrap();
         let allowing = rights(Allowed::default(), allowing);
         let denying = rights(Allowed::default(), denying);
-        // Filter, queue, allowed, single messages withheld.
+        // Filter, queue group, whether it is allowed, and whether single messages may be denied.
         for (filter, queue, expected, filtered) in [
             ("foo.>", "", true, true),
             ("foo.*", "", true, false),
@@ -311,8 +311,8 @@ mod tests {
             assert_eq!(denying.may_subscribe(f, q), expected, "{filter} {queue}");
             assert_eq!(denying.filters(f, q), filtered, "{filter} {queue}");
         }
-        // A pattern with a queue covers a filter that another pattern allowed; nats-server delivers all
-        // messages then.
+        // If a pattern with a queue group covers a filter that another pattern allowed, nats-server delivers
+        // all messages.
         let mixed = ["foo.*", "foo.> q1", "bar.* q1", "bar.> q2", "baz.> q*"];
         let mixed = rights(
             Allowed::default(),

@@ -1,4 +1,4 @@
-//! Sealed messages between two peers in NATS's format: a NaCl box behind a prefix and its nonce.
+//! Encrypted messages between two peers in NATS's format: prefix, nonce, and NaCl box.
 
 use crypto_secretbox::XSalsa20Poly1305;
 use crypto_secretbox::aead::{Aead as _, KeyInit as _};
@@ -7,12 +7,12 @@ use salsa20::cipher::generic_array::GenericArray;
 
 use super::nkey::KEY_BYTES;
 
-/// Prefix of sealed bytes.
+/// Prefix of encrypted bytes.
 const MARK: &[u8] = b"xkv1";
-/// Bytes of a nonce. A nonce must never be reused between the same two peers.
+/// Length of a nonce in bytes. A nonce must never be reused between the same two peers.
 pub const NONCE_BYTES: usize = 24;
 
-/// Seals messages for one peer, and opens those sealed by it.
+/// Encrypts messages for one peer, and decrypts messages of that peer.
 pub struct Sealer {
     secretbox: XSalsa20Poly1305,
 }
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// Creates a sealer from the X25519 shared secret of the own key and the peer's.
+    /// Creates a sealer from the X25519 shared secret of the own key and the peer's key.
     pub fn new(secret: &[u8; KEY_BYTES]) -> Self {
         let nothing = GenericArray::default();
         let key = salsa20::hsalsa::<U10>(GenericArray::from_slice(secret), &nothing);
@@ -34,14 +34,14 @@ impl Sealer {
         }
     }
 
-    /// Seals a message. The nonce must be random.
+    /// Encrypts a message. The nonce must be random.
     pub fn seal(&self, nonce: &[u8; NONCE_BYTES], message: &[u8]) -> Vec<u8> {
         let sealed = self.secretbox.encrypt(nonce.into(), message);
-        // Sealing fails only for messages of more than 256 GiB.
+        // Encryption fails only for messages of more than 256 GiB.
         [MARK, nonce, &sealed.unwrap_or_default()].concat()
     }
 
-    /// Opens a sealed message; `None` if this peer did not seal it.
+    /// Decrypts a message. Returns `None` if the peer did not encrypt it.
     pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
         let sealed = sealed.strip_prefix(MARK)?;
         let (nonce, hidden) = sealed.split_first_chunk::<NONCE_BYTES>()?;

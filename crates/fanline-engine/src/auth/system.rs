@@ -1,4 +1,4 @@
-//! Requests to the system account that every account may send without an export.
+//! Requests that every account may send to the system account without an export.
 
 use super::account::{Account, Import, ImportKind};
 use crate::subject::is_literal_subject;
@@ -7,7 +7,7 @@ use crate::subject::is_literal_subject;
 struct Service {
     /// Subject that clients use.
     subject: &'static str,
-    /// Parts of the subject in the system account, before and after the account's name.
+    /// Subject in the system account: the parts before and after the account's name.
     own: (&'static str, &'static str),
     /// Whether the responder receives the requester's identity.
     share: bool,
@@ -39,11 +39,11 @@ const SERVICES: [Service; 4] = [
 ];
 
 impl Service {
-    /// Returns the subject in the system account for requests of this account; `None` if the account's name
-    /// is not a single plain token.
+    /// Returns the subject in the system account for requests from this account. Returns `None` if the
+    /// account's name is not a single plain token.
     fn subject_for(&self, account: &str) -> Option<String> {
         let is_one = !account.contains('.') && is_literal_subject(account.as_bytes());
-        // This name would request the data of all accounts.
+        // With this name, the subject would request the data of all accounts.
         let is_all = account == "PING";
         let (before, behind) = self.own;
         (is_one && !is_all).then(|| format!("{before}.{account}.{behind}"))
@@ -51,7 +51,7 @@ impl Service {
 }
 
 /// Returns the built-in imports of an account from the system account. An explicit import with the same local
-/// subject replaces the built-in one.
+/// subject replaces the built-in import.
 pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
     // Users of the system account send these requests directly, except the one for their own identity.
     let is_system = account.name == system;
@@ -74,8 +74,8 @@ pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
     imports.collect()
 }
 
-/// Converts an import of one of these requests, by its general or its account-specific subject, to an import
-/// that is limited to this account. `None` if it is another subject.
+/// Converts an explicit import of such a request to an import that is limited to this account. The import may
+/// use the general or the account-specific subject. Returns `None` for other imports.
 pub(crate) fn own_import(import: &Import, account: &str) -> Option<Import> {
     let ImportKind::Service { share } = import.kind else {
         return None;

@@ -227,7 +227,7 @@ fn filters_cover_and_overlap() {
     }
 }
 
-/// A certificate identifies the user; a configured password is checked as well.
+/// A certificate identifies the user. A configured password is checked too.
 #[test]
 fn user_with_certificate_must_also_send_its_password() {
     let access = Access::new(config(|config| {
@@ -262,7 +262,7 @@ fn user_with_certificate_must_also_send_its_password() {
         assert_eq!(is_admitted, expected, "{name} {user} {pass}");
     };
     check("ada@example.org", "", "pw", true);
-    // The certificate determines the name, whatever the client sends.
+    // The certificate determines the user, whatever name the client sends.
     check("ada@example.org", "cat", "pw", true);
     check("ada@example.org", "ada@example.org", "wrong", false);
     check("ada@example.org", "", "", false);
@@ -271,8 +271,8 @@ fn user_with_certificate_must_also_send_its_password() {
     check("nobody@example.org", "cat", "pw", false);
 }
 
-/// With `allow_non_tls` next to `verify_and_map`, clients without TLS were admitted by their password alone.
-/// A user that has only a certificate was admitted by name at any listener without certificate mapping.
+/// Regression: with `allow_non_tls` and `verify_and_map`, clients without TLS were admitted by their password
+/// alone. A user without a password was admitted by name on any listener without certificate mapping.
 #[test]
 fn verify_and_map_cannot_be_bypassed() {
     let access = Access::new(config(|config| {
@@ -306,7 +306,7 @@ fn verify_and_map_cannot_be_bypassed() {
     check(mqtt, "127.0.0.1", "ada", "pw", true);
     check(mqtt, "127.0.0.1", "", "", true);
     check(mqtt, "127.0.0.1", "bob", "", false);
-    // No listener with certificate mapping accepts this user.
+    // This user may not use a listener that maps certificates, so it needs no certificate.
     check(mqtt, "127.0.0.1", "eve", "", true);
     // A Unix socket has no TLS, so the password is checked there.
     check(standard, "", "ada", "pw", true);
@@ -333,7 +333,7 @@ fn plaintext_passwords_are_detected() {
     check(&by_certificate, false);
 }
 
-/// Clients that always send a token are admitted by a server without an operator.
+/// Regression: clients that always send a token must be admitted by a server without an operator.
 #[test]
 fn token_without_an_operator_is_ignored() {
     let access = Access::new(config(|config| {

@@ -23,10 +23,10 @@ pub struct User {
 /// The identity of a user, and its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// A name. With TLS and `verify_and_map` the name comes from the certificate, and the password is checked
-    /// only if there is one.
+    /// A name and password. With TLS and `verify_and_map`, the name comes from the certificate, and the
+    /// password is checked only if one is configured.
     Name(String, Password),
-    /// A public key (`U…`), proved by a signature of the server's nonce.
+    /// A public key (`U…`). The client proves it with a signature of the server's nonce.
     Nkey(String),
 }
 
@@ -59,10 +59,10 @@ impl User {
     }
 }
 
-/// A password in clear, or its bcrypt hash. `{:?}` never shows it.
+/// A password, either plain or as a bcrypt hash. Its `{:?}` output does not contain it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
-    /// The password in clear.
+    /// The password, not hashed.
     Plain(String),
     /// A bcrypt hash.
     Bcrypt(String),
@@ -78,7 +78,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// A text in the form of a bcrypt hash is treated as one.
+/// A text in the form of a bcrypt hash is treated as a hash.
 impl From<&str> for Password {
     fn from(text: &str) -> Self {
         match is_bcrypt(text) {
@@ -104,7 +104,7 @@ fn is_bcrypt(text: &str) -> bool {
     }
 }
 
-/// Compares in a time that depends on the lengths only.
+/// Compares two texts. The time depends on their lengths only.
 pub(crate) fn same(expected: &str, given: &str) -> bool {
     expected.as_bytes().ct_eq(given.as_bytes()).into()
 }
@@ -134,12 +134,12 @@ impl ConnectionKind {
         (ConnectionKind::InProcess, "IN_PROCESS"),
     ];
 
-    /// Returns whether it is an MQTT connection.
+    /// Returns whether this is the kind of an MQTT connection.
     pub fn is_mqtt(self) -> bool {
         matches!(self, ConnectionKind::Mqtt | ConnectionKind::MqttWebSocket)
     }
 
-    /// Returns whether it is a leaf connection between two servers.
+    /// Returns whether this is the kind of a leaf connection between two servers.
     pub fn is_leaf(self) -> bool {
         matches!(
             self,

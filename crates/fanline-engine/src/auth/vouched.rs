@@ -1,4 +1,4 @@
-//! Clients that another part of the server has already authenticated.
+//! Clients that another part of the server, such as the dashboard, has already authenticated.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::user::ConnectionKind;
 /// reduced.
 #[derive(Clone, Debug)]
 pub struct Vouched {
-    /// Rights that its credentials were granted.
+    /// Rights of the user that was authenticated.
     pub grant: Grant,
-    /// Further rights that must allow an operation as well.
+    /// Further rights, which must also allow each operation.
     pub within: Option<Arc<Rights>>,
 }
 
 impl Access {
-    /// Returns whether rights that were granted elsewhere are still valid.
+    /// Admits a client whose rights are still valid.
     pub(super) fn admit_vouched(&self, vouched: &Vouched, kind: ConnectionKind) -> Decision {
         match self.renew(&vouched.grant, kind) {
             Some(grant) => Decision::Admitted(Grant {

@@ -1,4 +1,4 @@
-//! Credentials that apply to WebSocket or MQTT clients only.
+//! Credentials that apply only to WebSocket clients or to MQTT clients.
 
 use super::error::AccessError;
 use super::user::{ConnectionKind, Password};
@@ -7,12 +7,12 @@ use super::{ANYBODY, Access, AccessConfig, UserPosition, Users};
 /// Credentials of a listener that replace the server's. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenerAccess {
-    /// One token for all clients.
+    /// One token for all clients of the listener.
     pub token: Option<Password>,
-    /// One user with name and password, in `$G`. It takes precedence over a token.
+    /// One user with name and password, in `$G`. It takes precedence over the token.
     pub user: Option<(String, Password)>,
-    /// The user of clients without credentials. Without token and user, the server's users may connect as
-    /// well.
+    /// The user of clients without credentials. If `token` and `user` are `None`, the server's users may
+    /// connect too.
     pub no_auth_user: Option<String>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct ListenerOverride {
 }
 
 impl ListenerOverride {
-    /// Returns `None` if the listener changes nothing.
+    /// Validates the credentials. Returns `None` if they change nothing.
     pub(super) fn new(given: ListenerAccess, users: &Users) -> Result<Option<Self>, AccessError> {
         if given == ListenerAccess::default() {
             return Ok(None);
@@ -41,14 +41,14 @@ impl ListenerOverride {
         }))
     }
 
-    /// Returns whether the server's users may not connect here.
+    /// Returns whether the server's users may not connect to this listener.
     pub(super) fn replaces_users(&self) -> bool {
         self.token.is_some() || self.user.is_some()
     }
 }
 
 impl Access {
-    /// Returns a directory with other credentials for WebSocket and MQTT clients.
+    /// Returns an [`Access`] with other credentials for WebSocket and MQTT clients.
     ///
     /// # Errors
     ///
@@ -65,11 +65,11 @@ impl Access {
         })
     }
 
-    /// Returns a directory with other connection kinds that take the user from the client certificate.
+    /// Returns an [`Access`] with other connection kinds that identify the user by the client certificate.
     ///
     /// # Errors
     ///
-    /// None of its own: the rest is unchanged.
+    /// Never for `kinds`: only if the unchanged rest is invalid.
     pub fn with_certificate_kinds(&self, kinds: &[ConnectionKind]) -> Result<Self, AccessError> {
         self.successor(AccessConfig {
             certificate_kinds: kinds.to_vec(),
@@ -77,7 +77,7 @@ impl Access {
         })
     }
 
-    /// Returns the connection kinds that take the user from the client certificate.
+    /// Returns the connection kinds that identify the user by the client certificate.
     pub fn certificate_kinds(&self) -> &[ConnectionKind] {
         &self.certificate_kinds
     }
@@ -104,7 +104,7 @@ impl Access {
         }
     }
 
-    /// Returns the listener's credentials that replace the server's.
+    /// Returns the credentials that replace the server's for this kind of connection.
     pub(super) fn listener(&self, kind: ConnectionKind) -> Option<&ListenerOverride> {
         match kind {
             ConnectionKind::WebSocket => self.websocket.as_ref(),
@@ -113,7 +113,7 @@ impl Access {
         }
     }
 
-    /// Returns whether a client of this kind must authenticate: with credentials, or through a proxy.
+    /// Returns whether a client of this kind must authenticate, with credentials or through a proxy.
     pub fn is_required_of(&self, kind: ConnectionKind) -> bool {
         self.proxy_required || self.requires_credentials_of(kind)
     }
@@ -126,9 +126,9 @@ impl Access {
         }
     }
 
-    /// Returns whether INFO reports that clients of this kind may connect without credentials, although there
-    /// are users. [`ANYBODY`] does not count: clients of the system account send their credentials only if
-    /// INFO requires them.
+    /// Returns whether INFO announces that clients of this kind need no credentials, although there are
+    /// users. The user [`ANYBODY`] does not count, because clients of the system account send their
+    /// credentials only if INFO requires them.
     pub fn has_no_auth_user(&self, kind: ConnectionKind) -> bool {
         let position = self
             .listener(kind)
@@ -214,7 +214,7 @@ mod tests {
         check(&access, &by_token("tcp"), true, false);
         check(&access, &by_token("web"), false, true);
         check(&access, &Credentials::default(), false, false);
-        // A server may be open except for this listener.
+        // A server may admit all clients except those of this listener.
         let access =
             Access::open().with_listeners(access.websocket_access(), ListenerAccess::default());
         let access = access.unwrap();
@@ -263,7 +263,7 @@ mod tests {
         assert!(Access::open().renew(&grant, kind).is_none());
         let same = first.in_place_of(&Access::open()).unwrap();
         assert!(same.renew(&grant, kind).is_some());
-        // A client admitted without credentials is disconnected once credentials are required.
+        // If credentials become required, a client that was admitted without credentials is disconnected.
         let open = admitted(&Access::open(), kind, &Credentials::default()).unwrap();
         assert!(first.renew(&open, kind).is_none());
         assert!(first.renew(&open, ConnectionKind::Standard).is_some());

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// First bytes of a version 2 header.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Longest line of version 1 in bytes, with its end.
+/// Longest line of version 1 in bytes, including its CRLF.
 const LINE_BYTES_MAX: usize = 107;
 /// Fixed part of a version 2 header in bytes.
 const HEAD_BYTES: usize = 16;
@@ -19,16 +19,16 @@ pub const PROXY_BYTES_MAX: usize = HEAD_BYTES + BODY_BYTES_MAX;
 pub enum Proxied {
     /// More bytes are needed.
     Partial,
-    /// No header: these bytes belong to the connection itself.
+    /// There is no header. The bytes belong to the connection itself.
     Not,
-    /// A header; without a source, the connection is the proxy's own.
+    /// A header. Without a source, the proxy itself is the client.
     Header {
         /// Length of the header.
         bytes: usize,
-        /// The client's address.
+        /// Address of the client.
         source: Option<SocketAddr>,
     },
-    /// An invalid header, with the reason: disconnect.
+    /// An invalid header, with the reason. The caller must disconnect.
     Wrong(&'static str),
 }
 
@@ -124,7 +124,7 @@ fn version_2(bytes: &[u8]) -> Proxied {
             }
             _ => return Proxied::Wrong("a PROXY protocol header that is too short"),
         },
-        // Unix sockets and unspecified families: accepted, without an address.
+        // Headers of Unix sockets and of unspecified families are accepted, but contain no IP address.
         (1, 0x00 | 0x31 | 0x32 | 0x12 | 0x22) => None,
         _ => return Proxied::Wrong("an unknown PROXY protocol command"),
     };

@@ -3,34 +3,34 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Most frames of a backlog that are counted by subscription. The rest is assumed to be like them.
+/// Most frames of a backlog that are counted by subscription. The following frames are not examined.
 const FRAMES_MAX: usize = 1024;
 
-/// The pending bytes of a slow subscriber, and the subscription that most of them are for.
+/// The pending bytes of a slow subscriber, and the subscription with the most of these bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Pending bytes.
     pub bytes: usize,
-    /// When the connection first took less than was pending; `None` before its first write.
+    /// Time at which the peer first accepted less than was pending; `None` before the first write.
     pub since: Option<Duration>,
-    /// The `sid` of the subscription that most of the bytes are for, if that can be determined.
+    /// The `sid` of the subscription with the most pending bytes, if it can be determined.
     pub sid: Option<String>,
     /// The subject filter of that subscription.
     pub subject: Option<String>,
 }
 
-/// A message as it is written to a client.
+/// A message in the form that clients receive.
 struct Frame<'a> {
     sid: &'a [u8],
-    /// Bytes with the line before the payload and the line end after it.
+    /// Length in bytes, including the line before the payload and the line end after it.
     bytes: usize,
 }
 
-/// Returns the `sid` of the subscription that has the most bytes among the first frames.
+/// Returns the `sid` of the subscription with the most bytes in the first frames.
 pub(crate) fn heaviest_sid<'a>(segments: impl Iterator<Item = &'a [u8]>) -> Option<String> {
     let mut bytes_of: HashMap<&[u8], usize> = HashMap::new();
     let mut frames = 0;
-    // Bytes of the last frame that lie in the segments to come.
+    // Bytes of the last frame that lie in later segments.
     let mut beyond = 0;
     for segment in segments {
         let mut at = beyond;
@@ -41,7 +41,7 @@ pub(crate) fn heaviest_sid<'a>(segments: impl Iterator<Item = &'a [u8]>) -> Opti
                     frames += 1;
                     at = at.saturating_add(frame.bytes);
                 }
-                // The middle of a frame, part of which was written, or an answer such as PONG.
+                // The rest of a frame whose start was written, or a response such as PONG.
                 None => match next_line(&segment[at..]) {
                     Some(skipped) => at += skipped,
                     None => at = segment.len(),
@@ -59,7 +59,7 @@ pub(crate) fn heaviest_sid<'a>(segments: impl Iterator<Item = &'a [u8]>) -> Opti
 
 /// Parses the first line of a message.
 fn frame(bytes: &[u8]) -> Option<Frame<'_>> {
-    /// The longest line that is parsed.
+    /// Largest length of a line that is parsed, in bytes.
     const LINE_BYTES_MAX: usize = 8 * 1024;
     if !bytes.starts_with(b"MSG ") && !bytes.starts_with(b"HMSG ") {
         return None;
@@ -107,7 +107,7 @@ mod tests {
             &["HMSG a 7 reply.to 12 13\r\nNATS/1.0\r\n\r\nx\r\n"],
             Some("7"),
         );
-        // Cut off in front, with an answer between, and with its payload in a segment of its own.
+        // Input that begins inside a frame, contains a response, and has a payload in its own segment.
         check(&["xyz\r\nPONG\r\nMSG a 3 4\r\n1234\r\n"], Some("3"));
         check(
             &[

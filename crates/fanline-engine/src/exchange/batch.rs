@@ -1,5 +1,5 @@
-//! Inter-shard batches: messages and interest changes, in the order in which they were decided. A batch costs
-//! one copy and one hand-over, whatever its contents.
+//! Inter-shard batches: messages and interest changes, in the order in which the shard decided them. A batch
+//! costs one copy and one transfer, whatever it contains.
 
 use std::any::Any;
 use std::ops::Range;
@@ -9,16 +9,16 @@ use super::remote::{LinkSet, Remote};
 use crate::auth::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
-/// How often a message to a queue group may be passed on because the group's members just left.
+/// How often a message to a queue group may be forwarded because the group's members have just left.
 pub(crate) const HOPS_MAX: u8 = 4;
 
 /// Bit of [`Crossing::hops`]: the message is traced.
 pub(crate) const TRACED: u8 = 0x80;
 
-/// Bit of [`Crossing::hops`]: an MQTT client published the message in this account.
+/// Bit of [`Crossing::hops`]: the publisher is an MQTT client of the same account.
 pub(crate) const FROM_DEVICE: u8 = 0x40;
 
-/// A notification between sessions and the JetStream thread, apart from messages. Opaque to the batch.
+/// A notification between sessions and the JetStream thread. The batch does not know its contents.
 pub(crate) trait Notification: Any + Send {
     /// Returns its approximate memory in bytes.
     fn bytes(&self) -> usize;
@@ -41,7 +41,7 @@ pub struct Batch {
     notes: Vec<Box<dyn Notification>>,
 }
 
-/// A read position in a batch, at first its start.
+/// A read position in a batch. The default is the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     records: usize,
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// Lengths of the parts in `bytes`, in this order.
+/// The kind of an entry, with the lengths of its parts in the batch's `bytes`, in this order.
 enum Record {
     Message(MessageRecord),
     Interest {
@@ -73,11 +73,11 @@ enum Record {
         account: AccountId,
         usage: AccountUsage,
     },
-    /// The next entry of `notes`.
+    /// A notification, which is the next entry of `notes`.
     Note,
 }
 
-/// Lengths of the parts of a message in `bytes`, in this order, and what goes with it.
+/// The kind of a message entry: the lengths of its parts in `bytes`, in this order, and its properties.
 struct MessageRecord {
     subject: usize,
     head: usize,
@@ -98,12 +98,13 @@ pub(crate) struct Crossing<'a> {
     pub(crate) account: AccountId,
     pub(crate) subject: &'a [u8],
     pub(crate) message: Message<'a>,
-    /// Whether all plain subscriptions receive it.
+    /// Whether the message is for all plain subscriptions.
     pub(crate) plain: bool,
-    /// Names of the groups that receive it, each followed by a space. Names contain no spaces.
+    /// Names of the queue groups that the message is for, each followed by a space. Names contain no spaces.
     pub(crate) groups: &'a [u8],
     pub(crate) hops: u8,
-    /// The links that it is for, on the shard that serves them. Its clients do not receive it then.
+    /// The links to other servers that the message is for, on the shard that serves them. The clients of that
+    /// shard then do not receive the message.
     pub(crate) links: Option<LinkSet>,
 }
 
@@ -117,7 +118,7 @@ pub(crate) enum Said<'a> {
         queue: &'a [u8],
         weight: u32,
     },
-    /// Connections and subscriptions of an account with limits.
+    /// Connections and subscriptions on one shard, of an account with limits.
     AccountUsage {
         from: u16,
         account: AccountId,
@@ -133,7 +134,7 @@ impl Batch {
         self.records.is_empty()
     }
 
-    /// Returns its approximate memory in bytes, including the chunks that it references.
+    /// Returns the approximate memory of the batch in bytes, including the chunks that it references.
     pub fn bytes(&self) -> usize {
         let notes_bytes: usize = self.notes.iter().map(|note| note.bytes()).sum();
         self.bytes.len()
@@ -142,7 +143,7 @@ impl Batch {
             + notes_bytes
     }
 
-    /// Moves all entries of another batch to the end of this one. If this one is empty, the two swap buffers
+    /// Moves all entries of `other` to the end of this batch. If this batch is empty, the two swap buffers
     /// and nothing is copied.
     pub fn append(&mut self, other: &mut Batch) {
         if self.is_empty() {
@@ -155,7 +156,7 @@ impl Batch {
         self.notes.append(&mut other.notes);
     }
 
-    /// Removes all entries, and keeps enough capacity for a usual batch.
+    /// Removes all entries, and retains enough capacity for a usual batch.
     pub fn clear(&mut self) {
         const KEPT_BYTES: usize = 1024 * 1024;
         self.records.clear();
@@ -207,7 +208,7 @@ impl Batch {
         self.bytes.extend_from_slice(message.args);
         let mut body = message.body.len();
         if let Some((chunk, range)) = &message.shared {
-            // A reference keeps the whole chunk alive; consecutive references to it count once.
+            // A reference keeps the whole chunk alive. Consecutive references to one chunk count once.
             if !self
                 .shared
                 .last()
@@ -280,7 +281,7 @@ impl Batch {
         let args = place.take(record.args);
         let copied = place.take(record.body);
         let groups = place.take(record.groups);
-        // A body is never empty, as it ends with CRLF.
+        // A body ends with CRLF, so it is never empty.
         let shared = if record.body == 0 {
             self.shared.get(place.shared)
         } else {

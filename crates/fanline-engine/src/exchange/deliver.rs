@@ -1,4 +1,4 @@
-//! Delivery of one message to all of its subscribers: the hot path.
+//! Delivery of a message to all of its subscribers: the hot path.
 //!
 //! A delivery makes three copies into the subscriber's outbox: `MSG <subject> ` from the route, `<sid> ` from
 //! the subscription, and the rest of the message as received.
@@ -27,17 +27,18 @@ pub(crate) trait Kind: Sized {
     /// State that sessions of these kinds share on one shard.
     type Shared: Default;
 
-    /// Returns the link set of a connection to another server; `None` for clients.
+    /// Returns the set that a link to another server belongs to; `None` for clients.
     fn links(&self) -> Option<LinkSet>;
 
-    /// Returns whether [`deliver`](Kind::deliver) writes messages instead of the exchange. All subscriptions
-    /// of such a session must be marked as filtered.
+    /// Returns whether [`deliver`](Kind::deliver) writes messages for the session, instead of the exchange.
+    /// All subscriptions of such a session must be marked as filtered.
     fn encodes(&self) -> bool;
 
-    /// Returns whether a subscription serves the session itself. Its user's permissions do not apply to it.
+    /// Returns whether the session itself needs a subscription. The user's permissions do not apply to it.
     fn is_internal(&self, sid: &[u8]) -> bool;
 
-    /// Queues a message for a subscription of a session that encodes. Returns false if it is not delivered.
+    /// Queues a message for a subscription of a session that encodes. Returns false if the session does not
+    /// receive it.
     fn deliver(
         fan_out: &mut FanOut<'_, Self>,
         id: SubId,
@@ -45,7 +46,7 @@ pub(crate) trait Kind: Sized {
         message: &Message<'_>,
     ) -> bool;
 
-    /// Queues several messages without headers.
+    /// Queues several messages without headers for a subscription of a session that encodes.
     fn deliver_run(
         fan_out: &mut FanOut<'_, Self>,
         id: SubId,
@@ -54,7 +55,7 @@ pub(crate) trait Kind: Sized {
         run: &[Waiting],
     );
 
-    /// Handles a message from another shard whose group has no member here any more.
+    /// Handles a message from another shard for groups that have no member on this shard any more.
     fn note_missed(
         shared: &mut Self::Shared,
         account: AccountId,
@@ -62,31 +63,32 @@ pub(crate) trait Kind: Sized {
         message: &Message<'_>,
     );
 
-    /// Returns whether a link may receive a message from `origin`: for members of `group`, or for plain
-    /// subscriptions if that is empty.
+    /// Returns whether a link may receive a message from `origin`. The message is for members of `group`, or
+    /// for plain subscriptions if `group` is empty.
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool;
 
     /// Returns the link's name in traces, if the other server continues them.
     fn traced_as(&self) -> Option<&str>;
 
-    /// Sends pending changes of interest to links. A requester's interest in the reply must reach the other
-    /// server before the request does, or the reply is lost.
+    /// Sends pending changes of interest to the links of a set. The interest of a requester in its reply
+    /// subject must reach the other server before the request. Otherwise the reply is lost.
     fn announce_interest(exchange: &mut Exchange<Self>, links: LinkSet);
 }
 
-/// A message of a run: the bytes after the sid of a delivery, as a range of the chunk.
+/// A message in a run: the bytes that follow the sid in each delivery, as a range of the chunk.
 pub(crate) struct Waiting {
     pub(crate) tail: Range<usize>,
     pub(crate) payload_bytes: u64,
 }
 
-/// The extent of a delivery.
+/// Which subscribers a delivery has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// All subscribers received it; whether there was any.
+    /// All subscribers received the message. The value is whether there was any.
     All(bool),
-    /// Plain subscriptions received it; whether there was any. The subject leads to other accounts, so the
-    /// caller finishes with [`Exchange::deliver_rest`].
+    /// Only plain subscriptions received the message. The value is whether there was any. The subject also
+    /// has destinations in other accounts, so the caller completes the delivery with
+    /// [`Exchange::deliver_rest`].
     Plain(bool),
 }
 
@@ -102,7 +104,7 @@ pub(crate) struct FanOut<'a, K: Kind> {
     pub(crate) is_from_device: bool,
     pub(super) served: Option<&'a Vec<Vec<u8>>>,
     pub(super) trace: Option<&'a mut Traced>,
-    /// Whether deliveries are traced: those of this message, or all.
+    /// Whether deliveries are recorded, in the trace of this message or in the protocol trace.
     pub(super) watches: bool,
 }
 
@@ -131,7 +133,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         }
     }
 
-    /// Queues the message for one subscription. Returns false if it cannot receive it.
+    /// Queues the message for one subscription. Returns false if the subscription cannot receive it.
     #[inline]
     pub(super) fn deliver(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> bool {
         if self.watches
@@ -189,7 +191,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         true
     }
 
-    /// Traces an upcoming delivery. Returns the result if no delivery follows.
+    /// Traces an upcoming delivery. Returns `Some` with the result if the caller must not deliver.
     #[cold]
     #[inline(never)]
     fn watch(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> Option<bool> {
@@ -257,7 +259,8 @@ impl<'a, K: Kind> FanOut<'a, K> {
         self.outputs.count_produced(sub.session(), session, before);
     }
 
-    /// Delivers to one member of each group, and to remotes. Groups in `left` are served in another account.
+    /// Delivers to one member of each group, and to remotes. Groups in `left` receive the message in another
+    /// account.
     #[inline]
     fn deliver_beyond(
         &mut self,
@@ -288,8 +291,8 @@ impl<'a, K: Kind> FanOut<'a, K> {
         delivered | targets.post(outgoing, self.account, self.subject, message, hops)
     }
 
-    /// Delivers to one member, starting at a random one and skipping those that cannot receive the message.
-    /// Returns the remote if that member is on another shard.
+    /// Delivers to one member. Starts at a random member and skips those that cannot receive the message.
+    /// Returns the remote if the member is not on this shard.
     fn deliver_to_one(
         &mut self,
         members: &[Member],
@@ -310,8 +313,8 @@ impl<'a, K: Kind> FanOut<'a, K> {
     }
 }
 
-/// Returns whether a client may receive a message that its subscription matches. Permissions must allow the
-/// subject that was matched, and also the subject that the client reads, if it is another one.
+/// Returns whether a client may receive a message that matches its subscription. Permissions must allow the
+/// matched subject. If the client receives another subject, permissions must allow that subject too.
 fn passes<K: Kind>(session: &Session<K>, sub: &Subscription, route: &Route, head: &[u8]) -> bool {
     let Some(restriction) = &session.restriction else {
         return true;
@@ -334,8 +337,8 @@ enum Picked {
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Delivers a message to its account's subscribers on this shard and beyond. Reports whether the subject
-    /// leads to other accounts, which the caller handles.
+    /// Delivers a message to all subscribers of its account, on this shard and elsewhere. If the subject has
+    /// destinations in other accounts, delivers to plain subscriptions only; the caller does the rest.
     #[inline]
     pub(crate) fn deliver(&mut self, dispatch: &mut Dispatch<'_>, memo: &mut RouteMemo) -> Reached {
         let Exchange {
@@ -369,8 +372,8 @@ impl<K: Kind> Exchange<K> {
         Reached::All(delivered)
     }
 
-    /// Delivers the part of a message that [`deliver`](Self::deliver) left undone. Groups in `left` are
-    /// served in another account.
+    /// Completes a delivery that [`deliver`](Self::deliver) began. Groups in `left` receive the message in
+    /// another account.
     pub(crate) fn deliver_rest(
         &mut self,
         dispatch: &mut Dispatch<'_>,
@@ -398,9 +401,9 @@ impl<K: Kind> Exchange<K> {
         delivered
     }
 
-    /// Delivers a message from another shard to plain subscriptions here, and to one local member of each of
-    /// its groups. If a group's last local member just left, the message goes on to another shard with
-    /// members. Returns whether the subject leads to other accounts.
+    /// Delivers a message from another shard to plain subscriptions of this shard, and to one local member of
+    /// each of its groups. If a group's last local member has just left, forwards the message to another
+    /// shard with members. Returns whether the subject has destinations in other accounts.
     pub(crate) fn deliver_crossing(
         &mut self,
         crossing: &Crossing<'_>,
@@ -455,7 +458,7 @@ impl<K: Kind> Exchange<K> {
             let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
             let picked = fan_out.deliver_to_one(local, route, message, ticket);
             is_taken |= matches!(picked, Picked::Delivered);
-            // Never to a link, since the message may have come from it.
+            // A link never receives the message here, because the message may have come from that link.
             if let (Picked::Nobody, Some(Member::Remote { remote, .. })) = (picked, remote.first())
                 && matches!(remote, Remote::Shard(_))
                 && hops < HOPS_MAX
@@ -474,7 +477,7 @@ impl<K: Kind> Exchange<K> {
         has_exits
     }
 
-    /// Removes subscriptions that reached their limit, and ends sessions with too many pending bytes.
+    /// Removes subscriptions that have reached their limit, and ends sessions with too many pending bytes.
     #[inline]
     pub(crate) fn settle_if_needed(&mut self, trace: Option<&mut Traced>) {
         if !self.outputs.spent.is_empty() || self.outputs.overflowed {
@@ -497,7 +500,7 @@ impl<K: Kind> Exchange<K> {
     fn end_overflowed(&mut self) {
         let limits = &self.config.limits;
         let has_too_much = |id: &SessionId| {
-            // A session that was written to may be gone by now.
+            // A session that received output may have been removed since.
             self.sessions.get(id.index()).is_some_and(|session| {
                 let most = limits.pending_bytes_max_of(session.kind.links().is_some());
                 session.out.pending_bytes() > most
@@ -511,14 +514,14 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
-/// Splits members into local ones, which come first, and those on other shards.
+/// Splits members into local members, which come first, and members on remotes.
 fn split_members(members: &[Member]) -> (&[Member], &[Member]) {
     let is_remote = |member: &Member| matches!(member, Member::Remote { .. });
     let locals = members.iter().position(is_remote);
     members.split_at(locals.unwrap_or(members.len()))
 }
 
-/// A set of group names of a message from another shard.
+/// The group names of a message from another shard.
 enum Names<'a> {
     Few(&'a [u8]),
     Many(HashSet<&'a [u8]>),
@@ -526,7 +529,7 @@ enum Names<'a> {
 
 impl<'a> Names<'a> {
     fn new(names: &'a [u8]) -> Self {
-        /// Most bytes for which a linear search is faster than a hash table.
+        /// Length in bytes up to which a linear search is faster than a hash table.
         const FEW_BYTES: usize = 64;
         match names.len() > FEW_BYTES {
             true => Names::Many(names.split(|b| *b == b' ').collect()),

@@ -9,31 +9,31 @@ use crate::codec::nats::info::TlsTold;
 /// The settings of the listener for leaf connections.
 #[derive(Clone, Debug, Default)]
 pub struct LeafListener {
-    /// The address that it listens on.
+    /// The host name or address that the listener binds.
     pub host: String,
-    /// The address that it listens on.
+    /// The port that the listener binds.
     pub port: u16,
-    /// The URLs that are announced to leaf nodes, as `host:port`.
+    /// The URLs in INFO, as `host:port`.
     pub urls: Vec<String>,
-    /// What INFO says of TLS.
+    /// The TLS fields of INFO.
     pub tls: TlsTold,
-    /// The users that may connect as leaf nodes; `None` is those that may connect as clients. Accounts are found by
-    /// name.
+    /// The users that may connect as leaf nodes; `None` means the users of clients. An account is identified
+    /// by its name.
     pub access: Option<Arc<Access>>,
     /// The account of leaf nodes without credentials; `None` is `$G`.
     pub account: Option<String>,
-    /// Whether all leaf nodes have to come through a trusted proxy.
+    /// Whether all leaf nodes must connect through a trusted proxy.
     pub needs_proxy: bool,
-    /// The oldest version that is admitted.
+    /// The oldest version that may connect.
     pub min_version: Option<String>,
     /// Whether the interest of one leaf node is not announced to others.
     pub isolates: bool,
-    /// The compression of connections.
+    /// Compression of the connections.
     pub compression: LeafCompression,
 }
 
 impl LeafListener {
-    /// Returns what INFO says of the listener.
+    /// Returns the INFO fields of the listener.
     pub(crate) fn port(&self) -> Port<'_> {
         Port {
             host: &self.host,

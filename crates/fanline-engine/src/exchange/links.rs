@@ -1,4 +1,5 @@
-//! Links to other servers: their interest, and delivery of each message at most once per link.
+//! Links, which are connections to other servers: their interest, and delivery of each message at most once
+//! per link.
 
 use std::ops::{Index, IndexMut};
 
@@ -17,19 +18,19 @@ use crate::headers::Block;
 use crate::random::FastRandom;
 use crate::trace::HOP;
 
-/// Interest of the links in one set, and the message that is being delivered to them.
+/// Interest of all links in one set, and the link selection for the current message.
 #[derive(Default)]
 pub(crate) struct Links {
     /// Interest of the links, by account.
     pub(crate) routers: Routers,
     /// Route of the last message, by account.
     memos: Vec<RouteMemo>,
-    /// Number of the current message, and the links that receive it.
+    /// Number of the current message, and the links selected for it.
     message: u64,
     picked: Vec<Picked>,
-    /// By session: the last message for which it was picked, and its index in `picked`.
+    /// For each session, the number of the last message that selected it, and its index in `picked`.
     marks: Vec<(u64, usize)>,
-    /// Buffers for the start of a first line, and for a whole line.
+    /// Buffers for the start of a message's first line, and for the whole line.
     start: Vec<u8>,
     line: Vec<u8>,
 }
@@ -52,15 +53,15 @@ impl IndexMut<LinkSet> for LinkSets {
     }
 }
 
-/// A link that receives the message.
+/// A link that receives the current message.
 struct Picked {
     session: u32,
-    /// Groups of which one member behind the link receives it, each followed by a space.
+    /// Groups of which one member behind the link receives the message, each followed by a space.
     groups: Vec<u8>,
 }
 
 impl Links {
-    /// Returns how many link subscriptions without a queue match a subject.
+    /// Returns the number of links' subscriptions without a queue group that match a subject.
     pub(super) fn width(&mut self, account: AccountId, subject: &[u8]) -> usize {
         let mut memo = RouteMemo::default();
         self.routers
@@ -70,7 +71,7 @@ impl Links {
             .len()
     }
 
-    /// Starts picking links for a message. Returns the memo of the last one in its account.
+    /// Starts the selection for a message. Returns the cached route of the last message in its account.
     fn begin_message(&mut self, account: AccountId) -> RouteMemo {
         self.message += 1;
         self.picked.clear();
@@ -80,7 +81,7 @@ impl Links {
         self.memos[account.index()]
     }
 
-    /// Picks a link. Returns its index in `picked`.
+    /// Selects a link. Returns its index in `picked`.
     fn pick(&mut self, session: u32) -> usize {
         let at = session as usize;
         if self.marks.len() <= at {
@@ -99,7 +100,7 @@ impl Links {
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Delivers a message to the targeted links, except its origin. Returns whether there was any.
+    /// Delivers a message to the targeted links, except to its origin. Returns whether a link received it.
     #[inline(never)]
     pub(super) fn deliver_to_links(&mut self, dispatch: &mut Dispatch<'_>) -> bool {
         let mut delivered = false;
@@ -111,8 +112,8 @@ impl<K: Kind> Exchange<K> {
         delivered
     }
 
-    /// Picks the links that receive a message: all with plain subscriptions, and for each group one link with
-    /// a member.
+    /// Selects the links that receive a message: each link with plain subscriptions, and for each group one
+    /// link that has a member.
     fn pick_links(&mut self, set: LinkSet, dispatch: &Dispatch<'_>, is_plain: bool, groups: &[u8]) {
         let Exchange {
             subs,
@@ -160,7 +161,7 @@ impl<K: Kind> Exchange<K> {
         links.routers = routers;
     }
 
-    /// Queues a message for the picked links. Returns whether there were any.
+    /// Queues a message for the selected links. Returns whether there were any.
     fn queue_for_links(&mut self, set: LinkSet, dispatch: &mut Dispatch<'_>) -> bool {
         let Exchange {
             sessions,
@@ -227,8 +228,8 @@ impl<K: Kind> Exchange<K> {
         true
     }
 
-    /// Delivers the messages of a run to all links with a matching subscription without a queue, except their
-    /// origin.
+    /// Delivers a run of messages to all links with a matching subscription without a queue group, except to
+    /// their origin.
     pub(super) fn deliver_run_to_links(
         &mut self,
         set: LinkSet,
@@ -298,7 +299,8 @@ impl<K: Kind> Exchange<K> {
         };
         let remote = Remote::Links(set);
         let router = self.routers.of(account);
-        // A second link with the same interest matters to the first link only, which now has to learn of it.
+        // The total interest is unchanged. But if a second link now has it, the first link must be notified:
+        // no link learns of its own interest.
         if router.weight_of(remote, filter, queue) == weight {
             return router.note_news(filter, queue);
         }
@@ -327,7 +329,7 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
-/// Chooses one member of a group by weight.
+/// Selects one member of a group, with a probability in proportion to its weight.
 fn by_weight<'a>(
     mut members: impl Iterator<Item = &'a Subscription> + Clone,
     random: &mut FastRandom,
@@ -396,13 +398,13 @@ fn write_changed<K: Kind>(
     }
 }
 
-/// Writes the headers with the hop over which the message is sent, then the rest of the body. Returns the
-/// length of the headers.
+/// Writes the headers with the hop to the other server, then the rest of the body. Returns the length of the
+/// headers.
 fn write_with_hop(message: &Message<'_>, hop: &str, body: &mut Vec<u8>) -> usize {
     let (headers, rest) = message.body.split_at(message.header_bytes);
     body.reserve(message.body.len() + HOP.len() + hop.len() + 4);
     let block = Block::like(body, headers).add(HOP, hop.as_bytes());
-    // The new hop starts with the hops that the message came over, so it replaces them.
+    // The new hop contains the earlier hops, so it replaces their header.
     let block = block.copy(headers, |name| name != HOP.as_bytes());
     let header_bytes = block.end().len();
     body.extend_from_slice(rest);

@@ -12,20 +12,20 @@ use crate::outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 
 /// A message without its subject.
 pub(crate) struct Message<'a> {
-    /// `HMSG <subject> ` if subscribers read another subject than the one that their filters match; otherwise
-    /// empty.
+    /// `HMSG <subject> ` if subscribers receive another subject than the one that their filters match;
+    /// otherwise empty.
     pub(crate) head: &'a [u8],
-    /// Length of the reply subject in `args`, or 0.
+    /// Length of the reply subject in `args`; 0 if there is none.
     pub(crate) reply_bytes: usize,
-    /// Bytes of headers at the front of `body`, or 0.
+    /// Length of the headers at the front of `body`; 0 if there are none.
     pub(crate) header_bytes: usize,
     /// `[reply ][header_bytes ]total_bytes\r\n`.
     pub(crate) args: &'a [u8],
     /// Headers and payload, then CRLF.
     pub(crate) body: &'a [u8],
-    /// `args` and `body` as one slice, unless the body is shared.
+    /// `args` and `body` as one slice. Not set if the body is shared.
     pub(crate) tail: &'a [u8],
-    /// The body's chunk and range, if it is too large to copy for each subscriber.
+    /// The chunk and range of the body, if the body is too large to copy for each subscriber.
     pub(crate) shared: Option<(&'a Chunk, Range<usize>)>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Message<'a> {
         self.body.len() - 2
     }
 
-    /// Returns `HMSG <subject> ` with the subject that subscribers read.
+    /// Returns `HMSG <subject> ` with the subject that subscribers receive.
     #[inline]
     pub(crate) fn hmsg_head<'b>(&'b self, route: &'b Route) -> &'b [u8] {
         match self.head {
@@ -87,13 +87,13 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns `MSG <subject> ` with the subject that subscribers read.
+    /// Returns `MSG <subject> ` with the subject that subscribers receive.
     #[inline]
     pub(crate) fn msg_head<'b>(&'b self, route: &'b Route) -> &'b [u8] {
         &self.hmsg_head(route)[1..]
     }
 
-    /// Queues the message for a subscriber that supports headers, if the message has any.
+    /// Queues the message for a subscriber. If the message has headers, the subscriber must support them.
     #[inline]
     pub(crate) fn write(&self, out: &mut Outbox, head: &[u8], sid: &[u8]) {
         match &self.shared {
@@ -114,7 +114,7 @@ impl<'a> Message<'a> {
         out.append3(head, sid, reply_and_space);
         let mut digits = [0; 24];
         let mut rest = &mut digits[..];
-        // A size has at most twenty digits.
+        // A length has at most twenty digits.
         let _ = write!(rest, "{}\r\n", self.payload_bytes() - self.header_bytes);
         let unused = rest.len();
         out.append(&digits[..digits.len() - unused]);
@@ -124,7 +124,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns `args` for a subscriber that receives no headers, for a protocol trace.
+    /// Returns `args` in the form that subscribers without header support receive, for a protocol trace.
     pub(super) fn stripped_args(&self) -> Vec<u8> {
         let mut args = Vec::with_capacity(self.args.len());
         if self.reply_bytes > 0 {
@@ -141,12 +141,12 @@ pub(crate) struct Origin<'a> {
     pub(crate) session: Option<u32>,
     /// Whether the publisher itself receives the message.
     pub(crate) echo: bool,
-    /// Names of the only groups that may receive it, separated by spaces; `None` allows all.
+    /// Names of the only groups that may receive the message, separated by spaces; `None` allows all.
     pub(crate) groups: Option<&'a [u8]>,
 }
 
 impl Origin<'_> {
-    /// Another shard, or the server itself.
+    /// The origin of messages from another shard, or from the server itself.
     pub(crate) const ELSEWHERE: Origin<'static> = Origin {
         session: None,
         echo: true,
@@ -160,8 +160,8 @@ impl Origin<'_> {
         self.groups.is_none_or(is_it)
     }
 
-    /// Returns whether a session receives the message: it must not be ending, nor be a publisher without
-    /// echo.
+    /// Returns whether a session may receive the message. The session must not be ending, and must not be the
+    /// publisher unless `echo` is set.
     #[inline]
     pub(super) fn reaches<K>(self, id: u32, session: &Session<K>) -> bool {
         session.ending.is_none() && (self.echo || self.session != Some(id))
@@ -177,15 +177,15 @@ pub(crate) struct Dispatch<'m> {
     pub(crate) context: Context<'m>,
 }
 
-/// Further inputs of a delivery; empty for most messages.
+/// Further inputs of a delivery. The default applies to most messages.
 #[derive(Default)]
 pub(crate) struct Context<'m> {
-    /// Whether an MQTT client published the message in this account. Its headers then carry QoS and RETAIN;
-    /// in other messages the same headers have no meaning.
+    /// Whether an MQTT client of this account published the message. Only then do its headers contain QoS and
+    /// RETAIN; in other messages, headers of these names have no meaning.
     pub(crate) is_from_device: bool,
     /// Number of imports that the message has followed.
     pub(crate) depth: u8,
-    /// Queue groups that have already received the message, for example in the account that it came from.
+    /// Queue groups that have already received the message, for example in the account that published it.
     pub(crate) served: Option<&'m mut Vec<Vec<u8>>>,
     /// The trace that the message requests.
     pub(crate) trace: Option<&'m mut Traced>,

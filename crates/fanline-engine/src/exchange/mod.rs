@@ -1,8 +1,8 @@
-//! The exchange: interest, routes, and delivery of messages to sessions, other shards, and links to other
-//! servers.
+//! The exchange: interest, routes, and delivery of messages to sessions, other shards, and other servers. A
+//! *link* is a connection to another server.
 //!
-//! It knows accounts by number only, and no imports between them. It knows no protocol except that of plain
-//! NATS clients: see [`Kind`].
+//! The exchange knows accounts by number only, and no imports between accounts. It knows no protocol except
+//! that of plain NATS clients; see [`Kind`] for the others.
 
 pub(crate) mod backlog;
 pub(crate) mod batch;
@@ -61,7 +61,7 @@ pub struct ShardConfig {
     pub shards: usize,
     /// Whether [`Shard::take_traces`](crate::Shard::take_traces) reports each protocol line.
     pub traces: bool,
-    /// What leaf connections that are accepted are configured with, when there is a listener for them.
+    /// Settings for accepted leaf connections, if there is a listener for them.
     pub leafs: Option<Arc<LeafListener>>,
 }
 
@@ -69,11 +69,11 @@ pub struct ShardConfig {
 pub(crate) struct Exchange<K: Kind> {
     pub(crate) index: u16,
     pub(crate) config: Arc<ShardConfig>,
-    /// The directory of `config.auth`, or its replacement.
+    /// The users and accounts of `config.auth`, or those of a reload.
     pub(crate) access: Arc<Access>,
     pub(crate) info: ServerInfo,
     pub(crate) sessions: Slab<Session<K>>,
-    /// When each session is checked next.
+    /// Time of the next check of each session.
     pub(crate) timers: Timers<SessionId>,
     /// The router of each account.
     pub(crate) routers: Routers,
@@ -92,11 +92,11 @@ pub(crate) struct Exchange<K: Kind> {
     pub(crate) secrets: Random,
     targets: RemoteTargets,
     run: Run,
-    /// A buffer for messages whose outgoing form differs from the incoming one.
+    /// Buffer for messages whose outgoing form differs from the incoming form.
     pub(crate) scratch: Vec<u8>,
     /// How often clients of this shard have subscribed or unsubscribed.
     pub(crate) interest_changes: u64,
-    /// When the first subscription ended since this was last taken.
+    /// Time at which a subscription ended, for the first time since this field was last taken.
     pub(crate) unsubscribed_at: Option<Duration>,
 }
 
@@ -144,7 +144,7 @@ impl<K: Kind> Exchange<K> {
         if self.outputs.traces && !bytes.starts_with(b"INFO ") {
             self.outputs.trace_sent(id, bytes);
         }
-        // A client that sends requests and never reads the responses is a slow consumer too.
+        // A client that sends requests and never reads the responses is a slow consumer as well.
         let pending_bytes = session.out.pending_bytes();
         if pending_bytes > self.outputs.congested_bytes {
             let most = (self.config.limits).pending_bytes_max_of(session.kind.links().is_some());
@@ -155,8 +155,8 @@ impl<K: Kind> Exchange<K> {
         }
     }
 
-    /// Marks a session as ending: nothing is delivered to it any more. Returns false if it was already
-    /// ending.
+    /// Marks a session as ending, so that it receives no more messages. Returns false if it was already
+    /// marked.
     pub(crate) fn begin_end(&mut self, id: SessionId, reason: CloseReason) -> bool {
         let Some(session) = self.sessions.get_mut(id.index()) else {
             return false;
@@ -169,14 +169,14 @@ impl<K: Kind> Exchange<K> {
         is_first
     }
 
-    /// Ends a session with too many pending bytes. Its other state is released later.
+    /// Marks a session with too many pending bytes as ending. Its other state is released later.
     pub(crate) fn overrun(&mut self, id: SessionId) {
         if self.begin_end(id, CloseReason::SlowConsumerPendingBytes) {
             self.outputs.overrun.push(id);
         }
     }
 
-    /// Adds a subscription. The session must have none with this sid.
+    /// Adds a subscription. The session must have no subscription with this sid.
     pub(crate) fn subscribe(
         &mut self,
         id: SessionId,
@@ -235,7 +235,7 @@ impl<K: Kind> Exchange<K> {
         });
     }
 
-    /// Records that a subscription ended, which may have been one for a reply.
+    /// Records that a subscription ended, because it may have waited for a reply.
     pub(crate) fn note_unsubscribed(&mut self) {
         self.unsubscribed_at.get_or_insert(self.outputs.now);
     }
@@ -272,7 +272,7 @@ impl<K: Kind> Exchange<K> {
         &mut self.totals[at]
     }
 
-    /// Returns the router that has the session's subscriptions.
+    /// Returns the router that stores the session's subscriptions.
     pub(crate) fn router_of(&self, session: &Session<K>) -> &Router {
         match session.kind.links() {
             Some(set) => &self.links[set].routers[session.account],
@@ -286,14 +286,14 @@ impl<K: Kind> Exchange<K> {
         account.map_or_else(String::new, |account| account.name.clone())
     }
 
-    /// Resolves the filters of the subscriptions in a trace, while these exist.
+    /// Resolves the filters of the subscriptions in a trace. Must run before a subscription is removed.
     pub(crate) fn name_subscriptions(&self, trace: &mut Traced) {
         trace.name_subscriptions(&self.subs, &self.sessions, &self.routers, &self.access);
     }
 }
 
-/// Announces interest under a filter of an account to all shards but this one: the interest of this shard, or
-/// of links that it serves.
+/// Announces interest under a filter of an account to all other shards. `from` is this shard, or a set of
+/// links that this shard serves.
 pub(crate) fn announce(
     outgoing: &mut [Batch],
     index: u16,

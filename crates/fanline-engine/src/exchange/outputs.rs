@@ -1,4 +1,4 @@
-//! Outputs of a shard that the runtime has yet to process.
+//! Outputs of a shard, which the runtime processes.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,33 +9,33 @@ use super::session::{Session, SessionId};
 use super::text::{first_line, text};
 use crate::limits::Limits;
 
-/// Bytes queued per batch after which they are written before more input is read. A wide fan-out then stays
-/// in the cache, and its memory is bounded.
+/// Number of queued bytes per batch after which they are written before more input is read. A wide fan-out
+/// then stays in the processor's cache, and its memory is bounded.
 pub(crate) const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Pending bytes from which a subscriber holds its publishers back for a moment: a burst then costs time
+/// Pending bytes of a subscriber from which its publishers are briefly delayed. A burst then costs time
 /// rather than memory and cache.
 const CONGESTED_BYTES: usize = 2 * 1024 * 1024;
 
-/// Limits of spare buffers for connections with pending output: their number, the largest one, and their sum.
+/// Limits of spare buffers for connections with pending output: number, largest size, and total size.
 const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
 const SPARE_BYTES_MAX: usize = 2 * PRODUCED_BYTES_MAX;
 
-/// Most log lines that wait for the runtime. More are dropped, since each was also sent to its client.
+/// Most log lines that wait for the runtime. Further lines are dropped, because the client received each
+/// error too.
 const NOTICES_MAX: usize = 256;
 
-/// Outputs of a shard that the runtime has yet to process.
+/// Outputs of a shard, which the runtime processes.
 #[derive(Default)]
 pub(crate) struct Outputs {
     /// Time of the latest input.
     pub(crate) now: Duration,
-    /// Sessions with pending output that the runtime has not polled yet.
+    /// Sessions with pending output that the runtime has not taken yet.
     pub(crate) dirty: Vec<SessionId>,
-    /// Ended sessions that the runtime has yet to close.
+    /// Ended sessions that the runtime has not closed yet.
     pub(crate) ended: Vec<SessionId>,
-    /// Sessions that are ending because of too many pending bytes, and whose other state has yet to be
-    /// released.
+    /// Sessions that are ending because of too many pending bytes, and whose other state is not released yet.
     pub(crate) overrun: Vec<SessionId>,
     /// Subscriptions that reached their limit.
     pub(crate) spent: Vec<SubId>,
@@ -47,7 +47,7 @@ pub(crate) struct Outputs {
     pub(crate) congested: Option<(SessionId, usize)>,
     /// Bytes queued since the batch began.
     pub(crate) produced_bytes: usize,
-    /// The part of them that announces interest to leaf nodes.
+    /// The bytes among them that announce interest to leaf nodes.
     pub(crate) told_bytes: usize,
     /// Whether each protocol line is traced.
     pub(crate) traces: bool,
@@ -101,8 +101,8 @@ impl Outputs {
         self.lend_buffer(session);
     }
 
-    /// Lends a session a buffer before it is known whether there will be output: see
-    /// [`reclaim`](Outputs::reclaim).
+    /// Lends a buffer to a session that may or may not produce output. [`reclaim`](Outputs::reclaim) takes it
+    /// back.
     #[inline]
     pub(crate) fn lend_buffer<K>(&mut self, session: &mut Session<K>) {
         if !session.out.has_buffer()
@@ -123,7 +123,7 @@ impl Outputs {
         }
     }
 
-    /// Takes the buffer back from a session with no pending output.
+    /// Takes the buffer back from a session, if no output is pending.
     pub(crate) fn reclaim<K>(&mut self, session: &mut Session<K>) {
         let Some(buffer) = session.out.take_buffer() else {
             return;
@@ -138,7 +138,7 @@ impl Outputs {
         }
     }
 
-    /// Frees half of the spare buffers. Called periodically, so that memory of a burst is released.
+    /// Frees half of the spare buffers. Periodic calls release the memory of a burst.
     pub(crate) fn trim(&mut self) {
         for buffer in self.spare.drain(self.spare.len() / 2..) {
             self.spare_bytes -= buffer.capacity();
@@ -153,7 +153,7 @@ impl Outputs {
         }
     }
 
-    /// Traces a message as one subscriber receives it, with its headers or without.
+    /// Traces a message in the form that one subscriber receives, with or without headers.
     #[cold]
     pub(crate) fn trace_delivery(
         &mut self,

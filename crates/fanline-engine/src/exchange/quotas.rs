@@ -1,8 +1,8 @@
-//! Limits on the clients of an account over all shards.
+//! Limits on the clients of an account, which apply to all shards together.
 //!
-//! Each shard announces its usage of accounts with limits to the other shards, in the order of its decisions.
-//! A client that received a response is counted everywhere; two clients that arrive at the same moment on two
-//! shards may both get the last permit.
+//! Each shard announces its usage of limited accounts to the other shards, in the order of its decisions. A
+//! client that has received a response is counted on all shards. If two clients connect to two shards at the
+//! same moment, both may be admitted although only one more is allowed.
 
 use hashbrown::HashMap;
 
@@ -12,7 +12,7 @@ use super::deliver::Kind;
 use super::session::SessionId;
 use crate::auth::{Access, AccountId, ClientLimits};
 
-/// Accounts with limits; most have none.
+/// The accounts with limits. Most accounts have none.
 #[derive(Default)]
 pub(crate) struct Quotas(HashMap<AccountId, Quota>);
 
@@ -41,13 +41,13 @@ impl Quotas {
         quota.elsewhere.insert(from, usage);
     }
 
-    /// Returns the largest message of an account in bytes, if limited.
+    /// Returns the largest size in bytes of an account's messages, if it is limited.
     pub(crate) fn payload_bytes_max(&self, account: AccountId) -> Option<usize> {
         let max = self.0.get(&account)?.limits.payload_bytes_max?;
         usize::try_from(max).ok()
     }
 
-    /// Returns whether an account may have one more subscription.
+    /// Returns whether an account may have another subscription.
     pub(crate) fn allow_subscription(&self, account: AccountId) -> bool {
         let allows = |quota: &Quota| {
             quota.has_room_for(quota.limits.subscriptions_max, |usage| usage.subscriptions)
@@ -98,8 +98,8 @@ impl<K: Kind> Exchange<K> {
         self.quotas = quotas;
     }
 
-    /// Counts a session in its account, and applies the account's limits to it. Returns false if the account
-    /// has reached its limit of connections.
+    /// Counts a session in its account, and applies the account's limits to the session. Returns false if the
+    /// account has reached its connection limit.
     pub(crate) fn count_connection(&mut self, id: SessionId) -> bool {
         let session = &mut self.sessions[id.index()];
         let account = session.account;

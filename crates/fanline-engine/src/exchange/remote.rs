@@ -1,8 +1,8 @@
-//! Remotes of a shard: other shards, and links to other servers.
+//! Remotes, the destinations outside of a shard: other shards, and links to other servers.
 //!
-//! All links of one protocol form a single remote for all shards but the one that serves them: their combined
-//! interest looks like a shard's, and a message for them is posted once to that shard, where routers of their
-//! own (`links`) select the links. A new protocol needs a new [`LinkSet`].
+//! One shard serves all links of a protocol. To every other shard, these links are a single remote with their
+//! combined interest. A message for them is posted to the serving shard once, whose own routers for links
+//! (`links`) select the links that receive it. A new protocol needs a new [`LinkSet`].
 
 use crate::codec::leaf;
 use crate::trace::LEAF;
@@ -14,7 +14,7 @@ pub(crate) enum Remote {
     Links(LinkSet),
 }
 
-/// The links to other servers by one protocol.
+/// All links to other servers that use one protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkSet {
     Leafs,
@@ -24,7 +24,7 @@ pub(crate) enum LinkSet {
 pub(super) struct LinkHead<'a> {
     pub(super) subject: &'a [u8],
     pub(super) reply: &'a [u8],
-    /// Groups of which one member behind the link receives it, each followed by a space.
+    /// Groups of which one member behind the link receives the message, each followed by a space.
     pub(super) groups: &'a [u8],
     pub(super) header_bytes: usize,
     pub(super) total_bytes: usize,
@@ -40,15 +40,15 @@ impl LinkSet {
         }
     }
 
-    /// Returns the kind of connection in traces.
+    /// Returns the number of the connection kind in traces.
     pub(super) fn trace_kind(self) -> u8 {
         match self {
             LinkSet::Leafs => LEAF,
         }
     }
 
-    /// Appends the start of a message's first line, up to the arguments that it has in common with a
-    /// client's.
+    /// Appends the start of a message's first line, up to the arguments that the protocol shares with
+    /// clients.
     pub(super) fn write_start(self, line: &mut Vec<u8>, head: &LinkHead<'_>) {
         match self {
             LinkSet::Leafs => leaf::write_start(line, head.subject, head.header_bytes),
@@ -77,14 +77,14 @@ impl LinkSet {
     }
 }
 
-/// Remotes that fit into a [`RemoteSet`].
+/// Largest number of remotes in a [`RemoteSet`].
 const REMOTES_MAX: usize = 64;
 
-/// Most shards of one server; the other remotes are link sets.
+/// Largest number of shards of one server. The remaining bits are for link sets.
 pub const SHARDS_MAX: usize = REMOTES_MAX - LinkSet::ALL.len();
 
 impl Remote {
-    /// Returns its bit in a [`RemoteSet`]. Link sets come after shards.
+    /// Returns the remote's bit number in a [`RemoteSet`]. Link sets come after shards.
     pub(super) const fn place(self) -> usize {
         match self {
             Remote::Shard(shard) => shard as usize,
@@ -108,7 +108,7 @@ impl Remote {
     }
 }
 
-/// A set of remotes, one bit each.
+/// A set of remotes, with one bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemoteSet(u64);
 
@@ -144,7 +144,7 @@ impl RemoteSet {
         LinkSet::ALL.into_iter().find(alone)
     }
 
-    /// Returns the remotes from the lowest bit up, shards first, in one step per remote.
+    /// Returns the remotes from the lowest bit up, so shards come first.
     pub(crate) fn iter(self) -> impl Iterator<Item = Remote> {
         let mut left = self.0;
         std::iter::from_fn(move || {

@@ -7,14 +7,14 @@ use hashbrown::HashMap;
 
 use crate::auth::AllowResponses;
 
-/// Requests that may wait for a response of one client. Beyond that the oldest one is dropped.
+/// Most requests that wait for a response of one client. Beyond that, the oldest request is dropped.
 const REPLIES_MAX: usize = 64 * 1024;
 
 /// Reply subjects of received messages.
 #[derive(Default)]
 pub(crate) struct Replies {
     by_subject: HashMap<Box<[u8]>, Reply>,
-    /// Reply subjects in the order of arrival. An entry may be outdated: its subject was removed, or arrived
+    /// Reply subjects in the order of arrival. An entry is outdated if its subject was removed or has arrived
     /// again.
     order: VecDeque<(Duration, Box<[u8]>)>,
 }
@@ -53,7 +53,7 @@ impl Replies {
     fn drop_old(&mut self, rule: AllowResponses, now: Duration) {
         while let Some((since, subject)) = self.order.front() {
             let is_full = self.order.len() >= REPLIES_MAX;
-            // An entry whose subject was used up, or arrived again, is outdated.
+            // An entry is outdated if its subject was used up or has arrived again.
             let reply = self.by_subject.get(subject);
             let is_current = reply.is_some_and(|reply| reply.since == *since);
             if is_current && !is_full && !is_late(*since, rule, now) {

@@ -1,4 +1,4 @@
-//! Permissions of a session. A session without permissions pays only for a check of one field.
+//! Permissions of a session. For a session without permissions, a check reads one field only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use crate::auth::{AllowResponses, Grant, Peer, Rights, RightsId};
 /// Permission state of a restricted session.
 pub(crate) struct Restriction {
     rights: Arc<Rights>,
-    /// Further rights that must allow an operation as well.
+    /// Rights from the connection itself, which must also allow each operation.
     within: Option<Arc<Rights>>,
-    /// Reply subjects that it may respond to.
+    /// Reply subjects that the session may respond to.
     replies: Replies,
 }
 
@@ -33,19 +33,19 @@ impl Restriction {
         }))
     }
 
-    /// Returns whether the session may publish to a subject, apart from responses.
+    /// Returns whether the session may publish to a subject, without considering responses.
     pub(crate) fn may_publish(&self, subject: &[u8]) -> bool {
         self.rights.may_publish(subject)
             && (self.within.as_ref()).is_none_or(|within| within.may_publish(subject))
     }
 
-    /// Returns the rights if they alone decide about publishing. Sessions with further rights, such as the
-    /// server's own guest clients, are checked for each message.
+    /// Returns the user's rights, unless further rights apply. Such sessions, for example guest clients of
+    /// the server itself, are checked for each message.
     pub(crate) fn sole_rights(&self) -> Option<&Arc<Rights>> {
         Some(&self.rights).filter(|_| self.within.is_none())
     }
 
-    /// Returns the identity of the rights under which permitted subjects may be cached.
+    /// Returns the id of the rights under which permitted subjects may be cached.
     pub(crate) fn rights_id(&self) -> Option<RightsId> {
         self.sole_rights().map(RightsId::of)
     }
@@ -55,13 +55,13 @@ impl Restriction {
             && (self.within.as_ref()).is_none_or(|within| within.may_subscribe(filter, queue))
     }
 
-    /// Returns whether single messages of a subscription may be denied.
+    /// Returns whether permissions may deny single messages of a subscription.
     pub(crate) fn filters(&self, filter: &[u8], queue: &[u8]) -> bool {
         self.rights.filters(filter, queue)
             || (self.within.as_ref()).is_some_and(|within| within.filters(filter, queue))
     }
 
-    /// Returns the rule for responses. A session with further rights may not respond at all.
+    /// Returns the rule for responses. A session with further rights has none.
     fn responses(&self) -> Option<AllowResponses> {
         self.rights.responses().filter(|_| self.within.is_none())
     }
@@ -80,8 +80,8 @@ impl Restriction {
             .is_some_and(|rule| self.replies.use_up(subject, rule, now))
     }
 
-    /// Returns whether a message may be delivered to a subscription that matches more than the session may
-    /// receive.
+    /// Returns whether a session may receive a message. Called if its subscription may match subjects that
+    /// are denied.
     #[cold]
     pub(crate) fn may_receive(&self, subject: &[u8], queue: &[u8]) -> bool {
         self.rights.may_receive(subject, queue)

@@ -1,9 +1,9 @@
 //! Batched delivery of consecutive messages to one subject.
 //!
-//! Publishers mostly send many messages to one subject. Such a run is collected while the input is read, and
-//! each subscriber's outbox then receives all of it at once. That costs less than a visit per message, and
-//! far less with more outboxes than fit into the processor's cache. Nothing else is decided in between, so
-//! clients see no difference.
+//! Publishers often send many messages to one subject in a row. The exchange collects such a run while input
+//! is read, and then appends the whole run to each subscriber's outbox. This costs less than one visit per
+//! message, especially if the outboxes do not fit into the processor's cache. Nothing else is decided in
+//! between, so clients see no difference.
 
 use super::Exchange;
 use super::deliver::{FanOut, Kind, Waiting};
@@ -15,7 +15,7 @@ use crate::auth::{AccountId, RightsId};
 use crate::codec::nats::parse::{ParseLimits, Publish};
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
-/// State common to the publishes of one client until it sends another verb.
+/// State that the publishes of one client share until it sends another verb.
 pub(crate) struct Intake<'a> {
     pub(crate) id: SessionId,
     pub(crate) account: AccountId,
@@ -24,13 +24,13 @@ pub(crate) struct Intake<'a> {
     pub(crate) limits: ParseLimits,
     pub(crate) memo: RouteMemo,
     pub(crate) is_admitted: bool,
-    /// Whether permissions restrict what it publishes.
+    /// Whether permissions restrict what the client publishes.
     pub(crate) is_restricted: bool,
-    /// The rights, if they alone restrict it. A session's rights do not change while its input is processed.
+    /// The client's rights, if no further rights apply. They do not change while input is processed.
     pub(crate) rights: Option<RightsId>,
-    /// Whether each publish is answered, for verbose and pedantic clients.
+    /// Whether each publish is answered, because the client is verbose or pedantic.
     pub(crate) is_answered: bool,
-    /// Whether no publish has to be answered or traced, so that runs are possible.
+    /// Whether messages may be collected, because no publish needs an answer or a trace.
     pub(crate) may_run: bool,
     /// Whether the account has subject mappings.
     pub(crate) is_mapped: bool,
@@ -46,18 +46,18 @@ impl Intake<'_> {
     }
 }
 
-/// Undelivered messages to the subject of the intake's memo.
+/// Undelivered messages to the subject of the intake's cached route (`memo`).
 #[derive(Default)]
 pub(super) struct Run {
     messages: Vec<Waiting>,
     bytes: usize,
-    /// Most deliveries per message.
+    /// Largest number of deliveries for each message.
     width: usize,
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Collects a message that goes to the same subscribers as the last one, or to none like the last one.
-    /// Returns false if the message needs the full path; the run is then delivered already.
+    /// Collects a message if its subject is that of the last message, with the same subscribers or none.
+    /// Returns false if the message needs the full path. An earlier run was delivered in that case.
     #[inline(always)]
     pub(crate) fn coalesce(
         &mut self,
@@ -73,7 +73,7 @@ impl<K: Kind> Exchange<K> {
             Reach::Nowhere => return may_run && router.holds(intake.memo, publish.subject),
             Reach::WithLinks(set) if !self.targets.serves(set) => return false,
             Reach::Unsaid => return false,
-            // While a run is collected, the memo refers to its subject.
+            // While a run is collected, the memo refers to its route.
             Reach::Plain | Reach::WithLinks(_) => {}
         }
         let may_run = may_run
@@ -101,7 +101,7 @@ impl<K: Kind> Exchange<K> {
         true
     }
 
-    /// Returns the most deliveries per message of a run.
+    /// Returns the largest number of deliveries for each message of a run.
     fn width_of_run(&mut self, intake: &Intake<'_>) -> usize {
         let route = self.routers[intake.account].held_route(intake.memo);
         let links = match intake.memo.reach() {

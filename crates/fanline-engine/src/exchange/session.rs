@@ -17,7 +17,7 @@ use crate::outbox::Outbox;
 pub struct SessionId(pub(crate) u32);
 
 impl SessionId {
-    /// Returns a small number, which is reused after the session is removed.
+    /// Returns the index, a small number that is reused after the session is removed.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -27,34 +27,34 @@ impl SessionId {
     }
 }
 
-/// All state of one connection. The fields of a delivery come first.
+/// All state of one connection. The fields that deliveries use come first.
 pub(crate) struct Session<K> {
     pub(crate) out: Outbox,
     pub(crate) out_msgs: u64,
     pub(crate) out_bytes: u64,
-    /// Set once the connection is to end; nothing is delivered to it any more.
+    /// Set when the connection is ending. Its session receives no more messages.
     pub(crate) ending: Option<CloseReason>,
-    /// Whether it is in the list of sessions with pending output.
+    /// Whether the session is in the list of sessions with pending output.
     pub(crate) is_dirty: bool,
-    /// Whether it supports `HMSG`.
+    /// Whether the peer supports `HMSG`.
     pub(crate) takes_headers: bool,
-    /// Its permissions, unless it may do everything.
+    /// Permissions; `None` if the session may do everything.
     pub(crate) restriction: Option<Box<Restriction>>,
-    /// Its protocol, with the protocol's state.
+    /// The protocol, with its own state.
     pub(crate) kind: K,
     pub(crate) cid: u64,
-    /// Whether it is a system client: neither counted nor listed.
+    /// Whether this is a system client, which is neither counted nor listed.
     pub(crate) is_insider: bool,
-    /// The account that it publishes and subscribes in.
+    /// The account in which the session publishes and subscribes.
     pub(crate) account: AccountId,
-    /// Whether it is counted in its account.
+    /// Whether the session is counted in its account.
     pub(crate) is_counted: bool,
     pub(crate) memo: RouteMemo,
     pub(crate) parse_limits: ParseLimits,
     pub(crate) in_msgs: u64,
     pub(crate) in_bytes: u64,
     pub(crate) subscriptions: usize,
-    /// How many of its subscriptions are in a group.
+    /// Number of the session's subscriptions in queue groups.
     pub(crate) in_groups: u32,
     pub(crate) stalls: u64,
     pub(crate) awaits_auth: bool,
@@ -67,28 +67,28 @@ pub(crate) struct Session<K> {
     pub(crate) opened_at: Duration,
     pub(crate) active_at: Duration,
     pub(crate) pings: Pings,
-    /// When its credentials expire.
+    /// Time at which the credentials expire.
     pub(crate) expires_at: Option<Duration>,
-    /// When the token of its account expires.
+    /// Time at which the account's token expires.
     pub(crate) account_expires_at: Option<Duration>,
-    /// The last round trip that was measured.
+    /// The last measured round-trip time.
     pub(crate) rtt: Option<Duration>,
-    /// What waited for it when it was dropped for reading too slowly.
+    /// The backlog when the session was ended as a slow consumer.
     pub(crate) backlog: Option<Box<Backlog>>,
 }
 
-/// The pings that a connection is sent.
+/// State of the pings to a peer.
 pub(crate) struct Pings {
-    /// When the next one is due.
+    /// Time at which the next ping is due.
     pub(crate) next_at: Duration,
-    /// When the last one was sent.
+    /// Time at which the last ping was sent.
     pub(crate) sent_at: Duration,
-    /// How many were not answered.
+    /// Number of unanswered pings.
     pub(crate) unanswered: u32,
 }
 
 impl<K> Session<K> {
-    /// Returns the user's name; `[REDACTED]` for a token, which is secret as a whole.
+    /// Returns the user's name; `[REDACTED]` for a token, which is secret.
     pub(crate) fn user(&self) -> &str {
         let options = &self.options;
         match &*self.grant.user {

@@ -6,17 +6,17 @@ use super::remote::{LinkSet, Remote, RemoteSet};
 use super::tracing::Traced;
 use crate::auth::AccountId;
 
-/// The remotes that receive a message. Its capacity is reused for the next message.
+/// The remotes that receive a message. The next message reuses its capacity.
 #[derive(Default)]
 pub(crate) struct RemoteTargets {
-    /// Remotes whose plain subscriptions all receive it.
+    /// Remotes whose plain subscriptions all receive the message.
     plain: RemoteSet,
     with_groups: RemoteSet,
-    /// For each remote by its bit, the names of the groups, each followed by a space.
+    /// For each remote by its bit number, the names of its groups, each followed by a space.
     names: Vec<Vec<u8>>,
-    /// The shard that posts the message, if it may serve links.
+    /// Index of the shard that posts the message; `None` if it serves no links.
     index: Option<u16>,
-    /// Links served by this shard that receive it as well.
+    /// Link sets of this shard that receive the message.
     links: RemoteSet,
     plain_links: RemoteSet,
 }
@@ -36,13 +36,13 @@ impl RemoteTargets {
         self.index == Some(set.shard())
     }
 
-    /// Returns whether links of this shard receive the message as well.
+    /// Returns whether links that this shard serves receive the message.
     #[inline]
     pub(crate) fn has_links(&self) -> bool {
         !self.links.is_empty()
     }
 
-    /// Adds links for which another shard posted the message.
+    /// Adds a link set of this shard, to which another shard has posted the message.
     pub(crate) fn add_links(&mut self, set: LinkSet, plain: bool, groups: &[u8]) {
         let remote = Remote::Links(set);
         self.links.set(remote, true);
@@ -50,8 +50,8 @@ impl RemoteTargets {
         self.names_of(remote).extend_from_slice(groups);
     }
 
-    /// Takes the next link set that receives the message: whether all plain interest receives it, and the
-    /// names of the groups of which one member receives it.
+    /// Takes the next link set that receives the message. Also returns whether all plain subscriptions
+    /// receive it, and the names of the groups of which one member receives it.
     pub(crate) fn take_links(&mut self) -> Option<(LinkSet, bool, Vec<u8>)> {
         let Some(remote @ Remote::Links(set)) = self.links.iter().next() else {
             return None;
@@ -72,7 +72,8 @@ impl RemoteTargets {
         self.plain.is_empty() && self.with_groups.is_empty()
     }
 
-    /// Records the message's remotes in a trace. Returns the `hops` bit that it crosses with.
+    /// Records the message's remotes in a trace. Returns the bits of `hops` with which the message crosses to
+    /// other shards.
     #[cold]
     pub(crate) fn trace(&mut self, account: AccountId, trace: &mut Traced) -> u8 {
         if trace.account != account {
@@ -85,7 +86,7 @@ impl RemoteTargets {
         all.add(self.plain);
         for remote in all.iter() {
             match remote {
-                // Each link becomes an event of its own, once the links that receive the message are known.
+                // Links of this shard are recorded later, one event for each link that receives the message.
                 Remote::Links(set) if self.serves(set) => {}
                 Remote::Links(_) | Remote::Shard(_) => trace.note_shard(remote.shard()),
             }
@@ -116,8 +117,8 @@ impl RemoteTargets {
         &mut self.names[at]
     }
 
-    /// Puts the message into the batch of each shard that receives it, once, for the shard itself or for
-    /// links that it serves. Returns whether there was any.
+    /// Adds the message to the batch of each shard that receives it, for the shard itself or for links that
+    /// it serves. Returns whether there was any.
     pub(crate) fn post(
         &mut self,
         outgoing: &mut [Batch],
@@ -126,7 +127,7 @@ impl RemoteTargets {
         message: &Message<'_>,
         hops: u8,
     ) -> bool {
-        /// Retained capacity for names, in bytes.
+        /// Capacity in bytes that the buffer for names retains.
         const NAMES_BYTES: usize = 4096;
         let plain = std::mem::take(&mut self.plain);
         let mut all = std::mem::take(&mut self.with_groups);

@@ -1,6 +1,7 @@
 //! Bytes as text, for logs and traces.
 
-/// Returns the first line with control characters replaced: bytes of a peer must not control a terminal.
+/// Returns the first line, with control characters replaced, so that bytes of a peer cannot control a
+/// terminal.
 pub(crate) fn first_line(bytes: &[u8]) -> String {
     let end = bytes
         .iter()

@@ -14,7 +14,7 @@ pub(crate) struct Totals {
     pub(crate) leafs: LeafTraffic,
 }
 
-/// The part of the counters that crossed links to other servers.
+/// The part of the counters for messages from and to other servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as the counts that it is a part of")]
 pub struct LeafTraffic {

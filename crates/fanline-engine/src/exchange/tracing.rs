@@ -1,7 +1,7 @@
 //! The trace of a message on its way through a shard; see [`crate::trace`].
 //!
-//! Behind the border of an account, the owner of the subject decides whether a trace continues. A message
-//! that crosses to another shard behind such a border is not traced there.
+//! In another account, the owner of the subject decides whether a trace continues. A message that crosses to
+//! another shard from there is not traced on that shard.
 
 use slab::Slab;
 
@@ -18,13 +18,13 @@ pub(crate) struct Traced {
     pub(crate) trace: Trace,
     /// The account in which the message was published.
     pub(crate) account: AccountId,
-    /// Number of crossed account borders behind which the trace is hidden.
+    /// Number of account borders that the message has crossed since the trace was hidden.
     hidden: usize,
-    /// Subscriptions whose filters are not resolved yet, each with the index of its event.
+    /// Subscriptions whose filters are not resolved yet, each with the index of its event in the trace.
     unnamed: Vec<(usize, SubId)>,
 }
 
-/// How a message is sent to another server.
+/// How a traced message is sent to another server.
 pub(super) enum Onward {
     AsItCame,
     /// With its hop in the headers; the other server continues the trace.
@@ -64,7 +64,7 @@ impl Traced {
             kind: Some(CLIENT),
             cid: Some(session.cid),
             name: session.options.name.clone(),
-            // A number for now; resolved to the account's name later.
+            // The account's number, which is replaced by its name later.
             acc: match is_abroad {
                 true => session.account.0.to_string(),
                 false => String::new(),
@@ -87,7 +87,7 @@ impl Traced {
         });
     }
 
-    /// Records that the message crosses a link. `traced_as` is the link's name if the other server continues
+    /// Records that the message crosses a link. `traced_as` is the link's name, if the other server continues
     /// traces.
     pub(super) fn note_link<K>(
         &mut self,
@@ -110,8 +110,8 @@ impl Traced {
                 });
                 Onward::Over(hop)
             }
-            // The other server does not continue the trace, and would deliver a message that must not be
-            // delivered.
+            // The other server does not continue the trace, and would deliver the message although it must
+            // not be delivered.
             None if self.is_only() => Onward::Not,
             None => Onward::AsItCame,
         }
@@ -133,18 +133,18 @@ impl Traced {
         });
     }
 
-    /// Records that the message enters another account. `may_look` is whether the trace continues there.
+    /// Records that the message enters another account. `may_look` is true if the trace continues there.
     pub(crate) fn cross_border(&mut self, event: Event, may_look: bool) {
         self.push(event);
         self.hidden += usize::from(!may_look || self.hidden > 0);
     }
 
-    /// Records that the message has been delivered behind the border.
+    /// Records that the delivery in the other account is complete.
     pub(crate) fn return_home(&mut self) {
         self.hidden = self.hidden.saturating_sub(1);
     }
 
-    /// Resolves the filters of subscriptions, while these exist.
+    /// Resolves the filters of subscriptions. Must run before a subscription is removed.
     pub(crate) fn name_subscriptions<K>(
         &mut self,
         subs: &Subscriptions,

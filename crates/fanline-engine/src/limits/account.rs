@@ -23,8 +23,8 @@ pub struct AccountLimits {
     pub storage_max_stream_bytes: i64,
     /// Whether each stream must have a limit in bytes.
     pub max_bytes_required: bool,
-    /// Limits by the number of replicas (`R1`, `R3`) of an account without overall limits. The limits above
-    /// are then those of `R1`.
+    /// Limits by number of replicas, with keys such as `R1` and `R3`. If the map is not empty, the fields
+    /// above contain the limits of `R1`.
     #[serde(skip)]
     pub tiers: BTreeMap<String, AccountLimits>,
 }

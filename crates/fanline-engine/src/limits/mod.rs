@@ -26,15 +26,16 @@ pub struct Limits {
     /// for Subscription to "…", too many tokens`; the connection stays open.
     pub subscription_tokens_max: Option<u8>,
     /// Pending output of one connection, in bytes. Exceeded: disconnected as a slow consumer; no `-ERR` is
-    /// sent. Links to other servers have a higher limit, see
+    /// sent. Connections to other servers have a higher limit, see
     /// [`pending_bytes_max_of`](Limits::pending_bytes_max_of).
     pub pending_bytes_max: usize,
     /// How long queued output may wait for the peer. Exceeded: disconnected as a slow consumer.
     pub write_deadline: Duration,
-    /// Write deadline of links to other servers, if it differs.
+    /// Write deadline of connections to other servers, if it differs.
     pub leaf_write_deadline: Option<Duration>,
-    /// Whether all output of a link that is pending at one moment must be written within the deadline, as for
-    /// a client. Otherwise each byte that the peer accepts restarts the deadline.
+    /// Whether a connection to another server has the write deadline of a client: all output that is pending
+    /// when the connection blocks must be written in time. Otherwise each byte that the peer accepts restarts
+    /// the deadline.
     pub leafs_close_at_deadline: bool,
     /// How long a client may take to authenticate. Exceeded: `Authentication Timeout`, disconnected.
     pub auth_timeout: Duration,
@@ -87,12 +88,12 @@ impl Default for Limits {
     }
 }
 
-/// Pending output of one link to another server, in bytes. All interest is sent at once when the link opens,
-/// and a million subjects must not exceed it. Exceeded: disconnected, like a client.
+/// Pending output of one connection to another server, in bytes. All interest is sent at once when the
+/// connection opens, and a million subjects must not exceed the limit. Exceeded: disconnected, like a client.
 const LEAF_PENDING_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 impl Limits {
-    /// Returns the write deadline of a client, or of a link to another server.
+    /// Returns the write deadline of a client, or of a connection to another server.
     pub fn write_deadline_of(&self, is_leaf: bool) -> Duration {
         let own = self.leaf_write_deadline.filter(|_| is_leaf);
         own.unwrap_or(self.write_deadline)
@@ -104,7 +105,7 @@ impl Limits {
         own.unwrap_or(self.auth_timeout)
     }
 
-    /// Returns the limit of pending bytes of a client, or of a link to another server.
+    /// Returns the limit of pending bytes of a client, or of a connection to another server.
     pub fn pending_bytes_max_of(&self, is_leaf: bool) -> usize {
         match is_leaf {
             true => self.pending_bytes_max.max(LEAF_PENDING_BYTES_MAX),

@@ -27,8 +27,8 @@ pub struct MqttLimits {
     pub reject_qos2_publish: bool,
     /// `downgrade_qos2_subscribe`.
     pub downgrade_qos2_subscribe: bool,
-    /// `ack_wait`: time after which the JetStream service redelivers a message. One that is in flight to its
-    /// client is not sent again.
+    /// `ack_wait`: time after which the JetStream service redelivers a message to the session. A message that
+    /// is still in flight to the client is not sent to the client again.
     pub ack_wait: Duration,
     /// How long an MQTT client may take to connect, if it differs from other clients.
     pub auth_timeout: Option<Duration>,

@@ -12,7 +12,7 @@ use crate::exchange::restriction::Restriction;
 use crate::exchange::router::RouteMemo;
 
 impl AnySession<'_> {
-    /// Returns whether a connection comes through a trusted proxy, or names none.
+    /// Returns false if a connection sent a proxy's signature that no trusted proxy made.
     pub(crate) fn comes_through_trusted_proxy(&mut self) -> bool {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let signature = &session.options.proxy_sig;
@@ -31,7 +31,7 @@ impl AnySession<'_> {
         self.access().admit(&shown, &session.peer)
     }
 
-    /// Returns the directory with the users of this kind of connection.
+    /// Returns the users and accounts that apply to this kind of connection.
     fn access(&self) -> Arc<Access> {
         match self.session().kind {
             Kind::Leaf(_) => self.broker.leaf_access(),
@@ -39,8 +39,8 @@ impl AnySession<'_> {
         }
     }
 
-    /// Decides again about a client whose check has requested an account. A client that is still unknown then is
-    /// refused.
+    /// Decides about a client again, after the account that its check needed was fetched. Refuses a client
+    /// that still needs an account.
     pub(crate) fn decide_again(&mut self) {
         match self.decide() {
             Decision::Admitted(grant) => self.admit(grant),
@@ -54,7 +54,7 @@ impl AnySession<'_> {
     /// Handles the outcome of a check: the client's grant, or `None` if it is refused.
     pub(crate) fn decided(&mut self, outcome: Option<Grant>) {
         let kind = self.session().peer.kind;
-        // The directory may have changed since the check began.
+        // A reload may have changed users and permissions since the check began.
         match outcome.and_then(|grant| self.access().renew(&grant, kind)) {
             Some(grant) => self.admit(grant),
             None => self.refuse_credentials(),
@@ -70,7 +70,7 @@ impl AnySession<'_> {
         }
     }
 
-    /// Gives a client its account, restrictions, and limits.
+    /// Applies a grant to a session: its account, restrictions, and limits.
     pub(crate) fn apply_grant(&mut self, grant: Grant) {
         if self.refuse_without_proxy_if_required(
             &grant,
@@ -83,7 +83,7 @@ impl AnySession<'_> {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         session.restriction = Restriction::new(&grant, &session.peer);
         session.grant = grant;
-        // The memo holds a route of another user.
+        // The cached route (`memo`) belongs to another user.
         session.memo = RouteMemo::default();
         session.parse_limits =
             parse_limits(&self.broker.exchange.config.limits, session.takes_headers);
@@ -100,14 +100,14 @@ impl AnySession<'_> {
         self.arm_expiry();
     }
 
-    /// Sets when the client's credentials expire; it is disconnected then.
+    /// Sets when the client's credentials expire. The client is disconnected at that time.
     pub(crate) fn expire_in(&mut self, expires_in: Option<Duration>) {
         let at = expires_in.and_then(|left| self.broker.exchange.outputs.now.checked_add(left));
         self.session_mut().expires_at = at;
         self.arm_expiry();
     }
 
-    /// Updates when the account's token expires, if the grant differs from the session's.
+    /// Updates when the account's token expires, if a new grant changes it.
     pub(crate) fn follow_account_expiry(&mut self, grant: &Grant) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let unix_seconds = |grant: &Grant| Some(grant.account_expiry?.unix_seconds);
@@ -129,8 +129,8 @@ impl AnySession<'_> {
         }
     }
 
-    /// Refuses a client that does not come through a required proxy, or through one that is not trusted any more.
-    /// Returns false for other clients.
+    /// Refuses a client that does not come through a required proxy, or whose proxy is not trusted any more.
+    /// Returns whether it refused the client.
     pub(crate) fn refuse_without_proxy_if_required(
         &mut self,
         grant: &Grant,
@@ -146,8 +146,8 @@ impl AnySession<'_> {
         true
     }
 
-    /// Refuses a user that has to come through a proxy. The client receives the same error as with a wrong password;
-    /// the log has the reason.
+    /// Refuses a client whose user must come through a proxy. The client receives the same error as with a
+    /// wrong password; the log contains the reason.
     pub(crate) fn refuse_without_proxy(&mut self, grant: &Grant) {
         self.broker.exchange.outputs.notice(self.id, || {
             let user = &grant.user;
@@ -190,7 +190,7 @@ impl AnySession<'_> {
             .refuse(self.id, error, CloseReason::AuthenticationFailure);
     }
 
-    /// Disconnects a client that the directory would not admit any more.
+    /// Disconnects a client whose user or account is not valid any more, with the error for this case.
     pub(crate) fn dismiss(&mut self) {
         let (error, reason) = match self
             .broker

@@ -7,14 +7,15 @@ use crate::exchange::text::text;
 use crate::outbox::Outbox;
 
 impl Exchange {
-    /// Returns the backlog of a connection that takes less than is pending; `None` if it takes everything.
+    /// Returns the backlog of a connection whose peer does not accept all pending output, otherwise `None`.
     pub(crate) fn backlog(&self, id: SessionId) -> Option<Backlog> {
         let session = self.sessions.get(id.index())?;
         let is_behind = session.out.blocked_since().is_some();
         is_behind.then(|| self.backlog_of(id, &session.out))
     }
 
-    /// Returns the backlog of a connection that is about to be closed for it.
+    /// Returns the backlog of a connection that is about to be closed as a slow consumer. `out` is its
+    /// output.
     pub(super) fn backlog_of(&self, id: SessionId, out: &Outbox) -> Backlog {
         let sid = heaviest_sid(out.segments());
         let subject = sid.as_ref().and_then(|sid| {

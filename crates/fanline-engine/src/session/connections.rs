@@ -17,10 +17,11 @@ use crate::limits::{CONNECT_BYTES_MAX, Limits, MqttLimits};
 use crate::outbox::{Chunk, Outbox};
 use crate::subject::Filter;
 
-/// The time until a new client is pinged first, which measures its round trip; jitter adds up to a fifth.
+/// Time until a new client is pinged for the first time, to measure its round trip. Jitter adds up to a
+/// fifth.
 const FIRST_PING: Duration = Duration::from_secs(2);
 
-/// Most subscriptions of a closed connection that are removed at once: a few milliseconds' work.
+/// Most subscriptions of a closed connection that are removed at once, which takes a few milliseconds.
 pub(crate) const REMOVED_AT_ONCE_MAX: usize = 4096;
 
 impl Broker {
@@ -49,7 +50,7 @@ impl Broker {
             ending: None,
             is_dirty: false,
             takes_headers: false,
-            // Restrictions of the connection hold before CONNECT too.
+            // Restrictions of the connection apply before CONNECT too.
             restriction: Restriction::new(&Grant::default(), &peer),
             kind,
             cid,
@@ -100,13 +101,13 @@ impl Broker {
         self.exchange.routers.ensure(account);
         let session = &mut self.exchange.sessions[id.index()];
         let before = std::mem::replace(&mut session.account, account);
-        // The memo holds a route of the other account.
+        // The cached route (`memo`) belongs to the other account.
         session.memo = RouteMemo::default();
         self.exchange.totals_of(before).opened -= 1;
         self.exchange.totals_of(account).opened += 1;
     }
 
-    /// Begins an intake: what the messages of a client have in common until its next other verb.
+    /// Begins an intake, which holds the values that the client's messages share until its next other verb.
     pub(crate) fn begin_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
         let session = &self.exchange.sessions[id.index()];
         Intake {
@@ -142,7 +143,8 @@ impl Broker {
     }
 
     pub(crate) fn send_error(&mut self, id: SessionId, error: &ClientError) {
-        // MQTT has packets of its own, and none for an error that leaves the connection open.
+        // MQTT clients do not understand `-ERR`, and MQTT has no packet for an error that leaves the
+        // connection open.
         if self.exchange.sessions[id.index()].kind.is_mqtt() {
             return;
         }
@@ -166,9 +168,9 @@ impl Broker {
         self.end(id, reason);
     }
 
-    /// Ends a connection: nothing is delivered to it any more. Its subscriptions are removed at once, unless there
-    /// are thousands and none of them is in a queue group, whose messages another member should receive.
-    /// [`forget_some`](Self::forget_some) removes those in steps.
+    /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
+    /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
+    /// queue group is an exception: [`forget_some`](Self::forget_some) removes its subscriptions in steps.
     pub(crate) fn end(&mut self, id: SessionId, reason: CloseReason) {
         if self.exchange.begin_end(id, reason) {
             self.finish_end(id, reason);
@@ -183,7 +185,7 @@ impl Broker {
         }
     }
 
-    /// Releases what belongs to a session that is ending.
+    /// Releases the resources of a session that is ending.
     #[inline(never)]
     fn finish_end(&mut self, id: SessionId, reason: CloseReason) {
         let session = &mut self.exchange.sessions[id.index()];
@@ -242,7 +244,7 @@ impl Broker {
         }
     }
 
-    /// Returns whether a client may have one more subscription.
+    /// Returns whether a client may add one more subscription.
     pub(crate) fn has_room_for_subscription(&self, id: SessionId) -> bool {
         let session = &self.exchange.sessions[id.index()];
         let max = self
@@ -259,7 +261,8 @@ impl Broker {
         !is_full || session.is_insider
     }
 
-    /// Subscribes, unless the session has a subscription with this sid. Returns false if the filter is invalid.
+    /// Subscribes, unless the session has a subscription with this sid. Returns false if the filter is
+    /// invalid.
     pub(crate) fn enter_subscription(
         &mut self,
         id: SessionId,

@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 /// The state of NATS clients.
 #[derive(Default)]
 pub(crate) struct Client {
-    /// Whether the second INFO was sent, which follows the first PING after CONNECT.
+    /// Whether the server has sent its second INFO, after the first PING that follows CONNECT.
     pub(crate) has_account_info: bool,
 }
 

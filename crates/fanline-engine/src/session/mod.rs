@@ -1,8 +1,9 @@
-//! Sessions: what connections do to a server. There is a module for each kind, and one for each part that all kinds
-//! share.
+//! Sessions: how the verbs of a connection change the server. There is a module for each kind of session, and
+//! one for each part that all kinds share.
 //!
-//! A handle is a session and the [`Broker`] that it acts on: [`ClientSession`], [`MqttSession`], [`LeafSession`], and
-//! [`AnySession`] for what does not depend on the kind. Its methods are what the connection's verbs do.
+//! A handle combines a session with the [`Broker`] that it changes: [`ClientSession`], [`MqttSession`],
+//! [`LeafSession`], and [`AnySession`] for operations of every kind. The methods of a handle perform the
+//! verbs.
 
 mod admission;
 mod backlog;
@@ -56,7 +57,7 @@ impl AnySession<'_> {
 }
 
 impl Broker {
-    /// Returns the handle for what does not depend on the session's kind.
+    /// Returns the handle with the operations that all kinds of sessions share.
     #[inline]
     pub(crate) fn any(&mut self, id: SessionId) -> AnySession<'_> {
         AnySession { broker: self, id }

@@ -1,6 +1,6 @@
 //! Permissions of clients.
 //!
-//! A session without restrictions pays for a look at one field.
+//! Without restrictions, a check reads one field only.
 
 use super::{AnySession, Broker};
 use crate::codec::nats::error::ClientError;
@@ -13,11 +13,11 @@ use crate::exchange::text::text;
 /// Whether and why a client may publish to a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permit {
-    /// It was permitted before, and nothing has changed.
+    /// An earlier check permitted the subject, and the permissions are unchanged.
     Known,
     /// The permissions allow it.
     Granted,
-    /// Permitted once, as a response.
+    /// The subject is permitted once, as a response.
     AsReply,
     Denied,
 }
@@ -41,8 +41,8 @@ impl AnySession<'_> {
         Permit::Denied
     }
 
-    /// Returns whether a client is known to be permitted to publish to a subject. The subject in its memo was
-    /// permitted when it was routed first.
+    /// Returns whether an earlier check permitted the subject. The subject of the cached route (`memo`) was
+    /// checked when its first message was routed.
     #[inline]
     pub(crate) fn knows_permitted(&mut self, intake: &mut Intake<'_>, subject: &[u8]) -> bool {
         self.broker.exchange.routers[intake.account].knows_permitted(
@@ -52,7 +52,8 @@ impl AnySession<'_> {
         )
     }
 
-    /// Notes that permissions allow the subject that was just published to, so that the next message needs no check.
+    /// Records that permissions allow the subject of the last message, so that the next message needs no
+    /// check.
     #[cold]
     #[inline(never)]
     pub(crate) fn note_permitted(&mut self, intake: &Intake<'_>, subject: &[u8]) {
@@ -107,7 +108,8 @@ impl AnySession<'_> {
         false
     }
 
-    /// Drops the subscriptions that a client is not permitted any more, and sends it an error for each.
+    /// Drops the subscriptions that the client's permissions do not allow any more, and sends an error for
+    /// each.
     pub(crate) fn drop_denied_subscriptions(&mut self) {
         let account = self.session().account;
         let all: Vec<SubId> = self.broker.exchange.subs.of_session(self.id.0).collect();
@@ -137,7 +139,7 @@ impl AnySession<'_> {
 }
 
 impl Broker {
-    /// Returns whether each message of a subscription has to be checked or encoded before it is delivered.
+    /// Returns whether each message of a subscription must be checked or encoded before it is delivered.
     pub(crate) fn is_filtered(&self, id: SessionId, filter: &[u8], queue: &[u8]) -> bool {
         let session = &self.exchange.sessions[id.index()];
         let restriction = session.restriction.as_ref();

@@ -66,7 +66,7 @@ impl AnySession<'_> {
         self.broker.accounts.renamed = renamed;
     }
 
-    /// Publishes a message under the subject that it is mapped to. Its trace, if it has one, has begun.
+    /// Publishes a message under its mapped subject. If the message is traced, its trace has begun.
     #[inline(always)]
     fn publish_as(
         &mut self,
@@ -123,7 +123,7 @@ impl AnySession<'_> {
         }
     }
 
-    /// Delivers a message whose arguments are not in the form that subscribers receive. Rewrites them first.
+    /// Rewrites the arguments of a message to the form that subscribers receive, and delivers the message.
     #[cold]
     pub(super) fn dispatch_rewritten(
         &mut self,
@@ -247,7 +247,7 @@ fn note_refusal(trace: Option<&mut Traced>, publish: &Publish<'_>) {
     }
 }
 
-/// Returns whether a subject may be a reserved one. Few others begin as they do.
+/// Returns whether the subject or the reply may be reserved. Few other subjects have these first characters.
 #[inline]
 fn is_reserved(publish: &Publish<'_>) -> bool {
     let may_be = |name: &[u8]| match name {
@@ -258,8 +258,8 @@ fn is_reserved(publish: &Publish<'_>) -> bool {
     may_be(publish.subject) || may_be(publish.reply)
 }
 
-/// Returns whether a message may ask for a trace. Not inlined, so that the path of messages without headers stays
-/// short.
+/// Returns whether a message may request a trace. Not inlined, so that the path of messages without headers
+/// stays short.
 #[inline(never)]
 pub(crate) fn asks_for_trace(chunk: &Chunk, publish: &Publish<'_>, from: usize) -> bool {
     let start = from + publish.body.start;

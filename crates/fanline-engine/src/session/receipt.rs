@@ -5,21 +5,22 @@ use crate::exchange::session::SessionId;
 /// The result of handling input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Bytes that were handled. Pass the rest again, with more input behind it.
+    /// Number of handled bytes. The caller passes the remaining bytes again, followed by new input.
     pub consumed: usize,
-    /// Length of the frame that the rest begins, if it is known, otherwise 0.
+    /// Length of the frame at the start of the remaining bytes; 0 if it is not known.
     pub frame_bytes: usize,
-    /// Much output is pending: write it, then pass the rest of the input again.
+    /// Whether much output is pending. The caller writes it, then passes the rest of the input again.
     pub must_flush: bool,
-    /// The client's admission needs a check: call [`Shard::take_check`](crate::Shard::take_check), then pass the rest
-    /// of the input again.
+    /// Whether the client's admission needs a check. The caller calls
+    /// [`Shard::take_check`](crate::Shard::take_check), then passes the rest of the input again.
     pub awaits_check: bool,
-    /// Bytes that were queued for connections.
+    /// Number of bytes that were queued for connections.
     pub produced_bytes: usize,
-    /// Bytes of them that announce interest to other servers.
+    /// Number of these bytes that announce interest to other servers.
     pub told_bytes: usize,
-    /// A subscriber with much pending output: delay the publisher a little.
+    /// A subscriber with much pending output, for which the caller delays the publisher a little.
     pub congested: Option<SessionId>,
-    /// The round trip of a leaf connection was measured: see [`Shard::leaf_level`](crate::Shard::leaf_level).
+    /// Whether the round trip of a leaf connection was measured; see
+    /// [`Shard::leaf_level`](crate::Shard::leaf_level).
     pub was_measured: bool,
 }

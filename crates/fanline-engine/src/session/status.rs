@@ -1,4 +1,4 @@
-//! Connections as monitoring shows them.
+//! Status of connections for monitoring.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub struct ConnectionStatus {
     /// The key of the proxy that the connection comes through.
     pub proxy: Option<PublicKey>,
     pub subscriptions_list: Vec<SubscriptionStatus>,
-    /// The backlog of a slow subscriber, or the one for which it was disconnected.
+    /// Backlog of a slow subscriber. After it was disconnected, the backlog at that time.
     pub backlog: Option<Box<Backlog>>,
 }
 
@@ -73,7 +73,7 @@ pub struct SubscriptionStatus {
 }
 
 impl Session {
-    /// Returns whether the session is a client's, rather than a server's or a system client's.
+    /// Returns whether the session is a client's, not another server's or a system client's.
     pub(crate) fn is_client(&self) -> bool {
         !self.is_insider && !self.kind.is_leaf()
     }

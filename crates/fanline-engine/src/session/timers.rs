@@ -8,7 +8,7 @@ use crate::auth::{ConnectionKind, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::limits::Limits;
 
-/// The age at which a round trip is measured again.
+/// Age at which the round trip of a peer is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
 
 /// Returns the time without input after which a peer is pinged.
@@ -97,14 +97,14 @@ impl AnySession<'_> {
         self.broker.exchange.timers.set(self.id, Some(next));
     }
 
-    /// Pings a client without recent input, or whose round trip is not known. Returns false if it left too many pings
-    /// unanswered and is disconnected.
+    /// Pings a client if its last input is old, or if its round trip is not known. Returns false if the
+    /// client left too many pings unanswered and is disconnected.
     fn ping_if_quiet(&mut self, now: Duration) -> bool {
         let limits = &self.broker.exchange.config.limits;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let interval = ping_interval(limits, &session.peer);
-        // Interest is announced to another server in one piece, and a ping would wait behind it. A server that reads
-        // it is alive.
+        // Interest is announced to another server in one block of output, and a ping would wait behind it. A
+        // server that reads the block is alive.
         let blocked_since = (session.kind.leaf()).and_then(|_| session.out.blocked_since());
         if blocked_since.is_some_and(|since| now.saturating_sub(since) < interval) {
             session.pings.unanswered = 0;

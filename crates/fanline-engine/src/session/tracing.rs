@@ -10,7 +10,7 @@ use crate::exchange::tracing::Traced;
 use crate::trace::{Asked, CLIENT, Event, LEAF, Trace};
 
 impl AnySession<'_> {
-    /// Publishes a message that asks to be traced, if that is permitted.
+    /// Publishes a message that requests a trace, if the trace is permitted.
     #[cold]
     #[inline(never)]
     pub(super) fn publish_traced(
@@ -69,8 +69,8 @@ impl AnySession<'_> {
 }
 
 impl LeafSession<'_> {
-    /// Begins the trace of a message from another server, if it asks for one. `None` if the message asks for nothing
-    /// but a trace that is not permitted.
+    /// Begins the trace of a message from another server, if the message requests one. Returns `None` if the
+    /// message requests only a trace and that trace is not permitted.
     #[cold]
     #[inline(never)]
     pub(super) fn begin_trace(
@@ -79,7 +79,7 @@ impl LeafSession<'_> {
         headers: &[u8],
         payload_bytes: usize,
     ) -> Option<Option<Traced>> {
-        // Sampling was decided by the server that it came from.
+        // The server that sent the message has decided about sampling.
         let Some(asked) = Asked::read(headers, None, 0) else {
             return Some(None);
         };

@@ -1,4 +1,4 @@
-//! Accounts are isolated, except for exports that another account imports.
+//! Accounts are isolated, except for exports that other accounts import.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub(super) fn read(account: &str, subject: &str, to: Option<&str>) -> Import {
     import(ImportKind::Stream, account, subject, to)
 }
 
-/// Returns shards of a server with these accounts.
+/// Returns a server with these accounts, as simulated shards.
 pub(super) fn world(shards: usize, config: AccessConfig) -> (World, Access) {
     let access = Access::new(config.clone()).unwrap();
     let world = World::with(
@@ -63,7 +63,7 @@ pub(super) fn client(world: &mut World, access: &Access, shard: usize, account: 
     client
 }
 
-/// Returns the reply subject of the one message that a client was sent.
+/// Returns the reply subject of the only message that a client has received.
 fn reply_of(sent: &str) -> String {
     let line = sent.lines().next().unwrap();
     line.split(' ').nth(3).unwrap().into()
@@ -162,7 +162,7 @@ fn requests_are_answered_across_accounts() {
             let reply = reply_of(&asked);
             world.say(other, &format!("PUB {reply} 2\r\nho\r\n"));
             assert_eq!(world.read(b), "MSG in.1 1 2\r\nho\r\n", "{shards} shards");
-            // There is one response only.
+            // A second response is not delivered.
             world.say(service, &format!("PUB {reply} 2\r\nho\r\n"));
             assert_eq!(world.read(b), "");
         }
@@ -223,7 +223,7 @@ fn every_account_has_imports_from_the_system_account() {
                     asked.starts_with(&format!("HMSG {expected} _R_.0.")),
                     "{asked}"
                 );
-                // Only requests about users name the user.
+                // Only requests about users contain the user's name.
                 assert_eq!(
                     asked.contains("\"id\":"),
                     subject.contains("USER"),
@@ -266,7 +266,7 @@ fn system_client_is_not_counted() {
     world.read(server);
     world.say(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
     assert_eq!(world.read(server), "PONG\r\n");
-    // Another directory replaces the first, and the system client stays connected.
+    // After a reload of users and accounts, the system client stays connected.
     let access = Access::new(config).unwrap();
     world.shards[0].replace_access(access.into(), std::time::Duration::ZERO);
     world.say(server, "PUB b 2\r\nhi\r\n");
@@ -340,13 +340,13 @@ fn subjects_are_mapped() {
     let renamed = "MSG new.1 1 2\r\nhi\r\nMSG new.1 1 2\r\nhi\r\nMSG x 1 0\r\n\r\n";
     assert_eq!(world.read(global), renamed);
     assert_eq!(world.read(a), renamed.replace("new", "old"));
-    // Another directory replaces the first.
+    // A reload replaces the mappings.
     world.shards[0].broker.set_accounts(&Access::open());
     world.say(global, "PUB old.1 2\r\nhi\r\n");
     assert_eq!(world.read(global), "MSG old.1 1 2\r\nhi\r\n");
 }
 
-/// A request to JetStream on a server without one goes to the configured domain.
+/// On a server without JetStream, a request to JetStream goes to the configured domain.
 #[test]
 fn jetstream_request_without_a_domain_goes_to_the_default_domain() {
     let mut config = AccessConfig::default();
@@ -402,18 +402,18 @@ fn another_directory_removes_imports() {
     assert_eq!(world.read(b), "");
 }
 
-/// An import of a later account from an earlier one, so that none leads back: kind, both accounts,
-/// subject, name.
+/// An import: whether it is a service, the exporter's and the importer's index, the index in `LINKS`, and
+/// whether it is renamed. The importer is always a later account, so imports form no cycle.
 type Link = (bool, usize, usize, usize, bool);
 
-/// Subjects that are imported, and their other names.
+/// Subjects of imports, and the names under which they are imported.
 const LINKS: [(&str, &str); 4] = [("a.*", "p.*"), ("b", "q.b"), (">", "all.>"), ("a.x", "a.y")];
 
-/// Subscriptions by account, filter, and whether in a queue group.
+/// Subscriptions: account, filter, and whether in the queue group.
 type Wanted = Vec<(usize, String, bool)>;
 
-/// The naive model of deliveries. Counts by subscription and subject; a queue group counts by itself, and once for
-/// all accounts that a stream import leads through.
+/// The naive model of deliveries. Counts deliveries by subscription and subject. The queue group has a single
+/// count: one member receives the message in all accounts that stream imports lead to.
 fn deliver(
     wanted: &Wanted,
     links: &[Link],
@@ -444,7 +444,7 @@ fn deliver(
             true => (name, exported, *importer, *exporter),
         };
         if at == account && is_match(from) {
-            // The wildcard stands for the rest of the subject.
+            // The wildcard matches the rest of the subject.
             let stem = from.trim_end_matches(['*', '>']);
             let rest = &subject[stem.len()..];
             let made = match to.strip_suffix(['*', '>']) {
@@ -459,7 +459,7 @@ fn deliver(
     }
 }
 
-/// The account in which the queue group is counted.
+/// The key of the queue group in `counts`, instead of a subscription's index and a subject.
 const GROUP: (usize, String) = (usize::MAX, String::new());
 
 fn filter() -> impl Strategy<Value = String> {
@@ -476,7 +476,7 @@ fn link() -> impl Strategy<Value = Link> {
 
 const NAMES: [&str; 4] = ["$G", "B", "C", "D"];
 
-/// Returns the directory with these imports; `None` if it is invalid.
+/// Returns a configuration with these imports; `None` if it is invalid.
 fn directory(links: &[Link]) -> Option<AccessConfig> {
     let mut config = AccessConfig::default();
     for name in NAMES {
@@ -498,7 +498,7 @@ fn directory(links: &[Link]) -> Option<AccessConfig> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// With any imports and from any shard, deliveries are those of the naive model.
+    /// With any imports and on any shard, deliveries match the naive model.
     #[test]
     fn deliveries_match_the_naive_model(
         links in prop::collection::vec(link(), 0..4),
@@ -506,7 +506,7 @@ proptest! {
         published in prop::collection::vec((0usize..4, prop::sample::select(vec!["a.x", "b", "a.z", "p.x"])), 1..6),
         shards in 1usize..3,
     ) {
-        // A cycle of stream and service imports ends at the limit of bridges.
+        // Stream imports and service imports lead in opposite directions, so together they may form a cycle.
         prop_assume!(!links.iter().any(|(is_service, ..)| *is_service)
             || links.iter().all(|(is_service, ..)| *is_service));
         let Some(config) = directory(&links) else { return Ok(()) };

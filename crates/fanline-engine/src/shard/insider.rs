@@ -6,7 +6,7 @@ use crate::codec::nats::error::CloseReason;
 use crate::session::client::parse_limits;
 
 impl Shard {
-    /// Admits a connection that was just opened to an account, as a system client. It sends no CONNECT, and is
+    /// Turns a new connection into a system client of an account. A system client sends no CONNECT, and is
     /// neither counted nor listed among connections.
     pub fn admit_insider(&mut self, id: SessionId, account: AccountId) {
         self.broker.bind(id, account);
@@ -14,11 +14,11 @@ impl Shard {
         let session = &mut self.broker.exchange.sessions[id.index()];
         session.is_insider = true;
         session.awaits_auth = false;
-        // A header names the account of a requester, whether or not clients may use headers.
+        // The account of a requester is in a header, even if clients may not use headers.
         session.takes_headers = true;
-        // Its own messages may have headers too.
+        // Messages from the system client may have headers too.
         session.parse_limits = parse_limits(&self.broker.exchange.config.limits, true);
-        // It is sent no +OK.
+        // A system client receives no `+OK`.
         session.options.verbose = false;
         let ping_at = session.pings.next_at;
         self.broker.exchange.rearm(id, ping_at);
@@ -30,7 +30,7 @@ impl Shard {
         session.is_some_and(|session| session.is_insider)
     }
 
-    /// Returns whether a client has connected and was admitted.
+    /// Returns whether a client has connected and is admitted.
     pub fn is_admitted(&self, id: SessionId) -> bool {
         let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| {
@@ -41,7 +41,7 @@ impl Shard {
         })
     }
 
-    /// Closes a connection of a client or a leaf node. Returns whether there is one with this id.
+    /// Closes the connection of a client or a leaf node. Returns false if no connection has this id.
     pub fn kick(&mut self, cid: u64) -> bool {
         let is_leaf = |id: &SessionId| self.cid(*id) == Some(cid);
         let leaf = || self.leaf_ids().into_iter().find(is_leaf);
@@ -52,7 +52,7 @@ impl Shard {
         true
     }
 
-    /// Sends a client the INFO of lame duck mode. Returns whether there is one with this id.
+    /// Sends a client the INFO of lame duck mode. Returns false if no client has this id.
     pub fn send_away(&mut self, cid: u64) -> bool {
         let Some(id) = self.find_client(cid) else {
             return false;
@@ -73,7 +73,7 @@ impl Shard {
         found.map(|(index, _)| SessionId::from_index(index))
     }
 
-    /// Enters lame duck mode, and announces it to all clients that understand it.
+    /// Enters lame duck mode, and announces it to all clients that support it.
     pub fn announce_lame_duck(&mut self) {
         self.broker.exchange.info.lame_duck = true;
         let told: Vec<SessionId> = (self.broker.exchange.sessions.iter())

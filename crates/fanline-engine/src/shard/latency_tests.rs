@@ -11,7 +11,8 @@ use crate::auth::{
 };
 use crate::limits::Limits;
 
-/// Returns a world with a service in A that B imports; its responder, requester, and listener to reports.
+/// Returns simulated shards with a service of A that B imports, and three clients: responder, requester, and
+/// a subscriber to the reports.
 fn world(shards: usize, sampling: Sampling) -> (World, [Client; 3]) {
     let mut config = AccessConfig::default();
     config.account_mut("A").exports.push(Export {
@@ -48,7 +49,7 @@ fn world(shards: usize, sampling: Sampling) -> (World, [Client; 3]) {
     (world, clients)
 }
 
-/// Returns the one report that a listener was sent.
+/// Returns the only report that a subscriber has received.
 fn report(world: &mut World, listener: Client) -> Value {
     let told = world.read(listener);
     let (line, json) = told.split_once("\r\n").expect("a report");
@@ -72,7 +73,7 @@ fn response_latency_is_reported_to_the_exporter() {
         assert_eq!(told["status"], 200);
         assert_eq!(told["description"], Value::Null);
         assert_eq!(told["requestor"]["acc"], "B");
-        // The requester shares no more than that.
+        // The requester shares its identity only if the import allows it.
         assert_eq!(told["requestor"]["id"], Value::Null);
         assert_eq!(told["responder"]["acc"], "A");
         assert_eq!(told["id"].as_str().map(str::len), Some(22));
@@ -104,7 +105,7 @@ fn missing_responses_are_reported() {
     assert_eq!(report_among(&world.read(listener))["status"], 504);
 }
 
-/// Returns the report among the other output of an hour.
+/// Returns the report in output that also contains pings.
 fn report_among(told: &str) -> Value {
     let json = told.lines().find(|line| line.starts_with('{'));
     serde_json::from_str(json.expect("a report")).expect("JSON")

@@ -11,12 +11,12 @@ use crate::codec::nats::error::CloseReason;
 use crate::limits::Limits;
 use crate::session::leaf::{Agreed, Dialled, LeafCredentials, LeafListener, LeafRemote};
 
-/// Opens a leaf connection at the first shard of a world.
+/// Opens a leaf connection on the first shard.
 fn leaf(world: &mut World, name: &str) -> Client {
     leaf_of(world, name, name)
 }
 
-/// The same for a server of a cluster.
+/// Opens a leaf connection of a server in a cluster.
 fn leaf_of(world: &mut World, name: &str, cluster: &str) -> Client {
     let id = world.open_leaf(None);
     let leaf = Client { shard: 0, id };
@@ -28,7 +28,7 @@ fn leaf_of(world: &mut World, name: &str, cluster: &str) -> Client {
     leaf
 }
 
-/// The same, after its first output is read.
+/// Opens a leaf connection and discards its first output.
 fn quiet_leaf(world: &mut World, name: &str) -> Client {
     let leaf = leaf(world, name);
     let said = world.read(leaf);
@@ -84,7 +84,7 @@ fn messages_and_interest_cross_both_ways() {
             world.read(client),
             "MSG before.x 1 2\r\nhi\r\nHMSG before.y 1 r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
         );
-        // Messages go out, once each, whatever matches.
+        // Messages go out once each, even if several filters match.
         world.say(leaf, "LS+ there.*\r\nLS+ there.>\r\nLS+ there.a\r\n");
         for _ in 0..3 {
             world.say(client, "PUB there.a r 2\r\nhi\r\n");
@@ -95,7 +95,7 @@ fn messages_and_interest_cross_both_ways() {
             world.read(leaf),
             "HMSG there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
         );
-        // They never come back.
+        // Messages never return to the connection that they came from.
         world.say(leaf, "LMSG there.a 2\r\nhi\r\n");
         assert_eq!(world.read(leaf), "");
         world.say(leaf, "LS- there.*\r\nLS- there.>\r\nLS- there.a\r\n");
@@ -115,7 +115,7 @@ fn reply_interest_is_announced_before_the_request() {
         assert_eq!(world.read(leaf), "LS+ in.1\r\nLMSG ask in.1 1\r\n?\r\n");
         world.say(leaf, "LMSG in.1 1\r\n!\r\n");
         assert_eq!(world.read(client), "MSG in.1 1 1\r\n!\r\n");
-        // Without a responder the requester receives a 503.
+        // Without a responder, the requester receives a 503.
         world.say(leaf, "LS- ask\r\n");
         world.say(client, "PUB ask in.1 1\r\n?\r\n");
         assert!(world.read(client).contains("NATS/1.0 503"));
@@ -125,7 +125,7 @@ fn reply_interest_is_announced_before_the_request() {
     }
 }
 
-/// The trace once showed the line of an earlier message that was rewritten, or none.
+/// Regression: the protocol trace showed no line, or the line of an earlier rewritten message.
 #[test]
 fn protocol_trace_shows_the_line_of_a_leaf_connection() {
     let mut world = World::new(1);
@@ -170,7 +170,7 @@ fn queue_groups_prefer_local_members_then_weight() {
         world.say(client, "PUB work r 1\r\n.\r\n");
         let got = [world.read(one), world.read(two)].concat();
         assert_eq!(got, "LMSG work + r q 1\r\n.\r\n");
-        // With a local member nothing crosses.
+        // With a local member, no message crosses the connection.
         world.say(client, "SUB work q 1\r\n");
         assert_eq!(world.read(one), "LS+ work q 2\r\n");
         assert_eq!(world.read(two), "LS+ work q 4\r\n");
@@ -179,7 +179,7 @@ fn queue_groups_prefer_local_members_then_weight() {
             assert_eq!(world.read(client), "MSG work 1 1\r\n.\r\n");
         }
         assert_eq!(world.read(one) + &world.read(two), "");
-        // A message from there is for the queue groups that it names.
+        // A message from a leaf node goes only to the queue groups that it names.
         world.say(one, "LMSG work 1\r\n.\r\n");
         assert_eq!(world.read(client), "");
         world.say(one, "LMSG work | other q 1\r\n.\r\n");
@@ -198,13 +198,13 @@ fn queue_groups_prefer_local_members_then_weight() {
     }
 }
 
-/// Messages on one subject are coalesced. The output is that of messages passed on one by one.
+/// Messages on one subject are coalesced. The output must be the same as for single messages.
 #[test]
 fn coalesced_messages_cross_one_by_one() {
     const HEADERS: &str = "NATS/1.0\r\n\r\n";
     let mut parts = Vec::new();
     for number in 0..200 {
-        // The order has no rhythm, with several messages of each subject in a row.
+        // An irregular order, with several messages of each subject in a row.
         let subject = ["far", "near", "both", "nowhere", "group"][number * number / 40 % 5];
         parts.push(match number * 7 % 23 {
             0 => format!(" {subject} r 3\r\n{number:03}\r\n"),
@@ -299,8 +299,8 @@ fn interest_of_one_leaf_is_announced_to_others() {
     assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
 }
 
-/// The servers of a cluster connect one by one, and exchange messages among themselves: over their hub each would
-/// come twice.
+/// The servers of a cluster connect one by one and exchange messages directly. If the hub forwarded messages
+/// between them, each message would arrive twice.
 #[test]
 fn hub_does_not_forward_within_a_cluster() {
     for shards in [1, 2] {
@@ -372,8 +372,8 @@ fn slow_leaf_connection_stays_open_while_it_reads() {
     }
 }
 
-/// A million subjects were announced to a server that is pinged every second. It took 4 s to read them, and was
-/// disconnected because it had not answered pings that lay behind them.
+/// Regression: a million subjects were announced to a server that is pinged every second. The server took 4 s
+/// to read them, and was disconnected because the pings behind them were unanswered.
 #[test]
 fn reading_server_is_not_stale() {
     let at = Duration::from_secs;
@@ -400,7 +400,7 @@ fn reading_server_is_not_stale() {
     }
 }
 
-/// A trace names the leaf connection, and the message that crosses it names the hop.
+/// A trace contains the name of the leaf connection, and the message that crosses it contains the hop.
 #[test]
 fn trace_continues_on_the_other_side() {
     for (shards, hop) in [(1, "64"), (2, "1.64")] {
@@ -424,7 +424,7 @@ fn trace_continues_on_the_other_side() {
             let said = world.read(client);
             let egress = format!("\"name\":\"edge\",\"hop\":\"{hop}\"");
             assert!(said.contains(&egress), "{said}");
-            // And for a message from there.
+            // The same for a message from the other side.
             world.say(leaf, &format!("HMSG b {sizes}\r\n{headers}hi\r\n"));
             let said = world.read(client);
             assert_eq!(said.contains("HMSG b 2 "), only.is_empty(), "{said}");
@@ -640,11 +640,11 @@ fn second_path_to_a_server_is_a_loop() {
     let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
     world.say(one, "LS+ $LDS.x\r\n");
     assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
-    // The same subject over the same connection changes nothing.
+    // The same loop subject again over the same connection changes nothing.
     world.say(one, "LS+ $LDS.x\r\n");
     assert_eq!(world.read(one), "");
     world.say(two, "LS+ $LDS.x\r\nLS+ a\r\n");
-    // Nothing crosses the connection, and others may cut the cycle first.
+    // The second connection is held: nothing crosses it, and another server may cut the cycle first.
     world.say(two, "LMSG b 2\r\nhi\r\n");
     world.say(one, "LS+ b\r\nLMSG a 2\r\nhi\r\n");
     assert_eq!(world.read(two), "LS+ b\r\n");
@@ -667,7 +667,7 @@ fn cycle_that_is_cut_elsewhere_is_open() {
     world.read(two);
     world.say(two, "LS+ $LDS.x\r\nLS+ $LDS.y\r\n");
     assert_eq!(world.read(one), "");
-    // The first connection is closed: the second is the only way.
+    // After the first path is withdrawn, the second connection is the only one.
     world.say(one, "LS- $LDS.x\r\n");
     let said = world.read(one);
     assert!(

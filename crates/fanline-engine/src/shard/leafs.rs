@@ -1,4 +1,4 @@
-//! The runtime's calls about leaf connections.
+//! The runtime's calls for leaf connections.
 
 use super::{Session, SessionId, Shard};
 use crate::auth::{AccountId, ConnectionKind, Peer};
@@ -9,17 +9,17 @@ use crate::exchange::router::Router;
 use crate::session::leaf::{LeafCompression, LeafEnded, LeafStatus};
 
 impl Shard {
-    /// Returns the first INFO of a leaf connection, for those that receive it before TLS begins.
+    /// Returns the first INFO, for leaf connections that receive it before TLS begins.
     pub fn leaf_greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         self.broker.leaf_greeting(cid, peer)
     }
 
-    /// Returns whether INFO to leaf nodes has a nonce to be signed.
+    /// Returns whether INFO to leaf nodes contains a nonce to be signed.
     pub fn leafs_need_nonce(&self) -> bool {
         self.broker.leafs_need_nonce()
     }
 
-    /// Returns the compression of leaf connections that are accepted.
+    /// Returns the compression of accepted leaf connections.
     pub fn leaf_compression(&self) -> LeafCompression {
         self.broker.leaf_listener().compression.clone()
     }
@@ -29,12 +29,12 @@ impl Shard {
         !self.broker.exchange.shared.leafs.log_lines.is_empty()
     }
 
-    /// Takes the lines for the log, each about a leaf connection that is ready.
+    /// Takes lines for the log, each about an established leaf connection.
     pub fn take_leaf_lines(&mut self) -> Vec<(SessionId, String)> {
         std::mem::take(&mut self.broker.exchange.shared.leafs.log_lines)
     }
 
-    /// Closes the leaf connection that was dialed for a remote, if there is one.
+    /// Closes the leaf connection that was dialed to a remote, if there is one.
     pub fn end_leaf(&mut self, remote: u64) {
         let mut sessions = self.broker.exchange.sessions.iter();
         let found = sessions.find(|(_, session)| {
@@ -55,7 +55,8 @@ impl Shard {
             .collect()
     }
 
-    /// Returns the leaf connections that are ready, with lists of their subscriptions on request.
+    /// Returns the status of all established leaf connections, with a list of their subscriptions if
+    /// requested.
     pub fn leafs(&self, with_subscriptions: bool) -> Vec<LeafStatus> {
         let all = self.leaf_ids().into_iter();
         all.filter_map(|id| self.leaf_status(id, with_subscriptions))
@@ -107,7 +108,7 @@ impl Shard {
         session.kind.leaf()?.level(session.rtt)
     }
 
-    /// Returns whether a leaf connection is ready.
+    /// Returns whether a leaf connection is established.
     pub fn is_linked(&self, id: SessionId) -> bool {
         let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| {
@@ -115,14 +116,14 @@ impl Shard {
         })
     }
 
-    /// Returns the number of leaf connections in an account that are ready.
+    /// Returns the number of established leaf connections in an account.
     pub fn leafs_in(&self, account: AccountId) -> usize {
         let seat = self.broker.exchange.shared.leafs.accounts.get(&account);
         seat.map_or(0, |seat| seat.ready.len())
     }
 }
 
-/// Returns what the dialer needs to know of a leaf connection that has ended.
+/// Returns facts about an ended leaf connection that the dialer needs.
 pub(super) fn ended(session: &Session) -> Option<LeafEnded> {
     let leaf = session.kind.leaf()?;
     Some(LeafEnded {

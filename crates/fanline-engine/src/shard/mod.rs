@@ -48,7 +48,7 @@ use crate::session::leaf::{Agreed, Dialled, Leaf};
 use crate::session::mqtt::{self, Mqtt, RegistryMessage};
 use crate::session::{Broker, Client, Exchange, Kind, Receipt, Session};
 
-/// The interval at which unused capacity is released.
+/// Interval at which unused capacity is released.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
 
 /// One shard: its sessions, their subscriptions, and their output.
@@ -58,14 +58,15 @@ const TRIM_EVERY: Duration = Duration::from_secs(10);
 /// 1. [`open`](Shard::open) for a new connection, [`receive`](Shard::receive) for its input,
 ///    [`apply`](Shard::apply) for a batch of another shard, and [`handle_timeout`](Shard::handle_timeout) at
 ///    [`next_timeout`](Shard::next_timeout).
-/// 2. After each of these: pass on each batch of [`outgoing`](Shard::outgoing) before anything is written, so that what
-///    a client reads holds on every shard. Then write the [`outbox`](Shard::outbox) of each session that
-///    [`next_dirty`](Shard::next_dirty) returns, and report it with [`written`](Shard::written). Then close the
-///    connection of each session that [`next_ended`](Shard::next_ended) returns, call
-///    [`forget_some`](Shard::forget_some) until it returns false, and [`remove`](Shard::remove) the session.
+/// 2. After each of these: pass on each batch of [`outgoing`](Shard::outgoing). Do so before anything is
+///    written, so that every shard knows what a client can read. Then write the [`outbox`](Shard::outbox) of
+///    each session that [`next_dirty`](Shard::next_dirty) returns, and report it with
+///    [`written`](Shard::written). Then close the connection of each session that
+///    [`next_ended`](Shard::next_ended) returns, call [`forget_some`](Shard::forget_some) until it returns
+///    false, and [`remove`](Shard::remove) the session.
 pub struct Shard {
     broker: Broker,
-    /// When unused capacity was released last.
+    /// Time at which unused capacity was last released.
     trimmed_at: Duration,
 }
 
@@ -73,7 +74,8 @@ impl Shard {
     /// Returns a shard without sessions. Reply subjects and client identifiers are derived from `seed`.
     ///
     /// # Panics
-    /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
+    ///
+    /// If there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
     pub fn new(
         index: u16,
         config: Arc<ShardConfig>,
@@ -86,7 +88,7 @@ impl Shard {
         }
     }
 
-    /// Opens a connection. It is sent INFO, and an error if the server is full.
+    /// Opens a connection. The client receives INFO, and an error if the server is full.
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
         let awaits_auth = self.broker.exchange.access.is_required_of(peer.kind);
         let kind = match peer.kind.is_mqtt() {
@@ -111,13 +113,13 @@ impl Shard {
                 CloseReason::MaximumConnectionsExceeded,
             );
         } else if !awaits_auth {
-            // Without credentials it is in `$G`.
+            // A client without credentials belongs to `$G`.
             self.broker.count_connection(id);
         }
         id
     }
 
-    /// Opens a leaf connection: one that was accepted, or one that was dialed.
+    /// Opens a leaf connection, which was dialed if `dialled` is `Some`, otherwise accepted.
     ///
     /// Only the first shard serves leaf connections.
     pub fn open_leaf(
@@ -140,7 +142,8 @@ impl Shard {
         self.broker.greeting(cid, peer)
     }
 
-    /// Handles input of a connection, `chunk[range]`, which begins with what was not consumed before.
+    /// Handles the input `chunk[range]` of a connection. It begins with the bytes that the last call did not
+    /// consume.
     pub fn receive(
         &mut self,
         id: SessionId,
@@ -155,8 +158,8 @@ impl Shard {
         }
     }
 
-    /// Applies a batch of another shard, from `place` on. If the receipt has [`must_flush`](Receipt::must_flush),
-    /// there is more: write, then call again.
+    /// Applies a batch of another shard, starting at `place`. If the receipt has
+    /// [`must_flush`](Receipt::must_flush), the batch is not finished: write the output, then call again.
     pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
         self.broker.exchange.outputs.begin_batch();
         let mut receipt = Receipt::default();
@@ -203,8 +206,8 @@ impl Shard {
         receipt
     }
 
-    /// Takes the check that a client's admission needs. Read nothing more from the client until the check is
-    /// [`decided`](Shard::decided).
+    /// Takes the check that a client's admission needs. The caller reads nothing more from the client until
+    /// it has called [`decided`](Shard::decided).
     pub fn take_check(&mut self, id: SessionId) -> Option<Check> {
         self.broker
             .exchange
@@ -214,8 +217,8 @@ impl Shard {
             .take()
     }
 
-    /// Decides again about a client whose check has requested an account. A client that is still unknown then is
-    /// refused.
+    /// Decides about a client again, after the account that its check needed was fetched. Refuses a client
+    /// that still needs an account.
     pub fn decide_again(&mut self, id: SessionId) {
         if let Some(mut session) = self.broker.open_session(id) {
             session.decide_again();
@@ -250,7 +253,8 @@ impl Shard {
         }
     }
 
-    /// Releases capacity that many subscriptions have needed. It takes time with the capacity, so it is done rarely.
+    /// Releases capacity that many removed subscriptions needed. Rare, because its cost grows with the
+    /// capacity.
     fn trim(&mut self, now: Duration) {
         if now.saturating_sub(self.trimmed_at) < TRIM_EVERY {
             return;
@@ -261,7 +265,7 @@ impl Shard {
         self.broker.exchange.links[LinkSet::Leafs].routers.trim();
     }
 
-    /// Notifies the shard that as much of an outbox was written as the peer would take.
+    /// Reports that as much of an outbox was written as the peer accepted.
     pub fn written(&mut self, id: SessionId, now: Duration) {
         let session = &mut self.broker.exchange.sessions[id.index()];
         if session.out.is_empty() {
@@ -279,9 +283,9 @@ impl Shard {
         self.broker.exchange.arm_before(id, deadline);
     }
 
-    /// Ends a connection: nothing is delivered to it any more. Its subscriptions are removed at once, unless there
-    /// are thousands and none of them is in a queue group, whose messages another member should receive.
-    /// [`forget_some`](Shard::forget_some) removes those in steps.
+    /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
+    /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
+    /// queue group is an exception: [`forget_some`](Shard::forget_some) removes its subscriptions in steps.
     pub fn end(&mut self, id: SessionId, reason: CloseReason) {
         self.broker.end(id, reason);
     }
@@ -291,18 +295,19 @@ impl Shard {
         self.broker.forget_some(id)
     }
 
-    /// Sets the time before [`apply`](Shard::apply). The time in which responses are permitted counts from it.
+    /// Sets the time for following calls of [`apply`](Shard::apply). The time limit of permitted responses
+    /// uses it.
     pub fn note_time(&mut self, now: Duration) {
         self.broker.exchange.outputs.now = now;
     }
 
-    /// Returns how often interest has changed here. As long as that stays the same on all shards, so does
-    /// [`is_wanted`](Shard::is_wanted).
+    /// Returns the number of interest changes on this shard. While it is unchanged on all shards, the result
+    /// of [`is_wanted`](Shard::is_wanted) is unchanged too.
     pub fn interest_changes(&self) -> u64 {
         self.broker.exchange.interest_changes
     }
 
-    /// Returns whether a subject of an account has subscribers, on this shard or another one.
+    /// Returns whether a subject of an account has subscribers on any shard.
     pub fn is_wanted(&mut self, account: AccountId, subject: &[u8]) -> bool {
         let router = self.broker.exchange.routers.of(account);
         let route = router.route(subject, &mut RouteMemo::default());
@@ -312,7 +317,7 @@ impl Shard {
             || !route.exits().is_empty()
     }
 
-    /// Returns the directory of users and accounts.
+    /// Returns the configured users and accounts.
     pub fn access(&self) -> &Arc<Access> {
         &self.broker.exchange.access
     }

@@ -1,11 +1,12 @@
-//! The output of a shard: batches for other shards, bytes to write, connections to close, and lines for the log.
+//! The output of a shard: batches for other shards, bytes to write, connections to close, and log lines.
 
 use super::{Batch, SessionId, Shard};
 use crate::codec::nats::error::CloseReason;
 use crate::outbox::Outbox;
 
 impl Shard {
-    /// Returns the batch for another shard, to take and pass to its [`apply`](Shard::apply).
+    /// Returns the batch for another shard. The caller takes it and passes it to that shard's
+    /// [`apply`](Shard::apply).
     pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
         &mut self.broker.exchange.outgoing[shard]
     }
@@ -42,8 +43,8 @@ impl Shard {
             .map_or(0, |s| s.out.pending_bytes())
     }
 
-    /// Returns the next session whose connection has to be closed: write if [`CloseReason::flushes`] is true, close,
-    /// then [`remove`](Shard::remove).
+    /// Returns the next session whose connection must be closed. The caller writes its output if
+    /// [`CloseReason::flushes`] is true, closes the connection, then calls [`remove`](Shard::remove).
     pub fn next_ended(&mut self) -> Option<(SessionId, CloseReason)> {
         self.broker.end_overrun();
         let id = self.broker.exchange.outputs.ended.pop()?;
@@ -58,7 +59,7 @@ impl Shard {
         !self.broker.exchange.outputs.notices.is_empty()
     }
 
-    /// Takes the lines for the log, each about a session: refusals, and violations of permissions.
+    /// Takes log lines, each about a session: refusals, and violations of permissions.
     pub fn take_notices(&mut self) -> Vec<(SessionId, String)> {
         std::mem::take(&mut self.broker.exchange.outputs.notices)
     }

@@ -1,4 +1,4 @@
-//! Cached permissions never allow more than the present permissions.
+//! Cached permissions never allow more than the current permissions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn permissions((allow, deny): Lists) -> Permissions {
     }
 }
 
-/// Returns a directory with users of one account with these permissions, and one without restrictions.
+/// Returns an account with users that have these permissions, and a user `free` without restrictions.
 fn access(users: &[(&str, Permissions)]) -> Arc<Access> {
     let mut config = AccessConfig::default();
     let with = |(name, permissions): &(&str, Permissions)| User {
@@ -72,8 +72,8 @@ fn connect_of(user: &str) -> String {
     )
 }
 
-/// Publishes to these subjects in one input. Returns for each whether it arrived; for the others the publisher must
-/// receive an error.
+/// Publishes to these subjects in one input. Returns whether each message arrived. For each other message,
+/// the publisher must receive an error.
 fn publish(world: &mut World, from: Client, watcher: Client, subjects: &[&str]) -> Vec<bool> {
     let line = |nth: usize| format!("{}\r\n{nth}\r\n", nth.to_string().len());
     let lines =
@@ -96,7 +96,7 @@ fn publish(world: &mut World, from: Client, watcher: Client, subjects: &[&str]) 
     arrived
 }
 
-/// The naive model: evaluates the lists.
+/// The naive model: evaluates the two lists.
 fn allows((allow, deny): Lists, subject: &str) -> bool {
     let is_in = |list: &[&str]| {
         let mut filters = list.iter();
@@ -115,9 +115,9 @@ enum Step {
     Publish(usize, Vec<usize>),
     /// A client subscribes to a filter, or unsubscribes.
     Interest(usize),
-    /// The users receive other permissions.
+    /// A reload changes the permissions of the users.
     Reload([usize; 3]),
-    /// A session connects again as another user.
+    /// A session sends CONNECT again, as another user.
     Connect(usize, usize),
 }
 
@@ -138,8 +138,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Users, their permissions, and interest change between messages. Those that are delivered are the ones that the
-    /// lists allow.
+    /// Users, their permissions, and interest change between messages. A message is delivered if and only if
+    /// the lists allow it.
     #[test]
     fn deliveries_match_the_permissions(
         mut lists in prop::array::uniform3(0..LISTS.len()),
@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-/// Routes that other users have cached permit nothing.
+/// A route that another user has cached permits nothing.
 #[test]
 fn cached_subject_is_permitted_by_user() {
     let access = access(&[("u0", permissions(LISTS[0])), ("u1", permissions(LISTS[6]))]);
@@ -234,7 +234,7 @@ fn response_is_permitted_once() {
     }
 }
 
-/// A client that the server vouches for may have fewer permissions than its user.
+/// A client that the server itself vouches for may have fewer permissions than its user.
 #[test]
 fn two_sets_of_permissions_intersect() {
     let access = access(&[("u0", permissions(LISTS[1]))]);

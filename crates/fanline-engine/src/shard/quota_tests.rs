@@ -11,7 +11,7 @@ fn world(shards: usize, limits: ClientLimits) -> World {
     World::with(shards, Limits::default(), Auth::Directory(access.into()))
 }
 
-/// Once only clients that had sent CONNECT were counted, which an open server does not require.
+/// Regression: only clients that had sent CONNECT were counted, but an open server does not require CONNECT.
 #[test]
 fn silent_client_is_counted() {
     for shards in [1, 2] {
@@ -33,7 +33,7 @@ fn silent_client_is_counted() {
             told.starts_with("INFO ") && told.ends_with(refusal),
             "{told}"
         );
-        // A connection that is counted stays so, whatever it sends.
+        // A connection that is counted remains so, whatever it sends.
         world.say(second, "CONNECT {\"verbose\":false}\r\nPING\r\n");
         assert_eq!(world.read(second), "PONG\r\n");
     }

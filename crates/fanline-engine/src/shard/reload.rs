@@ -1,4 +1,4 @@
-//! Reloads: other limits and credentials while connections are open.
+//! Reloads: new limits and credentials while connections are open.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use crate::session::client::parse_limits;
 use crate::session::timers::auth_timeout;
 
 impl Shard {
-    /// Applies another configuration, also to open connections. Only those that `access` would not admit are closed.
+    /// Applies a new configuration, also to open connections. Closes only connections that `access` does not
+    /// admit any more.
     ///
-    /// The number of shards stays what it was, whatever `config` has. `access` takes the place of `config.auth`,
+    /// The number of shards does not change, whatever `config` contains. `access` replaces `config.auth`,
     /// because its accounts keep their ids.
     pub fn reload(
         &mut self,
@@ -43,7 +44,7 @@ impl Shard {
         self.replace_access(access, now);
     }
 
-    /// Closes the `count` youngest clients, because the server has more than its limit allows now.
+    /// Closes the `count` youngest clients, because the server exceeds its reduced connection limit.
     pub fn close_excess(&mut self, count: usize) {
         let mut clients: Vec<(u64, SessionId)> = (self.broker.exchange.sessions.iter())
             .filter(|(_, session)| session.ending.is_none() && session.is_client())
@@ -57,8 +58,8 @@ impl Shard {
         }
     }
 
-    /// Replaces the directory. Clients that it would not admit are disconnected. The others have new permissions, and
-    /// subscriptions that these do not allow are dropped.
+    /// Replaces users and accounts. Disconnects clients that `access` does not admit any more. Applies new
+    /// permissions to all others, and drops subscriptions that these permissions do not allow.
     pub fn replace_access(&mut self, access: Arc<Access>, now: Duration) {
         self.broker.exchange.outputs.now = now;
         self.broker.exchange.access = Arc::clone(&access);
@@ -72,7 +73,7 @@ impl Shard {
         for id in ids {
             let session = &mut self.broker.exchange.sessions[id.index()];
             if !session.has_connected && !session.grant.names_user() {
-                // A client that has not connected yet is checked when it does.
+                // A client that has not connected yet is checked at its CONNECT.
                 let is_required = access.is_required_of(session.peer.kind);
                 let awaited = std::mem::replace(&mut session.awaits_auth, is_required);
                 if session.awaits_auth && !awaited {

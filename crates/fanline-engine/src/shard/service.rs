@@ -1,5 +1,5 @@
-//! The JetStream service: a shard without connections. To the other shards it is one more of them, with interest in
-//! the subjects of streams.
+//! The JetStream service: a shard without connections. The other shards treat it as one more shard, with
+//! interest in the subjects of streams.
 
 mod asking;
 
@@ -28,16 +28,16 @@ use crate::session::Receipt;
 use crate::session::mqtt::{Connections, Context, RegistryMessage, ServicePorts, SessionRegistry};
 use crate::subject::is_literal_subject;
 
-/// Most bytes that are posted before a round ends, which bounds the batches.
+/// Most bytes in the outgoing batches before the caller must pass them on.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The JetStream service: a shard without connections.
 ///
 /// # Order of calls
 ///
-/// [`apply`](Self::apply) for a batch of a shard and [`handle_timeout`](Self::handle_timeout) at
-/// [`next_timeout`](Self::next_timeout); then [`settle`](Self::settle); then pass on each batch of
-/// [`announcements`](Self::announcements), and after all of them each of [`outgoing`](Self::outgoing). The batch at the
+/// Call [`apply`](Self::apply) for a batch of a shard, and [`handle_timeout`](Self::handle_timeout) at
+/// [`next_timeout`](Self::next_timeout). After each, call [`settle`](Self::settle) and pass on each batch of
+/// [`announcements`](Self::announcements), then each batch of [`outgoing`](Self::outgoing). The batch at the
 /// service's own index is for itself: apply it before waiting for anything.
 pub struct JetStreamService<H> {
     handler: H,
@@ -45,40 +45,41 @@ pub struct JetStreamService<H> {
     outside: Outside,
 }
 
-/// The other shards, as the handler of the JetStream service sees them.
+/// The connection of the JetStream service's handler to the other shards.
 struct Outside {
     index: u16,
     /// The account of the current call.
     account: AccountId,
-    /// Interest of all shards, this one included.
+    /// Interest of all shards, including this one.
     routers: Routers,
-    /// Imports of streams, over which deliver subjects of consumers may have subscribers.
+    /// Imports of streams. Deliver subjects of consumers may have subscribers in the importing accounts.
     listening: Vec<Listening>,
-    /// How often the handler has subscribed to each filter of each account.
+    /// Number of the handler's subscriptions to each filter of each account.
     filters: HashMap<(AccountId, Vec<u8>), u32>,
     outgoing: Vec<Batch>,
-    /// Changes of interest, which all shards have to know before they receive anything else.
+    /// Changes of interest, which all shards must know before they receive anything else.
     announcements: Vec<Batch>,
     crossings: RemoteTargets,
-    /// Requests to other accounts that wait for a response.
+    /// Pending requests to other accounts.
     requests: Requests,
-    /// MQTT clients, whose sessions are sent answers.
+    /// Connections of MQTT clients, to which answers are sent.
     mqtt: Connections,
-    /// The time of the last call, since the server's start.
+    /// Time of the last call, since the server's start.
     now: Duration,
     random: FastRandom,
-    /// Reply subjects of requests to other accounts.
+    /// Generator of reply subjects for requests to other accounts.
     secrets: Random,
-    /// Scratch: a message as it crosses.
+    /// Reused buffer for an outgoing message.
     frame: Vec<u8>,
     produced_bytes: usize,
 }
 
 impl<H: Handler> JetStreamService<H> {
-    /// Returns a JetStream service with the index `index` among the shards. `make` makes its handler.
+    /// Returns a JetStream service with this index among the shards. `make` creates its handler.
     ///
     /// # Panics
-    /// When there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
+    ///
+    /// If there are more than [`SHARDS_MAX`] shards, or `index` is not one of them.
     pub fn new(
         index: u16,
         config: &ShardConfig,
@@ -111,7 +112,7 @@ impl<H: Handler> JetStreamService<H> {
         }
     }
 
-    /// Calls the handler directly, for example when the disk is done.
+    /// Calls the handler directly, for example when the disk has finished.
     pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Ports) -> R) -> R {
         act(&mut self.handler, &mut self.outside)
     }
@@ -126,8 +127,9 @@ impl<H: Handler> JetStreamService<H> {
         &self.handler
     }
 
-    /// Applies a batch of a shard, from `place` on. If the receipt has [`must_flush`](Receipt::must_flush), there is
-    /// more: settle, pass on the batches, then call again.
+    /// Applies a batch of a shard, starting at `place`. If the receipt has
+    /// [`must_flush`](Receipt::must_flush), the batch is not finished: settle, pass on the batches, then call
+    /// again.
     pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Now) -> Receipt {
         let mut receipt = Receipt::default();
         self.outside.produced_bytes = 0;
@@ -135,7 +137,7 @@ impl<H: Handler> JetStreamService<H> {
         while let Some(said) = batch.read(place) {
             match said {
                 Said::Message(crossing) => self.take(&crossing, now),
-                // Connections do not concern the JetStream service, except those of MQTT clients.
+                // The JetStream service needs no connections, except those of MQTT clients.
                 Said::AccountUsage { .. } => {}
                 Said::Note(note) => {
                     if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
@@ -151,7 +153,7 @@ impl<H: Handler> JetStreamService<H> {
                     weight,
                 } => {
                     let outside = &mut self.outside;
-                    // Interest of this shard was entered when the handler subscribed.
+                    // Interest of this shard was recorded when the handler subscribed.
                     if from != Remote::Shard(outside.index) {
                         let router = outside.routers.of(account);
                         router.set_remote(from, filter, queue, weight);
@@ -174,7 +176,7 @@ impl<H: Handler> JetStreamService<H> {
         receipt
     }
 
-    /// Handles a message: a response to a request of the service's own, or a message for the handler.
+    /// Handles a message: a response to one of the service's own requests, or a message for the handler.
     fn take(&mut self, crossing: &Crossing<'_>, now: Now) {
         let framed = &crossing.message;
         let (headers, rest) = framed.body.split_at(framed.header_bytes);
@@ -197,7 +199,7 @@ impl<H: Handler> JetStreamService<H> {
         }
     }
 
-    /// Returns whether a batch is handled soon, without waiting for a disk.
+    /// Returns whether a batch can be handled soon, without waiting for a disk.
     pub fn is_quick(&self, batch: &Batch) -> bool {
         let mut place = Place::default();
         while let Some(said) = batch.read(&mut place) {
@@ -223,7 +225,7 @@ impl<H: Handler> JetStreamService<H> {
         registry.handle_timeout(&mut context);
     }
 
-    /// Returns the registry of MQTT sessions, and its context.
+    /// Returns the registry of MQTT sessions, and its environment.
     fn registry(&mut self, now: Now) -> (&mut SessionRegistry, Context<'_>) {
         let context = Context {
             now,
@@ -243,7 +245,7 @@ impl<H: Handler> JetStreamService<H> {
         timeouts.into_iter().flatten().min()
     }
 
-    /// Ends a round: completes the batches.
+    /// Completes the batches after calls to the handler.
     pub fn settle(&mut self, now: Now) {
         self.handler.settle(now, &mut self.outside);
         let accounts = self.outside.routers.len();
@@ -251,14 +253,15 @@ impl<H: Handler> JetStreamService<H> {
         registry.restore_accounts(accounts, &mut context);
     }
 
-    /// Returns the batch for a shard, to take and pass to its [`apply`](super::Shard::apply).
+    /// Returns the batch for a shard. The caller takes it and passes it to that shard's
+    /// [`apply`](super::Shard::apply).
     pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
         &mut self.outside.outgoing[shard]
     }
 
-    /// Returns the changes of interest for a shard. Pass them to all shards before the
-    /// [`outgoing`](JetStreamService::outgoing) of any: a client that learns of a stream may publish to it on another
-    /// shard at once.
+    /// Returns the changes of interest for a shard. The caller passes them to all shards before it passes any
+    /// [`outgoing`](JetStreamService::outgoing) batch: a client that learns of a stream may publish to it on
+    /// another shard at once.
     pub fn announcements(&mut self, shard: usize) -> &mut Batch {
         &mut self.outside.announcements[shard]
     }
@@ -279,7 +282,8 @@ impl Outside {
         self.listening = listening(access);
     }
 
-    /// Returns what interest in a filter is in the accounts that it is imported from.
+    /// Returns where interest in a filter of an importing account counts: the exporting accounts, and the
+    /// subjects there.
     fn listened_by(&self, account: AccountId, filter: &[u8]) -> Vec<(AccountId, Vec<u8>)> {
         let text = std::str::from_utf8;
         let same = |a, b| matches!((text(a), text(b)), (Ok(a), Ok(b)) if overlap(a, b));
@@ -290,14 +294,15 @@ impl Outside {
             .collect()
     }
 
-    /// Announces to all shards whether this one has interest in a filter.
+    /// Announces to all shards whether the service has interest in a filter.
     fn announce(&mut self, filter: &[u8], weight: u32) {
         let (index, account) = (self.index, self.account);
         let here = Remote::Shard(index);
         self.router().set_remote(here, filter, b"", weight);
         let all = &mut self.announcements;
         announce(all, index, here, account, filter, b"", weight);
-        // A consumer here may push to a subscription here: that of a mirror of another account's stream.
+        // A consumer of the service may deliver to a subscription of the service: that of a mirror in another
+        // account.
         if is_literal_subject(filter) {
             let own = &mut self.outgoing[usize::from(index)];
             own.push_interest(here, account, filter, b"", weight);
@@ -308,13 +313,13 @@ impl Outside {
         self.routers.of(self.account)
     }
 
-    /// Posts a message to the shards with subscribers of `to` in an account, and in those that import it. `bridges`
-    /// is the number of imports that it has followed.
+    /// Posts a message to the shards with subscribers of `to` in an account, and in accounts that import it.
+    /// `bridges` is the number of imports that the message has followed.
     fn post(&mut self, account: AccountId, to: &[u8], message: &Message<'_>, bridges: u8) {
         self.post_except(None, account, to, message, bridges);
     }
 
-    /// The same without the plain subscribers of one shard.
+    /// Posts a message like [`post`](Self::post), but not to the plain subscribers of the shard `except`.
     fn post_except(
         &mut self,
         except: Option<u16>,
@@ -339,7 +344,7 @@ impl Outside {
             let mut ticket = random.ticket(group.weight);
             let picked = members.iter().find_map(|member| match *member {
                 Member::Remote { remote, weight } => ticket.is_held_by(weight).then_some(remote),
-                // There are no connections here.
+                // The service has no connections.
                 Member::Local(_) => None,
             });
             if let Some(remote) = picked {
@@ -371,7 +376,7 @@ impl Outside {
                 },
                 reply: match exit.kind {
                     BridgeKind::Stream => message.reply,
-                    // A record is not a request.
+                    // A stream's record is not a request, so it needs no response.
                     BridgeKind::Service(_) | BridgeKind::Replies => b"",
                 },
                 ..*message
@@ -380,7 +385,7 @@ impl Outside {
         }
     }
 
-    /// Posts a message to the shards that were found.
+    /// Posts a message to the selected shards.
     fn post_frame(&mut self, account: AccountId, to: &[u8], message: &Message<'_>) {
         let Outside {
             outgoing,
@@ -415,7 +420,8 @@ impl Outside {
         crossings.post(outgoing, account, to, &framed, 0);
     }
 
-    /// Returns whether a subject has such interest in this account, or in those that import it.
+    /// Returns whether `is_such` is true for a subject in this account, or in one of the accounts that import
+    /// it.
     fn is_there(
         &mut self,
         account: AccountId,
@@ -443,7 +449,7 @@ fn has_interest(router: &mut Router, subject: &[u8]) -> bool {
     !route.plain_remote.is_empty() || route.has_groups()
 }
 
-/// Returns the subject that a reader is shown, if it is not the one that routes the message.
+/// Returns the subject that subscribers receive, if it differs from the subject that routes the message.
 fn shown(head: &[u8]) -> &[u8] {
     let shown = head.strip_prefix(b"HMSG ").unwrap_or_default();
     shown.trim_ascii_end()

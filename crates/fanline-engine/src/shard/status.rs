@@ -8,7 +8,7 @@ use crate::exchange::totals::Totals;
 use crate::session::leaf::{Leaf, LeafEnded};
 use crate::session::{ConnectionStatus, SubscriptionStatus};
 
-/// Returns the traffic of a leaf connection; none for other sessions.
+/// Returns the traffic of a leaf connection; zero for other sessions.
 fn leaf_traffic(session: &Session) -> LeafTraffic {
     match session.kind.is_leaf() {
         false => LeafTraffic::default(),
@@ -21,7 +21,7 @@ fn leaf_traffic(session: &Session) -> LeafTraffic {
     }
 }
 
-/// Adds the totals of an account, which outlive its sessions.
+/// Adds the counters of an account that outlive its sessions.
 fn add_totals(totals: &Totals, status: &mut ShardStatus) {
     status.total_connections += totals.opened;
     status.in_msgs += totals.in_msgs;
@@ -34,7 +34,7 @@ fn add_totals(totals: &Totals, status: &mut ShardStatus) {
     status.leafs.add(&totals.leafs);
 }
 
-/// Counts over all sessions of a shard, including closed ones.
+/// Counters over all sessions of a shard, including closed ones.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "named as in nats-server's /varz and /subsz")]
 pub struct ShardStatus {
@@ -50,11 +50,11 @@ pub struct ShardStatus {
     pub slow_consumers: u64,
     pub stale_connections: u64,
     pub stalled_clients: u64,
-    /// Traffic of leaf connections among these.
+    /// The part of the traffic that belongs to leaf connections.
     pub leafs: LeafTraffic,
-    /// Connections that speak MQTT.
+    /// Number of MQTT connections.
     pub mqtt_connections: usize,
-    /// Messages above QoS 0 that clients have not acknowledged.
+    /// Number of messages above QoS 0 that clients have not acknowledged.
     pub mqtt_in_flight: usize,
     pub cached_routes: usize,
     pub cache_hits: u64,
@@ -64,7 +64,7 @@ pub struct ShardStatus {
 }
 
 impl ShardStatus {
-    /// Adds another shard's or account's counts.
+    /// Adds the counters of another shard or account.
     pub fn add(&mut self, other: &ShardStatus) {
         self.connections += other.connections;
         self.leafnodes += other.leafnodes;
@@ -96,7 +96,7 @@ pub struct Ended {
     pub status: ConnectionStatus,
     /// Why it was closed.
     pub reason: CloseReason,
-    /// What the dialer needs to know of a leaf connection.
+    /// Facts about a leaf connection that the dialer needs.
     pub leaf: Option<LeafEnded>,
 }
 
@@ -129,7 +129,7 @@ impl Shard {
         })
     }
 
-    /// Returns the counts over all sessions.
+    /// Returns the counters over all sessions.
     pub fn status(&self) -> ShardStatus {
         let mut sum = ShardStatus::default();
         for one in self.status_by_account() {
@@ -138,7 +138,7 @@ impl Shard {
         sum
     }
 
-    /// Returns the counts of each account, by its id.
+    /// Returns the counters of each account, indexed by account id.
     pub fn status_by_account(&self) -> Vec<ShardStatus> {
         let accounts = self.broker.exchange.routers.len();
         let mut all = vec![ShardStatus::default(); accounts.max(self.broker.exchange.totals.len())];
@@ -179,7 +179,7 @@ impl Shard {
         all
     }
 
-    /// Returns the number of a connection, which no other has had.
+    /// Returns the id of a connection, which is never reused.
     pub fn cid(&self, id: SessionId) -> Option<u64> {
         Some(self.broker.exchange.sessions.get(id.index())?.cid)
     }
@@ -193,13 +193,13 @@ impl Shard {
         Some(status)
     }
 
-    /// Returns whether a connection takes less than is pending.
+    /// Returns whether the peer of a connection does not accept all pending output.
     pub fn is_behind(&self, id: SessionId) -> bool {
         let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| session.out.blocked_since().is_some())
     }
 
-    /// Returns the backlog of a connection that takes less than is pending; `None` if it takes everything.
+    /// Returns the backlog of a connection whose peer does not accept all pending output, otherwise `None`.
     pub fn backlog(&self, id: SessionId) -> Option<Backlog> {
         self.broker.exchange.backlog(id)
     }

@@ -3,7 +3,7 @@ use crate::auth::Auth;
 use crate::limits::Limits;
 use crate::session::connections::REMOVED_AT_ONCE_MAX;
 
-/// Shards that tests drive, and the output of each client.
+/// Simulated shards, and the output of each client.
 pub(super) struct World {
     pub(super) shards: Vec<Shard>,
     now: Duration,
@@ -51,7 +51,7 @@ impl World {
         Client { shard, id }
     }
 
-    /// Opens a client that has connected, and whose first output is read.
+    /// Opens a client, sends CONNECT, and discards the first output.
     pub(super) fn client(&mut self, shard: usize) -> Client {
         let client = self.open(shard);
         self.say(client, QUIET);
@@ -122,7 +122,7 @@ impl World {
     }
 }
 
-/// Checks that one client that sends `input` receives `output`.
+/// Checks that a client that sends `input` receives `output`.
 #[track_caller]
 fn check(input: &str, output: &str) {
     let mut world = World::new(1);
@@ -444,7 +444,7 @@ fn later_subscriber_receives_a_cached_subject() {
         world.say(publisher, NOBODY);
         assert_eq!(world.read(late), "", "on shard {shard}");
     }
-    // In the same input, and for a request.
+    // Also in the same input, and for a request.
     let input = format!("{NOBODY}SUB r 9\r\nPUB a r 1\r\n4\r\nSUB a 1\r\nPUB a 1\r\n5\r\n");
     let status = "NATS/1.0 503\r\nNats-Subject: a\r\n\r\n";
     let told = format!("HMSG r 9 {0} {0}\r\n{status}\r\n", status.len());
@@ -640,7 +640,7 @@ fn many_subscriptions_are_removed_in_steps() {
     world.say(leaver, &lines);
     world.shards[0].end(leaver.id, CloseReason::ClientClosed);
     world.exchange();
-    // It receives nothing, and a requester receives a 503 at once.
+    // A closed connection receives nothing, and a requester receives a 503 at once.
     for i in [0, count - 1] {
         world.say(other, &format!("PUB a.{i} r 0\r\n\r\n"));
     }
@@ -761,7 +761,7 @@ fn one_member_on_any_shard_receives_each_message() {
 
 #[test]
 fn message_for_a_queue_group_follows_its_members() {
-    // The only member on shard 1 leaves while the message is under way to it.
+    // The only member on shard 1 leaves while the message is in transit to that shard.
     let mut world = World::new(3);
     let (publisher, leaves, stays) = (world.client(0), world.client(1), world.client(2));
     world.say(stays, "SUB a q 1\r\n");
@@ -827,7 +827,7 @@ fn input_may_be_split_anywhere() {
     assert_eq!(play(&every), whole);
 }
 
-/// A publish and its delivery.
+/// A published message and its delivery.
 struct Sent {
     subject: &'static str,
     reply: &'static str,
@@ -838,7 +838,8 @@ struct Sent {
 const HEADER: &str = "NATS/1.0\r\n\r\n";
 
 impl Sent {
-    /// Subjects, sizes, and forms that end a run, at intervals that share no factor.
+    /// Creates a message from its number. Subjects, sizes, and forms that end a run repeat at intervals
+    /// without a common factor.
     fn numbered(i: usize) -> Self {
         Sent {
             subject: if i.is_multiple_of(17) {
@@ -892,7 +893,7 @@ impl Sent {
     }
 }
 
-/// Messages on one subject are coalesced. The output is that of messages delivered one by one.
+/// Messages on one subject are coalesced. The output must be the same as for single messages.
 #[test]
 fn coalesced_messages_equal_single_ones() {
     const PLAIN: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false,\"no_responders\":false}\r\n";

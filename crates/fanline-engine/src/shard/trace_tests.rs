@@ -1,4 +1,4 @@
-//! Traces of single messages through whole shards.
+//! Traces of single messages, observed on whole shards.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::account_tests::{SERVICE, ask, client, export, import, world};
 use super::tests::{Client, World};
 use crate::auth::{AccessConfig, ExportKind, ImportKind, Mapping};
 
-/// Returns an HPUB of a message that asks for a trace.
+/// Returns an HPUB of a message that requests a trace.
 fn traced(subject: &str, header: &str) -> String {
     let headers = format!("NATS/1.0\r\nNats-Trace-Dest: t\r\n{header}\r\n");
     let bytes = headers.len();
@@ -17,7 +17,7 @@ fn traced(subject: &str, header: &str) -> String {
 
 const ONLY: &str = "Nats-Trace-Only: true\r\n";
 
-/// Returns the traces that a listener was sent, each event as a word and its fields.
+/// Returns the events of all traces that a subscriber has received, each as a word and its fields.
 fn told(world: &mut World, listener: Client) -> Vec<String> {
     let sent = world.read(listener);
     let all = sent.lines().filter(|line| line.starts_with('{'));
@@ -54,7 +54,7 @@ fn trace_reports_deliveries() {
             ["in acc=$G subj=a.b", "eg sub=a.*", "eg queue=g sub=a.b"]
         );
     }
-    // Other messages are delivered, also one that follows in the same input.
+    // Other messages are delivered, even one that follows in the same input.
     world.say(publisher, &(traced("c", ONLY) + "PUB a.b 1\r\nx\r\n"));
     assert_eq!(world.read(reader), "MSG a.b 1 1\r\nx\r\n");
     assert_eq!(told(&mut world, listener), ["in acc=$G subj=c"]);

@@ -76,8 +76,8 @@ impl<'a> Filter<'a> {
         !self.0.split(|b| *b == b'.').any(|t| t == b"*" || t == b">")
     }
 
-    /// Returns whether the filter matches a subject, compared token by token. This is the plain definition;
-    /// [`Trie`](crate::Trie) matches many filters at once.
+    /// Returns whether the filter matches a subject, comparing token by token. [`Trie`](crate::Trie) matches
+    /// many filters at once.
     pub fn matches(&self, subject: &[u8]) -> bool {
         let mut wanted = self.0.split(|b| *b == b'.');
         let mut given = subject.split(|b| *b == b'.');
@@ -94,7 +94,8 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Returns whether a pedantic client may publish to a subject: it must be a filter without wildcards.
+/// Returns whether a pedantic client may publish to a subject: the subject must be a filter without
+/// wildcards.
 pub fn is_literal_subject(subject: &[u8]) -> bool {
     Filter::parse(subject).is_ok_and(|f| f.is_literal())
 }

@@ -2,11 +2,11 @@
 //! that the wildcards matched.
 //!
 //! A token of the destination is plain text, `$1` or `{{wildcard(1)}}` for the match of the first `*`, or a
-//! function that cuts or hashes such a match. Parsed once, applied without allocation.
+//! function that cuts or hashes such a match. A transform is parsed once and applied without allocation.
 
 use crate::subject::{Filter, FilterError};
 
-/// Largest number of a partition's buckets, and largest length of a slice.
+/// Largest numeric argument of a function, such as a number of buckets or a length.
 const NUMBER_MAX: u32 = 0x7fff_ffff;
 
 /// The reason why a pair of source and destination is invalid.
@@ -36,7 +36,7 @@ pub enum TransformError {
         "invalid mapping destination: function argument is invalid or in the wrong format in {0}"
     )]
     InvalidArgument(String),
-    /// The mapping must be reversible, and is not.
+    /// The mapping must be reversible, but its destination omits a wildcard or uses a function.
     #[error("invalid mapping destination: all wildcards must be used, and nothing but wildcards")]
     NotReversible,
 }
@@ -100,7 +100,7 @@ impl Transform {
     ///
     /// # Errors
     ///
-    /// Returns what is wrong, with the token.
+    /// Returns the error, with the token that caused it.
     pub fn new(source: &str, destination: &str) -> Result<Self, TransformError> {
         let source = if source.is_empty() { ">" } else { source };
         let destination = if destination.is_empty() && source == ">" {
@@ -167,8 +167,8 @@ impl Transform {
         &self.destination
     }
 
-    /// Returns a filter that matches all transformed subjects: functions become `*`, those that split a token
-    /// `>`.
+    /// Returns a filter that matches all transformed subjects. A function becomes `*`, or `>` if it splits a
+    /// token.
     pub fn destination_filter(&self) -> Vec<u8> {
         let mut filter = Vec::new();
         for token in &self.tokens {
@@ -219,7 +219,7 @@ impl Transform {
 impl Token {
     fn parse(token: &str, wildcards: &[usize]) -> Result<Self, TransformError> {
         if let Some(index) = token.strip_prefix('$').filter(|t| !t.is_empty()) {
-            // `$1x` is plain text, for example a price.
+            // `$1x` is plain text, because `1x` is not a number.
             return match index.parse::<usize>() {
                 Ok(index) => Ok(Token::Wildcard(wildcard(wildcards, index, token)?)),
                 Err(_) => Ok(Token::Literal(token.as_bytes().into())),
@@ -418,7 +418,7 @@ fn push_number(number: u32, made: &mut Vec<u8>) {
     made.extend_from_slice(text.format(number).as_bytes());
 }
 
-/// The 32-bit FNV-1a hash. Clients that know it can compute partitions too.
+/// The 32-bit FNV-1a hash. Clients that implement it can compute partitions too.
 struct Fnv(u32);
 
 impl Fnv {
@@ -433,7 +433,7 @@ impl Fnv {
     }
 }
 
-/// Returns whether a function's name is meant: each of its words may begin in either case.
+/// Returns whether `given` is the function name `known`. The first letter of each word may have either case.
 fn is_named(given: &str, known: &str) -> bool {
     given.len() == known.len()
         && given

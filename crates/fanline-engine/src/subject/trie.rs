@@ -161,8 +161,8 @@ impl<V: Vacant> Trie<V> {
         }
     }
 
-    /// Calls `found` with the value of each stored filter that matches `subject`. A subject with an empty token
-    /// matches no filter.
+    /// Calls `found` with the value of each stored filter that matches `subject`. A subject with an empty
+    /// token matches no filter.
     pub fn filters_matching<'a>(&'a self, subject: &[u8], found: &mut impl FnMut(&'a V)) {
         if subject.is_empty() || has_empty_token(subject) {
             return;
@@ -170,9 +170,9 @@ impl<V: Vacant> Trie<V> {
         self.walk_filters(subject, found);
     }
 
-    /// Returns whether filters with a literal last token may match this subject with another last token. If
-    /// not, all subjects that differ in the last token alone match the same filters. A subject with an empty
-    /// token is an exception and returns true, as it matches no filter.
+    /// Returns whether the last token of `subject` can affect which filters match. If it returns false, all
+    /// subjects that differ in the last token only match the same filters. A subject with an empty token
+    /// matches no filter, so the result is true for it.
     pub fn decides_on_last_token(&self, subject: &[u8]) -> bool {
         subject.is_empty() || has_empty_token(subject) || self.walk_to_last(subject)
     }
@@ -196,7 +196,7 @@ impl<V: Vacant> Trie<V> {
     }
 
     /// Returns the value of a stored filter that overlaps `filter` and that `is_wanted` accepts. Each visited
-    /// node costs one of `steps`, because wildcards on both sides make more pairs than there are filters.
+    /// node costs one of `steps`: with wildcards on both sides, there can be many more steps than filters.
     ///
     /// # Errors
     ///
@@ -245,8 +245,9 @@ impl<V: Vacant> Trie<V> {
         Ok(None)
     }
 
-    // A walk keeps its own stack: an MQTT subject may have 65,536 levels, and recursion that deep overflows a
-    // thread's stack. The stack stays empty, without an allocation, as long as no two branches match.
+    // Walks use a stack of their own. An MQTT subject may have 65,536 levels, and recursion that deep
+    // overflows the thread's stack. The walk's stack stays empty, without an allocation, as long as no two
+    // branches match.
 
     fn walk_filters<'a>(&'a self, subject: &[u8], found: &mut impl FnMut(&'a V)) {
         let mut later = Vec::new();
@@ -257,7 +258,7 @@ impl<V: Vacant> Trie<V> {
                 found(&self.node(node.full).value);
             }
             let (token, below) = split_token(rest);
-            // A subject may contain `*` or `>` as plain characters; nodes with these names are wildcards.
+            // A subject may contain `*` or `>` as plain characters, but the nodes `*` and `>` are wildcards.
             let literal = self
                 .child(at, token)
                 .filter(|c| *c != node.star && *c != node.full);
@@ -422,8 +423,8 @@ fn hash_edge(builder: &DefaultHashBuilder, parent: NodeId, token: &[u8]) -> u64 
     hasher.finish()
 }
 
-/// Returns one of two branches, with the rest of the subject. If both exist, the second one is pushed to
-/// `later`.
+/// Returns one of two branches, with the rest of the subject. If both branches exist, pushes the second one
+/// to `later`.
 fn fork<'t>(
     literal: Option<NodeId>,
     star: Option<NodeId>,
@@ -491,8 +492,8 @@ mod tests {
         (prop::collection::vec(token, 1..5), end).prop_map(|(t, end)| t.join(".") + end)
     }
 
-    /// Devices choose the number of levels of their subjects, up to 65,536: a match that recurses per level
-    /// overflows the stack and aborts the server.
+    /// MQTT clients choose the number of levels of their subjects, up to 65,536. A match that recurses per
+    /// level overflows the stack and aborts the server.
     #[test]
     fn deep_paths_do_not_overflow_the_stack() {
         const TOKENS: usize = 200_000;
@@ -515,8 +516,8 @@ mod tests {
         assert!(trie.is_empty());
     }
 
-    /// Two sets of 10,000 filters that do not overlap: each filter of one set meets the first tokens of all
-    /// others.
+    /// Two sets of 10,000 filters that do not overlap. Each filter of one set is compared with the first
+    /// tokens of all filters of the other set.
     #[test]
     fn overlapping_stops_at_the_step_limit() {
         let mut trie = Trie::<Value>::default();
@@ -550,7 +551,7 @@ mod tests {
             for question in &asked {
                 let mut found = BTreeSet::new();
                 trie.filters_matching(question.as_bytes(), &mut |v: &Value| {
-                    // Inner nodes are vacant and found only as a prefix of a path.
+                    // Inner nodes have a vacant value, because no path ends there.
                     if let Some(p) = &v.0 { assert!(found.insert(p.clone())); }
                 });
                 let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
@@ -566,7 +567,7 @@ mod tests {
                     .filter(|p| filter.matches(p)).collect();
                 prop_assert_eq!(found, expected);
 
-                // A subject that both filters match has a token of its own for each of their wildcards.
+                // For a subject that both filters match, each of their wildcards has a token of its own.
                 let mut steps = 10_000;
                 let is_wanted = |v: &Value| v.0.as_ref().is_some_and(|p| p.len() > 2);
                 let found = trie.overlapping(filter, &mut steps, is_wanted).unwrap();

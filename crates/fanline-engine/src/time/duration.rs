@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A duration in nanoseconds. A request may hold a negative one; a checked configuration does not.
+/// A duration in nanoseconds. It may be negative in a request, but not in a checked configuration.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -41,7 +41,7 @@ const CALENDAR_UNITS: &[Unit] = &[
 /// Significant digits of a fraction. No unit has more than 17 decimal places of nanoseconds.
 const FRACTION_DIGITS_MAX: usize = 18;
 
-/// The reason why a text is not a duration, in Go's words.
+/// The reason why a text is not a duration. The messages are those of Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// The text has another form, or the duration does not fit.
@@ -88,7 +88,7 @@ impl Nanos {
     ///
     /// # Errors
     ///
-    /// The text is not such a duration.
+    /// Returns what is wrong with the text.
     pub fn parse_with_days(text: &str) -> Result<Nanos, DurationError> {
         parse(text, &[GO_UNITS, CALENDAR_UNITS])
     }

@@ -1,5 +1,5 @@
 //! Claims of each type of token. Unknown fields are ignored, and null is the same as a missing field. A limit
-//! of -1 is unlimited.
+//! of -1 means unlimited.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,8 @@ claims!(
         exports: Vec<ExportClaims>,
         limits: LimitClaims,
         signing_keys: Vec<SignerClaims>,
-        /// Times by user key or `*`: tokens of that user issued up to then are revoked.
+        /// Revocation times by user key; `*` is all users. A token that was issued at or before the time is
+        /// revoked.
         revocations: BTreeMap<String, i64>,
         default_permissions: PermissionClaims,
         mappings: BTreeMap<String, Vec<MappingClaims>>,
@@ -73,7 +74,7 @@ impl Body for AccountClaims {
 }
 
 /// A user.
-// Flattened fields must not use `or_default`, which would treat a wrong value as a missing one.
+// Flattened fields must not use `or_default`, which would replace a value of the wrong type by the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as in the tokens of NATS")]
@@ -147,8 +148,8 @@ claims!(
         subject: String,
         account: String,
         token: String,
-        /// The older way to name the local subject: for streams a prefix, for services the subject in the
-        /// *exporting* account.
+        /// The older field for the local subject. For a stream it is a prefix. For a service it is the
+        /// subject in the *exporting* account.
         to: String,
         local_subject: String,
         #[serde(rename = "type")]
@@ -168,7 +169,7 @@ claims!(
         token_req: bool,
         revocations: BTreeMap<String, i64>,
         response_type: String,
-        /// In nanoseconds.
+        /// Maximum response time in nanoseconds.
         response_threshold: i64,
         service_latency: Option<LatencyClaims>,
         account_token_position: u16,
@@ -206,7 +207,7 @@ pub struct LimitClaims {
     pub leaf: i64,
     #[serde(flatten)]
     pub flat: TierClaims,
-    /// Limits by the number of replicas: `R1`, `R3`.
+    /// Limits by number of replicas, with keys such as `R1` and `R3`.
     #[serde(deserialize_with = "or_default")]
     pub tiered_limits: BTreeMap<String, TierClaims>,
 }
@@ -231,7 +232,7 @@ claims!(
 pub enum SignerClaims {
     /// A key that may grant any rights.
     Plain(String),
-    /// A key that grants the rights of its template.
+    /// A key whose users have the rights of its template.
     Scoped(Box<ScopeClaims>),
 }
 
@@ -257,7 +258,7 @@ claims!(
 );
 
 claims!(
-    /// Permissions in one direction; empty allows everything.
+    /// Permissions in one direction. Without any subject, everything is allowed.
     SubjectClaims {
         allow: Vec<String>,
         deny: Vec<String>,
@@ -268,7 +269,7 @@ claims!(
     /// Permission to publish responses.
     ResponseClaims {
         max: i64,
-        /// In nanoseconds.
+        /// Time limit for responses in nanoseconds.
         ttl: i64,
     }
 );
@@ -300,7 +301,7 @@ claims!(
     }
 );
 
-/// Connection terms and permissions of a user. A missing limit is 0.
+/// Limits, connection rules, and permissions of a user. A missing limit is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as in the tokens of NATS")]
@@ -324,7 +325,8 @@ pub struct UserTerms {
 }
 
 impl UserTerms {
-    /// Returns whether no term is set, as required for users of a scoped key: its template has all terms.
+    /// Returns whether no field is set. This is required for users of a scoped key, whose template has all
+    /// values.
     pub fn is_empty(&self) -> bool {
         *self == UserTerms::default()
     }
@@ -338,7 +340,7 @@ claims!(
     }
 );
 
-/// Deserializes a list; in version 1, a text with commas.
+/// Deserializes a list of networks. In version 1, it is a text with commas.
 fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

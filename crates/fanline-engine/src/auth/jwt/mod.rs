@@ -26,7 +26,7 @@ pub use claims::{
 
 /// Largest token in bytes. A larger one is refused before it is parsed.
 pub const JWT_BYTES_MAX: usize = 1 << 20;
-/// Largest header in bytes; it has two short fields.
+/// Largest header in bytes. A valid header has two short fields.
 const HEADER_BYTES_MAX: usize = 1024;
 /// Bytes of an Ed25519 signature.
 const SIGNATURE_BYTES: usize = 64;
@@ -60,13 +60,13 @@ pub enum JwtError {
     Signature,
 }
 
-/// The claims of one token type.
+/// The fields of a token that depend on its type, for example those of an account or a user.
 pub trait Body: DeserializeOwned {
-    /// Name of the type.
+    /// Name of the type, as in the token.
     const TYPE: &'static str;
-    /// Kinds of keys that may issue it.
+    /// Kinds of keys that may issue tokens of this type.
     const ISSUERS: &'static [KeyKind];
-    /// Kinds of keys that may be its subject; empty allows anything.
+    /// Kinds of keys that may be the subject of the token; empty allows any subject.
     const SUBJECTS: &'static [KeyKind];
 }
 
@@ -89,7 +89,7 @@ pub struct Claims<B> {
     pub not_before: Option<i64>,
     /// Display name of the subject.
     pub name: String,
-    /// Claims of the token's type.
+    /// The fields that depend on the token's type.
     pub body: B,
 }
 
@@ -134,7 +134,8 @@ impl<B: Body> Unverified<B> {
             return Err(JwtError::Signature);
         }
         let (claims, version) = raw.check()?;
-        // The version decides what is signed. Generic claims may have none; for them the algorithm decides.
+        // The version determines which bytes are signed. Generic claims may have no version: then the
+        // algorithm determines it.
         let is_old = match B::TYPE {
             GenericClaims::TYPE => algorithm == Algorithm::Old,
             _ => version <= 1,
@@ -150,7 +151,7 @@ impl<B: Body> Unverified<B> {
         })
     }
 
-    /// Returns the claims without verification: anyone may have written them.
+    /// Returns the claims without verification. An attacker may have written them.
     pub fn peek(&self) -> &Claims<B> {
         &self.claims
     }
@@ -191,7 +192,7 @@ pub fn sign(mut claims: Value, key: &SecretKey) -> String {
     format!("{signed}.{signature}")
 }
 
-/// The algorithm in a header. The bytes of a signature are the same for both.
+/// The algorithm that a header names. Both names stand for the same kind of signature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
     /// `ed25519`, used by version 1 of the libraries.
@@ -234,7 +235,7 @@ fn content<T: DeserializeOwned>(part: &'static str, json: &[u8]) -> Result<T, Jw
     serde_json::from_slice(json).map_err(|error| JwtError::Content(part, error.to_string()))
 }
 
-/// Claims in their JSON form.
+/// The JSON form of claims.
 #[derive(Deserialize)]
 struct Raw {
     #[serde(default)]
@@ -273,7 +274,7 @@ impl Raw {
         if kind != B::TYPE && B::TYPE != GenericClaims::TYPE {
             return Err(JwtError::Type(kind, B::TYPE));
         }
-        // Auth callout responses exist since version 2, so they are accepted without a version.
+        // Auth callout responses did not exist in version 1, so they are accepted without a version.
         if version == 0 && !matches!(B::TYPE, GenericClaims::TYPE | ResponseToCallout::TYPE) {
             return Err(JwtError::Version(version));
         }
@@ -302,7 +303,7 @@ impl Raw {
         Ok((claims, version))
     }
 
-    /// Returns the token's version, 0 if it has none, and its type.
+    /// Returns the token's version and type. The version is 0 if the token has none.
     fn version_and_type(&self) -> Result<(u64, String), JwtError> {
         if !self.old_type.is_empty() {
             return Ok((1, self.old_type.clone()));

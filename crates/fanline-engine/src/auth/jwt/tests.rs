@@ -24,7 +24,7 @@ fn user(change: impl FnOnce(&mut Value)) -> String {
     sign(claims, &key(KeyKind::Account, 1))
 }
 
-/// Returns a token of these parts, signed by account 1: all of it, or the second part only.
+/// Returns a token of these parts. Account 1 signs all of it, or only the second part.
 fn of_parts(header: &str, payload: &Value, signs_all: bool) -> String {
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let (header, payload) = (part(header), part(&payload.to_string()));
@@ -160,8 +160,8 @@ fn signature_covers_the_parts_of_its_version() {
     }
 }
 
-/// Reads a token of version 1, which has the type next to `nats`. Its fields from version 2 must grant and
-/// limit nothing.
+/// Reads a token of version 1, in which the type is next to `nats`. Fields that exist since version 2 must
+/// have no effect.
 fn old<B: Body>(kind: &str, signer: KeyKind, subject: KeyKind, nats: Value) -> Result<B, JwtError> {
     let mut payload = json!({
         "iss": public(signer, 1), "sub": public(subject, 2), "iat": 100, "type": kind,
@@ -242,7 +242,8 @@ fn version_1_user_without_limits_is_unlimited() {
         (claims.issuer_account.as_str(), claims.tags.len()),
         ("A", 1)
     );
-    // A user of a scoped key must have no terms; these are not empty, since limits are unlimited.
+    // A user of a scoped key must have no terms. The terms of this user are not empty, because its limits are
+    // unlimited.
     assert!(!read(json!({})).terms.is_empty());
 }
 

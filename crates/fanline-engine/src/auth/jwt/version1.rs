@@ -1,7 +1,7 @@
 //! Conversion of version 1 tokens to claims of version 2.
 //!
-//! Version 1 has the token's type, tags, and `issuer_account` next to `nats`, and omits an empty `nats`.
-//! Fields unknown to version 1 are removed, so that they grant no rights and set no limits of version 2.
+//! In version 1, the token's type, tags, and `issuer_account` are next to `nats`, and an empty `nats` is
+//! omitted. Fields that version 1 does not have are removed, so that they grant no rights and set no limits.
 
 use serde_json::{Map, Value};
 
@@ -44,10 +44,10 @@ const USER: &[&str] = &[
     "payload",
     "bearer_token",
 ];
-/// Limits of a user that default to unlimited in version 1, and to 0 in version 2.
+/// Limits of a user whose default is unlimited in version 1, but 0 in version 2.
 const UNLIMITED: &[&str] = &["subs", "data", "payload"];
 
-/// Returns the `nats` object of a token of this type in the form of version 2.
+/// Returns the `nats` object of a token of type `kind`, in the form of version 2.
 pub(super) fn migrate(kind: &str, raw: &mut Raw) -> Result<Map<String, Value>, JwtError> {
     let mut nats = match std::mem::take(&mut raw.nats) {
         Value::Null => Map::new(),
@@ -72,7 +72,7 @@ pub(super) fn migrate(kind: &str, raw: &mut Raw) -> Result<Map<String, Value>, J
             }
         }
         ActivationClaims::TYPE => {
-            // Here `type` is the kind of import that the activation allows.
+            // In this token, `type` is the kind of import that the activation allows.
             if let Some(kind) = nats.remove("type") {
                 nats.insert("kind".into(), kind);
             }
@@ -91,7 +91,8 @@ fn migrate_account(nats: &mut Map<String, Value>) -> Result<(), JwtError> {
     if let Some(Value::Object(limits)) = nats.get_mut("limits") {
         keep(limits, LIMITS);
     }
-    // A scoped key belongs to version 2. As a plain key it would grant more than its scope.
+    // Scoped keys exist since version 2. Treated as a plain key, a scoped key would grant more than its
+    // scope.
     let keys = nats.get("signing_keys").and_then(Value::as_array);
     match keys.is_some_and(|keys| keys.iter().any(Value::is_object)) {
         true => Err(JwtError::Content(

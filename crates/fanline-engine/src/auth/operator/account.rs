@@ -18,19 +18,19 @@ use crate::auth::nkey::{KeyKind, PublicKey};
 use crate::auth::permissions::{AllowResponses, Allowed, Permissions};
 use crate::limits::AccountLimits as JetStreamLimits;
 
-/// Key of revocations that apply to all users.
+/// Key in the list of revocations that stands for all users.
 const EVERYBODY: &str = "*";
-/// Entry of a service's allowed accounts that stands for all.
+/// Entry in a service's list of accounts that stands for all accounts.
 const ANY_ACCOUNT: &str = "*";
 /// Kind of a signing key whose users have the rights of its template.
 const USER_SCOPE: &str = "user_scope";
 
-/// In operator mode, the account's token: it determines the keys that sign the account's users.
+/// In operator mode, the account's token. It determines the keys that sign the account's users.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
     pub(super) claims: Claims<AccountClaims>,
     token: Arc<str>,
-    /// Requested imports with their activation tokens.
+    /// Imports that the token requests, with their activation tokens.
     pub(super) requested: Vec<RequestedImport>,
     default_permissions: Option<Permissions>,
     service: Option<Service>,
@@ -39,16 +39,17 @@ pub struct Authority {
 /// The auth callout service of an account, for clients with a token of this account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::auth) struct Service {
-    /// Users that the service does not authenticate: the service itself.
+    /// Users that the service does not authenticate, such as the user of the service.
     users: Vec<String>,
     /// Other accounts that the service may assign users to.
     accounts: Vec<String>,
-    /// Curve key that requests are sealed for.
+    /// Curve key with which requests are encrypted for the service.
     pub(in crate::auth) xkey: Option<PublicKey>,
 }
 
 impl Service {
-    /// Returns `None` if no user is configured for the service, which could not connect then.
+    /// Creates the service. Returns `None` if no user is configured for the service, because it could not
+    /// connect.
     fn new(claims: &AuthorizationClaims) -> Result<Option<Self>, String> {
         if claims.auth_users.is_empty() {
             return Ok(None);
@@ -74,14 +75,14 @@ impl Service {
     }
 }
 
-/// A requested import, whether its export exists or not.
+/// An import that the token requests. Its export may not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestedImport {
     pub(super) import: Import,
     pub(super) activation: Option<Claims<ActivationClaims>>,
 }
 
-// A token is long, and adds nothing to the account's key.
+// The token is long, and the account's key is sufficient for a log.
 impl std::fmt::Debug for Authority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Authority")
@@ -119,7 +120,7 @@ impl Authority {
         let permissions = permissions.map_err(|error| wrong(&error))?;
         check_counts(&claims.body).map_err(|error| wrong(&error))?;
         let service = Service::new(&claims.body.authorization).map_err(|error| wrong(&error))?;
-        // Moved to `requested`, with their tokens.
+        // The imports are in `requested`, with their tokens.
         claims.body.imports = Vec::new();
         Ok(Authority {
             token: token.trim().into(),
@@ -130,7 +131,7 @@ impl Authority {
         })
     }
 
-    /// Returns the account without imports, which depend on the exports of other accounts.
+    /// Returns the account without imports, because they depend on the exports of other accounts.
     pub(super) fn account(self) -> Result<Account, OperatorError> {
         let subject = &self.claims.subject;
         let body = &self.claims.body;
@@ -177,12 +178,13 @@ impl Authority {
         })
     }
 
-    /// Returns the token as received.
+    /// Returns the token in its received form.
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// Returns when it was issued, in seconds since 1970; of two tokens the later one is valid.
+    /// Returns the time of issue, in seconds since 1970. Of two tokens for one account, the later one is
+    /// valid.
     pub fn issued_at(&self) -> i64 {
         self.claims.issued_at
     }
@@ -192,7 +194,7 @@ impl Authority {
         self.service.as_ref()
     }
 
-    /// Returns whether that service authenticates a user.
+    /// Returns whether the account's service authenticates a user.
     pub(super) fn is_authenticated_by_service(&self, user: &str) -> bool {
         let service = self.service.as_ref();
         service.is_some_and(|service| service.users.iter().all(|known| known != user))
@@ -213,7 +215,7 @@ impl Authority {
         self.claims.holds_at(now)
     }
 
-    /// Returns the accounts that it imports from.
+    /// Returns the accounts from which this account imports.
     pub(super) fn exporters(&self) -> impl Iterator<Item = &str> {
         self.requested
             .iter()
@@ -229,8 +231,8 @@ impl Authority {
         is_revoked(&self.claims.body.revocations, user, issued_at)
     }
 
-    /// Returns the template of a key that signs for this account: `Some(None)` for a plain key, and `None`
-    /// for a key that does not sign for it.
+    /// Returns the template of a key that signs for this account: `Some(None)` for a key without a template,
+    /// `None` for a key that does not sign for the account.
     #[expect(clippy::option_option, reason = "no key, a key, a scoped key")]
     pub(in crate::auth) fn signer(&self, key: &PublicKey) -> Option<Option<&UserTerms>> {
         let key = key.encode();
@@ -292,7 +294,7 @@ pub(super) fn limit(given: i64) -> Option<u64> {
     u64::try_from(given).ok()
 }
 
-/// Returns `None` without JetStream: no tier allows storage.
+/// Converts the JetStream limits. Returns `None` if no tier allows storage, which means no JetStream.
 fn jetstream(limits: &LimitClaims) -> Option<JetStreamLimits> {
     let stores = |tier: &TierClaims| tier.mem_storage != 0 || tier.disk_storage != 0;
     let tiers = &limits.tiered_limits;
@@ -350,7 +352,7 @@ fn export(claims: &ExportClaims) -> Result<Export, String> {
     Ok(Export {
         kind,
         subject: claims.subject.clone(),
-        // Accounts with an activation token are added when imports are resolved.
+        // Accounts with an activation token are added when imports are resolved; see `settle`.
         accounts: claims.token_req.then(Vec::new),
         account_token_position: (position > 0).then_some(position),
         allow_trace: claims.allow_trace,
@@ -381,7 +383,7 @@ fn requested(claims: &ImportClaims) -> Result<RequestedImport, String> {
     let subject = &claims.subject;
     let (there, here) = match (claims.local_subject.as_str(), claims.to.as_str()) {
         ("", "") => (subject.clone(), None),
-        // For streams `to` is a prefix; for services it is the subject in the exporting account.
+        // For a stream, `to` is a prefix. For a service, `to` is the subject in the exporting account.
         ("", prefix) if is_stream => (subject.clone(), Some(format!("{prefix}.{subject}"))),
         ("", there) => (there.to_owned(), Some(subject.clone())),
         (local, _) => (subject.clone(), Some(with_wildcards(local))),
@@ -416,7 +418,7 @@ fn with_wildcards(local: &str) -> String {
     tokens.collect::<Vec<_>>().join(".")
 }
 
-/// Converts permissions without templates.
+/// Converts permissions that contain no templates.
 pub(in crate::auth) fn permissions(claims: &PermissionClaims) -> Result<Permissions, AccessError> {
     let publish = direction(&claims.publish, Allowed::publish)?;
     let subscribe = direction(&claims.subscribe, Allowed::subscribe)?;
@@ -437,7 +439,7 @@ pub(in crate::auth) fn permissions(claims: &PermissionClaims) -> Result<Permissi
     })
 }
 
-/// A constructor of [`Allowed`] from allowed and denied patterns.
+/// A function that creates an [`Allowed`] from allowed and denied patterns.
 type Parse = fn(Option<&[&str]>, &[&str]) -> Result<Allowed, AccessError>;
 
 fn direction(claims: &SubjectClaims, parse: Parse) -> Result<Allowed, AccessError> {

@@ -15,7 +15,7 @@ use crate::auth::permissions::Permissions;
 use crate::auth::rights::Rights;
 use crate::auth::user::ConnectionKind;
 
-/// Limits of one user; `None` leaves only those of the account and the server.
+/// Limits of one user; `None` means that only the limits of the account and the server apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserLimits {
     /// Subscriptions per connection. Exceeded: `maximum subscriptions exceeded`; the connection stays open.
@@ -35,11 +35,11 @@ pub(in crate::auth) struct JwtProof {
     pub(in crate::auth) signature: String,
 }
 
-/// The token that admitted a client, to check at a reload whether it is still valid.
+/// The token that admitted a client. A reload uses it to check whether it is still valid.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::auth) struct JwtKey {
     claims: Claims<UserClaims>,
-    /// Terms of the user, or those of its scoped signing key.
+    /// The terms of the user, or the template of its scoped signing key.
     terms: UserTerms,
 }
 
@@ -73,8 +73,8 @@ impl JwtProof {
     }
 }
 
-/// Returns how long a client may stay connected under these terms, from this address and with this kind of
-/// connection: `Some(None)` is unlimited, and `None` is not at all.
+/// Returns how long a client with these terms may stay connected from this address, with this kind of
+/// connection: `Some(None)` is unlimited, `None` is not at all.
 #[expect(clippy::option_option, reason = "refused, unlimited, or a duration")]
 pub(in crate::auth) fn stay(
     terms: &UserTerms,
@@ -107,8 +107,8 @@ pub(in crate::auth) fn limits(terms: &UserTerms) -> UserLimits {
 }
 
 impl Authority {
-    /// Returns the terms of a user whose token was issued for this account by a valid signer and is not
-    /// revoked: its own terms, or those of a scoped key.
+    /// Returns the terms of a user: its own, or the template of its scoped key. Returns `None` unless a valid
+    /// signer issued the token for this account, and the token is not revoked.
     fn terms<'a>(&'a self, claims: &'a Claims<UserClaims>) -> Option<&'a UserTerms> {
         let account = &self.claims.subject;
         let named = &claims.body.issuer_account;
@@ -122,7 +122,7 @@ impl Authority {
         }
         let terms = match self.signer(&claims.issuer)? {
             None => &claims.body.terms,
-            // With a scoped key, the terms must come from its template alone.
+            // With a scoped key, all terms must come from its template.
             Some(_) if !claims.body.terms.is_empty() => return None,
             Some(template) => template,
         };
@@ -194,10 +194,10 @@ impl Authority {
         self.has_revoked(&key.claims.subject, key.claims.issued_at)
     }
 
-    /// Returns the current rights of an admitted client; `None` if it would not be admitted any more.
+    /// Returns the current rights of an admitted client; `None` if the client would not be admitted any more.
     pub(in crate::auth) fn renew(&self, account: AccountId, key: &JwtKey) -> Option<Grant> {
         let terms = self.terms(&key.claims)?;
-        // Address, time, and kind of connection were checked when the client connected, so these terms must
+        // Address, time, and kind of connection are checked only when a client connects, so these terms must
         // be unchanged.
         let same_way = terms.src == key.terms.src
             && terms.times == key.terms.times

@@ -65,7 +65,7 @@ pub struct Operators {
     keys: Vec<PublicKey>,
     system_account: Option<String>,
     sentinel: Option<String>,
-    /// The only accounts, apart from the system account, whose users are admitted; empty admits all.
+    /// If not empty, only users of these accounts and of the system account are admitted.
     pinned: BTreeSet<String>,
 }
 
@@ -108,18 +108,18 @@ impl Operators {
         Ok(())
     }
 
-    /// Sets the token of clients without one. It must be a bearer token.
+    /// Sets the user token for clients without a token. It must be a bearer token.
     ///
     /// # Errors
     ///
-    /// If it is not a valid user token.
+    /// If `token` is not a valid user token.
     pub fn set_sentinel(&mut self, token: &str) -> Result<(), OperatorError> {
         jwt::verified::<UserClaims>(token)?;
         self.sentinel = Some(token.into());
         Ok(())
     }
 
-    /// Restricts clients to users of these accounts (`A…`), and of the system account.
+    /// Allows only users of these accounts (`A…`), and of the system account, to connect.
     ///
     /// # Errors
     ///
@@ -134,18 +134,18 @@ impl Operators {
         Ok(())
     }
 
-    /// Returns the key of the system account, if an operator's token defines it.
+    /// Returns the key of the system account, if an operator's token contains it.
     pub fn system_account(&self) -> Option<&str> {
         self.system_account.as_deref()
     }
 
-    /// Returns whether no operator is trusted, as on a server with configured accounts.
+    /// Returns whether no operator is trusted, as on a server without operator mode.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Returns the account of a token signed by a trusted operator; `now` is in seconds since 1970. Its
-    /// imports are resolved once it is part of an [`Access`].
+    /// Returns the account of a token that a trusted operator signed; `now` is in seconds since 1970. The
+    /// account's imports are resolved when it becomes a part of an [`Access`].
     ///
     /// # Errors
     ///
@@ -163,13 +163,13 @@ impl Operators {
 }
 
 impl Operators {
-    /// Returns the accounts that a trusted operator requests to delete, from the payload of
+    /// Returns the accounts that a trusted operator requests to delete. `token` is the payload of
     /// `$SYS.REQ.CLAIMS.DELETE`: generic claims with a list `accounts`. `now` is in seconds since 1970.
     ///
     /// # Errors
     ///
-    /// If the token is invalid, expired, not self-signed by a trusted operator, or names anything
-    /// but accounts.
+    /// If the token is invalid, expired, not self-signed by a trusted operator, or lists anything but
+    /// accounts.
     pub fn deletions(&self, token: &str, now: i64) -> Result<Vec<String>, OperatorError> {
         let claims: Claims<GenericClaims> = jwt::verified(token)?;
         if claims.subject != claims.issuer.encode() {
@@ -187,7 +187,7 @@ impl Operators {
         };
         let key = |account: &Value| -> Result<String, OperatorError> {
             let key = account.as_str().filter(|key| {
-                // File names are made of these keys.
+                // These keys become file names, so they must be valid.
                 PublicKey::parse_as(KeyKind::Account, key).is_some()
             });
             let wrong = || AccessError::InvalidAccountNkey(account.to_string());
@@ -203,18 +203,18 @@ impl Access {
         self.operators.as_ref()
     }
 
-    /// Returns a directory with one more account, or a replaced one, from its token. Resolves the imports of
-    /// all accounts again: they gain this account's new exports and lose removed ones. `now` is in seconds
-    /// since 1970.
+    /// Returns an [`Access`] with one more account, or with a replaced account, from the account's token.
+    /// Resolves the imports of all accounts again: they gain the account's new exports and lose removed ones.
+    /// `now` is in seconds since 1970.
     ///
     /// # Errors
     ///
-    /// If the token is refused. Visits all accounts, so do not call it on a shard's thread.
+    /// If the token is refused. Visits all accounts, so the caller must not be on a shard's thread.
     pub fn with_account(&self, token: &str, now: i64) -> Result<Self, OperatorError> {
         self.with_accounts(&[token], now)
     }
 
-    /// Returns a directory with several accounts from their tokens.
+    /// Returns an [`Access`] with several accounts from their tokens.
     ///
     /// # Errors
     ///
@@ -235,8 +235,8 @@ impl Access {
         })
     }
 
-    /// Returns a directory without these accounts: their users are refused until the accounts are loaded
-    /// again. Imports are resolved as in [`with_account`](Access::with_account).
+    /// Returns an [`Access`] without these accounts. Their users are refused until the accounts are loaded
+    /// again. Resolves imports like [`with_account`](Access::with_account).
     ///
     /// # Errors
     ///
@@ -261,7 +261,7 @@ impl Access {
         account.is_some_and(|account| account.authority.is_some())
     }
 
-    /// Returns accounts that others import from and that are not loaded yet.
+    /// Returns accounts that are not loaded yet although loaded accounts import from them.
     pub fn missing_exporters(&self) -> Vec<&str> {
         let authorities = self.accounts().iter().filter_map(|a| a.authority.as_ref());
         let imports = authorities.flat_map(|authority| authority.exporters());
@@ -282,7 +282,8 @@ impl Access {
             "" => peer.cookies.jwt.as_str(),
             jwt => jwt,
         };
-        // Other credentials do not matter here: they are for the service of the sentinel's account.
+        // Other credentials have no effect here. If the token's account has an auth callout service, the
+        // service checks them.
         let jwt = match &operators.sentinel {
             Some(sentinel) if jwt.is_empty() => sentinel.as_str(),
             _ => jwt,
@@ -295,7 +296,7 @@ impl Access {
             "" => claims.issuer.encode(),
             account => account.to_owned(),
         };
-        // Do not look up an account name that is not a key.
+        // A name that is not a key cannot be an account, so it is not looked up.
         if PublicKey::parse_as(KeyKind::Account, &account).is_none() {
             return Decision::Refused;
         }

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-/// Returns whether an address is in one of the networks (`10.0.0.0/8`). An empty list allows all. Without an
-/// address, a non-empty list allows none; an invalid network contains no address.
+/// Returns whether an address is in one of the networks, such as `10.0.0.0/8`. An empty list allows every
+/// address. If the address is unknown, any other list denies it. An invalid network contains no address.
 pub(super) fn allow(networks: &[String], address: &str) -> bool {
     let Ok(address) = address.parse::<IpAddr>() else {
         return networks.is_empty();
@@ -27,7 +27,7 @@ fn contains(network: &str, address: IpAddr) -> Option<bool> {
         _ => return Some(false),
     };
     let ignored = u32::checked_sub(width, bits)?;
-    // A shift by all bits means that every address matches.
+    // If all 128 bits are ignored, `checked_shr` returns `None`, and every address matches.
     let differs = (base ^ address).checked_shr(ignored).unwrap_or(0);
     Some(differs == 0)
 }

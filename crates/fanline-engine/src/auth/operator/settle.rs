@@ -1,12 +1,12 @@
-//! Resolution of imports: selects the requested imports that the present exports allow. An import without an
-//! export stays pending; neither the importer nor the exporter is refused for it.
+//! Resolution of imports: selects the requested imports that current exports allow. An import without an
+//! export stays pending, and neither account is refused because of it.
 
 use super::account::{Authority, RequestedImport, is_revoked};
 use super::{by_name, imports};
 use crate::auth::account::{Account, ImportKind};
 use crate::auth::jwt::ExportClaims;
 
-/// Sets exports and imports of all accounts with a token; `now` is in seconds since 1970.
+/// Resolves the exports and imports of all accounts with a token; `now` is in seconds since 1970.
 pub(super) fn settle(accounts: &mut [Account], now: i64) {
     let names = by_name(accounts);
     for at in 0..accounts.len() {
@@ -78,7 +78,7 @@ fn activates(
     };
     is_signed
         && export.kind == kind
-        // In version 1 this is the `type` of the token.
+        // In version 1, this is the `type` of the token.
         && activation.body.kind == kind
         && activation.subject == importer
         && activation.holds_at(now)

@@ -1,15 +1,15 @@
-//! Permission templates of scoped signing keys, in which `{{…}}` stands for a value from the token of the
-//! user or its account.
+//! Permission templates of scoped signing keys. `{{…}}` in a template stands for a value from the token of
+//! the user or its account.
 
 use super::account::Authority;
 use crate::auth::jwt::{Claims, PermissionClaims, SubjectClaims, UserClaims};
 use crate::subject::Filter;
 
-/// Most expansions of one template line. With more, the user is refused.
+/// Most subjects that one template line may expand to. Exceeded: the user is refused.
 const EXPANSIONS_MAX: usize = 256;
 
-/// Returns the permissions of one user; `None` if a denied subject cannot be expanded, or there are too many
-/// expansions.
+/// Returns the permissions of one user. Returns `None` if a denied subject cannot be expanded, or expands to
+/// too many subjects.
 pub(super) fn expand(
     template: &PermissionClaims,
     user: &Claims<UserClaims>,
@@ -34,20 +34,20 @@ fn direction(
     }
     for line in &template.deny {
         let lines = lines(line, user, authority)?;
-        // A dropped deny rule would allow what it denies.
+        // Without the deny rule, its subjects would be allowed.
         if lines.is_empty() || !lines.iter().all(|line| is_pattern(line)) {
             return None;
         }
         deny.extend(lines);
     }
     if allow.is_empty() && !template.allow.is_empty() {
-        // No allowed subject is left, which must not mean that all are allowed.
+        // No allowed subject is left. An empty list would allow all subjects, so all are denied.
         deny.push(">".into());
     }
     Some(SubjectClaims { allow, deny })
 }
 
-/// Expands one line: one result per combination of tag values.
+/// Expands one line to one result per combination of tag values.
 fn lines(line: &str, user: &Claims<UserClaims>, authority: &Authority) -> Option<Vec<String>> {
     let mut made = vec![String::new()];
     let mut rest = line;
@@ -92,7 +92,8 @@ fn values(
     Some(values)
 }
 
-/// Returns a name, unless it would add a wildcard to the subject: users often choose their names themselves.
+/// Returns a name, unless the name would add a wildcard to the subject. Users often choose their names
+/// themselves.
 fn literal(name: &str) -> Vec<String> {
     let has_wildcard = name
         .split(['.', ' '])
@@ -110,7 +111,7 @@ fn tags(tags: &[String], key: &str) -> Vec<String> {
     fitting.map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-/// Returns whether a line is a filter, or a filter and a queue. A value must not add more words.
+/// Returns whether a line is a filter, or a filter and a queue group. A tag value must not add more words.
 fn is_pattern(line: &str) -> bool {
     let mut words = line.split(' ');
     let is_filter = |word: &str| Filter::parse(word.as_bytes()).is_ok();

@@ -316,7 +316,7 @@ fn scoped_keys_grant_the_rights_of_their_template() {
     assert!(!rights.may_subscribe(b"a", b"") && !rights.may_subscribe(b"none.a", b""));
     assert_eq!(grant.limits.subscriptions_max, Some(3));
     assert_eq!(grant.limits.payload_bytes_max, Some(100));
-    // A name adds no wildcards; a deny list that cannot be expanded refuses the user.
+    // A name adds no wildcards. If a deny list cannot be expanded, the user is refused.
     let named = |name: &str| {
         let nats = json!({"issuer_account": public(KeyKind::Account, 2), "tags": ["team:red"]});
         let token = user(3, nats, |claims| claims["name"] = name.into());
@@ -327,13 +327,13 @@ fn scoped_keys_grant_the_rights_of_their_template() {
         assert!(!named(name).may_publish(b"u.x.y.a"), "{name}");
     }
     assert!(named("a*b.c").may_publish(b"u.a*b.c.d"));
-    // The key's template must be the only source of terms.
+    // The user must have no terms besides the template.
     assert!(admit(&open, &of_2(free()), &peer()).is_none());
     let denies_nothing = json!({"sub": {"deny": ["d.{{tag(nothing)}}"]}});
     assert!(admit(&scoped(denies_nothing), &token, &peer()).is_none());
     let unknown = json!({"pub": {"allow": ["{{secret()}}"]}});
     assert!(admit(&scoped(unknown), &token, &peer()).is_none());
-    // If the template changes the allowed addresses, the client has to reconnect.
+    // If the template changes the allowed addresses, the client must reconnect.
     let elsewhere = scoped(json!({"src": ["11.0.0.0/8"]}));
     assert!(
         elsewhere.renew(&grant, ConnectionKind::Standard).is_none()
@@ -501,7 +501,7 @@ fn tiers_for_other_numbers_of_replicas_allow_no_streams() {
         (limits.max_storage, limits.tiers["R3"].max_storage),
         (0, 1000)
     );
-    // With tiers, the other limits are ignored.
+    // With tiers, the untiered limits are ignored.
     let both = json!({"disk_storage": 500, "tiered_limits": {"R1": {"disk_storage": 1000}}});
     assert_eq!(of(both).unwrap().max_storage, 1000);
     assert_eq!(of(json!({"tiered_limits": {"R1": {"streams": 3}}})), None);
@@ -562,7 +562,7 @@ fn clients_without_a_token_use_the_sentinel() {
         _ => false,
     };
     assert!(decide(&Credentials::default()));
-    // With auth callout, the other credentials are for the service.
+    // With auth callout, the service checks the other credentials.
     assert!(decide(&Credentials {
         user: "ada",
         pass: "pw",
@@ -611,7 +611,7 @@ fn only_users_of_pinned_accounts_are_admitted() {
             jwt: &jwt,
             ..Credentials::default()
         };
-        // An account is looked up for permitted users only.
+        // An account is looked up only if its users are allowed.
         let is_looked_up = matches!(with(pinned).admit(&shown, &peer()), Decision::Later(_));
         assert_eq!(is_looked_up, expected, "{pinned:?} {number}");
     }
@@ -668,7 +668,7 @@ fn accounts_service_authenticates_all_but_its_own_users() {
     assert_eq!(about(&with_service(of_8.clone()), &token), Some(true));
     let of_9 = json!({"auth_users": [public(KeyKind::User, 9)]});
     assert_eq!(about(&with_service(of_9), &token), None);
-    // The service is not called for a token that is invalid anyway.
+    // The service is not called for an invalid token.
     let expired = user(2, bearer, |claims| claims["exp"] = (NOW - 1).into());
     assert_eq!(about(&with_service(of_8.clone()), &expired), Some(false));
     let unsigned = user(2, free(), |_| {});

@@ -10,8 +10,8 @@ use crate::auth::jwt::TimeRangeClaims;
 
 const DAY_SECONDS: i64 = 24 * 3600;
 
-/// Returns how long a user may stay connected from `now` (seconds since 1970): `Some(None)` is unlimited, and
-/// `None` is not at all. Uses the local clock, and ignores daylight-saving changes in between.
+/// Returns how long a user may stay connected from `now`, in seconds since 1970: `Some(None)` is unlimited,
+/// and `None` is not at all. Uses local time, and ignores changes to or from daylight saving time in between.
 #[expect(clippy::option_option, reason = "refused, unlimited, or a duration")]
 pub(super) fn open_for(
     ranges: &[TimeRangeClaims],
@@ -31,8 +31,8 @@ pub(super) fn open_for(
     left.max().map(Some)
 }
 
-/// Returns the remaining time of a range; `None` outside of it. A range that ends before it starts spans
-/// midnight.
+/// Returns the remaining time of a range, or `None` outside of the range. A range that ends before it starts
+/// includes midnight.
 fn left(range: &TimeRangeClaims, clock: i64) -> Option<Duration> {
     let (start, end) = (time(&range.start)?, time(&range.end)?);
     let left = match start <= end {
@@ -47,7 +47,7 @@ fn left(range: &TimeRangeClaims, clock: i64) -> Option<Duration> {
         .map(Duration::from_secs)
 }
 
-/// Parses `hh:mm:ss` to seconds.
+/// Parses `hh:mm:ss`. Returns seconds since midnight.
 fn time(text: &str) -> Option<i64> {
     Time::strptime("%H:%M:%S", text).ok().map(seconds)
 }

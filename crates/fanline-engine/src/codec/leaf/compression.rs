@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use crate::codec::s2::Level;
 
-/// The compression that a side asks for.
+/// The compression that one side requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeafCompression {
-    /// None.
+    /// No compression.
     Off,
-    /// Whatever the other side asks for.
+    /// The compression that the other side requests.
     Accept,
-    /// By the round trip: up to the first of these uncompressed, up to the second fast, up to the third better, above
-    /// it best.
+    /// Compression by round-trip time, with up to three thresholds. Output is uncompressed up to the first,
+    /// fast up to the second, better up to the third, and best above.
     Auto(Vec<Duration>),
     /// Always this level.
     Always(Level),
 }
 
-/// The round trips up to which output is uncompressed, and compressed fast and better.
+/// Default thresholds of [`LeafCompression::Auto`].
 const RTT_THRESHOLDS: [Duration; 3] = [
     Duration::from_millis(10),
     Duration::from_millis(50),
@@ -57,13 +57,14 @@ impl LeafCompression {
         }
     }
 
-    /// Returns the compression of this side, given that of the other; `None` is none.
+    /// Returns the compression of this side, given the request of the other side; `None` is no compression.
     pub fn agree(&self, told: &str) -> Option<Self> {
         let told = LeafCompression::parse(told).unwrap_or(LeafCompression::Off);
         match (self, told) {
             (LeafCompression::Off, _) | (_, LeafCompression::Off) => None,
             (LeafCompression::Accept, LeafCompression::Accept) => None,
-            // Only a side that has asked for it measures the round trip.
+            // The side that requested `auto` adapts its level to the round trip. The other side uses a fixed
+            // level.
             (LeafCompression::Accept, LeafCompression::Auto(_)) => {
                 Some(LeafCompression::Always(Level::Fast))
             }
@@ -72,7 +73,7 @@ impl LeafCompression {
         }
     }
 
-    /// Returns the level of output for a round trip.
+    /// Returns the compression level for a round-trip time.
     pub fn level(&self, rtt: Duration) -> Level {
         match self {
             LeafCompression::Off | LeafCompression::Accept => Level::Uncompressed,
@@ -97,17 +98,17 @@ pub(crate) fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// The compression that both sides have agreed on before the session begins.
+/// The compression that both sides negotiated before the session begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compressed {
     /// The compression of this side.
     pub by: LeafCompression,
-    /// The round trip of that agreement.
+    /// Round-trip time during the negotiation.
     pub rtt: Duration,
 }
 
 impl Compressed {
-    /// Returns the level of output, by the last round trip that was measured.
+    /// Returns the compression level for the last measured round-trip time, if there is one.
     pub(crate) fn level(&self, rtt: Option<Duration>) -> Level {
         self.by.level(rtt.unwrap_or(self.rtt))
     }

@@ -19,7 +19,7 @@ pub(crate) struct LeafConnect {
     pub(crate) jwt: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) sig: String,
-    /// The signature that a proxy adds.
+    /// Signature that a proxy adds.
     #[serde(skip_serializing)]
     pub(crate) proxy_sig: String,
     pub(crate) server_id: String,
@@ -40,7 +40,7 @@ pub(crate) struct LeafConnect {
     pub(crate) compress_mode: String,
     pub(crate) remote_account: String,
     pub(crate) protocol: u8,
-    /// Only clients name their language.
+    /// Set by clients only, so it identifies a client that connects to the wrong port.
     #[serde(skip_serializing)]
     pub(crate) lang: String,
     #[serde(skip_serializing)]
@@ -63,15 +63,15 @@ fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::
 impl LeafConnect {
     /// Parses the JSON; `None` if it is not an object.
     pub(crate) fn parse(json: &[u8]) -> Option<Self> {
-        // serde would take a list for the values of the fields.
+        // Without this check, serde would accept a list of values in the order of the fields.
         let is_object = json.starts_with(b"{");
         is_object.then(|| serde_json::from_slice(json).ok())?
     }
 
-    /// Returns the whole line.
+    /// Returns the whole CONNECT line.
     pub(crate) fn line(&self) -> Vec<u8> {
         let mut line = b"CONNECT ".to_vec();
-        // Strings and numbers are always JSON.
+        // Strings and numbers always serialize.
         serde_json::to_writer(&mut line, self).unwrap_or_default();
         line.extend_from_slice(b"\r\n");
         line

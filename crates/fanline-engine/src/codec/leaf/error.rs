@@ -1,40 +1,41 @@
-//! Errors of leaf connections, in nats-server's words: spokes recognize some of them.
+//! Errors of leaf connections. The texts are nats-server's, because spokes recognize some of them.
 
-/// An `-ERR` text.
+/// The text of an `-ERR`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeafError {
-    /// A loop: closed.
+    /// A loop was detected: disconnected.
     #[error("Loop detected for leafnode account={0:?}. Delaying attempt to reconnect for 30s")]
     Loop(String),
-    /// Both sides have the same cluster name: closed.
+    /// Both sides have the same cluster name: disconnected.
     #[error("remote leafnode has same cluster name")]
     SameCluster,
-    /// The cluster name is invalid: closed.
+    /// The cluster name contains spaces: disconnected.
     #[error("cluster name cannot contain spaces")]
     ClusterWithSpaces,
-    /// The other side is too old: closed.
+    /// The version of the other side is too old: disconnected.
     #[error("connection rejected since minimum version required is {0:?}")]
     Version(String),
-    /// A client has connected to the port of leaf nodes: closed.
+    /// A client has connected to the port for leaf nodes: disconnected.
     #[error("attempted to connect to leaf node port")]
     Client,
-    /// A gateway has connected to the port of leaf nodes: closed.
+    /// A gateway has connected to the port for leaf nodes: disconnected.
     #[error("Rejecting connection from gateway {0:?} on the leafnode port")]
     Gateway(String),
-    /// The same server has connected again: the older connection is closed.
+    /// The same server has connected again: the older connection is disconnected.
     #[error("Duplicate Remote LeafNode Connection")]
     Duplicate,
-    /// The account does not exist, or does not exist any more: closed.
+    /// The account does not exist, or was removed: disconnected.
     #[error("Account {0:?} is not known")]
     UnknownAccount(String),
-    /// An invalid filter: ignored.
+    /// A filter is invalid: the line is ignored.
     #[error("Invalid Subscription")]
     InvalidSubscription,
 }
 
 impl LeafError {
-    /// Returns the delay before a spoke that receives this error dials again, if not the usual one.
+    /// Returns the delay before a spoke dials again after it has received this error; `None` is the usual
+    /// delay.
     pub(crate) fn retry_after(text: &str) -> Option<std::time::Duration> {
         let text = text.to_ascii_lowercase();
         let clashes = [

@@ -31,7 +31,7 @@ pub struct LeafInfo {
     pub export: Option<Subjects>,
 }
 
-/// Subjects that are allowed, all when there are none, and those that are denied whatever is allowed.
+/// Allowed and denied subjects. An empty `allow` allows all; `deny` overrides `allow`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(default)]
 #[allow(missing_docs, reason = "named as on the wire")]
@@ -50,44 +50,45 @@ fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::
 impl LeafInfo {
     /// Parses the JSON; `None` if it is not an object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        // serde would take a list for the values of the fields.
+        // Without this check, serde would accept a list of values in the order of the fields.
         let is_object = json.starts_with(b"{");
         is_object.then(|| serde_json::from_slice(json).ok())?
     }
 
-    /// Returns the line by which a spoke asks a hub for compression, with the client id that the hub has assigned.
+    /// Returns the line by which a spoke requests compression from a hub. It contains the client id that the
+    /// hub assigned.
     pub fn wish(&self, compression: &str) -> String {
         let wish = Wish {
             client_id: self.client_id,
             compression,
         };
-        // Strings and numbers are always JSON.
+        // Strings and numbers always serialize.
         let json = serde_json::to_string(&wish).unwrap_or_default();
         format!("INFO {json} \r\n")
     }
 
-    /// Returns whether it is the INFO of a port for leaf nodes.
+    /// Returns whether the INFO was sent by a port for leaf nodes.
     pub fn is_of_leaf_port(&self) -> bool {
         self.client_id != 0 && (self.info_on_connect || !self.leafnode_urls.is_empty())
     }
 }
 
-/// The INFO that a spoke sends before CONNECT to ask for compression. Other servers send more fields, which have no
-/// effect.
+/// The INFO by which a spoke requests compression before CONNECT. Other servers send more fields, which have
+/// no effect.
 #[derive(Serialize)]
 struct Wish<'a> {
     client_id: u64,
     compression: &'a str,
 }
 
-/// The listener that a hub's INFO is about.
+/// The listener that a hub's INFO describes.
 #[derive(Default)]
 pub(crate) struct Port<'a> {
     pub(crate) host: &'a str,
     pub(crate) port: u16,
     pub(crate) urls: &'a [String],
     pub(crate) tls: TlsTold,
-    /// The name of its compression mode.
+    /// Name of the listener's compression mode.
     pub(crate) compression: &'static str,
 }
 
@@ -96,15 +97,15 @@ pub(crate) struct Told<'a> {
     pub(crate) client_id: u64,
     pub(crate) nonce: &'a str,
     pub(crate) needs_auth: bool,
-    /// Present in the INFO that answers CONNECT.
+    /// Present only in the INFO that responds to CONNECT.
     pub(crate) welcome: Option<Welcome<'a>>,
 }
 
-/// What INFO tells a spoke that was admitted.
+/// Fields of INFO for a spoke that was admitted.
 #[derive(Clone, Default)]
 pub(crate) struct Welcome<'a> {
     pub(crate) account: &'a str,
-    /// Subjects that the spoke may receive, and those that it may send.
+    /// Subjects that the spoke may receive, and subjects that it may send.
     pub(crate) import: Option<Subjects>,
     pub(crate) export: Option<Subjects>,
 }
@@ -180,7 +181,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) ->
         client_id: told.client_id,
         nonce: told.nonce,
         cluster: server.cluster.as_deref(),
-        // The agreement is not repeated.
+        // The INFO after CONNECT does not repeat the compression.
         compression: welcome.is_none().then_some(listener.compression),
         domain: server.domain.as_deref(),
         api_lvl: 5,
@@ -192,7 +193,7 @@ pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) ->
         leafnode_urls: listener.urls,
     };
     let mut line = b"INFO ".to_vec();
-    // Strings and numbers are always JSON.
+    // Strings and numbers always serialize.
     serde_json::to_writer(&mut line, &wire).unwrap_or_default();
     line.extend_from_slice(b" \r\n");
     line

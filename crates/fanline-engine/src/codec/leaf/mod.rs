@@ -1,7 +1,8 @@
-//! The leaf protocol, by which one server is attached to another; `docs/formats/leaf.md` describes the bytes.
+//! The leaf protocol, which connects a leaf node to another server; `docs/formats/leaf.md` describes the
+//! bytes.
 //!
-//! A *hub* listens and a *spoke* dials; after the handshake both do the same. `session/leaf/` has what a leaf
-//! connection does to a server.
+//! A *hub* listens and a *spoke* dials. After the handshake, both sides behave the same. `session/leaf/`
+//! contains the sessions of leaf connections.
 
 mod compression;
 mod connect;
@@ -20,10 +21,10 @@ pub use info::{LeafInfo, Subjects};
 pub(crate) use info::{Port, Told as InfoRecipient, Welcome, line as info_line};
 pub(crate) use write::{write_head, write_interest, write_start};
 
-/// The shard that serves all leaf connections, so that the interest of each is known where the others are.
+/// The shard that serves all leaf connections. One shard thus knows the interest of all of them.
 pub(crate) const LEAF_SHARD: u16 = 0;
 
-/// The longest line, without a payload. More: `maximum control line exceeded`, closed.
+/// Longest line in bytes, without a payload. Exceeded: `maximum control line exceeded`, disconnected.
 pub const LEAF_LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Prefix of loop subjects.
@@ -32,8 +33,8 @@ pub(crate) const LOOPS: &[u8] = b"$LDS.";
 /// The version of the protocol.
 pub(crate) const PROTOCOL: u8 = 3;
 
-/// The delay before a spoke dials again after an error that lasts: a loop, a clash of names, a violation of
-/// permissions.
+/// Delay before a spoke dials again after a lasting error: a loop, a name conflict, or a permissions
+/// violation.
 pub(crate) const RETRY_AFTER_CLASH: Duration = Duration::from_secs(30);
-/// The same if the hub requires a newer server.
+/// Delay before a spoke dials again if the hub requires a newer version.
 pub(crate) const RETRY_AFTER_VERSION: Duration = Duration::from_secs(5);

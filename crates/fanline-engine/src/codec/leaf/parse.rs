@@ -1,5 +1,5 @@
-//! The parser of leaf connections: lines to verbs, in place. It has no state, as that of clients: its input begins
-//! with the first byte that was not consumed.
+//! In-place parser of leaf connections. Like the parser of clients, it has no state: the caller passes all
+//! bytes from the first unconsumed one on.
 
 use std::ops::Range;
 
@@ -12,18 +12,18 @@ use crate::codec::nats::parse::{
 /// The result of parsing the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LeafParsed<'a> {
-    /// A whole verb with its payload, and its length.
+    /// A complete verb with its payload, and its length in bytes.
     Verb(LeafVerb<'a>, usize),
     /// An incomplete verb; see [`Parsed::Partial`](crate::Parsed::Partial).
     Partial {
-        /// Length of the whole frame, or 0 while the line is not complete.
+        /// Length of the whole frame; 0 while the line is incomplete.
         frame_bytes: usize,
     },
     /// An invalid line.
     Wrong(Fault),
 }
 
-/// A verb of either side.
+/// A verb that either side may send.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LeafVerb<'a> {
     /// `LMSG` or `HMSG`.
@@ -32,7 +32,7 @@ pub enum LeafVerb<'a> {
     Wants {
         /// The filter, unchecked.
         filter: &'a [u8],
-        /// Queue group, or nothing.
+        /// Queue group; empty without one.
         queue: &'a [u8],
         /// The number of members; 1 without a queue group.
         weight: u32,
@@ -41,7 +41,7 @@ pub enum LeafVerb<'a> {
     WantsNoMore {
         /// The filter.
         filter: &'a [u8],
-        /// Queue group, or nothing.
+        /// Queue group; empty without one.
         queue: &'a [u8],
     },
     /// `CONNECT {json}`.
@@ -58,12 +58,12 @@ pub enum LeafVerb<'a> {
     Error(&'a [u8]),
 }
 
-/// A message as it came in.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafMessage<'a> {
-    /// Subject, reply, sizes, and positions, as in a client's publish.
+    /// Subject, reply, sizes, and positions, as in a publish of a client.
     pub publish: Publish<'a>,
-    /// The queue groups of which one member each receives it, separated by spaces.
+    /// The queue groups of which one member each receives the message, separated by spaces.
     pub groups: &'a [u8],
 }
 
@@ -128,7 +128,7 @@ pub fn parse_leaf(input: &[u8], payload_bytes_max: usize) -> LeafParsed<'_> {
     }
 }
 
-/// Parses a message without groups in the usual form, which nearly all have.
+/// Parses a message without queue groups in the usual form. Nearly all messages have this form.
 #[inline]
 fn usual_message(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usize)> {
     let args = match input.first_chunk()? {
@@ -140,7 +140,7 @@ fn usual_message(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usiz
     (!matches!(publish.reply, b"+" | b"|")).then_some((publish, taken))
 }
 
-/// Returns whether the input may become a valid line: garbage is refused at once.
+/// Returns whether the input may become a valid line. Other input is refused at once.
 fn may_be_verb(input: &[u8]) -> bool {
     NAMES.iter().any(|name| {
         let given = &input[..input.len().min(name.len())];
@@ -218,7 +218,7 @@ fn message<'a>(
             subject: head.subject,
             reply: head.reply,
             header_bytes: head.header_bytes,
-            // The arguments are not in the form that subscribers receive.
+            // The arguments differ from those that subscribers receive.
             args: Range::default(),
             body: line_end..end,
         },
@@ -227,7 +227,7 @@ fn message<'a>(
     LeafParsed::Verb(LeafVerb::Message(message), end)
 }
 
-/// Parses the arguments of a message.
+/// The parsed arguments of a message.
 struct Head<'a> {
     subject: &'a [u8],
     reply: &'a [u8],
@@ -269,7 +269,7 @@ fn is_blank(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// Returns the first argument and the rest; both may be empty.
+/// Returns the first argument, and the rest of the line. Both may be empty.
 fn first(line: &[u8]) -> (&[u8], &[u8]) {
     let from = line.iter().take_while(|b| is_blank(b)).count();
     let len = line[from..].iter().take_while(|b| !is_blank(b)).count();
@@ -281,7 +281,7 @@ fn trim_start(line: &[u8]) -> &[u8] {
     &line[line.iter().take_while(|b| is_blank(b)).count()..]
 }
 
-/// Returns the arguments before the last, and the last.
+/// Returns the part before the last argument, and the last argument.
 fn last(line: &[u8]) -> (&[u8], &[u8]) {
     let line = line.trim_ascii_end();
     let len = line.iter().rev().take_while(|b| !is_blank(b)).count();
@@ -294,7 +294,7 @@ mod tests {
 
     const MAX: usize = 1024;
 
-    /// The parts of a message's line: subject, reply, groups, headers, payload.
+    /// Parses a message. Returns subject, reply, groups, number of header bytes, and the body.
     fn told(input: &str) -> (String, String, String, usize, String) {
         let LeafParsed::Verb(LeafVerb::Message(message), taken) = parse_leaf(input.as_bytes(), MAX)
         else {

@@ -1,4 +1,4 @@
-//! Writes lines of the leaf protocol: interest, and messages that are not passed on in their original form.
+//! Writes lines of the leaf protocol: interest, and messages that are not forwarded in their received form.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ pub(crate) fn write_interest(out: &mut Vec<u8>, filter: &[u8], queue: &[u8], wei
         out.push(b' ');
         out.extend_from_slice(queue);
         if weight > 0 {
-            // Writing to a vector does not fail.
+            // Writing to a vector cannot fail.
             let _ = write!(out, " {weight}");
         }
     }
@@ -24,7 +24,7 @@ pub(crate) fn write_start(out: &mut Vec<u8>, subject: &[u8], header_bytes: usize
     out.push(b' ');
 }
 
-/// Appends the line of a message; `groups` are separated by spaces.
+/// Appends a message's line. `groups` are separated by spaces.
 pub(crate) fn write_head(
     out: &mut Vec<u8>,
     subject: &[u8],

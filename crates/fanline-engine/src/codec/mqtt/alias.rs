@@ -1,19 +1,19 @@
-//! Topic aliases (3.3.2.3.4), which live as long as their connection.
+//! Topic aliases (3.3.2.3.4), which are valid until their connection ends.
 
 use hashbrown::HashMap;
 
 use super::reason::{Reason, Wrong};
 
-/// Those that the client has set.
+/// Aliases that the client has set for topics of its messages.
 #[derive(Debug, Default)]
 pub(super) struct AliasesIn {
-    /// By alias, less one; empty is not set.
+    /// Topic of each alias, at the index alias - 1; empty if the alias is not set.
     topics: Vec<Box<str>>,
     max: u16,
 }
 
 impl AliasesIn {
-    /// `max` is what CONNACK said.
+    /// Creates an empty set. `max` is the Topic Alias Maximum in CONNACK.
     pub(super) fn new(max: u16) -> Self {
         AliasesIn {
             topics: Vec::new(),
@@ -32,7 +32,7 @@ impl AliasesIn {
         }
     }
 
-    /// Notes what an alias stands for from now on.
+    /// Sets the topic of an alias.
     pub(super) fn set(&mut self, alias: u16, topic: &str) -> Result<(), Wrong> {
         let at = self.place(alias)?;
         if self.topics.len() <= at {
@@ -44,7 +44,7 @@ impl AliasesIn {
         Ok(())
     }
 
-    /// What an alias stands for.
+    /// Returns the topic of an alias.
     pub(super) fn get(&self, alias: u16) -> Result<&str, Wrong> {
         let at = self.place(alias)?;
         match self.topics.get(at) {
@@ -54,7 +54,7 @@ impl AliasesIn {
     }
 }
 
-/// Those that are set for the client: the first topics that it gets have them.
+/// Aliases that the server sets for the client. The first topics that are sent get one.
 #[derive(Debug, Default)]
 pub(super) struct AliasesOut {
     aliases: HashMap<Box<str>, u16>,
@@ -69,7 +69,8 @@ impl AliasesOut {
         }
     }
 
-    /// The alias of a topic, if it has or gets one, and whether the topic has to be written with it.
+    /// Returns the alias of a topic, and whether the packet must set it, because it is new. Returns `None` if
+    /// all aliases are used by other topics.
     pub(super) fn of(&mut self, topic: &str) -> Option<(u16, bool)> {
         if self.max == 0 {
             return None;
@@ -85,9 +86,9 @@ impl AliasesOut {
         Some((next, true))
     }
 
-    /// A packet that would have set an alias was not sent.
+    /// Removes a new alias, because the packet that sets it was not sent.
     pub(super) fn forget(&mut self, topic: &str) {
-        // Aliases are counted, so only the newest may go.
+        // New aliases continue the numbering, so only the latest one can be removed.
         let newest = u16::try_from(self.aliases.len()).ok();
         if self.aliases.get(topic).copied() == newest {
             self.aliases.remove(topic);

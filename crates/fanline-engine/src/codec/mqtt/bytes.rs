@@ -1,9 +1,9 @@
-//! The data types of section 1.5, read from bytes and written to them.
+//! Reads and writes the data types of section 1.5.
 
 use super::reason::Wrong;
 use super::{TEXT_BYTES_MAX, VARIABLE_MAX};
 
-/// Bytes of a packet that are still to be read. It never reads behind them.
+/// The bytes of a packet that are not read yet. Reading never goes beyond their end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    /// A variable byte integer (1.5.5).
+    /// Reads a variable byte integer (1.5.5).
     pub(super) fn variable(&mut self) -> Result<u32, Wrong> {
         match read_variable(self.rest) {
             Variable::Whole { value, bytes } => {
@@ -60,13 +60,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Binary data (1.5.6).
+    /// Reads binary data (1.5.6).
     pub(super) fn binary(&mut self) -> Result<&'a [u8], Wrong> {
         let bytes = self.u16()?;
         self.take(usize::from(bytes))
     }
 
-    /// A UTF-8 string (1.5.4). Surrogates are not UTF-8 to Rust either (MQTT-1.5.4-1).
+    /// Reads a UTF-8 string (1.5.4). Rust's UTF-8 excludes surrogates too (MQTT-1.5.4-1).
     pub(super) fn text(&mut self) -> Result<&'a str, Wrong> {
         let bytes = self.binary()?;
         let Ok(text) = std::str::from_utf8(bytes) else {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a variable byte integer is, as far as its bytes are there.
+/// The result of reading a variable byte integer from incomplete input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
     Whole { value: u32, bytes: usize },
@@ -105,7 +105,7 @@ pub(super) fn read_variable(input: &[u8]) -> Variable {
     }
 }
 
-/// How many bytes a variable byte integer has.
+/// Returns the length of a variable byte integer in bytes.
 pub(super) fn variable_bytes(value: u32) -> usize {
     match value {
         0..=0x7F => 1,
@@ -115,7 +115,8 @@ pub(super) fn variable_bytes(value: u32) -> usize {
     }
 }
 
-/// A variable byte integer on the stack. A larger value is cut to the largest one, so callers refuse it before.
+/// Encodes a variable byte integer on the stack. A value above `VARIABLE_MAX` becomes the maximum, so callers
+/// must check before.
 pub(super) fn write_variable(value: u32) -> ([u8; 4], usize) {
     let value = value.min(VARIABLE_MAX);
     let bytes = variable_bytes(value);
@@ -137,7 +138,7 @@ pub(super) fn push_variable(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&written[..bytes]);
 }
 
-/// Appends binary data or text. Longer data is cut; callers know that theirs is not.
+/// Appends binary data or text. Truncates data that is too long, so callers must check before.
 pub(super) fn push_binary(out: &mut Vec<u8>, data: &[u8]) {
     let data = &data[..data.len().min(TEXT_BYTES_MAX)];
     let length = u16::try_from(data.len()).unwrap_or(u16::MAX);
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn variable_integers() {
-        // The limits of table 1-1.
+        // The limits in table 1-1.
         for (value, bytes) in [
             (0, &[0x00][..]),
             (127, &[0x7F]),
@@ -180,7 +181,7 @@ mod tests {
     fn texts() {
         let read = |bytes: &[u8]| Reader::new(bytes).text().map(str::to_owned);
         assert_eq!(read(&[0, 2, 0xC3, 0xA9]), Ok("\u{e9}".to_owned()));
-        // MQTT-1.5.4-3: a byte order mark is a character like others.
+        // MQTT-1.5.4-3: a byte order mark is an ordinary character.
         assert_eq!(read(&[0, 3, 0xEF, 0xBB, 0xBF]), Ok("\u{feff}".to_owned()));
         for wrong in [
             &[0, 1, 0xFF][..],

@@ -1,4 +1,5 @@
-//! One connection: what its packets mean, what is answered, and what is left for others to do.
+//! The protocol of one connection: handles its packets, writes responses, and returns the actions that the
+//! caller must perform.
 
 use std::time::Duration;
 
@@ -17,26 +18,26 @@ use super::{
 use crate::limits::MqttLimits;
 use crate::outbox::Outbox;
 
-/// A session that never expires (3.1.2.11.2).
+/// Session expiry interval of a session that never expires (3.1.2.11.2).
 const NEVER_EXPIRES: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing has come.
+    /// No packet has arrived.
     Fresh,
-    /// It is being decided whether it may come in.
+    /// CONNECT has arrived, and the caller decides about admission.
     Asked,
     Open,
     Ended,
 }
 
-/// One connection.
+/// The protocol state of one connection.
 ///
-/// # In which order to call
+/// # Order of calls
 ///
-/// [`receive`](Connection::receive) for bytes, [`handle_timeout`](Connection::handle_timeout) when
-/// [`next_timeout`](Connection::next_timeout) has come. After each verb what the verb says. When the connection is gone,
-/// for whatever reason, [`take_will`](Connection::take_will).
+/// Call [`receive`](Connection::receive) for input, and [`handle_timeout`](Connection::handle_timeout) at
+/// [`next_timeout`](Connection::next_timeout). Perform each verb as its documentation says. When the
+/// connection has ended for any reason, call [`take_will`](Connection::take_will).
 #[derive(Debug)]
 pub struct Connection {
     settings: MqttLimits,
@@ -45,7 +46,7 @@ pub struct Connection {
     keep_alive: u16,
     heard_at: Duration,
     expiry: u32,
-    /// It wants reason strings (3.1.2.11.7).
+    /// Whether the client accepts reason strings (3.1.2.11.7).
     wants_problems: bool,
     packet_bytes_max: usize,
     will: Option<Box<Will>>,
@@ -53,12 +54,12 @@ pub struct Connection {
     outgoing: Outgoing,
     aliases_in: AliasesIn,
     aliases_out: AliasesOut,
-    /// Properties that one receiver gets are put together here.
+    /// Reused buffer for properties that only one receiver gets.
     scratch: Vec<u8>,
 }
 
 impl Connection {
-    /// One that has just been opened.
+    /// Creates the state of a new connection.
     pub fn new(settings: MqttLimits, now: Duration) -> Self {
         Connection {
             settings,
@@ -78,47 +79,47 @@ impl Connection {
         }
     }
 
-    /// Whether it was let in and has not ended.
+    /// Returns whether the client was admitted and the connection has not ended.
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// Whether nothing is taken before it is decided whether it may come in.
+    /// Returns whether the caller must decide about admission. No input is handled before.
     pub fn is_asked(&self) -> bool {
         self.phase == Phase::Asked
     }
 
-    /// Which text it obeys, once it has said so.
+    /// Returns the protocol version, which CONNECT selects.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Seconds that its session outlives it; `u32::MAX` is for ever.
+    /// Returns how many seconds the session outlives the connection; `u32::MAX` is forever.
     pub fn session_expiry(&self) -> u32 {
         self.expiry
     }
 
-    /// Seconds between its packets at the most; 0 is any.
+    /// Returns the maximum number of seconds between two packets of the client; 0 is no limit.
     pub fn keep_alive(&self) -> u16 {
         self.keep_alive
     }
 
-    /// Messages above QoS 0 that its client has not acknowledged.
+    /// Returns the number of messages above QoS 0 that the client has not acknowledged.
     pub fn in_flight(&self) -> usize {
         self.outgoing.len()
     }
 
-    /// What a message that is under way is known by.
+    /// Returns the token of a message that is in flight to the client.
     pub fn token_of(&self, packet_id: u16) -> Option<u64> {
         self.outgoing.token(packet_id)
     }
 
-    /// Whether one more message above QoS 0 may be delivered.
+    /// Returns whether another message above QoS 0 may be sent.
     pub fn has_room(&self) -> bool {
         self.outgoing.has_room()
     }
 
-    /// Takes one packet from the front of some input.
+    /// Handles the packet at the front of `input`.
     #[inline]
     pub fn receive<'a>(
         &mut self,
@@ -151,7 +152,7 @@ impl Connection {
         self.version = version_of(frame);
         let connect = match decode(frame, self.version) {
             Ok(Packet::Connect(connect)) => connect,
-            // MQTT-3.1.0-1. Before CONNECT there is no packet to answer with.
+            // MQTT-3.1.0-1. Before CONNECT, no packet can report the error.
             Ok(_) => {
                 self.phase = Phase::Ended;
                 return Received::Ended(Ended(Wrong::protocol("CONNECT does not come first")));
@@ -164,12 +165,12 @@ impl Connection {
         }
     }
 
-    /// Tells a client that its connection is over, if there is a way to.
+    /// Ends the connection after an error, and reports it to the client if a packet exists for that.
     #[cold]
     fn fail<'a>(&mut self, wrong: Wrong, out: &mut Outbox) -> Received<'a> {
         match self.phase {
-            // In 3.1.1 a CONNACK tells of what was understood and refused (its 3.1.4 and 3.2.2.3); what is
-            // malformed gets none.
+            // A CONNACK of 3.1.1 reports only errors with a return code (its 3.1.4 and 3.2.2.3). It does not
+            // report malformed packets.
             Phase::Fresh if self.version == Version::V5 || has_return_code(wrong.reason) => {
                 self.refuse_connect(wrong, out);
             }
@@ -182,7 +183,8 @@ impl Connection {
 
     fn refuse_connect(&mut self, wrong: Wrong, out: &mut Outbox) {
         let max = self.packet_bytes_max;
-        // MQTT-3.2.2-6: no session is present. MQTT-3.2.2-19: without its string where that is too much.
+        // MQTT-3.2.2-6: no session is present. MQTT-3.2.2-19: if the packet is too large, omit the reason
+        // string.
         for why in [self.why(wrong), ""] {
             let told = ConnAckTold {
                 why,
@@ -209,13 +211,13 @@ impl Connection {
 
     fn connect(&mut self, connect: &Connect<'_>) -> Result<(), Wrong> {
         self.keep_alive = connect.keep_alive;
-        // 3.1.1 has two kinds of session: one ends with its connection, the other never.
+        // A session of 3.1.1 either ends with its connection or never expires.
         self.expiry = match (self.version, connect.clean_start) {
             (Version::V4, false) => NEVER_EXPIRES,
             _ => 0,
         };
         self.outgoing.set_max(self.settings.in_flight_max);
-        // The packet that refuses a property may not be larger than another property allows.
+        // A later property may limit the size of the CONNACK that reports the error, so all are read first.
         let mut refused = None;
         for property in connect.properties.iter() {
             if let Err(wrong) = self.note_connect_property(&property) {
@@ -263,7 +265,7 @@ impl Connection {
                 self.aliases_out = AliasesOut::new(max.min(ALIASES_OUT_MAX));
             }
             Property::RequestProblem(wants) => self.wants_problems = wants,
-            // 4.12: no method is known here.
+            // 4.12: no authentication method is supported.
             Property::AuthenticationMethod(_) => {
                 let why = "no enhanced authentication is supported";
                 return Err(Wrong::because(Reason::BAD_AUTHENTICATION_METHOD, why));
@@ -279,8 +281,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a client in that has asked: CONNACK leaves. The connection is over if its client takes no packet of that
-    /// size.
+    /// Admits a client and writes CONNACK. Returns `Some` if the connection ends because the client does not
+    /// accept a packet of this size.
     pub fn accept(
         &mut self,
         accepted: &Accepted<'_>,
@@ -316,7 +318,7 @@ impl Connection {
         (!is_told).then(|| self.give_up_asked(out))
     }
 
-    /// Ends a connection whose client takes no packet of the size that there is to send (MQTT-3.1.2-24).
+    /// Ends a connection because the client does not accept a packet of the required size (MQTT-3.1.2-24).
     #[cold]
     fn give_up(&mut self, why: &'static str, out: &mut Outbox) -> Ended {
         let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, why);
@@ -325,8 +327,9 @@ impl Connection {
         Ended(wrong)
     }
 
-    /// The same before CONNACK: no DISCONNECT comes without a CONNACK (MQTT-3.14.0-1), and one that refuses is short.
-    /// The will is not published, since the client was never admitted.
+    /// Ends a connection because the client does not accept the CONNACK. Before a CONNACK, no DISCONNECT may
+    /// be sent (MQTT-3.14.0-1), so a shorter CONNACK refuses the client. The will is not published, because
+    /// the client was never admitted.
     #[cold]
     fn give_up_asked(&mut self, out: &mut Outbox) -> Ended {
         let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, "the client takes no CONNACK");
@@ -336,7 +339,7 @@ impl Connection {
         Ended(wrong)
     }
 
-    /// Refuses a client that has asked. Its will is not sent, as it was never in.
+    /// Refuses a client after its CONNECT. Its will is not published, because it was never admitted.
     pub fn refuse(&mut self, reason: Reason, out: &mut Outbox) {
         if self.phase == Phase::Asked {
             let why = "";
@@ -346,7 +349,8 @@ impl Connection {
         }
     }
 
-    /// Ends a connection from this side, as when its session was taken over or the server stops.
+    /// Ends a connection for a reason of the server, for example because the session was taken over or the
+    /// server stops.
     pub fn close(&mut self, reason: Reason, why: &'static str, out: &mut Outbox) {
         if self.phase == Phase::Open {
             self.tell_disconnect(Wrong::because(reason, why), out);
@@ -354,13 +358,13 @@ impl Connection {
         self.phase = Phase::Ended;
     }
 
-    /// What the client would leave now.
+    /// Returns the will that would be published if the connection ended now.
     pub fn will(&self) -> Option<&Will> {
         self.will.as_deref()
     }
 
-    /// What the client leaves, unless it has said that it leaves nothing. Call it once, when the connection is
-    /// gone.
+    /// Takes the will, unless the client has discarded it with DISCONNECT. Call it once, after the connection
+    /// has ended.
     pub fn take_will(&mut self) -> Option<Box<Will>> {
         self.will.take()
     }
@@ -381,7 +385,7 @@ impl Connection {
             Packet::Disconnect(disconnect) => self.disconnect(&disconnect),
             // MQTT-3.1.0-2.
             Packet::Connect(_) => Err(Wrong::protocol("CONNECT comes twice")),
-            // MQTT-4.12.0-6 and -7: there is nothing to go on with.
+            // MQTT-4.12.0-6 and -7: no enhanced authentication is in progress.
             Packet::Auth(_) => Err(Wrong::protocol("AUTH comes without a method")),
         }
     }
@@ -444,7 +448,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The topic name of a publish that this connection has just handed out.
+    /// Returns the topic name of a publish that [`receive`](Connection::receive) has just returned.
     #[inline]
     pub fn topic_of<'a>(&'a self, publish: &Publish<'a>) -> &'a str {
         if !publish.topic.is_empty() {
@@ -492,7 +496,7 @@ impl Connection {
     fn disconnect<'a>(&mut self, disconnect: &Disconnect<'_>) -> Result<Verb<'a>, Wrong> {
         for property in disconnect.properties.iter() {
             match property {
-                // MQTT-3.14.2.2.2: a session that was to end with its connection cannot be extended.
+                // MQTT-3.14.2.2.2: if the expiry interval in CONNECT was 0, DISCONNECT cannot change it.
                 Property::SessionExpiry(seconds) if seconds > 0 && self.expiry == 0 => {
                     return Err(Wrong::protocol("a session expiry is set that was 0"));
                 }
@@ -500,7 +504,7 @@ impl Connection {
                     let max = self.settings.session_expiry_max.unwrap_or(NEVER_EXPIRES);
                     self.expiry = seconds.min(max);
                 }
-                // Table 2-4: of a server's DISCONNECT only.
+                // Table 2-4: only a server may send this property in DISCONNECT.
                 Property::ServerReference(_) => {
                     return Err(Wrong::malformed("a client sends a server reference"));
                 }
@@ -515,8 +519,8 @@ impl Connection {
         Ok(Verb::Disconnect)
     }
 
-    /// A message of QoS 1 is where it has to be, or will not be: PUBACK leaves. In 3.1.1, which has no word for
-    /// a failure, the connection ends instead.
+    /// Writes PUBACK after a message of QoS 1 was stored, or with the reason why not. 3.1.1 has no reason
+    /// codes: there the connection ends after a failure, and the result is `Some`.
     pub fn acknowledge(
         &mut self,
         packet_id: u16,
@@ -529,7 +533,8 @@ impl Connection {
         None
     }
 
-    /// A message of QoS 2 is stored, or will not be: PUBREC leaves, as for [`acknowledge`](Connection::acknowledge).
+    /// Writes PUBREC after a message of QoS 2 was stored, or with the reason why not; see
+    /// [`acknowledge`](Self::acknowledge).
     pub fn held(&mut self, packet_id: u16, reason: Reason, out: &mut Outbox) -> Option<Ended> {
         let is_stored = !reason.is_failure();
         if self.incoming.held(packet_id, is_stored) && self.phase == Phase::Open {
@@ -538,7 +543,7 @@ impl Connection {
         None
     }
 
-    /// A message of QoS 2 is published: PUBCOMP leaves.
+    /// Writes PUBCOMP after a message of QoS 2 was published.
     pub fn released(&mut self, packet_id: u16, out: &mut Outbox) {
         if self.incoming.released(packet_id) && self.phase == Phase::Open {
             encode::ack(
@@ -551,7 +556,7 @@ impl Connection {
         }
     }
 
-    /// That a message of QoS 2 was received is stored: PUBREL leaves.
+    /// Writes PUBREL after the caller has stored that the client received a message of QoS 2.
     pub fn noted(&mut self, packet_id: u16, out: &mut Outbox) {
         if self.outgoing.noted(packet_id) && self.phase == Phase::Open {
             encode::ack(
@@ -580,7 +585,7 @@ impl Connection {
         None
     }
 
-    /// The QoS that a filter gets which asks for this one.
+    /// Returns the QoS that is granted to a filter for which the client requests `asked`.
     pub fn granted(&self, asked: Qos) -> Qos {
         match self.settings.downgrade_qos2_subscribe {
             true => asked.min(Qos::AtLeastOnce),
@@ -588,7 +593,7 @@ impl Connection {
         }
     }
 
-    /// SUBACK leaves: a reason for each filter, in order (MQTT-3.8.4-5 and -6).
+    /// Writes SUBACK with a reason for each filter, in order (MQTT-3.8.4-5 and -6).
     pub fn subscribed(
         &mut self,
         packet_id: u16,
@@ -598,7 +603,7 @@ impl Connection {
         self.answer_filters(true, packet_id, reasons, out)
     }
 
-    /// UNSUBACK leaves: a reason for each filter, in order (MQTT-3.11.3-1).
+    /// Writes UNSUBACK with a reason for each filter, in order (MQTT-3.11.3-1).
     pub fn unsubscribed(
         &mut self,
         packet_id: u16,
@@ -620,19 +625,20 @@ impl Connection {
         (!is_told).then(|| self.give_up("a client takes no answer of that size", out))
     }
 
-    /// What a session had under way towards its client, in the order in which it was sent: after
-    /// [`accept`](Connection::accept), and before [`again`](Connection::again).
+    /// Restores a message that was in flight to the client when the session was stored. Call it in the order
+    /// in which the messages were sent, after [`accept`](Connection::accept) and before
+    /// [`again`](Connection::again).
     pub fn restore(&mut self, packet_id: u16, token: u64, qos: Qos, was_received: bool) {
         self.outgoing.restore(packet_id, token, qos, was_received);
     }
 
-    /// Identifiers of the messages that a session holds for their PUBREL.
+    /// Restores the packet identifiers of QoS 2 messages that wait for PUBREL.
     pub fn restore_held(&mut self, held: impl Iterator<Item = u16>) {
         self.incoming.resume(held);
     }
 
-    /// Sends messages in flight again: PUBRELs are written, and `publish` receives each message with its identifier
-    /// and its token (MQTT-4.4.0-1, 4.6).
+    /// Sends messages in flight again. Writes PUBRELs, and calls `publish` with the packet identifier and the
+    /// token of each message (MQTT-4.4.0-1, 4.6).
     pub fn again(
         &mut self,
         out: &mut Outbox,
@@ -649,10 +655,12 @@ impl Connection {
         }
     }
 
-    /// Queues a message without its payload, which is to follow. Returns its packet identifier, 0 for QoS 0.
+    /// Queues a message without its payload, which the caller then appends. Returns the packet identifier, 0
+    /// for QoS 0.
     ///
     /// # Errors
-    /// Says why nothing was queued.
+    ///
+    /// Returns why nothing was queued.
     #[inline]
     pub fn deliver(&mut self, delivery: &Delivery<'_>, out: &mut Outbox) -> Result<u16, Refused> {
         let packet_id = match delivery.qos {
@@ -669,20 +677,21 @@ impl Connection {
         }
     }
 
-    /// Takes the place of a message of QoS 2 that is about to be sent, under an identifier that it has to have; false
-    /// when there is no room. Then [`deliver_reserved`](Connection::deliver_reserved) or
-    /// [`unreserve`](Connection::unreserve).
+    /// Reserves room in the client's receive window for a message of QoS 2 with this packet identifier.
+    /// Returns false if there is no room. The caller then calls
+    /// [`deliver_reserved`](Connection::deliver_reserved) or [`unreserve`](Connection::unreserve).
     pub fn reserve(&mut self, token: u64, packet_id: u16) -> bool {
         let sent = self.outgoing.send(token, Qos::ExactlyOnce, Some(packet_id));
         sent == Sent::As(packet_id)
     }
 
-    /// Gives the place back.
+    /// Frees the reserved room.
     pub fn unreserve(&mut self, packet_id: u16) {
         self.outgoing.unsend(packet_id);
     }
 
-    /// Queues a message that has its place, without its payload; false when its client takes no such packet.
+    /// Queues a message with reserved room, without its payload. Returns false if the client does not accept
+    /// the packet.
     pub fn deliver_reserved(
         &mut self,
         packet_id: u16,
@@ -730,15 +739,15 @@ impl Connection {
         false
     }
 
-    /// When [`handle_timeout`](Connection::handle_timeout) is to be called: one and a half times the keep alive
-    /// after the last packet (MQTT-3.1.2-22; 3.1.1 MQTT-3.1.2-24).
+    /// Returns when to call [`handle_timeout`](Connection::handle_timeout): one and a half times the keep
+    /// alive after the last packet (MQTT-3.1.2-22; 3.1.1 MQTT-3.1.2-24).
     pub fn next_timeout(&self) -> Option<Duration> {
         let is_open = self.phase == Phase::Open && self.keep_alive > 0;
         let patience = Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2;
         is_open.then_some(self.heard_at + patience)
     }
 
-    /// Ends a connection whose client is silent for too long.
+    /// Ends a connection whose client has sent nothing for too long.
     pub fn handle_timeout(&mut self, now: Duration, out: &mut Outbox) -> Option<Ended> {
         if self.next_timeout().is_none_or(|at| now < at) {
             return None;
@@ -751,8 +760,8 @@ impl Connection {
     }
 }
 
-/// Which text a CONNECT obeys, so that it can be refused in its own words; any other packet is read as
-/// of 3.1.1.
+/// Returns the version of a CONNECT, so that the response to an invalid one has the right form. Any other
+/// packet counts as 3.1.1.
 fn version_of(frame: &Frame<'_>) -> Version {
     match frame.body.get(..7) {
         Some(b"\x00\x04MQTT\x05") => Version::V5,
@@ -760,7 +769,7 @@ fn version_of(frame: &Frame<'_>) -> Version {
     }
 }
 
-/// Whether a CONNACK of 3.1.1 can say it.
+/// Returns whether a CONNACK of 3.1.1 has a return code for the reason.
 fn has_return_code(reason: Reason) -> bool {
     matches!(
         reason,

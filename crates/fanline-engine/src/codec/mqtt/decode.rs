@@ -1,4 +1,4 @@
-//! Parses packets. Nothing is copied, and there is no state: an incomplete packet is passed again with more input.
+//! Parses packets in place, without state: the caller passes an incomplete packet again with more input.
 
 use super::bytes::{Reader, Variable, read_variable};
 use super::packet::{
@@ -10,41 +10,40 @@ use super::reason::{Reason, Wrong};
 use super::subscription::SubscriptionOptions;
 use super::{FILTERS_MAX, Qos, Version};
 
-/// The fixed header and what follows it (2.1).
+/// A whole packet, split into fixed header and the rest (2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Type and flags.
+    /// The first byte: packet type and flags.
     pub first: u8,
-    /// All behind the fixed header.
+    /// All bytes after the fixed header.
     pub body: &'a [u8],
-    /// How long the whole packet is.
+    /// Length of the whole packet in bytes.
     pub bytes: usize,
 }
 
-/// What some input begins with.
+/// The packet at the front of some input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framed<'a> {
-    /// It is all there.
+    /// The packet is complete.
     Whole(Frame<'a>),
-    /// It is not; how long it is, or 0 while that is not known.
+    /// The packet is incomplete.
     Partial {
-        /// With the fixed header.
+        /// Length of the whole packet in bytes; 0 while it is not known.
         frame_bytes: usize,
     },
-    /// It never will be.
+    /// The input is not a valid packet.
     Wrong(Wrong),
 }
 
-/// Looks for one packet, of at most so many bytes.
-///
-/// A longer one is refused as soon as its length is known (3.1.2.11.4: 0x95).
+/// Finds the packet at the front of `input`. A packet above `packet_bytes_max` is refused as soon as its
+/// length is known (3.1.2.11.4: 0x95).
 #[inline]
 pub fn frame(input: &[u8], packet_bytes_max: usize) -> Framed<'_> {
     let Some((first, rest)) = input.split_first() else {
         return Framed::Partial { frame_bytes: 0 };
     };
     let (value, length_bytes) = match read_variable(rest) {
-        // Many clients of 3.1.1 write lengths longer than they have to be, so this is let pass.
+        // Many clients of 3.1.1 do not use the shortest form of the length, so the form is not checked.
         Variable::Whole { value, bytes } => (value, bytes),
         Variable::Partial => return Framed::Partial { frame_bytes: 0 },
         Variable::TooLong => {
@@ -68,10 +67,11 @@ pub fn frame(input: &[u8], packet_bytes_max: usize) -> Framed<'_> {
     }
 }
 
-/// Takes a packet apart. For CONNECT, which says its own, the version means nothing.
+/// Decodes a packet. The version has no effect on CONNECT, which contains its own.
 ///
 /// # Errors
-/// The error has the reason code for what is wrong.
+///
+/// Returns the first violation, with its reason code.
 #[inline]
 pub fn decode<'a>(frame: &Frame<'a>, version: Version) -> Result<Packet<'a>, Wrong> {
     let flags = frame.first & 0x0F;
@@ -144,7 +144,7 @@ fn publish<'a>(flags: u8, mut body: Reader<'a>, version: Version) -> Result<Publ
     };
     let properties = properties(&mut body, version, Allowed::PUBLISH)?;
     if topic.is_empty() {
-        // 3.1.1 4.7.3-1; 5.0 3.3.2.1: a protocol error unless an alias says it.
+        // 3.1.1 4.7.3-1; 5.0 3.3.2.1: a protocol error, unless the packet has a topic alias.
         let has_alias = properties
             .iter()
             .any(|p| matches!(p, super::Property::TopicAlias(_)));
@@ -163,7 +163,7 @@ fn publish<'a>(flags: u8, mut body: Reader<'a>, version: Version) -> Result<Publ
     })
 }
 
-/// Not 0 (MQTT-2.2.1-3).
+/// Reads a packet identifier, which must not be 0 (MQTT-2.2.1-3).
 fn packet_id(body: &mut Reader<'_>) -> Result<u16, Wrong> {
     match body.u16()? {
         0 => Err(Wrong::protocol("a packet identifier is 0")),
@@ -280,7 +280,7 @@ fn ack<'a>(kind: AckKind, body: &mut Reader<'a>, version: Version) -> Result<Ack
     })
 }
 
-/// Tables 3-4 to 3-7.
+/// Returns whether an acknowledgement may have this reason code (tables 3-4 to 3-7).
 fn may_say(kind: AckKind, reason: Reason) -> bool {
     match kind {
         AckKind::PubAck | AckKind::PubRec => matches!(
@@ -291,7 +291,7 @@ fn may_say(kind: AckKind, reason: Reason) -> bool {
     }
 }
 
-/// A reason and properties, which may be left out from the end (3.4.2.1, 3.4.2.2.1, 3.14.2.1).
+/// Reads a reason and properties. The packet may end before either of them (3.4.2.1, 3.4.2.2.1, 3.14.2.1).
 fn ending<'a>(body: &mut Reader<'a>, allowed: Allowed) -> Result<(Reason, Properties<'a>), Wrong> {
     if body.is_empty() {
         return Ok((Reason::SUCCESS, Properties::default()));
@@ -312,7 +312,7 @@ fn request<'a>(
     Ok((id, properties(body, version, allowed)?))
 }
 
-/// `version` where options follow each filter.
+/// Checks a list of filters. With `version`, options follow each filter.
 fn filters<'a>(body: &mut Reader<'a>, version: Option<Version>) -> Result<Filters<'a>, Wrong> {
     let bytes = body.rest();
     let mut count = 0;
@@ -339,7 +339,7 @@ fn filters<'a>(body: &mut Reader<'a>, version: Option<Version>) -> Result<Filter
 }
 
 fn check_options(filter: &str, byte: u8, version: Version) -> Result<(), Wrong> {
-    // MQTT-3.8.3-5; 3.1.1 has none of the other bits (its MQTT-3.8.3-4).
+    // MQTT-3.8.3-5. In 3.1.1, only the bits of the QoS may be set (its MQTT-3.8.3-4).
     let reserved = match version {
         Version::V4 => 0xFC,
         Version::V5 => 0xC0,

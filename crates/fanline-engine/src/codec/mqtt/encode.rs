@@ -1,7 +1,7 @@
-//! From decisions to bytes, straight into what waits for a connection.
+//! Writes packets directly to the pending output of a connection.
 //!
-//! Packets of messages are written without an allocation. CONNACK, SUBACK, and DISCONNECT are rare, and built first,
-//! since their length comes before them.
+//! PUBLISH and acknowledgements are written without an allocation. CONNACK, SUBACK, and DISCONNECT are rare:
+//! their body is built in a buffer first, because its length precedes it.
 
 use super::bytes::{push_variable, variable_bytes, write_variable};
 use super::packet::AckKind;
@@ -10,29 +10,29 @@ use super::reason::Reason;
 use super::{Qos, TEXT_BYTES_MAX, VARIABLE_MAX, Version};
 use crate::outbox::Outbox;
 
-/// Most bytes of a reason string, so that one never makes a packet too large for a sane client.
+/// Largest reason string in bytes. It keeps packets below the size that usual clients accept.
 const REASON_STRING_BYTES_MAX: usize = 256;
 
-/// A PUBLISH to a client, without its payload.
+/// A PUBLISH packet to a client, without its payload.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishHead<'a> {
-    /// Which text the client obeys.
+    /// Protocol version of the client.
     pub version: Version,
-    /// Empty where an alias in the properties says it.
+    /// Topic name; empty if a topic alias in the properties replaces it.
     pub topic: &'a str,
-    /// 0 for QoS 0.
+    /// Packet identifier; 0 for QoS 0.
     pub packet_id: u16,
-    /// How surely.
+    /// QoS with which the message is sent.
     pub qos: Qos,
-    /// Sent before.
+    /// Whether the message was sent before (DUP).
     pub dup: bool,
-    /// RETAIN.
+    /// Whether RETAIN is set.
     pub retain: bool,
-    /// Written in 5.0 only.
+    /// Properties that all receivers get. Written in 5.0 only.
     pub properties: Properties<'a>,
-    /// More properties, behind the others: those that differ from client to client.
+    /// Properties of this receiver only, which follow the others.
     pub own_properties: Properties<'a>,
-    /// How long the payload is.
+    /// Length of the payload in bytes.
     pub payload_bytes: usize,
 }
 
@@ -56,8 +56,8 @@ impl PublishHead<'_> {
         2 + self.topic.len() + id_bytes + properties_bytes + self.payload_bytes
     }
 
-    /// Appends it, unless the packet would be larger than the client takes (MQTT-3.1.2-24) or than any
-    /// can be; the payload is to follow. Whether it did.
+    /// Appends the packet; the caller then appends the payload. Returns false, without an effect, if the
+    /// packet is larger than the client accepts (MQTT-3.1.2-24) or than the protocol allows.
     #[inline]
     pub fn write(&self, out: &mut Outbox, packet_bytes_max: usize) -> bool {
         let body_bytes = self.body_bytes();
@@ -97,13 +97,13 @@ impl PublishHead<'_> {
     }
 }
 
-/// How long a packet is whose body has so many bytes.
+/// Returns the length of a packet whose body has this length, in bytes.
 pub fn packet_bytes(body_bytes: usize) -> usize {
     let length_bytes = variable_bytes(u32::try_from(body_bytes).unwrap_or(u32::MAX));
     body_bytes.saturating_add(1 + length_bytes)
 }
 
-/// PUBACK, PUBREC, PUBREL or PUBCOMP. In 3.1.1 there is no reason to give.
+/// Writes PUBACK, PUBREC, PUBREL, or PUBCOMP. The packets of 3.1.1 contain no reason.
 #[inline]
 pub(super) fn ack(
     out: &mut Outbox,
@@ -125,7 +125,7 @@ pub(super) fn ack(
     }
 }
 
-/// The properties of a CONNACK of 5.0 (3.2.2.3). Those with the default value are not written.
+/// The properties of a CONNACK of 5.0 (3.2.2.3). A property with its default value is not written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnAckTold<'a> {
     pub(super) session_expiry: Option<u32>,
@@ -165,7 +165,8 @@ fn reason_string(why: &str) -> Option<Property<'_>> {
     (!why.is_empty() && why.len() <= REASON_STRING_BYTES_MAX).then_some(Property::ReasonString(why))
 }
 
-/// CONNACK (3.2). Like the others below it is left out, and that said, where its client takes none of that size.
+/// Writes CONNACK (3.2). Like the functions below, returns false without an effect if the client does not
+/// accept a packet of this size.
 pub(super) fn conn_ack(
     out: &mut Outbox,
     version: Version,
@@ -185,7 +186,7 @@ pub(super) fn conn_ack(
     packet(out, 0x20, &body, packet_bytes_max)
 }
 
-/// SUBACK or UNSUBACK (3.9, 3.11). In 3.1.1 an UNSUBACK has no reasons.
+/// Writes SUBACK or UNSUBACK (3.9, 3.11). An UNSUBACK of 3.1.1 contains no reasons.
 pub(super) fn filter_ack(
     out: &mut Outbox,
     version: Version,
@@ -196,7 +197,7 @@ pub(super) fn filter_ack(
 ) -> bool {
     let first = if is_subscribe { 0x90 } else { 0xB0 };
     let told: Vec<u8> = match (version, is_subscribe) {
-        // 3.1.1 knows one failure (its 3.9.3).
+        // 3.1.1 has one failure code (its 3.9.3).
         (Version::V4, true) => (reasons.iter())
             .map(|reason| {
                 if reason.is_failure() {
@@ -217,12 +218,12 @@ pub(super) fn filter_ack(
     packet(out, first, &body, packet_bytes_max)
 }
 
-/// PINGRESP (3.13).
+/// Writes PINGRESP (3.13).
 pub(super) fn ping_response(out: &mut Outbox) {
     out.append(&[0xD0, 0]);
 }
 
-/// DISCONNECT (3.14), which only 5.0 lets a server send.
+/// Writes DISCONNECT (3.14). In 3.1.1, a server must not send it.
 pub(super) fn disconnect(
     out: &mut Outbox,
     reason: Reason,

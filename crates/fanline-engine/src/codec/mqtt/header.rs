@@ -1,4 +1,4 @@
-//! Properties of a message as NATS headers, and back; the table is in `docs/formats/mqtt.md`.
+//! Converts the properties of a message to NATS headers and back; the table is in `docs/formats/mqtt.md`.
 
 use std::borrow::Cow;
 
@@ -17,22 +17,22 @@ const CORRELATION_DATA: &str = "Mqtt-Correlation-Data";
 const USER_PROPERTY: &str = "Mqtt-User-Property";
 const RETAIN: &str = "Mqtt-Retain";
 const QOS: &str = "Nmqtt-Pub";
-/// Seconds that a message lives. Not a TTL, which streams that know none refuse.
+/// Lifetime of a message in seconds. It is not a TTL, because a stream without TTLs would refuse the message.
 const EXPIRY: &str = "Mqtt-Message-Expiry";
 const TTL: &str = "Nats-TTL";
-/// A property that no header can carry, as it is on the wire.
+/// An encoded property that cannot be a header value.
 const PROPERTY: &str = "Mqtt-Property";
-/// The id hash of the publisher, where it has a subscription that asks for No Local.
+/// The id hash of the publisher, if it has a subscription with No Local.
 const CLIENT: &str = "Nmqtt-Client";
 /// The response topic of stored messages, which have no reply subject.
 const RESPONSE_TOPIC: &str = "Mqtt-Response-Topic";
-/// What every block of headers that says a QoS begins with.
+/// The first bytes of each header block with a QoS.
 const QOS_FIRST: &[u8] = b"NATS/1.0\r\nNmqtt-Pub: ";
-/// Names that say something to the server, and so may not come from a device.
+/// Prefixes of header names with a meaning for the server. User properties must not use them.
 const RESERVED: [&str; 3] = ["Nats-", "Nmqtt-", "Mqtt-"];
 
-/// Appends the headers of a publish; nothing when there is nothing to say. Its response topic is a reply
-/// subject, and not among them.
+/// Appends the headers of a publish; none if it has only default values. The response topic is not a header,
+/// because it becomes the reply subject.
 pub fn write_headers(publish: &Publish<'_>, out: &mut Vec<u8>) {
     let is_plain = publish.qos == Qos::AtMostOnce && !publish.retain;
     if is_plain && publish.properties.is_empty() {
@@ -57,7 +57,7 @@ pub fn write_headers(publish: &Publish<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the headers of a publish, and whose it is, for subscriptions that ask for No Local.
+/// Appends the headers of a publish, with the publisher's id hash for subscriptions with No Local.
 pub fn write_headers_of(publish: &Publish<'_>, client: &str, out: &mut Vec<u8>) {
     let before = out.len();
     write_headers(publish, out);
@@ -69,7 +69,7 @@ pub fn write_headers_of(publish: &Publish<'_>, client: &str, out: &mut Vec<u8>) 
     out.extend_from_slice(b"\r\n");
 }
 
-/// With which QoS a device has published the message of these headers; 0 for all others.
+/// Returns the QoS with which an MQTT client published a message with these headers; 0 if there is none.
 #[inline]
 pub fn qos_of(block: &[u8]) -> Qos {
     match block.strip_prefix(QOS_FIRST) {
@@ -83,12 +83,12 @@ fn value_of<'a>(block: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     headers::find(block, wanted.as_bytes()).map(<[u8]>::trim_ascii_end)
 }
 
-/// Where an answer goes, as its publisher said it.
+/// Returns the response topic of a stored message, if it has one.
 pub fn response_topic_of(block: &[u8]) -> Option<&str> {
     std::str::from_utf8(value_of(block, RESPONSE_TOPIC)?).ok()
 }
 
-/// Whether it was published with RETAIN.
+/// Returns whether the message was published with RETAIN.
 pub fn was_retained(block: &[u8]) -> bool {
     value_of(block, RETAIN) == Some(b"1")
 }
@@ -98,7 +98,7 @@ pub fn client_of(block: &[u8]) -> Option<&[u8]> {
     value_of(block, CLIENT)
 }
 
-/// The headers of a message for the log, which removes it when its life is over.
+/// Returns the headers of a message for the log, with a TTL after which the log removes the message.
 pub fn with_ttl(block: &[u8]) -> Cow<'_, [u8]> {
     let seconds = value_of(block, EXPIRY).and_then(|value| std::str::from_utf8(value).ok());
     let Some(seconds) = seconds else {
@@ -110,7 +110,7 @@ pub fn with_ttl(block: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(kept)
 }
 
-/// How many seconds it lives from when it was published.
+/// Returns the lifetime of a message in seconds, counted from its publication.
 pub fn ttl_of(block: &[u8]) -> Option<u32> {
     let value = value_of(block, EXPIRY).or_else(|| value_of(block, TTL))?;
     let value = std::str::from_utf8(value).ok()?;
@@ -123,11 +123,11 @@ fn write_header(property: &Property<'_>, is_kept: bool, out: &mut Vec<u8>) {
         Property::ContentType(_) => line_encoded(property, out),
         Property::PayloadFormat(true) => line(out, PAYLOAD_FORMAT, "1"),
         Property::CorrelationData(data) => line(out, CORRELATION_DATA, &STANDARD.encode(data)),
-        // A TTL of nothing is refused by streams; what is over at once is a second old at the most.
+        // Streams refuse a TTL of 0, so a message that expires at once lives for a second.
         Property::MessageExpiry(seconds) => {
             line(out, EXPIRY, itoa::Buffer::new().format(seconds.max(1)));
         }
-        // Else the reply subject says it.
+        // In all other cases, the reply subject contains the response topic.
         Property::ResponseTopic(topic) if is_kept || !has_subject(topic) => match is_value(topic) {
             true => line(out, RESPONSE_TOPIC, topic),
             false => line_encoded(property, out),
@@ -151,7 +151,7 @@ fn line(out: &mut Vec<u8>, name: &str, value: &str) {
     headers::write_line(out, name, value.as_bytes());
 }
 
-/// Whether a device may name a header so, and gets it back as it was.
+/// Returns whether a user property may have this header name, and its receiver gets the same name back.
 fn is_name(name: &str) -> bool {
     let starts_with = |prefix: &&str| {
         let start = name.as_bytes().get(..prefix.len());
@@ -168,10 +168,10 @@ fn is_value(value: &str) -> bool {
     value.trim() == value && !value.bytes().any(|b| matches!(b, b'\r' | b'\n'))
 }
 
-/// Appends the properties that a message has for a client of 5.0, from its headers and its reply
-/// subject; both may be empty. The block's length does not come before it.
+/// Appends the properties of a message for a client of 5.0, without their total length. Converts them from
+/// the headers and the reply subject, which may be empty.
 ///
-/// `expiry` is how many seconds of its life are left, if it has an end (3.3.2.3.3).
+/// `expiry` is the remaining lifetime in seconds, if it is limited (3.3.2.3.3).
 pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &mut Vec<u8>) {
     if let Some(seconds) = expiry {
         Property::MessageExpiry(seconds).write(out);
@@ -187,12 +187,13 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
     let mut has_correlation = false;
     for (name, value) in headers::each(block) {
         let (name, value) = (name.trim_ascii(), value.trim_ascii_end());
-        // Base64 may be longer than the data that it encodes, so its length is not checked here.
+        // Base64 text may exceed the limit of a property although the encoded data does not, so it is not
+        // checked here.
         let (Some(name), Ok(encoded)) = (text(name), std::str::from_utf8(value)) else {
             continue;
         };
         match (name, text(value)) {
-            // Each of them once (3.3.2.3): the first counts.
+            // Each of these properties is written once (3.3.2.3): the first header counts.
             (CONTENT_TYPE, Some(value)) if !has_content_type => {
                 has_content_type = true;
                 Property::ContentType(value).write(out);
@@ -236,7 +237,7 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
     }
 }
 
-/// Whether a topic is a name (MQTT-3.3.2-14).
+/// Returns whether a topic is a topic name, without wildcards (MQTT-3.3.2-14).
 fn is_name_of(topic: &str) -> bool {
     !topic.is_empty() && !topic.contains(['+', '#'])
 }
@@ -253,7 +254,7 @@ fn write_encoded(value: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// A text that a property can be (1.5.4).
+/// Returns bytes as a text that a property may contain (1.5.4).
 fn text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     (bytes.len() <= TEXT_BYTES_MAX && !bytes.contains(&0)).then_some(text)
@@ -311,7 +312,8 @@ mod tests {
         let wanted = "NATS/1.0\r\nNmqtt-Pub: 1\r\nMqtt-Retain: 1\r\na: b\r\n\
                       Mqtt-Message-Expiry: 1\r\nMqtt-User-Property: TmF0cy1Sb2xsdXA=.YWxs\r\n\r\n";
         assert_eq!(String::from_utf8(out), Ok(wanted.to_owned()));
-        // A stream with their subjects must not refuse them for a TTL; stored messages have one.
+        // A stream that captures these subjects must not refuse the message because of a TTL. Only stored
+        // messages have one.
         let kept = with_ttl(wanted.as_bytes()).into_owned();
         let ends = "YWxs\r\nNats-TTL: 1\r\n\r\n";
         assert!(String::from_utf8(kept).is_ok_and(|kept| kept.ends_with(ends)));

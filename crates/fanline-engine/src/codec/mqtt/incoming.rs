@@ -1,47 +1,48 @@
-//! What a client publishes above QoS 0 and has not been acknowledged to the end (4.3, 4.9).
+//! Messages above QoS 0 from a client, up to their last acknowledgement (4.3, 4.9).
 
 use hashbrown::HashMap;
 
 use super::reason::{Reason, Wrong};
 
-/// How far a message of QoS 2 is.
+/// The stage of a QoS 2 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// PUBREC leaves when it is stored.
+    /// The message is being stored. PUBREC follows.
     Storing,
-    /// PUBREC has left; PUBREL is awaited.
+    /// PUBREC is sent. PUBREL has not arrived.
     Stored,
-    /// PUBREL has come; PUBCOMP leaves when it is published.
+    /// PUBREL has arrived, and the message is being published. PUBCOMP follows.
     Releasing,
 }
 
 /// The action that a packet requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Hand it on.
+    /// The caller handles the packet.
     Take,
-    /// It is answered with this.
+    /// The packet is answered with this reason.
     Answer(Reason),
-    /// Its answer is on its way.
+    /// An earlier packet has started the same action, whose answer follows.
     Wait,
 }
 
-/// The messages in one direction.
+/// The unacknowledged messages of a client.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
-    /// Of QoS 1: how many are not acknowledged.
+    /// Number of QoS 1 messages that are not acknowledged.
     once: usize,
-    /// Of QoS 2, by packet identifier.
+    /// QoS 2 messages by packet identifier.
     exactly: HashMap<u16, Stage>,
 }
 
 impl Incoming {
-    /// What a session held already when its client came back.
+    /// Restores QoS 2 messages of a session that wait for PUBREL.
     pub(super) fn resume(&mut self, held: impl Iterator<Item = u16>) {
         self.exactly.extend(held.map(|id| (id, Stage::Stored)));
     }
 
-    /// One more is begun; `receive_maximum` is what CONNACK said, if it could (3.3.4).
+    /// Checks whether one more message may begin. `receive_maximum` is the limit in CONNACK; 3.1.1 has none
+    /// (3.3.4).
     fn check_quota(&self, receive_maximum: Option<u16>) -> Result<(), Wrong> {
         let open = self.once + self.exactly.len();
         match receive_maximum {
@@ -53,21 +54,22 @@ impl Incoming {
         }
     }
 
-    /// PUBLISH with QoS 1. One that was sent before is a new one (4.3.2).
+    /// Handles PUBLISH with QoS 1. A repeated one counts as a new message (4.3.2).
     pub(super) fn publish_once(&mut self, receive_maximum: Option<u16>) -> Result<(), Wrong> {
         self.check_quota(receive_maximum)?;
         self.once += 1;
         Ok(())
     }
 
-    /// PUBACK leaves; false when nothing waits for one.
+    /// Records PUBACK. Returns false if no message waits for it.
     pub(super) fn acknowledged(&mut self) -> bool {
         let is_awaited = self.once > 0;
         self.once = self.once.saturating_sub(1);
         is_awaited
     }
 
-    /// PUBLISH with QoS 2. One with an identifier that is in use is the same message (MQTT-4.3.3-10).
+    /// Handles PUBLISH with QoS 2. If its packet identifier is in use, it is the same message
+    /// (MQTT-4.3.3-10).
     pub(super) fn publish_exactly(
         &mut self,
         id: u16,
@@ -76,7 +78,7 @@ impl Incoming {
         match self.exactly.get(&id) {
             Some(Stage::Storing) => Ok(Step::Wait),
             Some(Stage::Stored) => Ok(Step::Answer(Reason::SUCCESS)),
-            // After PUBREL a client must not send PUBLISH again (MQTT-4.3.3-6).
+            // After PUBREL, a client must not send PUBLISH again (MQTT-4.3.3-6).
             Some(Stage::Releasing) => Err(Wrong::protocol(
                 "a message is published again after its PUBREL",
             )),
@@ -88,7 +90,7 @@ impl Incoming {
         }
     }
 
-    /// A message of QoS 2 is stored, or will not be; false when nothing waits for that.
+    /// Records that a QoS 2 message was stored, or was not. Returns false if no message waits for that.
     pub(super) fn held(&mut self, id: u16, is_stored: bool) -> bool {
         let Some(stage) = self.exactly.get_mut(&id) else {
             return false;
@@ -105,7 +107,7 @@ impl Incoming {
         true
     }
 
-    /// PUBREL.
+    /// Handles PUBREL.
     pub(super) fn release(&mut self, id: u16) -> Result<Step, Wrong> {
         match self.exactly.get_mut(&id) {
             Some(stage @ Stage::Stored) => {
@@ -114,12 +116,12 @@ impl Incoming {
             }
             Some(Stage::Releasing) => Ok(Step::Wait),
             Some(Stage::Storing) => Err(Wrong::protocol("PUBREL comes before its PUBREC")),
-            // 3.7.2.1: not an error by itself, after a session was lost.
+            // 3.7.2.1: not an error, because the server may have lost the session.
             None => Ok(Step::Answer(Reason::PACKET_ID_NOT_FOUND)),
         }
     }
 
-    /// PUBCOMP leaves; false when nothing waits for one.
+    /// Records PUBCOMP. Returns false if no message waits for it.
     pub(super) fn released(&mut self, id: u16) -> bool {
         match self.exactly.get(&id) {
             Some(Stage::Releasing) => self.exactly.remove(&id).is_some(),
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!(incoming.publish_exactly(1, Some(2)), Ok(Step::Take));
         let refused = incoming.publish_once(Some(2)).map_err(|w| w.reason);
         assert_eq!(refused, Err(Reason::RECEIVE_MAXIMUM_EXCEEDED));
-        // The same message again is not one more.
+        // A repeated PUBLISH is not another message.
         assert_eq!(incoming.publish_exactly(1, Some(2)), Ok(Step::Wait));
         assert!(incoming.acknowledged());
         assert_eq!(incoming.publish_once(Some(2)), Ok(()));

@@ -1,9 +1,9 @@
-//! MQTT 3.1.1 and 5.0: packets, names, and what a connection and a session of it decide. Like the
-//! rest of the engine it is handed bytes and the time, and waits for nothing. What it means for
-//! subjects, headers and records is in `docs/formats/mqtt.md`.
+//! MQTT 3.1.1 and 5.0: packets, names, and the protocol of a connection. Like the rest of the engine, this
+//! module receives bytes and the time, and never waits. `docs/formats/mqtt.md` describes the conversion to
+//! subjects, headers, and records.
 //!
-//! The version is a parameter. Clauses are cited as in the texts of OASIS, those of 5.0 unless it
-//! says otherwise.
+//! One code handles both versions. Clauses are cited as in the OASIS specifications: those of 5.0, unless
+//! 3.1.1 is mentioned.
 
 mod alias;
 mod bytes;
@@ -49,20 +49,20 @@ pub use verb::{Accepted, Delivery, Ended, Received, Refused, Verb, Will};
 
 pub use crate::limits::CONNECT_BYTES_MAX;
 
-/// Most bytes of a text or of binary data: its length has two bytes (1.5.4, 1.5.6).
+/// Largest text or binary data in bytes, because its length has two bytes (1.5.4, 1.5.6).
 pub const TEXT_BYTES_MAX: usize = 65_535;
-/// Most that a variable byte integer holds (1.5.5), and so most bytes of a packet after its first two to five.
+/// Largest variable byte integer (1.5.5), and so the largest length of a packet after its fixed header.
 pub const VARIABLE_MAX: u32 = 268_435_455;
-/// Most bytes of a client id. More: 0x85, or 2 in 3.1.1.
+/// Largest client id in bytes. Exceeded: refused with 0x85, or with return code 2 in 3.1.1.
 pub const CLIENT_ID_BYTES_MAX: usize = 1024;
-/// Most filters of one SUBSCRIBE or UNSUBSCRIBE. More: 0x97 in 5.0, closed.
+/// Most filters of one SUBSCRIBE or UNSUBSCRIBE. Exceeded: disconnected, in 5.0 with 0x97.
 pub const FILTERS_MAX: usize = 1024;
-/// Most topic aliases that a client may set (3.1.2.11.5). More: 0x94, closed.
+/// Most topic aliases that a client may set (3.1.2.11.5). Exceeded: disconnected with 0x94.
 pub const ALIASES_IN_MAX: u16 = 64;
-/// Most topic aliases that are set for a client, whatever it would take.
+/// Most topic aliases that the server sets for a client, even if the client accepts more.
 pub const ALIASES_OUT_MAX: u16 = 16;
 
-/// Which text a connection obeys.
+/// The protocol version of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// 3.1.1, level 4.
@@ -73,7 +73,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The protocol level of CONNECT (3.1.2.2).
+    /// Returns the protocol level of CONNECT (3.1.2.2).
     pub fn level(self) -> u8 {
         match self {
             Version::V4 => 4,
@@ -82,7 +82,7 @@ impl Version {
     }
 }
 
-/// How surely a message arrives (4.3).
+/// The quality of service of a message (4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Qos {
     /// 0: at most once.
@@ -95,7 +95,7 @@ pub enum Qos {
 }
 
 impl Qos {
-    /// From its two bits; 3 is none.
+    /// Converts the two bits of a packet. Returns `None` for 3.
     pub fn from_bits(bits: u8) -> Option<Self> {
         match bits {
             0 => Some(Qos::AtMostOnce),
@@ -105,7 +105,7 @@ impl Qos {
         }
     }
 
-    /// Its two bits.
+    /// Returns the two bits of a packet.
     pub fn bits(self) -> u8 {
         match self {
             Qos::AtMostOnce => 0,

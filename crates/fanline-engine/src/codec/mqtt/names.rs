@@ -1,4 +1,4 @@
-//! Names that were translated a moment ago.
+//! A cache of translated names.
 
 use std::hash::BuildHasher;
 
@@ -6,15 +6,15 @@ use hashbrown::DefaultHashBuilder;
 
 use super::topic::{NameError, subject_to_topic, topic_to_subject};
 
-/// Most translations in each direction. Another one replaces one of these.
+/// Most translations in each direction. A new one replaces one of them.
 const NAMES_MAX: usize = 4096;
-/// The longest name whose translation is cached; with [`NAMES_MAX`] it bounds the cache to some 3 MiB in each
-/// direction. A longer name is translated each time.
+/// Longest name in bytes whose translation is cached. With [`NAMES_MAX`], it limits the cache to about 3 MiB
+/// in each direction. A longer name is translated each time.
 const NAME_BYTES_MAX: usize = 256;
 
 /// A cache of translations between topic names and subjects. A hit allocates nothing.
 ///
-/// Each name has one slot, by its hash, so that the order of use need not be recorded.
+/// The hash of a name determines its only slot, so no order of use is recorded.
 #[derive(Default)]
 pub struct Names {
     subjects: Table<Vec<u8>>,
@@ -22,15 +22,15 @@ pub struct Names {
     hash_builder: DefaultHashBuilder,
 }
 
-/// Places, none of which exist before the first name comes.
+/// The slots of one direction. They are allocated when the first name arrives.
 #[derive(Default)]
 struct Table<T> {
     places: Vec<Place<T>>,
-    /// Scratch for names that are too long for the cache.
+    /// Reused buffer for names that are too long for the cache.
     long: T,
 }
 
-/// An empty name is none.
+/// A slot of the cache. An empty name marks an empty slot.
 #[derive(Clone, Default)]
 struct Place<T> {
     name: Vec<u8>,
@@ -38,10 +38,11 @@ struct Place<T> {
 }
 
 impl Names {
-    /// The subject of a topic name.
+    /// Returns the subject of a topic name.
     ///
     /// # Errors
-    /// Says why there is none.
+    ///
+    /// Returns why the name has no subject.
     #[inline]
     pub fn subject(&mut self, topic: &str) -> Result<&[u8], NameError> {
         let at = place_of(&self.hash_builder, topic.as_bytes());
@@ -53,10 +54,11 @@ impl Names {
         Ok(subject)
     }
 
-    /// The topic name of a subject.
+    /// Returns the topic name of a subject.
     ///
     /// # Errors
-    /// Says why there is none.
+    ///
+    /// Returns why the subject has no topic name.
     #[inline]
     pub fn topic(&mut self, subject: &[u8]) -> Result<&str, NameError> {
         let at = place_of(&self.hash_builder, subject);
@@ -91,7 +93,7 @@ impl<T: Clone + Default> Table<T> {
         }
         let place = &mut self.places[at];
         if place.name != name {
-            // Should the translation fail, nothing is found here.
+            // If the translation fails, the slot must be empty.
             place.name.clear();
             translate(&mut place.translated)?;
             place.name.extend_from_slice(name);

@@ -5,40 +5,40 @@ use hashbrown::HashMap;
 use super::Qos;
 use super::reason::{Reason, Wrong};
 
-/// How far a message is.
+/// The stage of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// QoS 1: PUBLISH has left.
+    /// QoS 1: PUBLISH is sent.
     AwaitsAck,
-    /// QoS 2: PUBLISH has left.
+    /// QoS 2: PUBLISH is sent.
     AwaitsReceived,
-    /// PUBREC has come; PUBREL leaves when that is stored.
+    /// PUBREC has arrived, and the caller stores that. PUBREL follows.
     Noting,
-    /// PUBREL has left.
+    /// PUBREL is sent.
     AwaitsComplete,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    /// Identifies the message to its owner.
+    /// Number by which the caller identifies the message.
     token: u64,
-    /// Which came before which.
+    /// Position in the order of sending.
     order: u64,
     stage: Stage,
 }
 
-/// What an acknowledgement means.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The message is done with; a reason that is a failure says how.
+    /// The message is complete. It was received, or refused with a failure.
     Done { token: u64 },
-    /// Note that it was received, then [`Outgoing::noted`].
+    /// The message was received: the caller stores that, then calls [`Outgoing::noted`].
     Received { token: u64 },
-    /// The PUBREL is done with too.
+    /// PUBCOMP has arrived: the message and its PUBREL are complete.
     Complete { token: u64 },
-    /// PUBREL leaves at once, with this.
+    /// PUBREL is sent at once, with this reason.
     Release(Reason),
-    /// It means nothing.
+    /// No effect.
     Ignore,
 }
 
@@ -51,36 +51,38 @@ pub(super) enum Again {
     Release { id: u16 },
 }
 
-/// The identifiers of stored messages are 1 to this.
+/// Largest packet identifier of stored messages. The first one is 1.
 const KEPT_IDS: u16 = 49_151;
-/// Those of messages that are not stored are above, up to this; those of shared subscriptions are above that.
+/// Largest packet identifier of messages that are not stored. Shared subscriptions use the identifiers above
+/// it.
 const OTHER_IDS_MAX: u16 = 57_343;
 
-/// Returns the packet identifier of a stored message, by its sequence: after a crash it has the same, so that a
-/// client recognizes a message that it has already (4.3.3).
+/// Returns the packet identifier of a stored message, which depends on its sequence only. After a crash it is
+/// the same, so a client recognizes a message that it has already received (4.3.3).
 pub fn kept_id(sequence: u64) -> u16 {
     let id = sequence.saturating_sub(1) % u64::from(KEPT_IDS) + 1;
     u16::try_from(id).unwrap_or(1)
 }
 
-/// The same for a message of a group: a member that has it again has it under this.
+/// Returns the packet identifier of a message from a shared subscription. The same member always gets the
+/// same one.
 pub fn shared_id(sequence: u64) -> u16 {
     let id = sequence % u64::from(u16::MAX - OTHER_IDS_MAX);
     u16::try_from(id).map_or(u16::MAX, |id| OTHER_IDS_MAX + 1 + id)
 }
 
-/// What became of a message that was to be sent.
+/// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// It has this identifier.
+    /// The message was sent with this packet identifier.
     As(u16),
-    /// It was sent before and is not acknowledged.
+    /// The message was sent before, and is not acknowledged.
     UnderWay,
-    /// As much is under way as may be, or another message has its identifier.
+    /// The receive window is full, or another message uses the packet identifier.
     NoRoom,
 }
 
-/// The messages in one direction.
+/// The messages in flight to a client.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     flights: HashMap<u16, Flight>,
@@ -101,7 +103,7 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    /// At most so many are under way from now on (3.1.2.11.3).
+    /// Sets the largest number of messages in flight (3.1.2.11.3).
     pub(super) fn set_max(&mut self, max: u16) {
         self.max = max.max(1);
     }
@@ -118,7 +120,8 @@ impl Outgoing {
         self.flights.get(&id).map(|flight| flight.token)
     }
 
-    /// Sends one more if there is room for it, under an identifier that it has to have, or any.
+    /// Adds a message, if there is room. `wanted` is its packet identifier; with `None`, any free one is
+    /// used.
     pub(super) fn send(&mut self, token: u64, qos: Qos, wanted: Option<u16>) -> Sent {
         if let Some(flight) = wanted.and_then(|id| self.flights.get(&id)) {
             return match flight.token == token {
@@ -140,13 +143,13 @@ impl Outgoing {
         Sent::As(id)
     }
 
-    /// Takes back one that could not be written.
+    /// Removes a message that could not be written.
     pub(super) fn unsend(&mut self, id: u16) {
         self.flights.remove(&id);
     }
 
-    /// Restores a message that was in flight when the session was stored. Call it in the order in which they were
-    /// sent.
+    /// Restores a message that was in flight when the session was stored. The caller keeps the order of
+    /// sending.
     pub(super) fn restore(&mut self, id: u16, token: u64, qos: Qos, was_received: bool) {
         let stage = match (qos, was_received) {
             (_, true) => Stage::AwaitsComplete,
@@ -167,7 +170,7 @@ impl Outgoing {
         self.flights.insert(id, flight);
     }
 
-    /// One of those for messages that are not kept.
+    /// Returns a free packet identifier for a message that is not stored.
     fn free_id(&mut self) -> Option<u16> {
         for _ in KEPT_IDS..OTHER_IDS_MAX {
             self.last_id = match self.last_id {
@@ -181,7 +184,7 @@ impl Outgoing {
         None
     }
 
-    /// PUBACK.
+    /// Handles PUBACK.
     pub(super) fn acknowledged(&mut self, id: u16) -> Result<Step, Wrong> {
         match self.flights.get(&id) {
             Some(Flight {
@@ -198,10 +201,10 @@ impl Outgoing {
         }
     }
 
-    /// PUBREC.
+    /// Handles PUBREC.
     pub(super) fn received(&mut self, id: u16, reason: Reason) -> Result<Step, Wrong> {
         let Some(flight) = self.flights.get_mut(&id) else {
-            // 3.6.2.1. The client can then forget it.
+            // 3.6.2.1: PUBREL with this reason makes the client forget the message.
             return Ok(match reason.is_failure() {
                 true => Step::Ignore,
                 false => Step::Release(Reason::PACKET_ID_NOT_FOUND),
@@ -210,7 +213,7 @@ impl Outgoing {
         let token = flight.token;
         match flight.stage {
             Stage::AwaitsAck => Err(Wrong::protocol("PUBREC answers a message of QoS 1")),
-            // 4.3.3: what was refused is done with.
+            // 4.3.3: a refused message is complete.
             Stage::AwaitsReceived if reason.is_failure() => {
                 self.flights.remove(&id);
                 Ok(Step::Done { token })
@@ -224,7 +227,8 @@ impl Outgoing {
         }
     }
 
-    /// That a message was received is stored: PUBREL leaves. False when nothing waits for that.
+    /// Records that the caller has stored PUBREC, so PUBREL follows. Returns false if no message waits for
+    /// that.
     pub(super) fn noted(&mut self, id: u16) -> bool {
         match self.flights.get_mut(&id) {
             Some(flight) if flight.stage == Stage::Noting => {
@@ -235,7 +239,7 @@ impl Outgoing {
         }
     }
 
-    /// PUBCOMP.
+    /// Handles PUBCOMP.
     pub(super) fn complete(&mut self, id: u16) -> Result<Step, Wrong> {
         match self.flights.get(&id) {
             Some(Flight {
@@ -252,7 +256,7 @@ impl Outgoing {
         }
     }
 
-    /// Returns what has to be sent again, in the order in which it was sent (4.6).
+    /// Returns the packets that must be sent again, in their original order (4.6).
     pub(super) fn again(&self) -> Vec<Again> {
         let mut all: Vec<(&u16, &Flight)> = self.flights.iter().collect();
         all.sort_unstable_by_key(|(_, flight)| flight.order);
@@ -261,7 +265,8 @@ impl Outgoing {
                 id: *id,
                 token: flight.token,
             },
-            // Until the release is stored no PUBREL was sent, but the client has sent PUBREC.
+            // In the stage `Noting`, no PUBREL was sent yet. But the client has sent PUBREC, so PUBREL is
+            // correct.
             Stage::Noting | Stage::AwaitsComplete => Again::Release { id: *id },
         };
         all.into_iter().map(again).collect()

@@ -1,4 +1,4 @@
-//! Packets that a server reads, as references into the bytes that came.
+//! Packets that a server reads, as references into the input.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::reason::Reason;
 use super::subscription::SubscriptionOptions;
 use super::{Qos, Version};
 
-/// One packet of a client's.
+/// A packet from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in table 2-1")]
 pub enum Packet<'a> {
@@ -25,21 +25,21 @@ pub enum Packet<'a> {
 /// CONNECT (3.1).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Connect<'a> {
-    /// Which text it obeys.
+    /// Protocol version of the connection.
     pub version: Version,
     /// Clean Start; Clean Session in 3.1.1.
     pub clean_start: bool,
-    /// Seconds, 0 is never (3.1.2.10).
+    /// Keep alive in seconds; 0 is none (3.1.2.10).
     pub keep_alive: u16,
-    /// Empty when it wants one assigned.
+    /// Client id; empty if the server must assign one.
     pub client_id: &'a str,
     /// The will.
     pub will: Option<ConnectWill<'a>>,
-    /// Its name.
+    /// User name.
     pub user: Option<&'a str>,
-    /// Its password, or whatever it shows.
+    /// Password, which may also be a token.
     pub password: Option<&'a [u8]>,
-    /// Empty in 3.1.1.
+    /// Properties; empty in 3.1.1.
     pub properties: Properties<'a>,
 }
 
@@ -65,30 +65,30 @@ pub struct ConnectWill<'a> {
     pub payload: &'a [u8],
     pub qos: Qos,
     pub retain: bool,
-    /// Those of the message, and the Will Delay Interval.
+    /// Properties of the will message, and the Will Delay Interval.
     pub properties: Properties<'a>,
 }
 
 /// PUBLISH (3.3), in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Empty where an alias says it (3.3.2.3.4).
+    /// Topic name; empty if a topic alias replaces it (3.3.2.3.4).
     pub topic: &'a str,
-    /// 0 for QoS 0.
+    /// Packet identifier; 0 for QoS 0.
     pub packet_id: u16,
-    /// How surely.
+    /// QoS of the message.
     pub qos: Qos,
-    /// Sent before.
+    /// Whether the message was sent before (DUP).
     pub dup: bool,
-    /// RETAIN.
+    /// Whether RETAIN is set.
     pub retain: bool,
-    /// Empty in 3.1.1.
+    /// Properties; empty in 3.1.1.
     pub properties: Properties<'a>,
-    /// What it is about.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
-/// Which of the four.
+/// The kind of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in table 2-1")]
 pub enum AckKind {
@@ -98,7 +98,7 @@ pub enum AckKind {
     PubComp,
 }
 
-/// PUBACK, PUBREC, PUBREL or PUBCOMP (3.4 to 3.7).
+/// PUBACK, PUBREC, PUBREL, or PUBCOMP (3.4 to 3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in section 3.4")]
 pub struct Ack<'a> {
@@ -134,7 +134,7 @@ pub struct Disconnect<'a> {
     pub properties: Properties<'a>,
 }
 
-/// One filter of a SUBSCRIBE; for an UNSUBSCRIBE the options say nothing.
+/// One filter of a SUBSCRIBE or UNSUBSCRIBE. For UNSUBSCRIBE, the options have no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in section 3.8.3")]
 pub struct SubscribeFilter<'a> {
@@ -142,8 +142,8 @@ pub struct SubscribeFilter<'a> {
     pub options: SubscriptionOptions,
 }
 
-/// The filters of a SUBSCRIBE or UNSUBSCRIBE, which are known to be well formed as bytes. Whether one is
-/// a filter is for [`check_filter`](super::check_filter) to say.
+/// The filters of a SUBSCRIBE or UNSUBSCRIBE. Their encoding was checked, but not their grammar: see
+/// [`check_filter`](super::check_filter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filters<'a> {
     pub(super) bytes: &'a [u8],
@@ -152,12 +152,12 @@ pub struct Filters<'a> {
 }
 
 impl<'a> Filters<'a> {
-    /// How many there are; at least one.
+    /// Returns the number of filters, which is at least one.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Each, in order.
+    /// Returns the filters in order.
     pub fn iter(&self) -> impl Iterator<Item = SubscribeFilter<'a>> + use<'a> {
         let mut rest = Reader::new(self.bytes);
         let has_options = self.has_options;

@@ -1,12 +1,13 @@
-//! Properties (2.2.2): a block of them, checked once and read on demand.
+//! Property blocks (2.2.2), which are checked once and parsed on demand.
 
 use super::bytes::{Reader, push_binary, push_variable};
 use super::reason::{Reason, Wrong};
 
-/// The only property of two values.
+/// Identifier of the user property, the only property with two values.
 const USER: u8 = 38;
 
-/// Defines the properties from one table: identifier, name and type of the value, and how it is read and written.
+/// Defines all properties in one table: identifier, name, type of the value, and functions that read and
+/// write it.
 macro_rules! properties {
     ($($id:literal $name:ident($type:ty) $read:path, $write:path;)+) => {
         /// One property.
@@ -29,7 +30,7 @@ macro_rules! properties {
                 Ok((id, property))
             }
 
-            /// Appends it to a block.
+            /// Appends the property to a block.
             pub fn write(&self, out: &mut Vec<u8>) {
                 match *self {
                     $(Property::$name(value) => {
@@ -103,7 +104,7 @@ fn variable_not_zero(reader: &mut Reader<'_>) -> Result<u32, Wrong> {
     reader.variable().and_then(not_zero)
 }
 
-/// MQTT-3.3.2-8.
+/// Reads a topic alias (MQTT-3.3.2-8).
 fn topic_alias(reader: &mut Reader<'_>) -> Result<u16, Wrong> {
     let why = "a topic alias is 0";
     match reader.u16()? {
@@ -128,7 +129,7 @@ fn push_text(out: &mut Vec<u8>, value: &str) {
     push_binary(out, value.as_bytes());
 }
 
-/// Which properties a packet may have (table 2-4), a bit for each identifier.
+/// The properties that a packet may have (table 2-4), with a bit for each identifier.
 #[derive(Clone, Copy)]
 pub(super) struct Allowed(u64);
 
@@ -141,7 +142,8 @@ impl Allowed {
     pub(super) const UNSUBSCRIBE: Allowed = Allowed::of(&[38]);
     pub(super) const DISCONNECT: Allowed = Allowed::of(&[17, 28, 31, 38]);
     pub(super) const AUTH: Allowed = Allowed::of(&[21, 22, 31, 38]);
-    /// Several of each: user properties anywhere, and what a message was found by (3.3.2.3.8).
+    /// Properties that may be repeated: user properties in every packet, and subscription identifiers in
+    /// PUBLISH (3.3.2.3.8).
     const REPEATED: u64 = 1 << 38;
     const REPEATED_IN_PUBLISH: u64 = Allowed::REPEATED | (1 << 11);
 
@@ -163,12 +165,12 @@ impl Allowed {
     }
 }
 
-/// A block of properties that is known to be well formed; empty in 3.1.1.
+/// A well-formed property block; empty in 3.1.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties<'a>(&'a [u8]);
 
 impl<'a> Properties<'a> {
-    /// Takes a block with its length from the front, and checks it.
+    /// Reads and checks a block that is preceded by its length.
     pub(super) fn read(reader: &mut Reader<'a>, allowed: Allowed) -> Result<Self, Wrong> {
         let bytes = reader.variable()?;
         let block = reader.take(usize::try_from(bytes).unwrap_or(usize::MAX))?;
@@ -176,7 +178,7 @@ impl<'a> Properties<'a> {
         let mut seen = 0_u64;
         while !rest.is_empty() {
             let (id, _) = Property::read(&mut rest)?;
-            // The largest that is known is 42.
+            // The largest known identifier is 42, so the shift cannot overflow.
             let bit = 1_u64 << id;
             // 2.2.2.2.
             if allowed.0 & bit == 0 {
@@ -190,23 +192,23 @@ impl<'a> Properties<'a> {
         Ok(Properties(block))
     }
 
-    /// A block that was put together with [`Property::write`], or taken from a packet; of any other
-    /// bytes, nothing is read behind the first that is no property.
+    /// Wraps a block that was written by [`Property::write`] or taken from a packet. If other bytes are not a
+    /// valid block, iteration stops at the first invalid property.
     pub fn written(block: &'a [u8]) -> Self {
         Properties(block)
     }
 
-    /// The block without its length.
+    /// Returns the block without its length.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each property, in order.
+    /// Returns the properties in order.
     pub fn iter(&self) -> impl Iterator<Item = Property<'a>> + use<'a> {
         let mut rest = Reader::new(self.0);
         std::iter::from_fn(move || {

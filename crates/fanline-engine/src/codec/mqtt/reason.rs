@@ -1,6 +1,6 @@
-//! Reason codes (2.4), and what is wrong with a peer.
+//! Reason codes (2.4), and protocol violations of a peer.
 
-/// A reason code of 5.0. In 3.1.1 only CONNACK and SUBACK have codes, and fewer.
+/// A reason code of 5.0. 3.1.1 has fewer codes, in CONNACK and SUBACK only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(u8);
 
@@ -36,34 +36,34 @@ impl Reason {
     pub const PAYLOAD_FORMAT_INVALID: Reason = Reason(0x99);
     pub const QOS_NOT_SUPPORTED: Reason = Reason(0x9B);
 
-    /// Any byte of a peer's.
+    /// Wraps any byte that a peer may send.
     pub fn from_byte(byte: u8) -> Self {
         Reason(byte)
     }
 
-    /// As it is on the wire.
+    /// Returns the byte in a packet.
     pub fn byte(self) -> u8 {
         self.0
     }
 
-    /// Whether it says that something failed (2.4).
+    /// Returns whether the code reports a failure (2.4).
     pub fn is_failure(self) -> bool {
         self.0 >= 0x80
     }
 
-    /// A granted QoS, which is a reason code too (3.9.3).
+    /// Returns the reason code of a granted QoS (3.9.3).
     pub fn granted(qos: super::Qos) -> Self {
         Reason(qos.bits())
     }
 
-    /// The return code of a CONNACK of 3.1.1 (its 3.2.2.3). Where it has none, the server is
-    /// unavailable.
+    /// Returns the return code for a CONNACK of 3.1.1 (its 3.2.2.3). A reason without its own return code
+    /// becomes "server unavailable".
     pub fn connect_return_code(self) -> u8 {
         match self {
             Reason::SUCCESS => 0,
             Reason::UNSUPPORTED_PROTOCOL_VERSION => 1,
             Reason::CLIENT_ID_NOT_VALID => 2,
-            // nats-server says 5 also to those whose password is wrong.
+            // nats-server sends 5 after a wrong password too.
             Reason::NOT_AUTHORIZED
             | Reason::BAD_USER_NAME_OR_PASSWORD
             | Reason::BAD_AUTHENTICATION_METHOD
@@ -73,18 +73,18 @@ impl Reason {
     }
 }
 
-/// What a peer did that ends its connection.
+/// A protocol violation that ends the peer's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why} (0x{:02x})", .reason.byte())]
 pub struct Wrong {
     /// The reason code in 5.0.
     pub reason: Reason,
-    /// For the log and the reason string.
+    /// Description for the log and the reason string.
     pub why: &'static str,
 }
 
 impl Wrong {
-    /// Bytes that are no packet (1.2, "Malformed Packet").
+    /// Creates the error for bytes that are no valid packet (1.2, "Malformed Packet").
     pub(super) const fn malformed(why: &'static str) -> Self {
         Wrong {
             reason: Reason::MALFORMED_PACKET,
@@ -92,7 +92,7 @@ impl Wrong {
         }
     }
 
-    /// A packet that may not be sent so, or not now.
+    /// Creates the error for a valid packet that is not allowed in this form or at this time.
     pub(super) const fn protocol(why: &'static str) -> Self {
         Wrong {
             reason: Reason::PROTOCOL_ERROR,
@@ -100,7 +100,7 @@ impl Wrong {
         }
     }
 
-    /// With a reason of its own.
+    /// Creates an error with another reason code.
     pub(super) const fn because(reason: Reason, why: &'static str) -> Self {
         Wrong { reason, why }
     }

@@ -1,37 +1,37 @@
-//! What a session has subscribed to.
+//! The subscriptions of a session.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::Qos;
 
-/// What retained messages a subscription asks for (3.8.3.1).
+/// When retained messages are sent for a subscription (3.8.3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetainHandling {
-    /// 0: whenever it is made.
+    /// 0: at each SUBSCRIBE.
     #[default]
     Always,
-    /// 1: when it is new.
+    /// 1: if the subscription is new.
     IfNew,
-    /// 2: none.
+    /// 2: never.
     Never,
 }
 
-/// The byte behind a filter.
+/// The options byte that follows a filter in SUBSCRIBE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionOptions {
-    /// The most that is delivered with.
+    /// Maximum QoS of delivered messages.
     pub qos: Qos,
-    /// Not what the client itself has published.
+    /// Whether the client's own messages are not delivered.
     pub no_local: bool,
-    /// RETAIN stays as it was published.
+    /// Whether RETAIN is delivered as published.
     pub as_published: bool,
-    /// Which retained messages.
+    /// When retained messages are sent.
     pub retain_handling: RetainHandling,
 }
 
 impl SubscriptionOptions {
-    /// None when a QoS or a retain handling is 3. Reserved bits are not looked at.
+    /// Parses the options byte. Returns `None` if QoS or retain handling is 3. Does not check reserved bits.
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
         let retain_handling = match (byte >> 4) & 0x03 {
             0 => RetainHandling::Always,
@@ -47,14 +47,14 @@ impl SubscriptionOptions {
         })
     }
 
-    /// Returns RETAIN as a client of this subscription sees it (MQTT-3.3.1-8, -12 and -13): always set for a message
-    /// that is sent because the subscription was made; otherwise as it was published, if the subscription requests
-    /// that.
+    /// Returns the RETAIN flag that a client of this subscription receives (MQTT-3.3.1-8, -12 and -13). It is
+    /// set for a message that is sent because the subscription is new. Otherwise it is as published, if the
+    /// subscription requests that.
     pub fn shows_retain(self, was_published_with: bool, is_sent_as_retained: bool) -> bool {
         is_sent_as_retained || (self.as_published && was_published_with)
     }
 
-    /// As it is on the wire.
+    /// Returns the options byte.
     pub fn byte(self) -> u8 {
         let retain_handling = match self.retain_handling {
             RetainHandling::Always => 0,
@@ -70,21 +70,21 @@ impl SubscriptionOptions {
 /// One subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subscription {
-    /// As the client asked.
+    /// The options that the client requested.
     pub options: SubscriptionOptions,
-    /// What it wants told with each message (3.8.2.1.2); 0 is none.
+    /// Subscription identifier, which each delivered message contains (3.8.2.1.2); 0 is none.
     pub identifier: u32,
 }
 
-/// All of a session, by filter as the client wrote it, `$share/…` included.
+/// All subscriptions of a session, by filter as the client wrote it, with `$share/…`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subscriptions {
     all: BTreeMap<Box<str>, Subscription>,
 }
 
 impl Subscriptions {
-    /// Makes a subscription, or replaces the one with the same filter (MQTT-3.8.4-3). Returns whether
-    /// retained messages are to be sent for it (MQTT-3.3.1-9 to -11); never for a shared one (4.8.2).
+    /// Adds a subscription, or replaces the one with the same filter (MQTT-3.8.4-3). Returns whether retained
+    /// messages must be sent for it (MQTT-3.3.1-9 to -11), which is never the case for a shared one (4.8.2).
     pub fn insert(&mut self, filter: &str, subscription: Subscription, is_shared: bool) -> bool {
         let is_new = match self.all.entry(filter.into()) {
             Entry::Vacant(place) => {
@@ -104,29 +104,29 @@ impl Subscriptions {
         is_asked && !is_shared
     }
 
-    /// Takes one away; whether it was there (3.11.3: else 0x11).
+    /// Removes a subscription. Returns false if there is none (3.11.3: 0x11).
     pub fn remove(&mut self, filter: &str) -> bool {
         self.all.remove(filter).is_some()
     }
 
-    /// One of them.
+    /// Returns the subscription of a filter.
     pub fn get(&self, filter: &str) -> Option<&Subscription> {
         self.all.get(filter)
     }
 
-    /// Each, in the order of their filters.
+    /// Returns all subscriptions, sorted by filter.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Subscription)> {
         self.all
             .iter()
             .map(|(filter, subscription)| (&**filter, subscription))
     }
 
-    /// How many there are.
+    /// Returns the number of subscriptions.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no subscriptions.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -153,7 +153,8 @@ mod tests {
         let plain = SubscriptionOptions::default();
         let mut as_published = plain;
         as_published.as_published = true;
-        // Options, published with RETAIN, sent as a retained message, shown.
+        // Options, whether the message was published with RETAIN, whether it is sent as a retained message,
+        // and the result.
         for (options, published, retained, shown) in [
             (plain, true, false, false),
             (plain, true, true, true),
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn retained_messages_are_sent_as_asked() {
-        // First and second subscribe, shared or not.
+        // Results of the first and second SUBSCRIBE.
         for (handling, shared, wanted) in [
             (RetainHandling::Always, false, [true, true]),
             (RetainHandling::IfNew, false, [true, false]),

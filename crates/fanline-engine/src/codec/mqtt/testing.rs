@@ -1,4 +1,4 @@
-//! What a client writes, for tests.
+//! Packets of a client, for tests.
 
 use super::bytes::{push_binary, push_variable};
 use super::packet::{Connect, SubscribeFilter};
@@ -6,7 +6,7 @@ use super::property::Properties;
 use super::{Qos, Version};
 use crate::outbox::Outbox;
 
-/// A packet with its fixed header.
+/// Returns a packet with its fixed header.
 pub(super) fn packet(first: u8, body: &[u8]) -> Vec<u8> {
     let mut packet = vec![first];
     push_variable(&mut packet, u32::try_from(body.len()).unwrap());
@@ -49,7 +49,7 @@ pub(super) fn connect(connect: &Connect<'_>) -> Vec<u8> {
     packet(0x10, &body)
 }
 
-/// A CONNECT with little in it.
+/// Returns a CONNECT with default values.
 pub(super) fn plain_connect(version: Version) -> Connect<'static> {
     Connect {
         version,

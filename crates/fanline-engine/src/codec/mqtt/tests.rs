@@ -1,4 +1,4 @@
-//! Packets as the texts have them, and whole connections.
+//! Packets of the specifications, and whole connections.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn reason_of(version: Version, bytes: &[u8]) -> Option<u8> {
         .map(|wrong| wrong.reason.byte())
 }
 
-/// Version, first byte, body, reason and clause.
+/// Version, first byte, body, expected reason code, and clause.
 type Malformed = (Version, u8, &'static [u8], u8, &'static str);
 
 fn check_malformed(cases: &[Malformed]) {
@@ -195,7 +195,7 @@ fn malformed_connects_have_their_reasons() {
         let bytes = packet(0x10, &body);
         assert_eq!(reason_of(V4, &bytes), Some(reason), "{clause}");
     }
-    // 5.0 allows a password alone.
+    // In 5.0, a password without a user name is allowed.
     let alone = packet(0x10, &body(name, 5, 0x42, b"\0\0\x01a\0\x01p"));
     assert_eq!(reason_of(V4, &alone), None);
 }
@@ -347,7 +347,7 @@ fn filters_come_back() {
     }
 }
 
-/// Returns a connection that was admitted, and its output.
+/// Returns the connection of an admitted client, and its output.
 fn open(version: Version, settings: MqttLimits) -> (Connection, Outbox) {
     let (mut connection, mut out) = (Connection::new(settings, Duration::ZERO), Outbox::default());
     let bytes = testing::connect(&plain_connect(version));
@@ -359,7 +359,7 @@ fn open(version: Version, settings: MqttLimits) -> (Connection, Outbox) {
     (connection, out)
 }
 
-/// It had got a DISCONNECT, which may not come before a CONNACK (MQTT-3.14.0-1).
+/// Regression: the client received a DISCONNECT, which must not precede CONNACK (MQTT-3.14.0-1).
 #[test]
 fn a_client_that_takes_no_conn_ack_is_refused_by_a_shorter_one() {
     for (packet_bytes_max, refusal) in [(5, &[0x20, 3, 0, 0x95, 0][..]), (4, &[])] {
@@ -562,7 +562,7 @@ fn violations_end_the_connection() {
     ] {
         let (mut connection, mut out) = open(version, small.clone());
         assert_eq!(ended(&mut connection, &bytes, &mut out), reason, "{clause}");
-        // MQTT-4.13.1-1 is for 5.0 alone: 3.1.1 has nothing to say.
+        // MQTT-4.13.1-1 applies to 5.0. In 3.1.1, a server sends no packet for an error.
         assert_eq!(written(&mut out).is_empty(), version == V4, "{clause}");
     }
 }

@@ -1,43 +1,45 @@
-//! The grammar of topic names and filters (4.7), and how they read as subjects.
+//! The grammar of topic names and filters (4.7), and their conversion to subjects.
 //!
 //! The table is in `docs/formats/mqtt.md`.
 
 use super::{TEXT_BYTES_MAX, Version};
 
-/// Why a name has no place in the other world.
+/// The reason why a name is invalid, or has no equivalent in the other protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// MQTT-4.7.3-1.
+    /// The name is empty (MQTT-4.7.3-1).
     #[error("it is empty")]
     Empty,
-    /// MQTT-4.7.1-1 and -2, MQTT-3.3.2-2.
+    /// A wildcard is misplaced (MQTT-4.7.1-1 and -2, MQTT-3.3.2-2).
     #[error("a wildcard is not a whole level, or is not allowed there")]
     Wildcard,
-    /// White space, a control character that subjects cannot have, or bytes that are not UTF-8.
+    /// The name contains white space, a control character that subjects cannot contain, or bytes that are not
+    /// UTF-8.
     #[error("it has a character that the other protocol has no way to write")]
     Character,
-    /// MQTT-4.7.3-3.
+    /// The name is longer than 65,535 bytes (MQTT-4.7.3-3).
     #[error("it is too long")]
     TooLong,
-    /// MQTT-4.8.2-1 and -2.
+    /// The group of a shared subscription is invalid (MQTT-4.8.2-1 and -2).
     #[error("the name of a shared subscription's group is not one")]
     ShareName,
 }
 
-/// A filter that is `$share/<group>/<filter>` (4.8.2), or a plain one.
+/// A filter, split into the parts of `$share/<group>/<filter>` (4.8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shared<'a> {
-    /// Whose members share; empty for a plain subscription.
+    /// Group of a shared subscription; empty for another subscription.
     pub group: &'a str,
-    /// The filter without the prefix of a shared subscription.
+    /// The filter without `$share/<group>/`.
     pub filter: &'a str,
 }
 
-/// Parts a filter from its group. In 3.1.1 all filters are plain.
+/// Splits a filter from its group. In 3.1.1, no filter has a group.
 ///
 /// # Errors
-/// When it begins as a shared one and is none.
+///
+/// If the filter begins with `$share/`, but has no valid group or no filter after it.
 pub fn split_shared(filter: &str, version: Version) -> Result<Shared<'_>, NameError> {
     let shared = match version {
         Version::V4 => None,
@@ -60,7 +62,8 @@ pub fn split_shared(filter: &str, version: Version) -> Result<Shared<'_>, NameEr
 /// Checks the grammar of a filter without `$share`.
 ///
 /// # Errors
-/// Says what is wrong.
+///
+/// Returns the first violation of the grammar.
 pub fn check_filter(filter: &str) -> Result<(), NameError> {
     if filter.is_empty() {
         return Err(NameError::Empty);
@@ -70,7 +73,7 @@ pub fn check_filter(filter: &str) -> Result<(), NameError> {
     }
     let mut is_over = false;
     for level in filter.split('/') {
-        // MQTT-4.7.1-1: `#` is the last.
+        // MQTT-4.7.1-1: `#` must be the last level.
         if is_over {
             return Err(NameError::Wildcard);
         }
@@ -83,12 +86,13 @@ pub fn check_filter(filter: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Bytes that a subject cannot have, or that nats-server does not let a topic have.
+/// Returns whether a topic must not contain a byte, because subjects cannot, or because nats-server refuses
+/// it.
 fn has_no_subject(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0C | 0x7F | 0)
 }
 
-/// Whether a topic name reads as a subject.
+/// Returns whether a topic name can be converted to a subject.
 pub(super) fn has_subject(topic: &str) -> bool {
     let is_wrong = |b: u8| matches!(b, b'+' | b'#') || has_no_subject(b);
     (1..=TEXT_BYTES_MAX).contains(&topic.len()) && !topic.bytes().any(is_wrong)
@@ -97,7 +101,8 @@ pub(super) fn has_subject(topic: &str) -> bool {
 /// Appends the subject of a topic name.
 ///
 /// # Errors
-/// Says why there is none; what was appended by then is of no use.
+///
+/// Returns why the name has no subject. The bytes appended until then are meaningless.
 pub fn topic_to_subject(topic: &str, subject: &mut Vec<u8>) -> Result<(), NameError> {
     if topic.is_empty() {
         return Err(NameError::Empty);
@@ -114,20 +119,22 @@ pub fn topic_to_subject(topic: &str, subject: &mut Vec<u8>) -> Result<(), NameEr
 /// Appends the subject of a filter without `$share`.
 ///
 /// # Errors
-/// Says why there is none; what was appended by then is of no use.
+///
+/// Returns why the filter has no subject. The bytes appended until then are meaningless.
 pub fn filter_to_subject(filter: &str, subject: &mut Vec<u8>) -> Result<(), NameError> {
     check_filter(filter)?;
     levels_to_tokens(filter, subject)
 }
 
-/// For a subject that ends with `.>`, the one without: `a/#` also matches `a` (4.7.1.2), and `a.>`
-/// does not match `a`.
+/// Returns a subject that ends with `.>` without this suffix. A subscription needs it, because `a/#` also
+/// matches `a` (4.7.1.2), but `a.>` does not match `a`.
 pub fn parent_subject(subject: &[u8]) -> Option<&[u8]> {
     subject.strip_suffix(b".>")
 }
 
-/// Whether a subject that a filter matches is none of its business: a filter that begins with a wildcard does
-/// not match topics that begin with `$` (MQTT-4.7.2-1). Both are as subjects.
+/// Returns whether a filter does not match a subject although the NATS rules say so. A filter that begins
+/// with a wildcard does not match topics that begin with `$` (MQTT-4.7.2-1). Both arguments are in the form
+/// of subjects.
 #[inline]
 pub fn is_hidden(filter: &[u8], subject: &[u8]) -> bool {
     subject.first() == Some(&b'$') && matches!(filter, b"*" | b">" | [b'*', b'.', ..])
@@ -159,7 +166,8 @@ fn levels_to_tokens(name: &str, subject: &mut Vec<u8>) -> Result<(), NameError> 
 /// Appends the topic name of a subject.
 ///
 /// # Errors
-/// Says why there is none; what was appended by then is of no use.
+///
+/// Returns why the subject has no topic name. The text appended until then is meaningless.
 pub fn subject_to_topic(subject: &[u8], topic: &mut String) -> Result<(), NameError> {
     let Ok(subject) = std::str::from_utf8(subject) else {
         return Err(NameError::Character);
@@ -175,7 +183,7 @@ pub fn subject_to_topic(subject: &[u8], topic: &mut String) -> Result<(), NameEr
         if token == "/" {
             continue;
         }
-        // A level that is `.` has the token `//`.
+        // The token `//` stands for a dot in a level.
         let mut rest = token;
         while let Some((before, after)) = rest.split_once("//") {
             topic.push_str(before);
@@ -268,7 +276,7 @@ mod tests {
             assert_eq!(filter_to_subject(filter, &mut written), Ok(()));
             assert_eq!(written, subject.as_bytes());
         }
-        // The examples of 4.7.1.2 and 4.7.1.3.
+        // The examples in 4.7.1.2 and 4.7.1.3.
         for wrong in [
             "sport/tennis#",
             "sport/tennis/#/ranking",
@@ -292,7 +300,7 @@ mod tests {
             ("$SYS.>", "$SYS.a", false),
             ("$SYS.*", "$SYS.a", false),
             (">", "a", false),
-            // A level of its own, not a wildcard.
+            // `*a` is an ordinary level, not a wildcard.
             ("*a.b", "$a.b", false),
         ] {
             let is_hidden = is_hidden(filter.as_bytes(), subject.as_bytes());

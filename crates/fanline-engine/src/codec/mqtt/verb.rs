@@ -1,4 +1,4 @@
-//! What passes between a connection and those around it.
+//! The types that a connection and its caller exchange.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct Will {
     pub payload: Box<[u8]>,
     pub qos: Qos,
     pub retain: bool,
-    /// Those of the message, as a block.
+    /// The message's properties, as a block.
     pub properties: Box<[u8]>,
     /// Will Delay Interval.
     pub delay: Duration,
@@ -43,7 +43,7 @@ impl Will {
         }
     }
 
-    /// As if its client published it now.
+    /// Returns the packet that the client would have to send to publish the will now.
     pub fn publish(&self) -> Publish<'_> {
         Publish {
             topic: &self.topic,
@@ -57,108 +57,110 @@ impl Will {
     }
 }
 
-/// What became of some input.
+/// The result of handling input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received<'a> {
-    /// A packet's action, and its length.
+    /// The action that a packet requires, and the length of the packet in bytes.
     Verb(Verb<'a>, usize),
-    /// It is not whole; how long it is, or 0 while that is not known.
+    /// The packet is incomplete.
     Partial {
-        /// With its fixed header.
+        /// Length of the whole packet in bytes; 0 while it is not known.
         frame_bytes: usize,
     },
     /// The connection ends. The packet for its client, if there is one, is in the outbox.
     Ended(Ended),
 }
 
-/// Why a connection is over.
+/// The reason why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended(pub Wrong);
 
-/// What others have to do because of a packet. What the connection can do itself is done.
+/// The action that the caller must perform for a packet. The connection has done its own part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb<'a> {
     /// Nothing.
     Nothing,
-    /// Decide whether it may come in, then [`Connection::accept`] or [`Connection::refuse`]. No input is taken
-    /// before.
+    /// Decide about admission, then call [`Connection::accept`] or [`Connection::refuse`]. No input is
+    /// handled before.
     Connect(Connect<'a>),
-    /// Publish it; its topic is [`Connection::topic_of`]. Above QoS 0, store it for sessions, then
-    /// [`Connection::acknowledge`].
+    /// Publish the message; its topic is [`Connection::topic_of`]. Above QoS 0, also store it for sessions,
+    /// then call [`Connection::acknowledge`].
     Publish(Publish<'a>),
-    /// Store it until it is released, then [`Connection::held`].
+    /// Store the message until its PUBREL arrives, then call [`Connection::held`].
     Hold(Publish<'a>),
-    /// Publish what is held under this identifier, and hold it no longer, then [`Connection::released`].
+    /// Publish the message that was stored under this identifier, remove it, then call
+    /// [`Connection::released`].
     Release {
-        /// As in [`Verb::Hold`].
+        /// The packet identifier of the [`Verb::Hold`].
         packet_id: u16,
     },
-    /// A message has arrived, or was refused by its receiver: it is done with.
+    /// A message is complete: the client has received or refused it.
     Done {
-        /// As in [`Delivery`].
+        /// The token of the [`Delivery`].
         token: u64,
     },
-    /// A message of QoS 2 has arrived: it is done with, but store its PUBREL, then [`Connection::noted`].
+    /// The client has received a message of QoS 2. Store its PUBREL, then call [`Connection::noted`].
     Note {
-        /// As in [`Delivery`].
+        /// The token of the [`Delivery`].
         token: u64,
-        /// What the PUBREL says.
+        /// The packet identifier for the PUBREL.
         packet_id: u16,
     },
-    /// The PUBREL is done with.
+    /// PUBCOMP has arrived, so the PUBREL is complete.
     Complete {
-        /// As in [`Delivery`].
+        /// The token of the [`Delivery`].
         token: u64,
-        /// What the PUBREL said.
+        /// The packet identifier of the PUBREL.
         packet_id: u16,
     },
-    /// Subscribe, then [`Connection::subscribed`].
+    /// Subscribe, then call [`Connection::subscribed`].
     Subscribe(Subscribe<'a>),
-    /// Unsubscribe, then [`Connection::unsubscribed`].
+    /// Unsubscribe, then call [`Connection::unsubscribed`].
     Unsubscribe(Unsubscribe<'a>),
-    /// The client has gone; [`Connection::take_will`] says whether it leaves a will.
+    /// The client has disconnected. [`Connection::take_will`] returns its will, unless the client has
+    /// discarded it.
     Disconnect,
 }
 
 /// The contents of a CONNACK that admits a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Accepted<'a> {
-    /// There was a session (3.2.2.1.1).
+    /// Whether a session existed (3.2.2.1.1).
     pub session_present: bool,
-    /// The id that it has, where it gave none.
+    /// The client id that the server has assigned, if the client sent none.
     pub assigned_client_id: Option<&'a str>,
 }
 
 /// A message for a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {
-    /// Its topic name.
+    /// Topic name.
     pub topic: &'a str,
-    /// The lower of its own and the granted.
+    /// The lower of the message's QoS and the granted QoS.
     pub qos: Qos,
     /// Whether RETAIN is set.
     pub retain: bool,
-    /// Those that all receivers get.
+    /// Properties that all receivers get.
     pub properties: Properties<'a>,
-    /// Of the subscriptions that it is for (MQTT-3.3.4-3 to -5); no zeros.
+    /// Identifiers of the matching subscriptions (MQTT-3.3.4-3 to -5), without zeros.
     pub identifiers: &'a [u32],
-    /// How long its payload is.
+    /// Length of the payload in bytes.
     pub payload_bytes: usize,
-    /// Identifies the message to its owner.
+    /// Number by which the caller identifies the message.
     pub token: u64,
-    /// The identifier that it has to have; `None` is any.
+    /// Packet identifier of the message; `None` uses any free one.
     pub packet_id: Option<u16>,
-    /// It was sent before.
+    /// Whether the message was sent before.
     pub dup: bool,
 }
 
-/// Why a message was not written.
+/// The reason why a message was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// As much is under way as may be: try again when something is done with.
+    /// The receive window is full. Try again when another message is complete.
     NoRoom,
-    /// It was sent before and waits for its acknowledgement (MQTT-4.4.0-1: it is not sent again).
+    /// The message is in flight, and is sent again only on the next connection (MQTT-4.4.0-1).
     UnderWay,
-    /// The client takes no such packet: the message is done with (MQTT-3.1.2-25).
+    /// The client does not accept a packet of this size, so the message counts as complete (MQTT-3.1.2-25).
     TooLarge,
 }

@@ -1,4 +1,4 @@
-//! Arguments after the subject in a message's first line, common to all receivers.
+//! Arguments after the subject in a message's first line, which are the same for all receivers.
 
 /// Appends `[reply ][header_bytes ]total_bytes\r\n`.
 pub(crate) fn write_args(out: &mut Vec<u8>, reply: &[u8], header_bytes: usize, total_bytes: usize) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Credentials from the cookies of a WebSocket handshake; empty where a cookie is missing.
+/// Credentials from the cookies of a WebSocket handshake. A missing credential is empty.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the credentials")]
 pub struct CookieCredentials {
@@ -75,8 +75,8 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectOptions {
-    /// Merges one CONNECT: missing and null fields keep their values. As in nats-server, keys are
-    /// case-insensitive, and invalid UTF-8 is replaced. On an error nothing changes.
+    /// Merges one CONNECT. Missing and null fields keep their values. As in nats-server, keys are
+    /// case-insensitive, and invalid UTF-8 is replaced. On an error, nothing changes.
     pub(crate) fn merge(&mut self, json: &[u8]) -> Result<(), ConnectError> {
         let json = String::from_utf8_lossy(json);
         let fields = match serde_json::from_str(&json) {
@@ -132,7 +132,7 @@ impl ConnectOptions {
             "lang" => set_text(&mut self.lang, value),
             "version" => set_text(&mut self.version, value),
             "account" => set_text(&mut self.account, value),
-            // Not used by this server, but nats-server checks their types as well.
+            // This server does not use these fields, but checks their types as nats-server does.
             "tls_required" | "new_account" => set_bool(&mut false, value),
             _ => Ok(()),
         }

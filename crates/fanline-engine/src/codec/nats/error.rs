@@ -1,6 +1,6 @@
 //! Errors sent to clients, and reasons for the end of a connection.
 
-/// The text of an `-ERR`. Clients match these texts, so they are exactly nats-server's.
+/// The text of an `-ERR`. The texts are exactly nats-server's, because clients compare them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -138,7 +138,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// Returns whether pending output is still written before the connection is closed.
+    /// Returns whether pending output is written before the connection is closed.
     pub fn flushes(self) -> bool {
         !matches!(
             self,
@@ -150,7 +150,7 @@ impl CloseReason {
         )
     }
 
-    /// Returns whether the peer was disconnected for reading too slowly.
+    /// Returns whether the peer was disconnected as a slow consumer.
     pub fn is_slow_consumer(self) -> bool {
         matches!(
             self,

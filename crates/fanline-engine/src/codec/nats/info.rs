@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// Facts about a server that it sends to all clients.
+/// The fields of INFO that are the same for all clients, and the start time.
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
-    /// `N` and 55 more characters.
+    /// The server's id: `N` and 55 more characters.
     pub server_id: String,
     /// The configured name, or the id.
     pub server_name: String,
     /// The compatible nats-server version, which clients use to enable features.
     pub version: String,
-    /// Fanline's own version, in a field of its own.
+    /// Fanline's own version, in an additional field.
     pub fanline: String,
-    /// Host that it listens on.
+    /// Host that the server listens on.
     pub host: String,
-    /// Port that it listens on.
+    /// Port that the server listens on.
     pub port: u16,
     /// Whether clients need credentials.
     pub auth_required: bool,
-    /// Whether it supports headers.
+    /// Whether the server supports headers.
     pub headers: bool,
     /// Largest message in bytes.
     pub max_payload: usize,
@@ -29,13 +29,13 @@ pub struct ServerInfo {
     pub jetstream: bool,
     /// JetStream domain.
     pub domain: Option<String>,
-    /// Name of its cluster. Without one, leaf nodes see the server as a cluster of its own.
+    /// Name of the server's cluster. Without a cluster, leaf nodes receive the server's name instead.
     pub cluster: Option<String>,
-    /// Address for clients, if it differs from the listening one.
+    /// Address for clients, if it differs from the address that the server listens on.
     pub ip: Option<String>,
     /// TLS of the client listener.
     pub tls: TlsTold,
-    /// Fields that differ for WebSocket clients, with a WebSocket listener.
+    /// Fields that differ for WebSocket clients, if there is a WebSocket listener.
     pub websocket: Option<Box<ListenerInfo>>,
     /// Set once the server is in lame duck mode.
     pub lame_duck: bool,
@@ -54,12 +54,12 @@ pub struct TlsTold {
     pub available: bool,
 }
 
-/// Facts about a listener.
+/// Host, port, and TLS of a listener.
 #[derive(Clone, Debug, Default)]
 pub struct ListenerInfo {
-    /// Host that it listens on.
+    /// Host that the listener binds.
     pub host: String,
-    /// Port that it listens on.
+    /// Port that the listener binds.
     pub port: u16,
     /// TLS of the listener.
     pub tls: TlsTold,
@@ -71,13 +71,13 @@ struct Wire<'a> {
     server_name: &'a str,
     version: &'a str,
     proto: u8,
-    // Clients expect this key, although no Go is involved.
+    // Clients expect this key, although the server is not written in Go.
     go: &'a str,
     fanline: &'a str,
     host: &'a str,
     port: u16,
     headers: bool,
-    // Clients enable features, and test suites select tests, by this number.
+    // Clients use this number to enable features, and test suites to select tests.
     api_lvl: u8,
     #[serde(skip_serializing_if = "is_false")]
     auth_required: bool,
@@ -110,20 +110,20 @@ struct Wire<'a> {
     acc_is_sys: bool,
 }
 
-/// The receiver of an INFO.
+/// The recipient of an INFO, with the fields that depend on it.
 #[derive(Default)]
 pub(crate) struct Audience<'a> {
     pub(crate) client_id: u64,
-    /// Address of the client; empty within a process and through a Unix socket.
+    /// Address of the client; empty for in-process connections and Unix sockets.
     pub(crate) client_ip: &'a str,
     pub(crate) nonce: &'a str,
     pub(crate) is_websocket: bool,
-    /// Whether INFO reports that credentials are needed. The first INFO does not report that a `no_auth_user`
-    /// exists.
+    /// Whether INFO announces that credentials are needed. With a `no_auth_user`, the first INFO does not,
+    /// although there are users.
     pub(crate) needs_auth: bool,
-    /// Largest message of its account in bytes, which may be smaller than the server's.
+    /// Largest message of the client's account in bytes, which may be smaller than the server's.
     pub(crate) payload_bytes_max: Option<usize>,
-    /// Its account, in the form of INFO after CONNECT.
+    /// The client's account, in an INFO after CONNECT.
     pub(crate) account: Option<&'a str>,
     pub(crate) is_system: bool,
 }
@@ -137,7 +137,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl ServerInfo {
-    /// Returns the cluster name for leaf nodes: a server without a cluster is one of its own.
+    /// Returns the cluster name for leaf nodes, which is the server's name if the server is in no cluster.
     pub(crate) fn cluster_name(&self) -> &str {
         self.cluster.as_deref().unwrap_or(&self.server_name)
     }

@@ -1,4 +1,5 @@
-//! The NATS client protocol: parser of verbs, writer of lines. Knows nothing of sessions or matching.
+//! The NATS client protocol: parser of verbs, and writer of lines. It does not depend on sessions or
+//! matching.
 
 pub(crate) mod args;
 pub(crate) mod connect;

@@ -1,5 +1,5 @@
-//! In-place parser of verbs. It keeps no state between calls: the caller passes all bytes from the first
-//! unconsumed one on, and the parser returns how many it consumed.
+//! In-place parser of verbs. It has no state: the caller passes all bytes from the first unconsumed one on,
+//! and the parser returns the number of consumed bytes.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ const NAME_BYTES_MAX: usize = 7;
 pub enum Parsed<'a> {
     /// A complete verb with its payload, and its length in bytes.
     Verb(Verb<'a>, usize),
-    /// An incomplete verb. Once the payload's size is known, `frame_bytes` limits how many bytes the next
-    /// step needs.
+    /// An incomplete verb. If the payload's size is known, `frame_bytes` is the number of bytes that the
+    /// caller needs before it calls again.
     Partial {
-        /// Length of the whole frame, or 0 while the line is incomplete.
+        /// Length of the whole frame; 0 while the line is incomplete.
         frame_bytes: usize,
     },
     /// Input that a client must not send.
@@ -70,10 +70,10 @@ pub enum Verb<'a> {
     Error(&'a [u8]),
 }
 
-/// A published message as received.
+/// A published message in its received form.
 ///
-/// In the usual form, the bytes after the subject of a publish are exactly those of a delivery after the sid:
-/// `[reply ][header_bytes ]total_bytes\r\n` and the payload. They are then forwarded unchanged. In another
+/// In the usual form, the bytes after the subject are exactly those that a delivery has after the sid:
+/// `[reply ][header_bytes ]total_bytes\r\n` and the payload. They are then forwarded unchanged. For any other
 /// form, `args` is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
@@ -81,10 +81,9 @@ pub struct Publish<'a> {
     pub subject: &'a [u8],
     /// Reply subject; may be empty.
     pub reply: &'a [u8],
-    /// Bytes of headers at the front of the payload; 0 without headers.
+    /// Number of header bytes at the front of the payload; 0 without headers.
     pub header_bytes: usize,
-    /// Range of the arguments after the subject with their CRLF, if they have the canonical form; otherwise
-    /// empty.
+    /// Range of the arguments after the subject, with their CRLF. Empty unless they have the usual form.
     pub args: Range<usize>,
     /// Range of headers and payload with their CRLF, directly after `args`.
     pub body: Range<usize>,
@@ -97,7 +96,7 @@ impl Publish<'_> {
     }
 }
 
-/// Limits that the parser enforces before bytes are buffered.
+/// Limits that the parser enforces before the input is buffered.
 #[derive(Clone, Copy, Debug)]
 pub struct ParseLimits {
     /// Bytes of a line's arguments.
@@ -140,12 +139,12 @@ pub fn parse(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     }
 }
 
-/// Parses a complete publish in the usual form, and returns it with its length; [`parse`] handles all other
-/// input. Nearly all traffic has this form, and a caller that tries this function first gets the parts in
-/// registers instead of in a large enum.
+/// Parses a complete publish in the usual form, and returns it with its length. Nearly all traffic has this
+/// form; [`parse`] handles all other input. A caller should try this function first, because it returns its
+/// parts in registers instead of in a large enum.
 #[inline(always)]
 pub fn parse_usual_publish(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usize)> {
-    // Letters in lower case, and the space.
+    // Converts the letters to lower case, and leaves the space unchanged.
     let name = u32::from_le_bytes(*input.first_chunk()?) | u32::from_le_bytes(*b"   \0");
     if name != u32::from_le_bytes(*b"pub ") {
         return None;
@@ -153,7 +152,8 @@ pub fn parse_usual_publish(input: &[u8], limits: ParseLimits) -> Option<(Publish
     scan_usual(input, 4)?.publish(input, limits)
 }
 
-/// Parses everything but a usual `PUB`. Not inlined, so that the caller's loop stays small.
+/// Parses all input that is not a `PUB` in the usual form. Not inlined, so that the caller's loop stays
+/// small.
 #[inline(never)]
 fn parse_rarer(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     match input.first_chunk() {
@@ -212,8 +212,8 @@ impl UsualArgs {
     }
 }
 
-/// Scans the arguments of a `PUB`. Returns `None` if the line is incomplete or not in the usual form; the
-/// general parser then handles it.
+/// Scans the arguments of a `PUB`. Returns `None` if the line is incomplete or not in the usual form. The
+/// general parser handles such a line.
 #[inline(always)]
 pub(crate) fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     let subject_end = find_blank(input, from)?;
@@ -239,8 +239,8 @@ pub(crate) fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     })
 }
 
-/// Scans the arguments of an `HPUB`, which has one more size. A separate function, because a shared one makes
-/// each `PUB` slower.
+/// Scans the arguments of an `HPUB`, which has one more size. With one function for both, each `PUB` would be
+/// slower.
 pub(crate) fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs> {
     let token = |from: usize| {
         let end = find_blank(input, from)?;
@@ -277,8 +277,8 @@ fn usual_line_end(input: &[u8], end: usize) -> Option<usize> {
     (input[end] == b'\r' && *input.get(end + 1)? == b'\n').then_some(end + 2)
 }
 
-/// Parses a size that a delivery may repeat unchanged, so it has at most as many digits as one that the
-/// server writes.
+/// Parses a size that a delivery repeats unchanged. It must not have more digits than a size that the server
+/// writes.
 #[inline]
 fn usual_size(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || digits.len() > SIZE_DIGITS_MAX {
@@ -332,7 +332,7 @@ impl<'a> PublishHead<'a> {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Returns the first byte at or after `from` that is a control character or a space, eight at a time.
+/// Returns the first control character or space at or after `from`. Searches eight bytes at a time.
 #[inline]
 fn find_blank(input: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
@@ -352,7 +352,7 @@ fn find_blank(input: &[u8], from: usize) -> Option<usize> {
         .map(|i| at + i)
 }
 
-/// Returns the first line feed, eight bytes at a time.
+/// Returns the first line feed. Searches eight bytes at a time.
 #[inline]
 pub(crate) fn find_newline(input: &[u8]) -> Option<usize> {
     let (words, rest) = input.as_chunks::<8>();
@@ -383,7 +383,7 @@ enum Name {
     Err,
 }
 
-/// Names by frequency, each with whether white space must follow.
+/// Names by frequency, each with whether white space must follow the name.
 const NAMES: [(&[u8], Name, bool); 10] = [
     (b"pub", Name::Pub, true),
     (b"hpub", Name::Hpub, true),
@@ -404,8 +404,8 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
         Ok(None) => return PARTIAL,
         Err(()) => return Parsed::Wrong(UNKNOWN),
     };
-    // Blanks before the arguments do not count towards the line limit, so they have a limit of their own: a
-    // client must not make the buffer grow without bound.
+    // Blanks before the arguments do not count towards the line limit, so they have their own limit.
+    // Otherwise a client could make the buffer grow without bound.
     if args_from > NAME_BYTES_MAX + limits.control_line_bytes_max {
         return Parsed::Wrong(TOO_LONG);
     }
@@ -414,7 +414,7 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
             .len()
             .min(args_from + limits.control_line_bytes_max + 2)];
     let Some(newline) = find_newline(searched) else {
-        // A line of exactly the maximum length may be cut between CR and LF.
+        // A line of exactly the maximum length may be split between CR and LF.
         let line = searched.strip_suffix(b"\r").unwrap_or(searched);
         return if line.len() > limits.control_line_bytes_max {
             Parsed::Wrong(TOO_LONG)
@@ -447,8 +447,8 @@ fn parse_any(input: &[u8], limits: ParseLimits) -> Parsed<'_> {
     }
 }
 
-/// Returns the verb's name and where its arguments start; `None` if more bytes are needed, an error as soon
-/// as no name matches.
+/// Returns the verb's name and the start of its arguments. Returns `None` if more bytes are needed, and an
+/// error as soon as no name matches.
 fn find_name(input: &[u8]) -> Result<Option<(Name, usize)>, ()> {
     let Some(first) = input.first().map(u8::to_ascii_lowercase) else {
         return Ok(None);
@@ -481,7 +481,7 @@ fn find_name(input: &[u8]) -> Result<Option<(Name, usize)>, ()> {
     Err(())
 }
 
-/// Returns up to five arguments with their ranges in the line; a fifth one means too many.
+/// Returns the ranges of up to five arguments. No verb has five, so a fifth argument is an error.
 fn split_args(line: &[u8]) -> ([Range<usize>; 5], usize) {
     let mut args = [const { 0..0 }; 5];
     let mut count = 0;
@@ -530,7 +530,7 @@ fn parse_publish<'a>(
     } else {
         &[]
     };
-    // The usual form, which can be forwarded unchanged.
+    // Arguments in the usual form can be forwarded unchanged.
     let canonical = with_headers == (header_bytes > 0)
         && (1..count)
             .all(|i| args[i].start == args[i - 1].end + 1 && line[args[i - 1].end] == b' ')
@@ -576,8 +576,7 @@ fn parse_unsubscribe(line: &[u8]) -> Option<Verb<'_>> {
             max: None,
         }),
         2 => {
-            // As in nats-server, a maximum that is no number, or too long, means that the subscription ends
-            // now.
+            // As in nats-server, an invalid or too long maximum ends the subscription at once.
             let digits = &line[args[1].clone()];
             let max = parse_size(digits).filter(|_| digits.len() <= SIZE_DIGITS_MAX);
             let max = max.map(|max| max as u64);
@@ -590,7 +589,8 @@ fn parse_unsubscribe(line: &[u8]) -> Option<Verb<'_>> {
     }
 }
 
-/// Parses decimal digits. A number with too many digits becomes a huge one, which the payload limit refuses.
+/// Parses decimal digits. If there are too many digits, returns a huge number, which the payload limit
+/// refuses.
 pub(crate) fn parse_size(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

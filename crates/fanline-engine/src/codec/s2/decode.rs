@@ -26,8 +26,8 @@ pub(super) fn uncompressed_bytes(block: &[u8]) -> Result<(usize, usize), S2Error
 ///
 /// # Errors
 ///
-/// If the block is invalid. The contents of `out` are meaningless then, but never longer than the
-/// block's declared length.
+/// If the block is invalid. The contents of `out` are then meaningless, but never longer than the length that
+/// the block declares.
 pub(super) fn decode(block: &[u8], out: &mut Vec<u8>) -> Result<(), S2Error> {
     let (length, at) = uncompressed_bytes(block)?;
     out.reserve_exact(length);
@@ -51,11 +51,11 @@ pub(super) fn decode(block: &[u8], out: &mut Vec<u8>) -> Result<(), S2Error> {
     }
 }
 
-/// Appends bytes from this distance before the end; they may overlap the appended ones.
+/// Appends `bytes` bytes that begin `distance` bytes before the end. They may overlap the appended bytes.
 fn repeat(out: &mut Vec<u8>, distance: usize, bytes: usize) {
     let from = out.len() - distance;
     let end = out.len() + bytes;
-    // The available bytes double each time.
+    // The number of bytes that can be copied at once doubles each time.
     while out.len() < end {
         let part = (out.len() - from).min(end - out.len());
         out.extend_from_within(from..from + part);
@@ -64,7 +64,7 @@ fn repeat(out: &mut Vec<u8>, distance: usize, bytes: usize) {
 
 enum Element<'a> {
     Literal(&'a [u8]),
-    /// A copy; the distance is at least 1.
+    /// A copy of earlier output. The distance is at least 1.
     Copy {
         distance: usize,
         bytes: usize,
@@ -74,7 +74,7 @@ enum Element<'a> {
 /// Iterator over the elements of a block.
 struct Elements<'a> {
     rest: &'a [u8],
-    /// Distance of the last copy; 0 before the first.
+    /// Distance of the last copy; 0 before the first copy.
     distance: usize,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Elements<'a> {
         Ok(Element::Literal(literal))
     }
 
-    /// Returns the length of a copy that repeats the last distance.
+    /// Returns the length of a copy that uses the last distance again.
     fn repeated(&mut self, code: usize) -> Result<usize, S2Error> {
         Ok(match code {
             5 => self.number(1)? + 8,
@@ -124,7 +124,7 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// Reads a number of this many bytes, at most four.
+    /// Reads a little-endian number with this many bytes, at most four.
     fn number(&mut self, bytes: usize) -> Result<usize, S2Error> {
         let (number, rest) = self.rest.split_at_checked(bytes).ok_or(Damaged)?;
         self.rest = rest;
@@ -153,7 +153,7 @@ mod tests {
             (b"\x08abc\x0e\x03\x00", Ok("abcabca".into())),
             (b"\x00a\x0e\x01\x00", Ok("aaaaa".into())),
             (b"\x08abc\x0f\x03\x00\x00\x00", Ok("abcabca".into())),
-            // The last distance repeated: 4, 9, and 260 bytes.
+            // The last distance again: 4, 9, and 260 bytes.
             (b"\x04ab\x06\x02\x00\x01\x00", Ok("ab".repeat(4))),
             (
                 b"\x04ab\x06\x02\x00\x15\x00\x01",

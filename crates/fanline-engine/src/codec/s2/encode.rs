@@ -10,7 +10,7 @@ pub enum Level {
     Fast,
     /// Compares several candidates per position.
     Better,
-    /// Compares many candidates, and also those of the next position.
+    /// Compares many candidates per position, and also those of the next position.
     Best,
 }
 
@@ -18,19 +18,19 @@ pub enum Level {
 const COPY_BYTES_MIN: usize = 4;
 /// Marks an empty table entry.
 const NONE: u16 = u16::MAX;
-/// Table size of a full block. A shorter block uses a smaller table, because the table is cleared for each
-/// block.
+/// Table size of a full block, as a power of two. A shorter block uses a smaller table, because the table is
+/// cleared for each block.
 const TABLE_BITS_MAX: u32 = 14;
 const TABLE_BITS_MIN: u32 = 8;
-/// Number of positions in a row without a copy after which every second one is tried; after twice as many
-/// every third.
+/// After this many positions in a row without a copy, only every second position is tried; after twice as
+/// many, every third.
 const MISSES_TAKEN: usize = 32;
 
 /// The search parameters of a level.
 struct Effort {
-    /// Candidates compared per position.
+    /// Number of candidates that are compared per position.
     tries: usize,
-    /// Whether the next position is searched for a better copy.
+    /// Whether the next position is also searched, for a longer copy.
     is_lazy: bool,
 }
 
@@ -46,12 +46,12 @@ impl Level {
     }
 }
 
-/// A block compressor. It keeps only buffers between blocks.
+/// A block compressor. Between blocks, it retains only its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
-    /// Last position of four bytes with each hash.
+    /// For each hash, the last position of four bytes with this hash.
     heads: Vec<u16>,
-    /// By position: the previous position with the same hash.
+    /// For each position, the previous position with the same hash.
     previous: Vec<u16>,
     table_bits: u32,
 }
@@ -86,7 +86,7 @@ impl Encoder {
             write_literal(&input[written..at], out);
             write_copy(copy, out);
             let end = at + copy.bytes;
-            // With the least effort, only the end is worth recording.
+            // At the lowest effort, only the end of the copy is recorded.
             let from = if effort.tries == 1 { end - 2 } else { at + 1 };
             for position in from..end {
                 self.record(input, position);
@@ -107,7 +107,7 @@ impl Encoder {
         }
     }
 
-    /// Returns the longest copy found for this position, and records the position.
+    /// Returns the longest copy found for a position, and records the position.
     fn find(&mut self, input: &[u8], at: usize, effort: &Effort) -> Option<Copy> {
         let mut candidate = self.record(input, at)?;
         let mut best: Option<Copy> = None;
@@ -126,13 +126,14 @@ impl Encoder {
         best
     }
 
-    /// Records a position. Returns the previous one with the same hash; `None` if no copy can begin here.
+    /// Records a position. Returns the previous position with the same hash, or `None` if no copy can begin
+    /// here.
     fn record(&mut self, input: &[u8], at: usize) -> Option<u16> {
         let four = input.get(at..)?.first_chunk::<COPY_BYTES_MIN>()?;
         let hash = u32::from_le_bytes(*four).wrapping_mul(0x9e37_79b1) >> (32 - self.table_bits);
         let head = self.heads.get_mut(usize::try_from(hash).ok()?)?;
         let position = u16::try_from(at).ok()?;
-        // A lazy search at the position before may have recorded it already.
+        // The lazy search of the previous position may have recorded this position already.
         if *head == position {
             return Some(self.previous[at]);
         }
@@ -186,7 +187,7 @@ fn write_literal(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes a copy. One of more than 64 bytes becomes a copy of 60 bytes and a repeat at the same distance.
+/// Writes a copy. A copy of more than 64 bytes becomes a copy of 60 bytes, and a repeat of its distance.
 fn write_copy(copy: Copy, out: &mut Vec<u8>) {
     const WHOLE_BYTES_MAX: usize = 64;
     const FIRST_BYTES: usize = 60;

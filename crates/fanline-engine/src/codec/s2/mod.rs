@@ -1,8 +1,8 @@
 //! S2 compression of leaf connections and backups: Snappy's stream format with larger blocks, and with copies
 //! that repeat the last distance.
 //!
-//! A stream is a sequence of chunks. Blocks are compressed independently, so no state remains between
-//! them. An [`Unpacker`] decompresses a stream one block at a time; a [`Packer`] creates blocks.
+//! A stream is a sequence of chunks. Blocks are compressed independently, so no state is needed between
+//! blocks. An [`Unpacker`] decompresses a stream one block at a time. A [`Packer`] creates blocks.
 
 mod decode;
 mod encode;
@@ -12,23 +12,24 @@ use encode::Encoder;
 pub use encode::Level;
 pub use unpack::{S2Error, Unpacker};
 
-/// First bytes of a stream; they may be repeated.
+/// First bytes of a stream. They may occur again later.
 pub const STREAM_HEAD: &[u8; 10] = b"\xff\x06\x00\x00S2sTwO";
 /// First bytes of a Snappy stream, which is accepted as well.
 pub(crate) const SNAPPY_HEAD: &[u8; 10] = b"\xff\x06\x00\x00sNaPpY";
 
-/// Most bytes put into one block. It is Snappy's maximum, so distances fit into two bytes.
+/// Largest number of bytes compressed into one block. It is Snappy's maximum, so distances fit into two
+/// bytes.
 pub const PACKED_BYTES_MAX: usize = 64 * 1024;
-/// Largest accepted block, decompressed. Exceeded: the stream is refused.
+/// Largest accepted block after decompression, in bytes. Exceeded: the stream is refused.
 pub const BLOCK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Bytes of a chunk's kind and length.
+/// Length of a chunk's kind and size, in bytes.
 const HEAD_BYTES: usize = 4;
 const CHECKSUM_BYTES: usize = 4;
 
 const COMPRESSED: u8 = 0x00;
 const UNCOMPRESSED: u8 = 0x01;
-/// First kind of the chunks that may be skipped.
+/// First chunk kind of those that a reader may skip.
 const SKIPPABLE: u8 = 0x80;
 const STREAM: u8 = 0xff;
 
@@ -40,7 +41,7 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Appends the chunks of these bytes.
+    /// Appends the chunks that contain these bytes.
     pub fn pack(&mut self, level: Level, bytes: &[u8], out: &mut Vec<u8>) {
         for part in bytes.chunks(PACKED_BYTES_MAX) {
             match self.gets_shorter(level, part) {
@@ -50,8 +51,8 @@ impl Packer {
         }
     }
 
-    /// Compresses a block. Returns false if it saves less than an eighth, which is not worth the receiver's
-    /// time.
+    /// Compresses a block. Returns false if that saves less than an eighth. Then the saving is not worth the
+    /// time to decompress the block.
     fn gets_shorter(&mut self, level: Level, part: &[u8]) -> bool {
         self.block.clear();
         if level != Level::Uncompressed {
@@ -61,9 +62,9 @@ impl Packer {
     }
 }
 
-/// Appends a chunk whose contents are `bytes`.
+/// Appends a chunk. `bytes` are its uncompressed contents, and `body` is their stored form.
 fn write_chunk(kind: u8, bytes: &[u8], body: &[u8], out: &mut Vec<u8>) {
-    // Bounded by the size of a block, so the fourth byte of the length is always 0.
+    // The body is bounded by the size of a block, so the fourth byte of the length is always 0.
     let length = u32::try_from(body.len() + CHECKSUM_BYTES).unwrap_or(0);
     let [a, b, c, _] = length.to_le_bytes();
     out.reserve(HEAD_BYTES + CHECKSUM_BYTES + body.len());
@@ -103,7 +104,7 @@ mod tests {
 
     const LEVELS: [Level; 4] = [Level::Uncompressed, Level::Fast, Level::Better, Level::Best];
 
-    /// Bytes with repetitions, as in messages.
+    /// Bytes with repetitions, similar to messages.
     fn traffic() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             prop::collection::vec(any::<u8>(), 0..60),

@@ -6,7 +6,7 @@ use super::{
     STREAM_HEAD, UNCOMPRESSED, masked_checksum,
 };
 
-/// Largest accepted chunk: a block that compression made as long as possible.
+/// Largest accepted chunk in bytes: the longest possible result of compressing one block.
 const CHUNK_BYTES_MAX: usize = BLOCK_BYTES_MAX + BLOCK_BYTES_MAX / 6 + 64;
 /// Capacity above which empty buffers are released.
 const ROOM_BYTES_KEPT: usize = 64 * 1024;
@@ -15,7 +15,7 @@ const ROOM_BYTES_KEPT: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum S2Error {
-    /// The stream's head is missing, or it has chunks of an unknown kind.
+    /// The stream does not begin with a head, or it contains a chunk of an unknown kind.
     #[error("the data is not an S2 stream")]
     Unknown,
     /// A block does not match its checksum or its length.
@@ -26,8 +26,8 @@ pub enum S2Error {
     TooLarge,
 }
 
-/// A stream decompressor. It holds at most one compressed chunk, the rest of the piece that it arrived in,
-/// and one decompressed block: the next block is decompressed only after the last one was read.
+/// A stream decompressor. It holds at most one compressed chunk with the rest of its piece, and one
+/// decompressed block. A block is decompressed only after the previous block was read.
 #[derive(Debug, Default)]
 pub struct Unpacker {
     input: Vec<u8>,
@@ -40,18 +40,18 @@ pub struct Unpacker {
 }
 
 impl Unpacker {
-    /// Adds the next piece. All earlier output should have been [read](Unpacker::read).
+    /// Adds the next piece. The caller should [read](Unpacker::read) all earlier output before.
     pub fn push(&mut self, piece: &[u8]) {
         self.input.drain(..self.at);
         self.at = 0;
         self.input.extend_from_slice(piece);
     }
 
-    /// Writes decompressed bytes to `room`. Returns their number, 0 if more input is needed.
+    /// Writes decompressed bytes to `room`. Returns their number; 0 means that more input is needed.
     ///
     /// # Errors
     ///
-    /// If the stream is invalid. It cannot be read any further then.
+    /// If the stream is invalid. No more bytes can be read in that case.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, S2Error> {
         while self.block_at == self.block.len() {
             if !self.next_chunk()? {
@@ -66,7 +66,7 @@ impl Unpacker {
         Ok(read)
     }
 
-    /// Returns whether no incomplete chunk is buffered.
+    /// Returns whether the decompressor holds no input and no output.
     pub fn is_between_chunks(&self) -> bool {
         self.at == self.input.len() && self.skipped == 0 && self.block_at == self.block.len()
     }
@@ -138,7 +138,7 @@ fn check_beginning(kind: u8, rest: &[u8]) -> Result<(), S2Error> {
     match rest.get(CHECKSUM_BYTES..) {
         Some(block) if kind == COMPRESSED => match uncompressed_bytes(block) {
             Err(S2Error::TooLarge) => Err(S2Error::TooLarge),
-            // The rest may still arrive.
+            // The rest of the block may still arrive.
             _ => Ok(()),
         },
         _ => Ok(()),
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn stream_of_nats_server_is_decompressed() {
-        // First bytes of a leaf connection, recorded.
+        // The first bytes of a recorded leaf connection.
         let stream = b"\xff\x06\x00\x00S2sTwO\x00g\x00\x00\xfc\x93\x14G\x9b\x01\\LS+ $SYS.REQ.USER.INFO\r\n\
             2\x18\x00DACCOUNT.PING.CONNZn!\x00\x0cSTAT\x15\x00\x08\x14SERVERFA\x00lLDS.bocA3kYGm5O5UuKSjnmNFe\r\n\
             \xff\x06\x00\x00S2sTwO\x01\n\x00\x00\xf5o\x1b\xe4PONG\r\n";
@@ -203,7 +203,7 @@ mod tests {
             Err(S2Error::Damaged),
         );
         check(&[STREAM_HEAD, b"\x01\x02\x00\x00ab"], Err(S2Error::Damaged));
-        // A chunk of 16 MB is refused before it arrives.
+        // A chunk of 16 MB is refused before its contents arrive.
         check(&[STREAM_HEAD, b"\x00\xff\xff\xff"], Err(S2Error::TooLarge));
         check(
             &[
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn decompression_bombs_expand_one_block_at_a_time() {
-        // 30 bytes that decompress to 4 MB, a thousand times.
+        // 30 bytes that decompress to 4 MB, repeated a thousand times.
         let mut block = vec![0x80, 0x80, 0x80, 0x02, 0x00, b'a', 0x02, 0x01, 0x00];
         let left = u32::try_from(BLOCK_BYTES_MAX - 2 - 65_540).unwrap();
         block.push((7 << 2) | 1);

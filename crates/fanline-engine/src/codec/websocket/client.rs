@@ -1,4 +1,4 @@
-//! Client side of the WebSocket upgrade (RFC 6455, section 4.1), for leaf connections to other servers.
+//! Client side of the WebSocket upgrade (RFC 6455, section 4.1), for leaf connections that this server dials.
 
 use super::handshake::{
     Compression, DEFLATE, HEADERS_MAX, Headers, UPGRADE_BYTES_MAX, Upgrade, accept_of,
@@ -7,9 +7,9 @@ use super::handshake::{
 /// The parameters of an upgrade request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asking {
-    /// `host:port`, as in the address.
+    /// `host:port` of the address that is dialed.
     pub host: String,
-    /// The path, with its slash.
+    /// The path, which begins with a slash.
     pub path: String,
     /// Whether compression is offered.
     pub compression: bool,
@@ -26,7 +26,7 @@ pub enum Answered {
     Partial,
     /// The upgrade failed, with the reason.
     Refused(String),
-    /// The upgrade succeeded: [`Upgrade::request_bytes`] is the length of the response; frames follow.
+    /// The upgrade succeeded. [`Upgrade::request_bytes`] is the length of the response, which frames follow.
     Granted(Box<Upgrade>),
 }
 
@@ -98,7 +98,7 @@ impl Asking {
             let parts: Vec<&str> = extension.split(';').map(str::trim).collect();
             let keeps_nothing = parts.contains(&"server_no_context_takeover")
                 && parts.contains(&"client_no_context_takeover");
-            // Other extensions were not offered (RFC 6455, section 9.1).
+            // The request did not offer any other extension (RFC 6455, section 9.1).
             if !self.compression || parts.first() != Some(&"permessage-deflate") || !keeps_nothing {
                 return Err("an extension that was not offered");
             }

@@ -6,7 +6,7 @@ use crate::codec::nats::error::CloseReason;
 /// Longest reason in a close frame in bytes, after the code.
 const REASON_BYTES_MAX: usize = super::CONTROL_BYTES_MAX - 2;
 
-/// Returns nats-server's close code for each reason.
+/// Returns the close code that nats-server uses for a reason.
 pub fn close_code(reason: CloseReason) -> u16 {
     match reason {
         CloseReason::ClientClosed => 1000,

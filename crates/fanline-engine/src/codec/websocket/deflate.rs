@@ -1,11 +1,12 @@
 //! permessage-deflate (RFC 7692) without context takeover: each message is compressed independently, so no
-//! state remains between messages.
+//! state is needed between messages.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::Wrong;
 
-/// Bytes that a sender removes from a message's end, and a receiver adds again (RFC 7692, section 7.2.1).
+/// Bytes that the sender removes from the end of a message, and that the receiver appends again (RFC 7692,
+/// section 7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// A message compressor, for any number of connections.
@@ -28,7 +29,7 @@ impl std::fmt::Debug for Deflater {
 }
 
 impl Deflater {
-    /// Appends one compressed message, which consists of `parts`.
+    /// Appends one compressed message, whose payload is the concatenation of `parts`.
     pub fn message<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
         self.compress.reset();
         for part in parts {
@@ -41,12 +42,12 @@ impl Deflater {
     }
 
     fn feed(&mut self, mut input: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
-        /// Capacity for the least output of one step.
+        /// Capacity that suffices for any progress in one step.
         const ROOM_BYTES: usize = 1024;
         loop {
             out.reserve(ROOM_BYTES + input.len() / 2);
             let before = (self.compress.total_in(), out.len());
-            // Compressing into memory cannot fail.
+            // Compression into memory cannot fail.
             let status = self.compress.compress_vec(input, out, flush);
             let taken = usize::try_from(self.compress.total_in() - before.0).unwrap_or(0);
             input = &input[taken.min(input.len())..];
@@ -61,18 +62,18 @@ impl Deflater {
 /// The result of one decompression step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inflated {
-    /// Bytes of consumed input.
+    /// Number of consumed input bytes.
     pub taken: usize,
-    /// Bytes of written output.
+    /// Number of written output bytes.
     pub written: usize,
 }
 
-/// A message decompressor that works in steps: never more than the caller's buffer holds.
+/// A message decompressor that works in steps. A step writes no more than the caller's buffer holds.
 pub struct Inflater {
     decompress: Decompress,
     message_bytes: usize,
     message_bytes_max: usize,
-    /// Bytes of the tail that were added again.
+    /// Number of bytes of the removed tail that were fed again.
     tail: usize,
 }
 
@@ -85,7 +86,7 @@ impl std::fmt::Debug for Inflater {
 }
 
 impl Inflater {
-    /// Creates a decompressor for messages of at most this many bytes, decompressed.
+    /// Creates a decompressor. `message_bytes_max` limits each message after decompression.
     pub fn new(message_bytes_max: usize) -> Self {
         Inflater {
             decompress: Decompress::new(false),
@@ -114,7 +115,8 @@ impl Inflater {
             taken: since(self.decompress.total_in(), before.0),
             written: since(self.decompress.total_out(), before.1),
         };
-        // A sender may end its last block (RFC 7692, section 7.2.3.4); the next data starts a new stream.
+        // A sender may end its last deflate block (RFC 7692, section 7.2.3.4). The next data then begins a
+        // new stream.
         if status == Status::StreamEnd {
             self.decompress.reset(false);
         }
@@ -128,12 +130,12 @@ impl Inflater {
         Ok(inflated)
     }
 
-    /// Ends a message, after all of it was fed. Returns `None` once it is complete and the next may begin;
-    /// otherwise the number of bytes written, with more to come.
+    /// Ends a message after all of it was fed. Returns `None` when the message is complete and the next one
+    /// may begin. Otherwise returns the number of bytes written, and the caller calls again.
     ///
     /// # Errors
     ///
-    /// As for [`feed`](Inflater::feed).
+    /// See [`feed`](Inflater::feed).
     pub fn finish(&mut self, out: &mut [u8]) -> Result<Option<usize>, Wrong> {
         let inflated = self.feed(&TAIL[self.tail..], out)?;
         self.tail += inflated.taken;

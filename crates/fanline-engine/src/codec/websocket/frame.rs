@@ -13,7 +13,7 @@ pub enum Opcode {
 }
 
 impl Opcode {
-    /// Returns the opcode of this number; `None` for reserved ones.
+    /// Returns the opcode with this number; `None` if it is reserved.
     pub fn of(number: u8) -> Option<Self> {
         Some(match number {
             0 => Opcode::Continuation,
@@ -26,7 +26,7 @@ impl Opcode {
         })
     }
 
-    /// Returns whether it is a control frame, and not part of a message.
+    /// Returns whether frames with this opcode are control frames, not parts of a message.
     pub fn is_control(self) -> bool {
         matches!(self, Opcode::Close | Opcode::Ping | Opcode::Pong)
     }
@@ -35,7 +35,7 @@ impl Opcode {
 const FINAL: u8 = 0x80;
 const COMPRESSED: u8 = 0x40;
 
-/// The head of a frame from a server, which has no mask.
+/// The head of a frame without a mask, as a server sends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameHead {
     bytes: [u8; 10],
@@ -43,13 +43,13 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Returns its bytes.
+    /// Returns the bytes of the head.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
-/// Returns the head of a message in a single frame with this many bytes.
+/// Returns the head of a message of `payload_bytes` bytes in a single frame.
 pub fn frame_head(opcode: Opcode, is_compressed: bool, payload_bytes: usize) -> FrameHead {
     let mut bytes = [0; 10];
     bytes[0] = FINAL | opcode as u8;
@@ -82,7 +82,7 @@ pub fn control_frame(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Converts a server's frame to a client's: inserts the mask and applies it to the payload.
+/// Converts a server's frame to a client's frame: inserts the mask, and applies it to the payload.
 pub fn mask_frame(frame: &mut Vec<u8>, mask: [u8; 4]) {
     const MASKED: u8 = 0x80;
     let Some(second) = frame.get_mut(1) else {
@@ -98,8 +98,8 @@ pub fn mask_frame(frame: &mut Vec<u8>, mask: [u8; 4]) {
     unmask(&mut frame[head_bytes + mask.len()..], mask, 0);
 }
 
-/// Applies or removes a mask; `bytes` start `at` bytes after the mask's start. Works on eight bytes at once,
-/// which the compiler vectorizes further.
+/// Applies or removes a mask. `at` is the offset of `bytes` in the payload. Processes eight bytes at once, in
+/// a form that the compiler vectorizes further.
 pub fn unmask(bytes: &mut [u8], mask: [u8; 4], at: usize) {
     let mut turned = mask;
     turned.rotate_left(at % 4);

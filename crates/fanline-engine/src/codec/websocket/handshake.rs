@@ -8,13 +8,13 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use crate::codec::nats::connect::CookieCredentials;
 
-/// Bytes of a request's line and headers. Exceeded: status 431.
+/// Largest request line and headers in bytes. Exceeded: status 431.
 pub const UPGRADE_BYTES_MAX: usize = 16 * 1024;
-/// Headers of a request. Exceeded: status 431.
+/// Most headers of a request. Exceeded: status 431.
 pub(super) const HEADERS_MAX: usize = 64;
-/// Suffix of the key before hashing (RFC 6455, section 1.3).
+/// Suffix that is appended to the key before hashing (RFC 6455, section 1.3).
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// Negotiated compression, without state between messages on either side.
+/// Compression in the response, without state between messages on either side.
 pub(super) const DEFLATE: &str =
     "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
@@ -23,9 +23,9 @@ pub(super) const DEFLATE: &str =
 pub struct UpgradeRules {
     /// Whether the listener uses TLS, which determines the default port of its own origin.
     pub is_tls: bool,
-    /// Whether pages must come from the host that they connect to.
+    /// Whether a page must have the origin that it connects to.
     pub same_origin: bool,
-    /// Origins that pages must come from; empty allows all.
+    /// Origins that pages must have; empty allows all.
     pub allowed_origins: Vec<Origin>,
     /// Whether compression may be negotiated.
     pub compression: bool,
@@ -33,9 +33,9 @@ pub struct UpgradeRules {
     pub cookies: CookieNames,
     /// Additional lines of the response, each with its line end.
     pub extra_headers: String,
-    /// Whether MQTT is served: for a path that ends with `/mqtt`, or the subprotocol `mqtt`.
+    /// Whether MQTT is served: with a path that ends with `/mqtt`, or with the subprotocol `mqtt`.
     pub mqtt: bool,
-    /// Whether leaf nodes are served: for a path that ends with `/leafnode`.
+    /// Whether leaf nodes are served: with a path that ends with `/leafnode`.
     pub leafnodes: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Parses an origin such as `https://example.org:8443`; `None` if it is not a web origin.
+    /// Parses an origin such as `https://example.org:8443`. Returns `None` if it is not a web origin.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.trim().split_once("://")?;
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
@@ -70,7 +70,7 @@ impl Origin {
         Origin::of_host(authority, is_tls)
     }
 
-    /// Returns the origin of the host in a request.
+    /// Returns the origin for the host of a request.
     fn of_host(authority: &str, is_tls: bool) -> Option<Self> {
         let default_port = if is_tls { 443 } else { 80 };
         if authority.contains(['#', '@']) {
@@ -97,7 +97,7 @@ impl Origin {
 pub enum Asked {
     /// The request is incomplete.
     Partial,
-    /// The upgrade is refused: write the response and close.
+    /// The upgrade is refused. The caller writes the response and closes the connection.
     Refused(Refusal),
     /// The upgrade is accepted.
     Granted(Box<Upgrade>),
@@ -133,7 +133,7 @@ const BAD_REQUEST: Refusal = Refusal {
 pub struct Upgrade {
     /// Response to write.
     pub response: String,
-    /// Length of the request in bytes; frames follow.
+    /// Length of the request in bytes. Frames follow it.
     pub request_bytes: usize,
     /// Negotiated compression.
     pub compression: Compression,
@@ -141,15 +141,15 @@ pub struct Upgrade {
     pub is_masked: bool,
     /// Whether the client is a browser.
     pub is_browser: bool,
-    /// Client address from a header. Any client can set it, so it is only logged.
+    /// Client address from a header. Any client can set the header, so the address is only logged.
     pub forwarded_for: Option<IpAddr>,
     /// Credentials from cookies.
     pub cookies: CookieCredentials,
     /// Whether the connection uses MQTT.
     pub is_mqtt: bool,
-    /// Whether it is a leaf connection between two servers.
+    /// Whether this is a leaf connection between two servers.
     pub is_leaf: bool,
-    /// Whether this side masks its frames, as the client of the upgrade.
+    /// Whether this side masks its frames, because it has sent the upgrade request.
     pub masks: bool,
 }
 
@@ -205,7 +205,7 @@ fn agree(
     }
     let is_leaf = path.ends_with("/leafnode");
     let names_mqtt = headers.has("Sec-WebSocket-Protocol", "mqtt");
-    // MQTT-6.0.0-3 requires clients to name the subprotocol; nats-server considers only the path.
+    // MQTT-6.0.0-3 requires clients to name the subprotocol, but nats-server considers only the path.
     let is_mqtt = path.ends_with("/mqtt") || names_mqtt && rules.mqtt && !is_leaf;
     if is_mqtt && !rules.mqtt || is_leaf && !rules.leafnodes {
         return Err(Refusal {
@@ -230,7 +230,7 @@ fn agree(
         return Err(BAD_REQUEST);
     }
     let origin = headers.one("Origin").filter(|origin| !origin.is_empty());
-    // The header's name before RFC 6455.
+    // Before RFC 6455, the header had this name.
     let origin = origin.or_else(|| headers.one("Sec-WebSocket-Origin"));
     if !is_origin_allowed(origin, host, rules) {
         return Err(Refusal {
@@ -282,14 +282,14 @@ fn response(key: &str, compression: Compression, is_masked: bool, extra: &str) -
     response
 }
 
-/// Returns the proof that a key was received (RFC 6455, section 4.2.2).
+/// Returns the header value that proves that a key was received (RFC 6455, section 4.2.2).
 pub(super) fn accept_of(key: &str) -> String {
     let joined = format!("{key}{MAGIC}");
     BASE64.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, joined.as_bytes()))
 }
 
-/// Returns whether a request's origin is allowed. A client without an origin is no browser, and needs no
-/// protection from web pages (RFC 6455, section 1.6).
+/// Returns whether the origin of a request is allowed. A client that sends no origin is not a browser, so it
+/// cannot be misused by web pages (RFC 6455, section 1.6).
 fn is_origin_allowed(origin: Option<&str>, host: &str, rules: &UpgradeRules) -> bool {
     let is_free = !rules.same_origin && rules.allowed_origins.is_empty();
     let Some(origin) = origin.filter(|origin| !is_free && !origin.is_empty()) else {
@@ -303,8 +303,8 @@ fn is_origin_allowed(origin: Option<&str>, host: &str, rules: &UpgradeRules) -> 
         && (rules.allowed_origins.is_empty() || rules.allowed_origins.contains(&origin))
 }
 
-/// Returns whether an offer of compression is acceptable (RFC 7692, section 5.1): it must not request a
-/// smaller window of this side, nor have an unknown parameter.
+/// Returns whether an offer of compression is acceptable (RFC 7692, section 5.1). It must not request a
+/// smaller window of this side, or have an unknown parameter.
 fn offers_deflate(headers: &Headers<'_>) -> bool {
     let offers = headers.all("Sec-WebSocket-Extensions");
     let mut offers = offers.flat_map(|value| value.split(','));
@@ -360,7 +360,7 @@ fn cookies(headers: &Headers<'_>, names: &CookieNames) -> CookieCredentials {
 pub(super) struct Headers<'a>(pub(super) &'a [httparse::Header<'a>]);
 
 impl<'a> Headers<'a> {
-    /// Returns the values that are UTF-8.
+    /// Returns the values of a header that are UTF-8.
     pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &'a str> + use<'a> {
         let named = self
             .0
@@ -384,7 +384,7 @@ impl<'a> Headers<'a> {
 mod tests {
     use super::*;
 
-    /// Returns a request with these headers instead of, or in addition to, the usual ones.
+    /// Returns a request. The headers in `changes` replace the usual headers, or are added.
     fn request(start: &str, changes: &[(&str, &str)]) -> String {
         let mut headers = vec![
             ("Host", "example.org:9222"),

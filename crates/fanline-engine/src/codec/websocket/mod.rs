@@ -1,7 +1,7 @@
 //! WebSocket (RFC 6455) as a transport: upgrade, frames, compression (RFC 7692), and close codes. Like the
 //! rest of the engine, it works on bytes and never waits.
 //!
-//! A connection carries one sequence of bytes: the boundaries of messages and frames have no meaning in
+//! A connection transports a sequence of bytes. The boundaries of messages and frames have no meaning in
 //! either direction.
 
 mod client;
@@ -21,17 +21,17 @@ pub use handshake::{
 };
 pub use unframe::{CONTROL_BYTES_MAX, Event, Unframer, Wrong};
 
-/// Largest message after decompression, as a multiple of the largest payload; at most [`MESSAGE_BYTES_MAX`].
-/// Exceeded: closed with 1009.
+/// Limits a message after decompression to this multiple of the largest payload, and to
+/// [`MESSAGE_BYTES_MAX`]. Exceeded: closed with 1009.
 pub const MESSAGE_PAYLOADS_MAX: usize = 8;
-/// Largest message in bytes, whatever the largest payload.
+/// Largest message in bytes, for any payload limit.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Smallest message in bytes that is worth compressing.
 pub const COMPRESSED_BYTES_MIN: usize = 64;
 /// Largest frame to a browser in bytes. Browsers deliver only complete frames.
 pub const BROWSER_FRAME_BYTES_MAX: usize = 4096;
 
-/// Returns the largest message in bytes of a connection with this largest payload.
+/// Returns the largest message in bytes, given the largest payload.
 pub fn message_bytes_max(payload_bytes_max: usize) -> usize {
     payload_bytes_max
         .saturating_mul(MESSAGE_PAYLOADS_MAX)

@@ -1,4 +1,4 @@
-//! Decoding of a client's frames.
+//! Decoder of a client's frames.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,7 +11,8 @@ pub const CONTROL_BYTES_MAX: usize = 125;
 /// Longest head of a frame in bytes.
 const HEAD_BYTES_MAX: usize = 14;
 
-/// A protocol error of the client: close code and text, with nats-server's text where it has one.
+/// A protocol error of the client: close code and text. If nats-server reports the same error, the text is
+/// the same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Wrong {
@@ -26,25 +27,26 @@ fn wrong(text: impl Into<Cow<'static, str>>) -> Wrong {
     Wrong { code: 1002, text }
 }
 
-/// The meaning of some received bytes.
+/// The meaning of one decoded piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Part of a head, or something without an effect.
+    /// Part of a head, or a piece without an effect.
     Nothing,
     /// Part of a message, unmasked.
     Data {
-        /// Range among the passed bytes.
+        /// Range of the payload in the decoded bytes.
         range: Range<usize>,
         /// Whether the message is compressed.
         is_compressed: bool,
-        /// Whether the message ends here.
+        /// Whether this is the end of the message.
         ends_message: bool,
     },
-    /// A ping, to be answered with a pong of the same bytes.
+    /// A ping. The caller responds with a pong of the same bytes.
     Ping(Vec<u8>),
     /// A pong.
     Pong,
-    /// A close frame, to be answered with one of the same bytes: a code and a reason, or empty.
+    /// A close frame: a code and a reason, or empty. The caller responds with a close frame of the same
+    /// bytes.
     Close(Vec<u8>),
 }
 
@@ -72,7 +74,7 @@ struct Frame {
     len: u64,
 }
 
-/// A message whose last frame has not arrived yet.
+/// A message of which the last frame has not arrived.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     is_compressed: bool,
@@ -80,8 +82,8 @@ struct Message {
 }
 
 impl Unframer {
-    /// Creates a decoder. `is_masked` is whether the client masks its frames; `message_bytes_max` bounds
-    /// messages as received, compressed or not.
+    /// Creates a decoder. `is_masked` is whether the client masks its frames. `message_bytes_max` limits
+    /// messages in their received form, which may be compressed.
     pub fn new(is_masked: bool, takes_compressed: bool, message_bytes_max: usize) -> Self {
         Unframer {
             is_masked,
@@ -103,12 +105,12 @@ impl Unframer {
         self
     }
 
-    /// Decodes the next piece at the front of `bytes`. Returns how many bytes it consumed, at least one if
-    /// there are any, and their meaning.
+    /// Decodes the next piece at the front of `bytes`. Returns the number of consumed bytes, which is at
+    /// least one unless `bytes` is empty, and the meaning of the piece.
     ///
     /// # Errors
     ///
-    /// If the client violates the protocol. Nothing more can be decoded then.
+    /// If the client violates the protocol. No more frames can be decoded in that case.
     pub fn next(&mut self, bytes: &mut [u8]) -> Result<(usize, Event), Wrong> {
         let Some(frame) = self.frame else {
             return self.take_head(bytes);
@@ -116,7 +118,7 @@ impl Unframer {
         let left = usize::try_from(frame.len - frame.at).unwrap_or(usize::MAX);
         let taken = left.min(bytes.len());
         if self.is_masked {
-            // Only the lowest two bits matter.
+            // The mask has four bytes, so only the position modulo 4 matters.
             let at = usize::try_from(frame.at % 4).unwrap_or(0);
             unmask(&mut bytes[..taken], frame.mask, at);
         }
@@ -164,7 +166,7 @@ impl Unframer {
         }
     }
 
-    /// Consumes the available part of a head.
+    /// Consumes the available bytes of a head.
     fn take_head(&mut self, bytes: &[u8]) -> Result<(usize, Event), Wrong> {
         let wanted = match self.head_len {
             0 | 1 => 2,
@@ -186,7 +188,7 @@ impl Unframer {
             self.frame = Some(frame);
             return Ok((taken, Event::Nothing));
         }
-        // The frame is complete without a payload.
+        // A frame without a payload is complete now.
         let event = self.event(frame, 0, true)?;
         Ok((taken, event))
     }
@@ -286,7 +288,7 @@ fn check_control(first: u8, second: u8) -> Result<(), Wrong> {
     }
 }
 
-/// Returns the length of a head with this second byte.
+/// Returns the length in bytes of a head with this second byte.
 fn head_bytes(second: u8) -> usize {
     let extended = match second & 0x7f {
         126 => 2,
@@ -296,7 +298,7 @@ fn head_bytes(second: u8) -> usize {
     2 + extended + if second & 0x80 != 0 { 4 } else { 0 }
 }
 
-/// Returns the length of the payload, and the offset of the head's rest.
+/// Returns the length of the payload, and the offset of the mask in the head.
 fn payload_bytes(head: &[u8; HEAD_BYTES_MAX], short: u8) -> Result<(u64, usize), Wrong> {
     let [_, _, a, b, c, d, e, f, g, h, ..] = *head;
     let not_shortest = || wrong("payload length is not in its shortest form");
@@ -342,7 +344,7 @@ mod tests {
 
     const MASK: [u8; 4] = [1, 2, 3, 4];
 
-    /// Returns a frame as a client sends it.
+    /// Returns a frame in the form that a client sends.
     fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
         let mut bytes = vec![first];
         match payload.len() {
@@ -381,7 +383,7 @@ mod tests {
                                 last.extend(data);
                             }
                             _ if data.is_empty() => {}
-                            // Stands for data here.
+                            // A ping with this prefix represents data in the result.
                             _ => events.push(Event::Ping([b"=".to_vec(), data].concat())),
                         }
                     }

@@ -1,7 +1,7 @@
-//! Bridges: routes from the subjects of one account to those of another, compiled from imports.
+//! Bridges from the subjects of one account to those of another, compiled from imports.
 //!
-//! A bridge is attached to a filter, next to the subscriptions there. The bridges of a subject, and the
-//! subjects that they lead to, are computed once with the rest of its route.
+//! A bridge belongs to a filter, like a subscription. The route of a subject includes the bridges of the
+//! subject and the subjects that they lead to, so both are computed once.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::auth::{
 };
 use crate::subject::transform::Transform;
 
-/// How long a response to a request may take, unless the export configures it.
+/// Maximum time for a response to a request, unless the export configures one.
 const RESPONSE_TIME: Duration = Duration::from_secs(120);
 
-/// First token of the reply subjects for requests between accounts.
+/// First token of the reply subjects of requests that cross accounts.
 pub(crate) const REPLIES: &str = "_R_";
 
 /// Returns the filter of the reply subjects of a shard.
@@ -23,38 +23,38 @@ pub(crate) fn replies_of(shard: u16) -> Vec<u8> {
     format!("{REPLIES}.{shard}.>").into_bytes()
 }
 
-/// A route from one account to another.
+/// A bridge from one account to another.
 #[derive(Clone, Debug)]
 pub(crate) struct Bridge {
     /// Filter of the subjects that cross the bridge.
     pub(crate) filter: Vec<u8>,
     pub(crate) kind: BridgeKind,
-    /// The account at the other end.
+    /// The account at the far end.
     pub(crate) account: AccountId,
-    /// Mapping of subjects at the other end; `None` leaves them unchanged.
+    /// Mapping to the subjects at the far end; `None` leaves subjects unchanged.
     transform: Option<Transform>,
 }
 
-/// What happens to a message at the other end.
+/// The handling of a message at the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BridgeKind {
     /// The message is published.
     Stream,
-    /// The message is published with a reply subject that leads back.
+    /// The message is published with a reply subject that leads back over the bridge.
     Service(Terms),
     /// The message is a response, and is delivered to the requester.
     Replies,
 }
 
-/// The terms of responses to a request.
+/// The rules for responses to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) response: ResponseKind,
-    /// How long each response may take.
+    /// Maximum time for each response.
     pub(crate) response_time: Duration,
-    /// Whether the responder learns the requester's identity.
+    /// Whether the responder receives the requester's identity.
     pub(crate) share: bool,
-    /// Which responses are reported.
+    /// Which requests have their latency reported.
     pub(crate) measured: Option<Measured>,
 }
 
@@ -66,15 +66,16 @@ pub(crate) struct Measured {
     pub(crate) sampling: Sampling,
 }
 
-/// The destination of one subject behind a bridge.
+/// The destination of one subject in the account at the far end of a bridge.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub(crate) kind: BridgeKind,
     pub(crate) account: AccountId,
     pub(crate) subject: Vec<u8>,
-    /// Route of the subject there.
+    /// Cached route of the subject in that account.
     pub(crate) memo: RouteMemo,
-    /// While the router there has this number of changes, the subject has no subscriber.
+    /// Number of interest changes in that account's router when the subject had no subscriber. The subject
+    /// still has none while the number is the same.
     pub(crate) no_subscriber_at: u64,
 }
 
@@ -89,7 +90,7 @@ impl Bridge {
         }
     }
 
-    /// Returns the destination of a subject that matches the filter.
+    /// Returns the destination of a subject that matches the bridge's filter.
     pub(super) fn exit(&self, subject: &[u8]) -> Exit {
         let mut made = Vec::new();
         let is_made = (self.transform.as_ref())
@@ -104,7 +105,7 @@ impl Bridge {
     }
 }
 
-/// Returns the bridges of each account, indexed by its id, for one shard.
+/// Returns the bridges of one shard, in a list for each account.
 pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
     let accounts = access.accounts();
     let mut all: Vec<Vec<Bridge>> = accounts.iter().map(|_| Vec::new()).collect();
@@ -114,11 +115,11 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
             all[id.index()].push(Bridge::replies(id, shard));
         }
         for import in &account.imports {
-            // Validation of the configuration has checked both.
+            // Both accounts exist, because the configuration was validated.
             let Some(exporter) = access.account_id(&import.account) else {
                 continue;
             };
-            // The system account answers requests that need no export separately for each importing account.
+            // The system account answers requests that need no export, separately for each importing account.
             let is_built_in =
                 exporter == AccountId::SYSTEM && !is_exported(import, account, system);
             let own = is_built_in.then(|| own_import(import, &account.name));
@@ -137,7 +138,7 @@ pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
     all
 }
 
-/// A stream import, for consumers that deliver to it only while there are subscribers.
+/// A stream import. Consumers with a deliver subject need it to find out whether there are subscribers.
 pub(crate) struct Listening {
     pub(crate) importer: AccountId,
     /// Filter of subscriptions in the importing account.
@@ -171,13 +172,13 @@ pub(crate) fn listening(access: &Access) -> Vec<Listening> {
     all
 }
 
-/// Returns whether other accounts may send requests to this one. All may send requests to the system account.
+/// Returns whether other accounts may send requests to an account. The system account always allows them.
 pub(crate) fn has_services(id: AccountId, account: &Account) -> bool {
     let mut exports = account.exports.iter();
     id == AccountId::SYSTEM || exports.any(|export| export.kind != ExportKind::Stream)
 }
 
-/// Returns the bridge of an import, and the account that it starts in.
+/// Returns the bridge of an import, and the account at its near end.
 fn bridge(
     import: &Import,
     importer: AccountId,
@@ -212,7 +213,7 @@ fn bridge(
     Some((importer, bridge))
 }
 
-/// Returns the transform from `to`, the name in the importing account, back to `subject`.
+/// Returns the inverse of an import's mapping: from `to`, in the importing account, to `subject`.
 fn reverse(subject: &str, to: &str) -> Option<Transform> {
     let wildcard = |token: &str| -> Option<usize> {
         let inner = token.strip_prefix("{{").and_then(|t| t.strip_suffix("}}"));

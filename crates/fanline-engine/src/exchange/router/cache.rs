@@ -20,49 +20,49 @@ use siblings::Siblings;
 
 /// Most cached routes. The oldest one is evicted first.
 const ROUTES_MAX: usize = 32 * 1024;
-/// Most targets in all cached routes together, so that wide routes count by their size.
+/// Most targets in all cached routes together. It bounds the memory of wide routes.
 const TARGETS_MAX: usize = 2 * 1024 * 1024;
-/// Rights cached per subject: users with that many different rights may publish to it in turn without further
-/// permission checks.
+/// Number of rights cached per subject. Up to that many users with different rights can publish to the
+/// subject in turn without further permission checks.
 const PERMITTED_MAX: usize = 4;
-/// Recent subjects that are remembered as seen once.
+/// Number of slots for subjects that were seen once.
 const SEEN_SLOTS: usize = 8 * 1024;
 
 const HEAD: &[u8] = b"HMSG ";
 
-/// All destinations of the messages of one subject.
+/// All destinations of messages to one subject.
 #[derive(Default)]
 pub(crate) struct Route {
-    /// `HMSG <subject> `; without its first letter, the start of a `MSG` line.
+    /// `HMSG <subject> `. The start of a `MSG` line is the same without the first letter.
     head: Vec<u8>,
     /// Subscriptions that receive each message.
     pub(crate) plain: Vec<SubId>,
     /// Remotes with subscribers that receive each message.
     pub(crate) plain_remote: RemoteSet,
-    /// Groups of which one member receives each message. Each one owns a range of `members`.
+    /// Groups of which one member receives each message. Each group has a range of `members`.
     groups: Vec<RouteGroup>,
     members: Vec<Member>,
-    /// Destinations of each message in other accounts.
+    /// Destinations in other accounts, which receive each message.
     exits: Vec<Exit>,
-    /// Distinguishes a route from a later one in the same slot.
+    /// Number that distinguishes a route from later routes in the same slot.
     generation: u64,
     node: Option<NodeId>,
-    /// Rights under which publishing to the subject was permitted, the newest first. They are part of the
-    /// route, so they need no lookup of their own and are dropped with it.
+    /// Rights that permit publishing to the subject, the newest first. They are stored in the route, so they
+    /// need no lookup and are dropped together with the route.
     permitted: [Option<Permitted>; PERMITTED_MAX],
 }
 
-/// A queue group in a route: its members under all matching filters.
+/// A queue group in a route, with its members under all matching filters.
 #[derive(Clone)]
 pub(crate) struct RouteGroup {
     pub(crate) name: ShortBytes,
     first: usize,
     len: usize,
-    /// Number of local members plus the weights of the remote ones.
+    /// Number of local members plus the weights of the remote members.
     pub(crate) weight: u32,
 }
 
-/// A subscription or remote that may be picked for a group.
+/// A subscription or remote that may be selected for a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Member {
     Local(SubId),
@@ -100,13 +100,13 @@ impl Route {
             .map(|g| (g, &self.members[g.first..g.first + g.len]))
     }
 
-    /// Returns whether there is more than local plain subscriptions.
+    /// Returns whether there are targets other than local plain subscriptions.
     #[inline]
     pub(crate) fn leads_on(&self) -> bool {
         !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
     }
 
-    /// Returns the link set if the route leads to its plain interest only.
+    /// Returns the link set if the only targets are the plain subscriptions of one link set.
     fn leads_to_links_alone(&self) -> Option<LinkSet> {
         let links = self.plain_remote.only_links()?;
         (self.groups.is_empty() && self.exits.is_empty()).then_some(links)
@@ -121,7 +121,7 @@ impl Route {
         !self.exits.is_empty()
     }
 
-    /// Returns the destinations of each message in other accounts.
+    /// Returns the destinations in other accounts.
     pub(crate) fn exits(&self) -> &[Exit] {
         &self.exits
     }
@@ -145,17 +145,18 @@ impl Route {
     }
 }
 
-/// Builds a route from the matching filters. Its capacity is reused for the next one.
+/// Builds a route from the matching filters. The next route reuses its capacity.
 #[derive(Default)]
 pub(super) struct RouteBuilder {
     route: Route,
-    /// Index of each group name; the same name under two filters is one group.
+    /// Index of each group. A name under two filters is one group.
     groups: HashMap<ShortBytes, u32>,
-    /// Members in the order in which they were found, each with its group.
+    /// Members in the order in which they were found, each with the index of its group.
     found: Vec<(u32, Member)>,
 }
 
-/// Most targets of capacity kept for the next route, so that one wide subject does not hold memory forever.
+/// Number of targets for which the builder retains capacity. A very wide subject then does not occupy memory
+/// forever.
 const BUILDER_TARGETS_KEPT: usize = 16 * 1024;
 
 impl RouteBuilder {
@@ -205,7 +206,8 @@ impl RouteBuilder {
         if self.found.is_empty() {
             return;
         }
-        // Local members first, because a message from another shard considers only these; links last.
+        // Local members come first, because a message from another shard considers them only. Links come
+        // last.
         let distance = |member: &Member| match member {
             Member::Local(_) => 0,
             Member::Remote { remote, .. } => match remote {
@@ -232,7 +234,7 @@ impl RouteBuilder {
         for (at, member) in &self.found {
             let group = &mut groups[*at as usize];
             let is_far = distance(member) == 2;
-            // Links get no messages of a group that has members on this server.
+            // A link receives no messages of a group that has members on this server.
             if is_far && is_near == Some(*at) {
                 continue;
             }
@@ -249,11 +251,11 @@ impl RouteBuilder {
     }
 }
 
-/// Reference to a route, valid while [`Cache::holds`] returns true. The default refers to no route.
+/// Reference to a route, valid while [`Cache::holds`] returns true. The default is never valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteMemo {
-    /// Index of a cached route. For an uncached one, 0 is the builder's route, and n is the sibling route n -
-    /// 1.
+    /// Index of a cached route. For an uncached route, 0 is the builder's route, and n is the sibling route n
+    /// - 1.
     at: u32,
     reach: Reach,
     generation: u64,
@@ -266,17 +268,17 @@ impl RouteMemo {
     }
 }
 
-/// The reach of a cached route.
+/// The kinds of targets of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// No subscriber.
+    /// No target.
     Nowhere,
-    /// Plain subscriptions on this shard only, at least one: no group to choose from, no message to other
+    /// Plain subscriptions on this shard only, at least one. There are no groups, and no targets on other
     /// shards.
     Plain,
-    /// Plain subscriptions on this shard, if any, and all links with matching plain interest.
+    /// Plain subscriptions on this shard, if there are any, and the plain subscriptions of one link set.
     WithLinks(LinkSet),
-    /// Unknown: look at the route.
+    /// Unknown: the caller must examine the route.
     #[default]
     Unsaid,
 }
@@ -290,7 +292,7 @@ pub(crate) struct Counts {
     pub(crate) cached: usize,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
-    /// Targets in all cached routes together, and in the widest one.
+    /// Number of targets in all cached routes together, and in the widest one.
     pub(crate) targets: usize,
     pub(crate) targets_max: usize,
 }
@@ -298,13 +300,13 @@ pub(crate) struct Counts {
 /// Cache of routes for subjects that were seen more than once.
 pub(super) struct Cache {
     routes: Slab<Route>,
-    /// Builder of new routes, which also holds the latest uncached one.
+    /// Builder of new routes. It also stores the latest uncached route.
     builder: RouteBuilder,
     siblings: Siblings,
     by_subject: HashTable<u32>,
     subjects: Trie<CachedAt>,
     hash_builder: DefaultHashBuilder,
-    /// Hash bits of the last uncached subject seen in each slot.
+    /// Bits of the hash of the last uncached subject in each slot.
     seen_once: Box<[u32]>,
     targets: usize,
     generation: u64,
@@ -342,7 +344,7 @@ impl Cache {
         }
     }
 
-    /// Returns whether a memo refers to the route of this subject.
+    /// Returns whether a memo refers to the cached route of this subject.
     #[inline]
     pub(super) fn holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {
         let route = self.routes.get(memo.at as usize);
@@ -375,7 +377,8 @@ impl Cache {
         }
     }
 
-    /// Returns the route of a subject: its cached route, that of its siblings, or a new one from the filters.
+    /// Returns the route of a subject: its cached route, the route of its siblings, or a new route from the
+    /// filters.
     pub(super) fn find_or_build(
         &mut self,
         subject: &[u8],
@@ -412,8 +415,8 @@ impl Cache {
         RouteMemo::default()
     }
 
-    /// Finds the cached route of a subject that is permitted under these rights. Builds no route, so that
-    /// denied subjects evict no others.
+    /// Finds the cached route of a subject that these rights permit. Builds no route, so denied subjects
+    /// evict no routes.
     #[inline]
     pub(super) fn find_permitted(
         &mut self,
@@ -470,28 +473,29 @@ impl Cache {
         }
     }
 
-    /// Returns whether the subject was seen before, and records it if not.
+    /// Returns whether the subject was seen before, and records it.
     fn was_seen(&mut self, hash: u64) -> bool {
-        // Disjoint bits of the hash select the slot and identify the subject in it; 0 is an empty slot.
+        // Different bits of the hash select the slot and identify the subject in the slot. 0 marks an empty
+        // slot.
         let [.., a, b, c, d] = hash.to_be_bytes();
         let trace = u32::from_be_bytes([a, b, c, d]) | 1;
         if self.seen_once.is_empty() {
-            // Allocated on first use, since most of many accounts are idle.
+            // Allocated on first use, because most accounts of a large server are idle.
             self.seen_once = vec![0; SEEN_SLOTS].into();
         }
         let slot = &mut self.seen_once[(hash >> 32) as usize & (SEEN_SLOTS - 1)];
         std::mem::replace(slot, trace) == trace
     }
 
-    /// Moves the route that was just built into the cache. A subject with an empty token is not cached: it
-    /// matches nothing, and finding that out is cheap.
+    /// Moves the new route from the builder into the cache. A subject with an empty token is not cached: it
+    /// matches no filter, and that check is cheap.
     fn keep(&mut self, hash: u64, subject: &[u8]) -> RouteMemo {
         if Filter::parse(subject).is_err() {
             return RouteMemo::default();
         }
         self.generation += 1;
         let node = self.subjects.insert(subject);
-        // A clone has no spare capacity; the builder keeps its own.
+        // A clone has no spare capacity. The builder retains its capacity.
         let built = &self.builder.route;
         let route = Route {
             head: built.head.clone(),
@@ -540,7 +544,7 @@ impl Cache {
         }
     }
 
-    /// Evicts routes in the order of their slots, so that each one is cached for about the same time.
+    /// Evicts routes in the order of their slots, so that each route stays cached for about the same time.
     fn evict_other_than(&mut self, keep: u32) {
         loop {
             self.eviction_cursor = (self.eviction_cursor + 1) % self.routes.capacity();

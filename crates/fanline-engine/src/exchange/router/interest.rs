@@ -13,9 +13,9 @@ use crate::subject::trie::Vacant;
 pub(crate) struct Interest {
     plain: Vec<SubId>,
     plain_remote: RemoteSet,
-    /// Boxed because most filters have none.
+    /// Boxed to save memory, because most filters have no groups.
     groups: Option<Box<HashMap<ShortBytes, Group>>>,
-    /// Indices in the router's list of bridges; most filters have none.
+    /// Indices in the router's list of bridges. Most filters have none.
     bridges: Option<Box<[usize]>>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Interest {
 #[derive(Default)]
 struct Group {
     members: Vec<SubId>,
-    /// Remotes with members, and their numbers.
+    /// Remotes with members, each with the number of its members.
     remote: Vec<(Remote, u32)>,
 }
 
@@ -37,7 +37,7 @@ impl Vacant for Interest {
 }
 
 impl Interest {
-    /// Adds a subscription. Returns its slot, and the weight if other shards have to learn of it.
+    /// Adds a subscription. Returns its slot. Also returns the new weight if other shards must be notified.
     pub(super) fn join(&mut self, id: SubId, queue: &[u8]) -> (u32, Option<u32>) {
         let members = if queue.is_empty() {
             &mut self.plain
@@ -46,13 +46,14 @@ impl Interest {
         };
         members.push(id);
         let count = u32::try_from(members.len()).expect("ids are 32 bits");
-        // Other shards need to know only whether there is a plain subscription, but the size of each group.
+        // For plain subscriptions, other shards only need to know whether there is one. For groups, they need
+        // the size.
         let is_news = count == 1 || !queue.is_empty();
         (count - 1, is_news.then_some(count))
     }
 
-    /// Removes the subscription in a slot. Returns the subscription that moved into it, and the weight if
-    /// other shards have to learn of it.
+    /// Removes the subscription in a slot. Returns the subscription that moved into the slot. Also returns
+    /// the new weight if other shards must be notified.
     pub(super) fn leave(&mut self, slot: u32, queue: &[u8]) -> (Option<SubId>, Option<u32>) {
         let members = if queue.is_empty() {
             &mut self.plain
@@ -62,7 +63,7 @@ impl Interest {
         members.swap_remove(slot as usize);
         let moved = members.get(slot as usize).copied();
         let count = u32::try_from(members.len()).expect("ids are 32 bits");
-        // Release the capacity of a list that once held, for example, a million subscriptions.
+        // Releases the capacity of a list that once contained very many subscriptions.
         if members.capacity() > 64 && members.len() < members.capacity() / 4 {
             members.shrink_to(members.len() * 2);
         }
@@ -86,7 +87,8 @@ impl Interest {
         self.drop_if_empty(queue);
     }
 
-    /// Returns the interest apart from one remote's: 1 or 0 without a queue, otherwise the number of members.
+    /// Returns the interest of all but one remote: 1 or 0 without a queue group, otherwise the number of
+    /// members.
     pub(super) fn weight_without(&self, remote: Remote, queue: &[u8]) -> u32 {
         if queue.is_empty() {
             let mut others = self.plain_remote;
@@ -102,7 +104,7 @@ impl Interest {
         others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
     }
 
-    /// Returns whether remotes have interest, with this queue or with none.
+    /// Returns whether remotes have interest in this queue group, or plain interest if `queue` is empty.
     pub(super) fn is_wanted_elsewhere(&self, queue: &[u8]) -> bool {
         match queue {
             [] => !self.plain_remote.is_empty(),
@@ -112,7 +114,7 @@ impl Interest {
         }
     }
 
-    /// Returns the interest of one remote.
+    /// Returns the weight of one remote's interest.
     pub(super) fn weight_of(&self, remote: Remote, queue: &[u8]) -> u32 {
         if queue.is_empty() {
             return u32::from(self.plain_remote.contains(remote));
@@ -123,7 +125,8 @@ impl Interest {
         own.map_or(0, |(_, weight)| *weight)
     }
 
-    /// Returns this shard's subscriptions with this queue, or with none.
+    /// Returns this shard's subscriptions in this queue group, or its plain subscriptions if `queue` is
+    /// empty.
     pub(super) fn members(&self, queue: &[u8]) -> &[SubId] {
         match queue {
             [] => &self.plain,
@@ -131,7 +134,7 @@ impl Interest {
         }
     }
 
-    /// Returns the queues; an empty one stands for plain interest.
+    /// Returns the names of the queue groups. An empty name stands for plain interest.
     pub(super) fn queues(&self) -> impl Iterator<Item = &[u8]> {
         let has_plain =
             !(self.plain.is_empty() && self.plain_remote.is_empty()) || self.bridges.is_some();

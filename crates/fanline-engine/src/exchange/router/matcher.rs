@@ -1,4 +1,4 @@
-//! The matching table on its own.
+//! The router's matching table as a separate type.
 
 use super::{Route, RouteMemo, Router, Subscriptions};
 use crate::exchange::remote::Remote;
@@ -22,8 +22,8 @@ pub struct Matcher {
     subs: Subscriptions,
 }
 
-/// The route of a publisher's last subject, which saves the lookup for the next message to it. It is safe to
-/// use after any change, and with another subject.
+/// The route of a publisher's last subject. It saves the lookup for the next message to the same subject. A
+/// memo may be passed with any subject, and after any change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchMemo(RouteMemo);
 
@@ -41,8 +41,8 @@ impl Default for Matcher {
 }
 
 impl Matcher {
-    /// Adds a subscription, to a group if `queue` is not empty. Returns false, without an effect, if the
-    /// client has one with this sid.
+    /// Adds a subscription, to a group if `queue` is not empty. If the client has a subscription with this
+    /// sid, returns false without an effect.
     pub fn subscribe(&mut self, client: u32, sid: &[u8], filter: Filter<'_>, queue: &[u8]) -> bool {
         self.router
             .subscribe(&mut self.subs, client, sid, filter, queue)
@@ -58,8 +58,8 @@ impl Matcher {
         found.is_some()
     }
 
-    /// Sets another shard's interest: the number of its members in a group, or 1 or 0 for plain
-    /// subscriptions.
+    /// Sets another shard's interest: the number of its members in a group. Without a group, 1 means interest
+    /// and 0 none.
     ///
     /// # Panics
     ///
@@ -70,7 +70,7 @@ impl Matcher {
             .set_remote(Remote::Shard(shard), filter.as_bytes(), queue, weight);
     }
 
-    /// Returns the matches of a subject; none if it has an empty token.
+    /// Returns the matches of a subject. A subject with an empty token has none.
     #[inline]
     pub fn find(&mut self, subject: &[u8], memo: &mut MatchMemo) -> Matched<'_> {
         Matched(self.router.route(subject, &mut memo.0))

@@ -1,8 +1,9 @@
 //! Interest: subscriptions in a trie, and a cache of routes with precise invalidation.
 //!
 //! A change of a filter invalidates only the cached routes of subjects that it matches, so subscription churn
-//! does not slow down other subjects. A subject is cached when it is seen for the second time. Reply
-//! subjects, each used once, therefore evict nothing; they share one route as long as no filter changes.
+//! does not slow down other subjects. A subject is cached when it is seen for the second time. Therefore
+//! reply subjects, each of which is used once, evict no routes. They share one route as long as no filter
+//! changes.
 
 mod bridges;
 mod cache;
@@ -31,25 +32,25 @@ use crate::auth::{Rights, RightsId};
 use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
 
-/// Filters with queues whose interest changed.
+/// Filters with their queue groups whose interest has changed.
 type Changed = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// All interest of one account that a shard knows: its own subscriptions, and the filters of other shards.
-/// Sessions own subscriptions, so those of all accounts are stored together elsewhere.
+/// All interest in one account that a shard knows: its own subscriptions, and the filters of remotes. The
+/// subscriptions themselves are stored by session, in [`Subscriptions`].
 pub(crate) struct Router {
     filters: Trie<Interest>,
     cache: Cache,
     /// Bridges to other accounts.
     bridges: Vec<Bridge>,
-    /// Number of current subscriptions, and of all ever added.
+    /// Number of current subscriptions, and number of subscriptions ever added.
     len: usize,
     added: u64,
     /// Number of changes of interest.
     changes: u64,
-    /// A buffer for the filter of a removed subscription.
+    /// Buffer for the filter of a removed subscription.
     path: Vec<u8>,
-    /// Changes not taken yet, filters with queues, for each link set; `None` while no link of the set needs
-    /// them.
+    /// For each link set, the interest changes that were not taken yet, as filters with queue groups; `None`
+    /// while no link of the set needs them.
     news: [Option<Changed>; LinkSet::ALL.len()],
 }
 
@@ -67,8 +68,8 @@ impl Router {
         }
     }
 
-    /// Adds a subscription. Returns it, and the weight if other shards have to learn of it; `None`, without
-    /// an effect, if the session has one with this sid.
+    /// Adds a subscription. Returns its id, and the new weight if other shards must be notified. If the
+    /// session has a subscription with this sid, returns `None` without an effect.
     pub(crate) fn subscribe(
         &mut self,
         subs: &mut Subscriptions,
@@ -92,8 +93,8 @@ impl Router {
         Some((id, weight))
     }
 
-    /// Removes a subscription. If other shards have to learn of it, calls `announce` with the filter, the
-    /// queue, and the remaining weight.
+    /// Removes a subscription. If other shards must be notified, calls `announce` with the filter, the queue
+    /// group, and the remaining weight.
     pub(crate) fn unsubscribe(
         &mut self,
         subs: &mut Subscriptions,
@@ -147,18 +148,19 @@ impl Router {
         self.bridges = bridges;
     }
 
-    /// Takes the exits of a route, to be returned later. Exits may lead back to this account; meanwhile the
-    /// route has none, which stops the loop.
+    /// Takes the destinations in other accounts out of a route. They may lead back to this account: while the
+    /// route has none, this cannot loop. The caller returns them later.
     pub(crate) fn take_exits(&mut self, memo: RouteMemo) -> Vec<Exit> {
         std::mem::take(self.cache.exits_mut(memo))
     }
 
-    /// Returns exits to their route, which must be unchanged.
+    /// Returns the destinations to their route, which must be unchanged.
     pub(crate) fn restore_exits(&mut self, memo: RouteMemo, exits: Vec<Exit>) {
         *self.cache.exits_mut(memo) = exits;
     }
 
-    /// Returns exits from [`take_exits`](Self::take_exits) to their route, if it still exists.
+    /// Returns the destinations from [`take_exits`](Self::take_exits) to their route, if the route still
+    /// exists.
     pub(crate) fn put_exits(&mut self, memo: RouteMemo, subject: &[u8], exits: Vec<Exit>) {
         if self.cache.holds(memo, subject) {
             *self.cache.exits_mut(memo) = exits;
@@ -174,13 +176,14 @@ impl Router {
         }
     }
 
-    /// Returns whether there are changes that were not taken for a link set.
+    /// Returns whether there are interest changes that were not taken for a link set.
     pub(crate) fn has_news(&self, set: LinkSet) -> bool {
         let news = self.news[set.index()].as_ref();
         news.is_some_and(|news| !news.is_empty())
     }
 
-    /// Takes the filters and queues changed since the last call, if they are recorded for the link set.
+    /// Takes the filters and queue groups that changed since the last call, if they are recorded for the link
+    /// set.
     pub(crate) fn take_news(&mut self, set: LinkSet) -> Changed {
         let news = self.news[set.index()].as_mut();
         news.map(std::mem::take).unwrap_or_default()
@@ -192,7 +195,7 @@ impl Router {
         }
     }
 
-    /// Returns the interest under a filter apart from one remote's: 1 or 0 without a queue, otherwise the
+    /// Returns the interest of all but one remote in a filter: 1 or 0 without a queue group, otherwise the
     /// number of members.
     pub(crate) fn weight_without(&self, remote: Remote, filter: &[u8], queue: &[u8]) -> u32 {
         let node = self.filters.find(filter);
@@ -201,27 +204,28 @@ impl Router {
         })
     }
 
-    /// Returns whether remotes have interest in exactly this filter, in a queue group or, if `queue` is
-    /// empty, without one.
+    /// Returns whether remotes have interest in exactly this filter, with this queue group, or without one if
+    /// `queue` is empty.
     pub(crate) fn is_wanted_elsewhere(&self, filter: &[u8], queue: &[u8]) -> bool {
         let node = self.filters.find(filter);
         node.is_some_and(|node| self.filters.value(node).is_wanted_elsewhere(queue))
     }
 
-    /// Returns the interest of a remote under a filter.
+    /// Returns the weight of a remote's interest in a filter.
     pub(crate) fn weight_of(&self, remote: Remote, filter: &[u8], queue: &[u8]) -> u32 {
         let node = self.filters.find(filter);
         node.map_or(0, |node| self.filters.value(node).weight_of(remote, queue))
     }
 
-    /// Returns this shard's subscriptions with exactly this filter, and this queue or none.
+    /// Returns this shard's subscriptions with exactly this filter and queue group, or without a group if
+    /// `queue` is empty.
     pub(crate) fn members(&self, filter: &[u8], queue: &[u8]) -> &[SubId] {
         let node = self.filters.find(filter);
         node.map_or(&[], |node| self.filters.value(node).members(queue))
     }
 
-    /// Calls `found` with each filter that has interest and with each of its queues; an empty queue is plain
-    /// interest.
+    /// Calls `found` with each filter that has interest and each of its queue groups. An empty group stands
+    /// for plain interest.
     pub(crate) fn each_wanted(&self, found: &mut impl FnMut(&[u8], &[u8])) {
         let mut path = Vec::new();
         self.filters
@@ -246,7 +250,8 @@ impl Router {
         node.is_some_and(|node| !self.filters.value(node).is_vacant())
     }
 
-    /// Returns the route of a subject. The memo makes the next lookup free while nothing changes.
+    /// Returns the route of a subject. With the same memo, the next call needs no lookup while nothing
+    /// changes.
     #[inline]
     pub(crate) fn route(&mut self, subject: &[u8], memo: &mut RouteMemo) -> &Route {
         if !self.cache.holds(*memo, subject) {
@@ -255,14 +260,14 @@ impl Router {
         self.cache.get(*memo)
     }
 
-    /// Returns whether a memo refers to the route of this subject.
+    /// Returns whether a memo refers to the cached route of this subject.
     #[inline]
     pub(crate) fn holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {
         self.cache.holds(memo, subject)
     }
 
-    /// Returns whether a subject is known to be permitted under these rights, and sets the memo to its route.
-    /// A memo that already holds must be one of a permitted subject.
+    /// Returns whether an earlier check permitted a subject under these rights, and sets the memo to its
+    /// route. If the memo already refers to the subject's route, the subject must have been permitted.
     #[inline]
     pub(crate) fn knows_permitted(
         &mut self,
@@ -274,12 +279,13 @@ impl Router {
             || rights.is_some_and(|rights| self.cache.find_permitted(subject, rights, memo))
     }
 
-    /// Records that a subject is permitted, if the memo refers to its cached route.
+    /// Records in the cached route that a subject is permitted. Does nothing if the memo refers to another
+    /// route.
     pub(crate) fn note_permitted(&mut self, subject: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
         self.cache.note_permitted(subject, memo, rights);
     }
 
-    /// Returns the route of a memo that holds.
+    /// Returns the route of a memo for which [`holds`](Self::holds) is true.
     pub(crate) fn held_route(&self, memo: RouteMemo) -> &Route {
         self.cache.get(memo)
     }
@@ -289,7 +295,7 @@ impl Router {
         self.len
     }
 
-    /// Returns how often the interest has changed; never 0.
+    /// Returns the number of interest changes, which is never 0.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
@@ -311,7 +317,7 @@ impl Router {
 
     fn invalidate(&mut self, filter: &[u8]) {
         self.changes += 1;
-        // Filters were checked when they arrived, so this never fails.
+        // Filters were validated when they arrived, so this never fails.
         if let Ok(filter) = Filter::parse(filter) {
             self.cache.invalidate(filter);
         }

@@ -1,4 +1,4 @@
-//! The routers of a shard, one per account. None of them reaches another.
+//! The routers of a shard, one for each account. A router does not refer to other routers.
 
 use std::ops::{Index, IndexMut};
 
@@ -16,12 +16,12 @@ impl Routers {
         &mut self.0[account.index()]
     }
 
-    /// Returns the router of an account in use.
+    /// Returns the router of an account, if it was created.
     pub(crate) fn get(&self, account: AccountId) -> Option<&Router> {
         self.0.get(account.index())
     }
 
-    /// Creates the router of an account if necessary, as indexing requires it.
+    /// Creates the router of an account if necessary. Indexing requires that the router exists.
     pub(crate) fn ensure(&mut self, account: AccountId) {
         let at = account.index();
         if self.0.len() <= at {
@@ -34,13 +34,14 @@ impl Routers {
         self.0.iter_mut().for_each(Router::trim);
     }
 
-    /// Returns whether no bridge of a route leads to a subscriber, as far as earlier lookups found out.
+    /// Returns whether no destination of a route in other accounts has a subscriber, according to earlier
+    /// lookups.
     pub(crate) fn is_dead_end(&self, account: AccountId, memo: RouteMemo) -> bool {
         let mut exits = self[account].held_route(memo).exits().iter();
         exits.all(|exit| exit.no_subscriber_at == self[exit.account].changes())
     }
 
-    /// Marks an exit if it leads to no subscriber.
+    /// Marks a destination in another account if it has no subscriber.
     pub(crate) fn note_no_subscriber(&mut self, exit: &mut Exit) {
         let router = self.of(exit.account);
         if router.route(&exit.subject, &mut exit.memo).is_empty() {
@@ -48,14 +49,14 @@ impl Routers {
         }
     }
 
-    /// Returns the weight of a group behind an exit.
+    /// Returns the weight of a queue group at a destination in another account.
     pub(crate) fn weight_of(&mut self, exit: &mut Exit, group: &[u8]) -> u32 {
         let route = self.of(exit.account).route(&exit.subject, &mut exit.memo);
         let same = route.groups().filter(|(g, _)| g.name.as_slice() == group);
         same.map(|(g, _)| g.weight).sum()
     }
 
-    /// Returns the groups that receive the messages of a subject.
+    /// Returns the queue groups that receive the messages of a subject.
     pub(crate) fn groups_of(
         &mut self,
         account: AccountId,

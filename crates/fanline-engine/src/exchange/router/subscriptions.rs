@@ -1,4 +1,4 @@
-//! The subscriptions of all sessions of a shard, found by (session, sid).
+//! The subscriptions of all sessions of a shard, with lookup by session and sid.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -20,19 +20,19 @@ const NONE: SubId = SubId(u32::MAX);
 pub(crate) struct Subscription {
     sid: ShortBytes,
     session: u32,
-    /// Position among the subscriptions with the same filter and queue.
+    /// Position among the subscriptions with the same filter and queue group.
     slot: u32,
     delivered: u64,
-    /// Number of deliveries after which it ends; `u64::MAX` is never.
+    /// Number of deliveries after which the subscription ends; `u64::MAX` is never.
     max: u64,
     node: NodeId,
-    /// Links in the list of its session's subscriptions.
+    /// Neighbors in the list of the session's subscriptions.
     next: SubId,
     previous: SubId,
     queue: Option<Box<[u8]>>,
-    /// Number of group members that it stands for: 1, except for links.
+    /// Number of group members that the subscription represents: 1, except for links to other servers.
     weight: u32,
-    /// Whether its client is not permitted to receive all matching messages.
+    /// Whether the client may not receive all matching messages, so that each message is checked.
     is_filtered: bool,
 }
 
@@ -63,7 +63,7 @@ impl Subscription {
         self.is_filtered
     }
 
-    /// Returns the number of group members that it stands for.
+    /// Returns the number of group members that the subscription represents.
     pub(crate) fn weight(&self) -> u32 {
         self.weight
     }
@@ -98,7 +98,7 @@ impl Subscription {
         self.delivered >= self.max
     }
 
-    /// Ends the subscription after `max` deliveries in total. Returns true if these have already happened.
+    /// Ends the subscription after `max` deliveries in total. Returns true if it has already had that many.
     pub(crate) fn limit(&mut self, max: u64) -> bool {
         self.max = max;
         self.is_spent()

@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
 type Key = (u32, u8);
 
 proptest! {
-    /// However subscriptions change between lookups, the cache agrees with a plain list.
+    /// After any sequence of subscription changes and lookups, the cache agrees with a plain list.
     #[test]
     fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..120)) {
         let mut router = Router::new();
@@ -179,8 +179,8 @@ fn cache_is_bounded() {
     assert_eq!(router.cache_counts().cached, 32 * 1024);
 }
 
-/// Once, the route of each of a million acknowledgements was built each time, on the JetStream thread and on a
-/// shard.
+/// Regression: the route of each of a million acknowledgements was built again, on the JetStream thread and
+/// on a shard.
 #[test]
 fn siblings_share_a_route() {
     let mut router = Router::new();
@@ -207,8 +207,8 @@ fn siblings_share_a_route() {
         assert_eq!(misses(&mut router, inbox), 2);
         assert_eq!(misses(&mut router, inbox), 0);
     }
-    // A subscription to a literal sibling separates the subjects of its inbox, and does not affect the other
-    // inbox.
+    // A subscription to a literal sibling separates the subjects with its prefix. Subjects with the other
+    // prefix are not affected.
     router
         .subscribe(&mut subs, 2, b"1", filter("_INBOX.one.none"), b"")
         .unwrap();
@@ -220,7 +220,7 @@ fn rights() -> Arc<Rights> {
     Rights::new(&Permissions::default()).into()
 }
 
-/// Returns whether a subject is known to be permitted, looked up with a fresh memo.
+/// Returns whether a subject is cached as permitted, starting with a fresh memo.
 fn knows(router: &mut Router, subject: &str, rights: &Arc<Rights>) -> bool {
     let mut memo = RouteMemo::default();
     let id = Some(RightsId::of(rights));
@@ -257,7 +257,7 @@ fn permission_is_cached_as_long_as_its_route() {
     assert!(!knows(&mut router, "a.c", &own));
     let mut none = RouteMemo::default();
     assert!(!router.knows_permitted(b"a.b", None, &mut none));
-    // The permission is checked again after a change of interest in the subject.
+    // After a change of interest in the subject, its permission is checked again.
     let filter = Filter::parse(b"a.*").unwrap();
     router.subscribe(&mut subs, 1, b"1", filter, b"").unwrap();
     assert!(!knows(&mut router, "a.b", &own) && knows(&mut router, "b", &own));
@@ -277,7 +277,7 @@ fn denied_subjects_evict_no_routes() {
     assert_eq!(router.cache_counts().cached, 0);
 }
 
-/// A memo that was valid before a change must not be used for the current route.
+/// A memo from before a change must not be used for the current route.
 #[test]
 fn stale_memo_permits_nothing() {
     let mut router = Router::new();

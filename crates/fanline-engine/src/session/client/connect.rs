@@ -45,7 +45,7 @@ impl ClientSession<'_> {
         session.takes_headers = headers;
         session.parse_limits = parse_limits(&self.broker.exchange.config.limits, headers);
         if std::mem::replace(&mut session.has_connected, true) {
-            // A second CONNECT may be of another user: earlier subscriptions are dropped.
+            // A second CONNECT may name another user: earlier subscriptions are dropped.
             self.broker.drop_subscriptions(self.id);
         }
         let expires_in = grant.expires_in;
@@ -56,8 +56,8 @@ impl ClientSession<'_> {
         }
     }
 
-    /// Admits a client that sends another verb before CONNECT, if clients may connect without credentials. Returns
-    /// whether it is admitted.
+    /// Admits a client that sends another verb before CONNECT, if clients may connect without credentials.
+    /// Returns whether it is admitted.
     pub(crate) fn admit_without_connect(&mut self) -> bool {
         let kind = self.session().peer.kind;
         if !self.broker.exchange.access.has_no_auth_user(kind) {

@@ -12,7 +12,7 @@ impl ClientSession<'_> {
         let account = self.broker.exchange.access.account(session.account);
         let audience = Audience {
             needs_auth: self.broker.needs_auth(&session.peer, connected),
-            // Before its account is known, a client receives the limit of the server.
+            // A client whose account is not known yet receives the limit of the server.
             payload_bytes_max: (!session.awaits_auth)
                 .then(|| {
                     self.broker
@@ -48,7 +48,7 @@ impl Broker {
     }
 }
 
-/// Returns the audience of an INFO for a client of which only the peer is known.
+/// Returns the recipient of an INFO before CONNECT, when only the peer is known.
 fn audience(cid: u64, peer: &Peer) -> Audience<'_> {
     Audience {
         client_id: cid,

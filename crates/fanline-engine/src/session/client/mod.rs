@@ -26,14 +26,14 @@ pub(crate) struct ClientSession<'a> {
     pub(crate) id: SessionId,
 }
 
-/// How much of the input a verb took.
+/// The number of input bytes that a verb used.
 enum Taken {
     Bytes(usize),
     /// The verb is not complete; see [`Receipt::frame_bytes`].
     Partial {
         frame_bytes: usize,
     },
-    /// The rest waits for [`Shard::decided`](crate::Shard::decided).
+    /// The rest of the input waits for [`Shard::decided`](crate::Shard::decided).
     AwaitsCheck(usize),
 }
 
@@ -48,13 +48,13 @@ impl ClientSession<'_> {
         &mut self.broker.exchange.sessions[self.id.index()]
     }
 
-    /// Returns the same session as one of any kind.
+    /// Returns the handle with the operations that all kinds of sessions share.
     #[inline]
     pub(crate) fn any(&mut self) -> AnySession<'_> {
         self.broker.any(self.id)
     }
 
-    /// Handles input, `chunk[range]`, which begins with what was not consumed before.
+    /// Handles the input `chunk[range]`, which begins with the bytes that the last call did not consume.
     #[inline]
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
@@ -164,7 +164,7 @@ impl ClientSession<'_> {
             Verb::Connect(json) => self.connect(json),
             Verb::Ping => self.ping(),
             Verb::Pong => self.any().pong(now),
-            // INFO means nothing to a server, but it has to be JSON.
+            // INFO has no effect on a server, but its argument must be JSON.
             Verb::Info(json) => {
                 if serde_json::from_slice::<serde::de::IgnoredAny>(json).is_err() {
                     self.broker.end(self.id, CloseReason::ProtocolViolation);
@@ -198,7 +198,7 @@ pub(crate) fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
     }
 }
 
-/// Returns a CONNECT without its secrets. Their names are recognized in any case, as the parser does.
+/// Returns a CONNECT without its secrets. The names of secrets are recognized in any case, as in the parser.
 fn redact(json: &[u8]) -> String {
     const SECRETS: [&str; 6] = ["pass", "auth_token", "jwt", "sig", "proxy_sig", "nkey"];
     let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(json) else {

@@ -6,7 +6,7 @@ use super::super::AnySession;
 use super::ClientSession;
 
 impl ClientSession<'_> {
-    /// Handles PING. The first one after CONNECT is answered with a second INFO too.
+    /// Handles PING. After the first PING that follows CONNECT, also sends a second INFO.
     pub(super) fn ping(&mut self) {
         self.broker.exchange.send(self.id, b"PONG\r\n");
         let session = &mut self.broker.exchange.sessions[self.id.index()];

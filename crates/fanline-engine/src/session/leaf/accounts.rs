@@ -1,8 +1,8 @@
 //! State that leaf connections share on one shard.
 //!
-//! One shard serves all leaf connections. To the other shards, and to clients of this one, their interest is that of
-//! one remote ([`LinkSet::Leafs`](crate::exchange::remote::LinkSet::Leafs)), so that a message crosses to this shard
-//! once. Leaf connections have routers of their own.
+//! One shard serves all leaf connections. Every shard sees the interest of all of them as the interest of one
+//! remote ([`LinkSet::Leafs`](crate::exchange::remote::LinkSet::Leafs)), so a message crosses to this shard
+//! once. Routers for leaf connections alone then find the connections that receive it.
 
 use hashbrown::HashMap;
 
@@ -21,7 +21,7 @@ const KNOWN_MAX: usize = 1024;
 #[derive(Default)]
 pub(crate) struct LeafConnections {
     pub(crate) accounts: HashMap<AccountId, LeafAccount>,
-    /// Scratch: lines of interest.
+    /// Reused buffer for lines of interest.
     pub(super) line: Vec<u8>,
     /// Lines for the log.
     pub(crate) log_lines: Vec<(SessionId, String)>,
@@ -29,11 +29,11 @@ pub(crate) struct LeafConnections {
 
 /// The leaf connections of one account.
 pub(crate) struct LeafAccount {
-    /// The subject that detects loops.
+    /// The loop subject of this server in the account, which detects cycles.
     pub(super) own_loop: Vec<u8>,
-    /// Connections that are ready.
+    /// Connections whose handshake is complete.
     pub(crate) ready: Vec<SessionId>,
-    /// How often each connection was established.
+    /// How often each connection was established, by `Leaf::key`.
     known: HashMap<String, u64>,
 }
 
@@ -46,7 +46,7 @@ impl LeafAccount {
         }
     }
 
-    /// Counts a connection that is established. Returns how often it was before.
+    /// Counts a connection that is established. Returns how often it was established before.
     pub(super) fn count_connection(&mut self, link: String) -> u64 {
         if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&link) {
             return 0;

@@ -4,10 +4,10 @@ use hashbrown::HashMap;
 
 use crate::slack::Slack;
 
-/// A filter with a queue group or none.
+/// A filter with an optional queue group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// The filter, then a space, which no filter contains, and the queue group.
+    /// The filter, a space, and the queue group. No filter contains a space.
     bytes: Box<[u8]>,
     filter_bytes: u32,
 }
@@ -24,7 +24,7 @@ impl Key {
         }
     }
 
-    /// Returns both as one key.
+    /// Returns the filter and the queue group as one byte string.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -39,7 +39,7 @@ impl Key {
     }
 }
 
-/// Weights that were announced.
+/// The weights that were announced to one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Announced {
     weights: HashMap<Key, u32>,
@@ -47,7 +47,7 @@ pub(crate) struct Announced {
 }
 
 impl Announced {
-    /// Notes a weight. Returns whether it has to be announced.
+    /// Records the current weight of a key. Returns whether it must be announced, because it has changed.
     pub(crate) fn note(&mut self, key: &Key, weight: u32) -> bool {
         if weight == 0 {
             let was_told = self.weights.remove(key).is_some();
@@ -65,7 +65,7 @@ impl Announced {
         }
     }
 
-    /// Returns all filters that were announced.
+    /// Returns the filters that were announced, with their queue groups.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.weights.keys()
     }

@@ -1,9 +1,11 @@
-//! Cycles of leaf connections: a message that leaves over one of them comes back over another.
+//! Cycles of leaf connections. In a cycle, a message that leaves over one connection returns over another.
 //!
-//! Every server has a loop subject, whose interest all servers pass on. A cycle is closed if a server's own subject
-//! comes back, or another server's comes over two connections. From then on nothing crosses the connection over which
-//! it came. Other servers in the cycle detect it at the same moment, and one cut is enough: each waits for a random
-//! time, the first closes its connection, and the others resume when the subject is withdrawn.
+//! Every server has a loop subject, and all servers forward the interest in loop subjects. A server detects a
+//! cycle if interest in its own loop subject arrives, or if interest in another server's loop subject arrives
+//! over two connections. It then holds the connection of that interest: no message crosses it. Other servers
+//! in the cycle detect it at the same moment, but one cut is enough. Therefore each server waits for a random
+//! time. The first server closes its connection, and the others resume when the interest in the loop subject
+//! is withdrawn.
 
 use std::time::Duration;
 
@@ -15,11 +17,11 @@ use crate::codec::nats::error::CloseReason;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::session::SessionId;
 
-/// The time after which a closed cycle is cut; a random part of the second value is added.
+/// Time until a detected cycle is cut. A random time up to `RANDOM_MILLIS_MAX` is added.
 const CUT_AFTER_MIN: Duration = Duration::from_millis(50);
 const RANDOM_MILLIS_MAX: u32 = 1_000;
 
-/// Returns whether another connection has interest in a filter.
+/// Returns whether a leaf connection other than `id` has interest in a filter.
 fn has_interest_of_another(
     exchange: &Exchange,
     account: AccountId,
@@ -32,7 +34,8 @@ fn has_interest_of_another(
 }
 
 impl LeafSession<'_> {
-    /// Returns whether the server with this loop subject is this one, or is reached over another connection too.
+    /// Returns whether a loop subject belongs to this server, or to a server with a second connection to this
+    /// server.
     fn closes_cycle(&self, account: AccountId, filter: &[u8]) -> bool {
         let exchange = &self.broker.exchange;
         let in_account = exchange.shared.leafs.accounts.get(&account);
@@ -40,7 +43,7 @@ impl LeafSession<'_> {
             || has_interest_of_another(exchange, account, filter, self.id)
     }
 
-    /// Handles interest in a loop subject. Returns whether it is handled as other interest is.
+    /// Handles interest in a loop subject. Returns true if the caller must handle it like any other interest.
     pub(crate) fn handle_loop_interest(&mut self, filter: &[u8]) -> bool {
         let account = self.session().account;
         if !self.link().is_held() && !self.closes_cycle(account, filter) {
@@ -60,7 +63,8 @@ impl LeafSession<'_> {
         false
     }
 
-    /// Handles that interest in a loop subject is withdrawn. Returns whether the connection was held for it.
+    /// Handles the withdrawal of interest in a loop subject. Returns whether the connection was held because
+    /// of it.
     pub(crate) fn withdraw_loop_interest(&mut self, filter: &[u8]) -> bool {
         let leaf = self.link_mut();
         let before = leaf.loops.len();
@@ -88,7 +92,7 @@ impl LeafSession<'_> {
         }
     }
 
-    /// Closes a connection that still closes a cycle after its time.
+    /// Closes a connection that still closes a cycle when its waiting time is over.
     pub(crate) fn handle_cycle(&mut self, now: Duration) -> Cycle {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
@@ -107,7 +111,7 @@ impl LeafSession<'_> {
 }
 
 impl Broker {
-    /// Checks held connections again, since one way to a server is gone.
+    /// Checks held connections again after another connection was closed, which may have ended their cycle.
     pub(crate) fn check_held_connections(&mut self, account: AccountId) {
         let in_account = self.exchange.shared.leafs.accounts.get(&account);
         let links = in_account.map_or_else(Vec::new, |in_account| in_account.ready.clone());
@@ -121,11 +125,11 @@ impl Broker {
     }
 }
 
-/// The state of a cycle.
+/// The result of checking a connection for a cycle.
 pub(crate) enum Cycle {
-    /// There is no cycle.
+    /// The connection is in no cycle.
     Open,
-    /// It is checked again then.
+    /// The connection may be in a cycle; the check is repeated at this time.
     Suspected(Duration),
     /// The connection is closed.
     Cut,

@@ -76,7 +76,7 @@ impl LeafSession<'_> {
         }
     }
 
-    /// Closes a connection for a reason that lasts, so that the remote is dialed again later than usual.
+    /// Closes a connection for a lasting reason, so that the remote is dialed again after a longer delay.
     fn refuse_lastingly(&mut self, error: &LeafError, reason: CloseReason) {
         self.link_mut().retry_after = Some(match error {
             LeafError::Version(_) => RETRY_AFTER_VERSION,
@@ -92,20 +92,20 @@ impl LeafSession<'_> {
         };
         let leaf = self.link_mut();
         if let Side::Listening = leaf.side {
-            // CONNECT has said everything.
+            // A server that dials sends its properties in CONNECT, and its INFO is ignored.
             return;
         }
         if !info.leafnode_urls.is_empty() {
             leaf.urls.clone_from(&info.leafnode_urls);
         }
-        // Other INFOs announce URLs alone.
+        // Any other INFO only announces URLs.
         let has_rules = info.import.is_some() || info.export.is_some();
         if info.connect_info || (leaf.is_ready() && has_rules) {
             self.finish_dialling(Some(info));
         }
     }
 
-    /// Handles that the hub has admitted this server, or has changed its permissions.
+    /// Completes the handshake with a hub, or applies permissions that the hub has changed.
     fn finish_dialling(&mut self, welcome: Option<LeafInfo>) {
         let has_jetstream = self.broker.exchange.info.jetstream;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
@@ -298,7 +298,7 @@ impl LeafSession<'_> {
         })
     }
 
-    /// Closes older connections of the same server with the same accounts.
+    /// Closes older connections of the same server: those with the same name, cluster, and remote account.
     fn end_older(&mut self) {
         let account = self.session().account;
         let leaf = self.link();
@@ -371,11 +371,11 @@ impl LeafSession<'_> {
                 .of(account)
                 .watch(LinkSet::Leafs, false);
         }
-        // The connection may have been one of several ways to a server.
+        // The closed connection may have been one of several paths to a server.
         self.broker.check_held_connections(account);
     }
 
-    /// Applies another directory. A server that it would not admit is disconnected.
+    /// Applies reloaded users and accounts. Closes the connection if they do not admit its server any more.
     pub(crate) fn renew(&mut self) {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let leaf = session.kind.expect_leaf();
@@ -408,13 +408,13 @@ impl LeafSession<'_> {
                 let session = &mut self.broker.exchange.sessions[self.id.index()];
                 session.grant.account_expiry = grant.account_expiry;
             }
-            // The server reconnects at once, with its new permissions.
+            // The server reconnects at once, and receives its new permissions.
             Some(_) => self.broker.end(self.id, CloseReason::ServerShutdown),
             None => self.any().refuse_credentials(),
         }
     }
 
-    /// Refuses a server that does not come through a required proxy. Returns false for other servers.
+    /// Refuses a server that does not come through a required proxy. Returns whether it refused the server.
     fn refuse_without_proxy_if_required(&mut self, grant: &Grant) -> bool {
         let needs_proxy = self.needs_proxy(grant);
         self.any()

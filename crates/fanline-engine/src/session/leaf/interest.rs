@@ -11,13 +11,14 @@ use crate::exchange::router::SubId;
 use crate::exchange::session::SessionId;
 use crate::subject::Filter;
 
-/// Prefix of requests that every server answers for its own clients.
+/// Prefix of requests that every server answers itself. Interest in them is announced in the system account
+/// only.
 const OWN_SERVICES: &[u8] = b"$SYS.REQ.";
 
-/// Leaf connections, as the router sees them.
+/// All leaf connections, as one remote of the router.
 const REMOTE: Remote = Remote::Links(LinkSet::Leafs);
 
-/// Capacity that the scratch buffer of lines retains.
+/// Capacity in bytes that the buffer for lines retains.
 const LINE_BYTES: usize = 256 * 1024;
 
 impl LeafSession<'_> {
@@ -118,7 +119,7 @@ impl Exchange {
         }
     }
 
-    /// Announces the interest under these filters to one connection, as far as it has changed.
+    /// Announces the weights of these keys to one connection, unless they were announced before.
     fn announce_to_leaf(&mut self, id: SessionId, account: AccountId, keys: &[Key]) {
         let mut lines = std::mem::take(&mut self.shared.leafs.line);
         lines.clear();
@@ -138,7 +139,7 @@ impl Exchange {
         self.shared.leafs.line = lines;
     }
 
-    /// Announces all interest to one connection, or what has changed with its rules.
+    /// Announces all interest to one connection. If its rules have changed, announces the differences.
     pub(crate) fn announce_all_to_leaf(&mut self, id: SessionId) {
         let session = &self.sessions[id.index()];
         let account = session.account;
@@ -148,7 +149,7 @@ impl Exchange {
         let mut keys: Vec<Key> = leaf.announced.keys().cloned().collect();
         let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
         self.routers[account].each_wanted(&mut note);
-        // Loop subjects first, so that the other side detects a cycle before it has passed on other interest.
+        // Loop subjects come first, so that the other side detects a cycle before it forwards other interest.
         keys.sort_by_key(|key| !key.filter().starts_with(LOOPS));
         if let Some(in_account) = self.shared.leafs.accounts.get(&account) {
             let others = keys.partition_point(|key| key.filter().starts_with(LOOPS));
@@ -157,7 +158,8 @@ impl Exchange {
         self.announce_to_leaf(id, account, &keys);
     }
 
-    /// Returns the weight of a filter to announce to a connection: interest of others, as far as its rules allow.
+    /// Returns the weight of a filter to announce to a connection: interest of others, if the connection's
+    /// rules allow it.
     fn weight_for(&self, id: SessionId, account: AccountId, key: &Key) -> u32 {
         let (filter, queue) = (key.filter(), key.queue());
         let Some(leaf) = self.sessions[id.index()].kind.leaf() else {

@@ -28,21 +28,21 @@ impl fmt::Debug for LeafCredentials {
     }
 }
 
-/// Which side of the connection this server is.
+/// The side of the connection that this server is.
 #[derive(Clone, Debug)]
 pub(crate) enum Side {
-    /// The other side has dialed.
+    /// The other side dialed.
     Listening,
-    /// This side has dialed.
+    /// This side dialed.
     Dialling(Box<Dialled>),
 }
 
 /// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// CONNECT, or the INFO that answers it, is outstanding.
+    /// CONNECT, or the INFO that responds to it, has not arrived.
     Greeting,
-    /// Messages and interest cross.
+    /// The handshake is complete: messages and interest cross.
     Ready,
 }
 
@@ -57,17 +57,17 @@ pub(crate) struct Leaf {
     pub(crate) name: String,
     pub(crate) cluster: String,
     pub(crate) remote_account: String,
-    /// Interest of other leaf connections is not announced to it.
+    /// Whether interest of other leaf connections is not announced to the other side.
     pub(crate) isolates: bool,
-    /// The other side understands traced messages, and does not deliver those that ask for a trace alone.
+    /// Whether the other side supports traces. It then does not deliver messages that request a trace only.
     pub(crate) takes_traces: bool,
-    /// The other side is the hub, although it has dialed.
+    /// Whether the other side is the hub, although it dialed.
     pub(crate) is_remote_hub: bool,
-    /// The other side has dialed, and has JetStream.
+    /// Whether the other side dialed and has JetStream.
     pub(crate) has_jetstream: bool,
-    /// The delay before the remote is dialed again, if not the usual one.
+    /// Delay before the remote is dialed again; `None` is the usual delay.
     pub(crate) retry_after: Option<Duration>,
-    /// The error that the other side has sent.
+    /// The error that the other side sent.
     pub(crate) complaint: Option<String>,
     /// Other URLs of the hub.
     pub(crate) urls: Vec<String>,
@@ -75,14 +75,14 @@ pub(crate) struct Leaf {
     pub(crate) compressed: Option<Compressed>,
     /// How often the connection was established before.
     pub(crate) reconnects: u64,
-    /// Loop subjects that show that the connection closes a cycle. Nothing crosses while there are any.
+    /// Loop subjects that prove that the connection closes a cycle. While there are any, no message crosses.
     pub(crate) loops: Vec<Box<[u8]>>,
-    /// When the connection is closed if there are still any.
+    /// Time at which the connection is closed, if it still closes a cycle.
     pub(crate) held_until: Option<Duration>,
 }
 
 impl Leaf {
-    /// The state of a connection that was accepted, or of one that was dialed.
+    /// Creates the state of a connection: a dialed one with `dialled`, otherwise an accepted one.
     pub(crate) fn new(dialled: Option<Dialled>, compressed: Option<Compressed>) -> Self {
         Leaf {
             side: dialled.map_or(Side::Listening, |dialled| Side::Dialling(dialled.into())),
@@ -106,18 +106,19 @@ impl Leaf {
         }
     }
 
-    /// Returns whether nothing crosses the connection because it closes a cycle.
+    /// Returns whether the connection is held: no message crosses, because the connection closes a cycle.
     pub(crate) fn is_held(&self) -> bool {
         !self.loops.is_empty()
     }
 
-    /// Returns whether the other sides of both are servers of one cluster, which exchange messages without this one.
+    /// Returns whether both connections lead to servers of one cluster. Those servers exchange messages
+    /// directly.
     pub(crate) fn is_beside(&self, other: &Leaf) -> bool {
         !self.cluster.is_empty() && self.cluster == other.cluster
     }
 
-    /// Returns the key by which a connection is recognized when it is established again. All servers of a remote are
-    /// the same.
+    /// Returns the key that identifies a connection after it is established again. All servers of one remote
+    /// have the same key.
     pub(crate) fn key(&self) -> String {
         match self.remote() {
             Some(remote) => format!("> {}", remote.id),
@@ -125,7 +126,7 @@ impl Leaf {
         }
     }
 
-    /// Returns the compression level of output for a round trip.
+    /// Returns the compression level of output for a round-trip time.
     pub(crate) fn level(&self, rtt: Option<Duration>) -> Option<Level> {
         let compressed = self.compressed.as_ref()?;
         Some(compressed.level(rtt))
@@ -182,16 +183,16 @@ pub struct LeafStatus {
     pub reconnects: u64,
 }
 
-/// What the dialer needs to know of a leaf connection that has ended.
+/// Facts about an ended leaf connection that the dialer needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafEnded {
     /// The remote that was dialed.
     pub remote: Option<u64>,
     /// Whether the handshake was complete.
     pub was_ready: bool,
-    /// The delay before the remote is dialed again, if not the usual one.
+    /// Delay before the remote is dialed again; `None` is the usual delay.
     pub retry_after: Option<Duration>,
-    /// The error that the other side has sent.
+    /// The error that the other side sent.
     pub complaint: Option<String>,
     /// Other URLs of the hub.
     pub urls: Vec<String>,

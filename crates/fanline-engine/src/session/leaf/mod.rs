@@ -40,7 +40,7 @@ impl LeafSession<'_> {
         &mut self.broker.exchange.sessions[self.id.index()]
     }
 
-    /// Returns the same session as one of any kind.
+    /// Returns the handle with the operations that all kinds of sessions share.
     fn any(&mut self) -> AnySession<'_> {
         self.broker.any(self.id)
     }

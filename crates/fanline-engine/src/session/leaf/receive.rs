@@ -17,7 +17,7 @@ use crate::exchange::run::Intake;
 use crate::exchange::text::text;
 use crate::outbox::Chunk;
 
-/// Prefix of the reply subjects of a stream's deliveries.
+/// Prefix of the reply subjects of messages that a stream delivers.
 const STREAM_REPLIES: &[u8] = b"$JS.ACK.";
 
 impl LeafSession<'_> {
@@ -120,7 +120,8 @@ impl LeafSession<'_> {
         self.broker.end(self.id, CloseReason::ParseError);
     }
 
-    /// Begins an intake: what the messages of the connection have in common until its next other verb.
+    /// Begins an intake, which holds the values that the connection's messages share until its next other
+    /// verb.
     fn begin_intake<'a>(&self, chunk: &'a Chunk) -> Intake<'a> {
         let leaf = self.link();
         let mut intake = self.broker.begin_intake(self.id, chunk);
@@ -152,7 +153,7 @@ impl LeafSession<'_> {
         if leaf.is_held() {
             return;
         }
-        // The subject in the memo was permitted when it was routed first.
+        // If the cached route (`memo`) is for this subject, an earlier message passed this check.
         if intake.is_restricted
             && !self.broker.exchange.routers[intake.account].holds(intake.memo, publish.subject)
         {
@@ -186,11 +187,11 @@ impl LeafSession<'_> {
         }
     }
 
-    /// Handles a message that permissions do not allow.
+    /// Handles a message that the permissions of the connection do not allow.
     fn refuse_message(&mut self, subject: &[u8]) {
         let leaf = self.link_mut();
         if leaf.is_spoke() {
-            // The permissions are the hub's for this side. They do not bind the hub itself.
+            // The hub gave these permissions to this side. They do not restrict the hub itself.
             return;
         }
         leaf.retry_after = Some(RETRY_AFTER_CLASH);
@@ -234,7 +235,7 @@ impl LeafSession<'_> {
         };
         let memo = &mut intake.memo;
         if publish.args.is_empty() || !shown.is_empty() {
-            // The arguments are not in the form that subscribers receive.
+            // The arguments differ from those that subscribers receive.
             let publish = Publish {
                 reply,
                 ..publish.clone()
@@ -249,8 +250,8 @@ impl LeafSession<'_> {
     }
 }
 
-/// Splits the reply of a stream's delivery from the subject that its reader is shown; empty if that is the message's
-/// own.
+/// Splits the reply of a stream's delivery into the reply subject and the subject that the subscriber
+/// receives. The second part is empty if the subscriber receives the subject of the message.
 fn split_shown(reply: &[u8]) -> (&[u8], &[u8]) {
     if !reply.starts_with(STREAM_REPLIES) {
         return (reply, &[]);

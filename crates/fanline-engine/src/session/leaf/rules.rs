@@ -1,4 +1,4 @@
-//! Rules of what may cross a leaf connection.
+//! Rules that decide which messages may cross a leaf connection.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::codec::leaf::{LOOPS, Subjects};
 /// Subjects of JetStream that do not cross, so that each side has its own.
 const JETSTREAM: [&str; 3] = ["$JS.API.>", "$KV.>", "$OBJ.>"];
 
-/// Prefixes of responses and loop subjects, which need no permission.
+/// Prefixes of responses and loop subjects, which may always cross.
 const FREE: [&[u8]; 4] = [b"_R_.", b"$JS.ACK.", b"_GR_.", LOOPS];
 
-/// Rules of what may cross a leaf connection, in both directions. By default everything may.
+/// Rules that decide which messages may cross a leaf connection, in both directions. By default, all may.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    /// Permissions of the other side, all of which have to allow a message: publishing is sending to this side,
-    /// subscribing is receiving from it.
+    /// Permissions of the other side, all of which must allow a message. The other side publishes the
+    /// messages that come in, and subscribes to the messages that go out.
     rights: Vec<Arc<Rights>>,
-    /// Filters of messages that do not come in, and of those that do not go out.
+    /// Filters of messages that may not come in, and of messages that may not go out.
     deny_in: Vec<String>,
     deny_out: Vec<String>,
 }
@@ -28,8 +28,8 @@ impl Rules {
         self.rights.push(rights);
     }
 
-    /// Adds the permissions that the other side has announced: subjects that this side may send, and those that it
-    /// may receive.
+    /// Adds the permissions that the other side has announced: subjects that this side may send, and those
+    /// that it may receive.
     pub(crate) fn apply_announced(
         &mut self,
         give: Option<&Subjects>,
@@ -84,7 +84,8 @@ impl Rules {
                 && (self.rights.iter()).all(|rights| rights.may_receive(subject, queue)))
     }
 
-    /// Returns whether a message may come in. `Err` if the other side knows that it may not.
+    /// Returns whether a message may come in. Returns `Err` if the permissions of the other side deny the
+    /// message.
     pub(crate) fn may_receive(&self, subject: &[u8]) -> Result<bool, ()> {
         if is_free(subject) {
             return Ok(true);
@@ -95,7 +96,7 @@ impl Rules {
         Ok(!matches_any(&self.deny_in, subject))
     }
 
-    /// Returns whether some messages of a filter may go out.
+    /// Returns whether some of the messages that match a filter may go out.
     pub(crate) fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
         is_free(filter)
             || (!covered_by_any(&self.deny_out, filter)
@@ -103,7 +104,8 @@ impl Rules {
                     .all(|rights| is_wide(filter) || rights.may_subscribe(filter, queue)))
     }
 
-    /// Returns whether some messages of a filter may come in, so that its interest is announced.
+    /// Returns whether some of the messages that match a filter may come in, so that interest in them is
+    /// announced.
     pub(crate) fn may_announce(&self, filter: &[u8]) -> bool {
         is_free(filter)
             || (!covered_by_any(&self.deny_in, filter)

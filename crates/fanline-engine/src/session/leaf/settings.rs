@@ -1,4 +1,4 @@
-//! Settings of leaf connections, and what both sides agree on before a session begins.
+//! Settings of leaf connections, and the values that both sides negotiate before a session begins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,35 +8,36 @@ use super::{Compressed, LeafCredentials, LeafListener};
 use crate::auth::{Access, Peer};
 use crate::codec::leaf::{InfoRecipient, LeafInfo, info_line};
 
-/// A remote of the configuration, as far as the engine needs it.
+/// The part of a configured remote that the engine needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafRemote {
-    /// A number that no other remote has while the server runs.
+    /// Number of the remote, which is unique while the server runs.
     pub id: u64,
     /// The local account.
     pub account: String,
-    /// This side is the hub, although it dials.
+    /// Whether this side is the hub, although it dials.
     pub is_hub: bool,
     /// Filters of messages that are not accepted from the remote.
     pub deny_imports: Vec<String>,
     /// Filters of messages that are not sent to the remote.
     pub deny_exports: Vec<String>,
-    /// Interest of other leaf connections is not announced to the remote.
+    /// Whether interest of other leaf connections is not announced to the remote.
     pub isolates: bool,
-    /// The remote is requested not to announce the interest of its other leaf connections.
+    /// Whether the remote is requested not to announce the interest of its other leaf connections.
     pub requests_isolation: bool,
 }
 
-/// What both sides agree on before the session begins.
+/// The values that both sides negotiate before a session begins.
 #[derive(Clone, Debug, Default)]
 pub struct Agreed {
-    /// When INFO was sent, if that was earlier: the authentication timeout counts from then.
+    /// Time at which INFO was sent, if that was before the session began. The authentication timeout starts
+    /// then.
     pub greeted_at: Option<Duration>,
-    /// Compression; `None` is none.
+    /// Compression, if there is any.
     pub compressed: Option<Compressed>,
 }
 
-/// A connection to a hub that has sent its INFO.
+/// A dialed connection to a hub that has sent its INFO.
 #[derive(Clone, Debug, Default)]
 pub struct Dialled {
     /// The remote that was dialed.
@@ -60,9 +61,9 @@ impl Broker {
         info_line(&self.exchange.info, &listener.port(), &told)
     }
 
-    /// Returns whether INFO has a nonce to be signed.
+    /// Returns whether INFO contains a nonce to be signed.
     pub(crate) fn leafs_need_nonce(&self) -> bool {
-        // Proxies sign it too.
+        // Proxies sign the nonce too.
         self.leaf_access().needs_nonce() || !self.exchange.access.proxies().is_empty()
     }
 
@@ -72,7 +73,7 @@ impl Broker {
         listener.map_or_else(Arc::default, Arc::clone)
     }
 
-    /// Returns the directory of users that may connect as leaf nodes.
+    /// Returns the users and accounts that leaf nodes may connect with.
     pub(crate) fn leaf_access(&self) -> Arc<Access> {
         let listener = self.leaf_listener();
         Arc::clone(listener.access.as_ref().unwrap_or(&self.exchange.access))

@@ -1,11 +1,12 @@
-//! Acknowledgements to publishers, which wait until their message is on the disk, and QoS 2 messages from clients.
+//! Acknowledgements to publishers, which are sent when the message is on the disk, and QoS 2 messages from
+//! clients.
 
 use super::messages::{RequestAction, RequestId};
 use super::state::Mqtt;
 use super::{MqttSession, names};
 use crate::codec::mqtt::Reason;
 
-/// Which packet answers a message that is stored.
+/// The packet that answers a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum AckKind {
     /// PUBACK.
@@ -16,10 +17,10 @@ pub(crate) enum AckKind {
     Release,
 }
 
-/// An acknowledgement that waits until a message is stored.
+/// An acknowledgement that is sent when its message is stored.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PendingAck {
-    /// How many streams still have to store it.
+    /// Number of streams that have not stored the message yet.
     left: u8,
     /// How often the client has sent the message.
     times: u16,
@@ -27,15 +28,15 @@ pub(super) struct PendingAck {
 }
 
 impl Mqtt {
-    /// Counts a message that is about to be stored in this many streams.
+    /// Records that a message is about to be stored in this many streams.
     pub(super) fn await_stored(&mut self, kind: AckKind, packet_id: u16, streams: u8) {
         let pending = self.pending_acks.entry((kind, packet_id)).or_default();
         pending.left = pending.left.saturating_add(streams);
         pending.times = pending.times.saturating_add(1);
     }
 
-    /// Counts a stream that has stored a message, or failed to. After the last one, returns how often the message is
-    /// to be acknowledged and with which reason.
+    /// Counts a stream that has stored a message, or failed to. After the last stream, returns how often to
+    /// acknowledge the message, and with which reason.
     fn count_stored(
         &mut self,
         kind: AckKind,
@@ -75,7 +76,7 @@ impl MqttSession<'_> {
             RequestId::RemoveReceived(packet_id) => self.complete_received(packet_id, reason),
             RequestId::Claim(packet_id) => self.deliver_claimed(packet_id, reason),
             RequestId::StoreRelease(packet_id) => self.release_stored(packet_id, reason),
-            // An acknowledgement without confirmation is repeated on the next connection.
+            // Without confirmation, the acknowledgement is repeated on the next connection.
             RequestId::ConfirmRelease(_) if reason.is_failure() => {}
             RequestId::ConfirmRelease(packet_id) => self.release_confirmed(packet_id),
             RequestId::ConfirmClaimed(packet_id) => self.remove_released_claim(packet_id),
@@ -111,16 +112,17 @@ impl MqttSession<'_> {
                 self.write_or_end(|mqtt, out| mqtt.connection.held(packet_id, reason, out));
             }
             AckKind::Release if reason.is_failure() => {
-                // PUBCOMP has no reason for it. Without PUBCOMP the client sends PUBREL again on its next connection,
-                // and a persistent session still has the message.
+                // PUBCOMP has no reason code for this failure. Without PUBCOMP, the client sends PUBREL again
+                // on its next connection, and a persistent session still has the message.
                 self.end_because(reason, "a message could not be kept");
             }
             AckKind::Release => self.remove_received(packet_id),
         }
     }
 
-    /// Removes a QoS 2 message that was published. PUBCOMP waits until that is on the disk: it frees the packet
-    /// identifier, and a record that came back after a power cut would be taken for the next message.
+    /// Removes a published QoS 2 message. PUBCOMP is sent when the removal is on the disk, because PUBCOMP
+    /// frees the packet identifier. If a power cut restored the record, it would be taken for the next
+    /// message with that identifier.
     fn remove_received(&mut self, packet_id: u16) {
         let mqtt = self.state_mut();
         let received = mqtt.received.remove(&packet_id);

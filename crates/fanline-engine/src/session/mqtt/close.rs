@@ -1,4 +1,4 @@
-//! The end of a connection, and what remains of the session.
+//! The end of a connection, and the state that a session retains after it.
 
 use super::MqttSession;
 use super::messages::{Close, RegistryMessage};
@@ -12,7 +12,7 @@ use crate::codec::nats::error::CloseReason;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 impl MqttSession<'_> {
-    /// Refuses a client, or closes its connection, with the reason that MQTT has for it.
+    /// Refuses a client, or closes its connection, with the MQTT reason code for the cause.
     pub(crate) fn refuse(&mut self, close: CloseReason) {
         self.refuse_with(reason_of(close), close);
     }
@@ -25,8 +25,8 @@ impl MqttSession<'_> {
         self.close_connection(close);
     }
 
-    /// Handles that a connection is about to be closed; its subscriptions are gone. Publishes the will, stores what the
-    /// session needs when it is resumed, and notifies the registry.
+    /// Handles the end of a connection, after its subscriptions were removed. Publishes the will, stores the
+    /// state that the session needs when it is resumed, and notifies the registry.
     pub(crate) fn handle_end(&mut self, reason: CloseReason) {
         let (mqtt, out) = parts(self.session_mut());
         if reason.flushes() && mqtt.connection.is_open() {
@@ -59,7 +59,8 @@ impl MqttSession<'_> {
         self.send_to_registry(RegistryMessage::Close(Box::new(close)));
     }
 
-    /// Stores which PUBRELs are complete although their records could not be removed yet.
+    /// Marks PUBRELs as complete in their records, if PUBCOMP has arrived but the records cannot be removed
+    /// yet.
     fn store_complete_releases(&mut self) {
         let mqtt = self.state();
         if !mqtt.is_persistent() {
@@ -87,7 +88,7 @@ impl MqttSession<'_> {
     }
 }
 
-/// Returns the MQTT reason code for why a connection is closed.
+/// Returns the MQTT reason code for the cause of a closed connection.
 fn reason_of(reason: CloseReason) -> Reason {
     match reason {
         CloseReason::ServerShutdown => Reason::SERVER_SHUTTING_DOWN,

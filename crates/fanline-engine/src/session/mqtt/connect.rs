@@ -15,28 +15,28 @@ use crate::codec::mqtt::{Accepted, Connect, Ended, Reason, Will, topic_to_subjec
 use crate::codec::nats::error::CloseReason;
 use crate::session::timers::auth_timeout;
 
-/// Interval of the timer of a connection that waits for the registry.
+/// Interval of the session's timer while the connection waits for the registry.
 const REGISTRY_CHECK: Duration = Duration::from_secs(5);
-/// The same of a client without a keep alive.
+/// Interval of the session's timer for a client without a keep alive.
 const NO_KEEP_ALIVE: Duration = Duration::from_secs(3600);
 
-/// Records of an earlier session with the same client id, as streams, prefixes and last tokens: a power cut must not
-/// bring them back into a new session.
+/// Stream, subject prefix, and last token of the records that an earlier session with the same client id
+/// left. They are purged so that a power cut cannot restore them in a new session.
 const OF_EARLIER_SESSION: [(&str, &str, &str); 3] = [
     (names::RECEIVED, names::RECEIVED_PREFIX, "*"),
     (names::RELEASES, names::RELEASES_PREFIX, "*"),
     (names::SHARED, names::CLAIMED_PREFIX, "*"),
 ];
-/// The same for a session that is resumed. The last connection may have removed records whose removal is not durable
-/// yet, and their packet identifiers are free. No record has the identifier 0: the removal does nothing but wait for
-/// the earlier ones.
+/// The same for a session that is resumed. Its last connection may have removed records, but the removal may
+/// not be durable yet, and their packet identifiers are free. No record has the identifier 0: such a purge
+/// removes nothing, and is answered when all earlier removals are durable.
 const OF_EARLIER_CONNECTION: [(&str, &str, &str); 2] = [
     (names::RECEIVED, names::RECEIVED_PREFIX, "0"),
     (names::RELEASES, names::RELEASES_PREFIX, "0"),
 ];
 
 impl MqttSession<'_> {
-    /// Handles CONNECT: takes the credentials and decides about them.
+    /// Handles CONNECT: reads the credentials and decides about admission.
     pub(super) fn connect(&mut self, connect: &Connect<'_>) {
         let assigned = match connect.client_id {
             "" => format!("fanline-{:016x}", self.broker.exchange.secrets.number()),
@@ -49,7 +49,7 @@ impl MqttSession<'_> {
             .unwrap_or_default();
         let options = &mut session.options;
         options.user = connect.user.unwrap_or_default().into();
-        // MQTT has no other field for a token or a user's JWT.
+        // The password may also be a token or a user's JWT, because MQTT has no other field for them.
         if password.starts_with("eyJ") {
             options.jwt.clone_from(&password);
         }
@@ -71,7 +71,7 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Admits a client whose credentials are right, and requests its session from the registry.
+    /// Admits a client with valid credentials, and requests its session from the registry.
     pub(crate) fn admit(&mut self, grant: Grant) {
         if grant.account == AccountId::SYSTEM {
             // The system account has no JetStream to store sessions in.
@@ -106,7 +106,7 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Begins or resumes the session, which no other connection has any more.
+    /// Begins or resumes the session. No other connection uses it any more.
     pub(super) fn begin(&mut self, opened: &Opened) {
         let mqtt = self.state_mut();
         mqtt.started_unix_nanos = opened.started_unix_nanos;
@@ -127,18 +127,18 @@ impl MqttSession<'_> {
             }
             self.resume_subscriptions(record);
         }
-        // Claimed messages are not delivered by a consumer any more.
+        // The session delivers its claimed messages itself, so their consumers must not.
         for ack in acks {
             self.acknowledge_stored(ack, b"", b"");
         }
         for release in &opened.releases {
-            // A crash may have taken back the acknowledgement of its message.
+            // The acknowledgement of the message may be lost in a crash.
             self.confirm_release(release.packet_id);
         }
         self.store_begun(session_present);
     }
 
-    /// Stores the state of a session that begins or is resumed, and sends CONNACK then.
+    /// Stores the state of a session that begins or is resumed, and sends CONNACK afterwards.
     fn store_begun(&mut self, session_present: bool) {
         let groups = self.change_groups();
         let mqtt = self.state_mut();
@@ -152,7 +152,8 @@ impl MqttSession<'_> {
         let parts =
             usize::from(is_persistent) + usize::from(has_consumer) + groups.len() + old.len();
         if mqtt.connection.will().is_some() && !is_persistent {
-            // CONNACK does not wait for it: a crash may end the connection at any time.
+            // Stores the will. CONNACK does not wait for this record, because a crash may end the connection
+            // at any time.
             self.store_record(0);
         }
         let accept = Operation::connect(session_present, parts);
@@ -161,7 +162,7 @@ impl MqttSession<'_> {
         }
         let operation = self.state_mut().add_operation(accept);
         if has_consumer {
-            // It exists, unless it was in memory, and may have older settings.
+            // A consumer on disk exists already, but may have older settings.
             self.change_consumer(operation);
         }
         for filter in groups {
@@ -217,14 +218,14 @@ impl MqttSession<'_> {
         (self.broker).enter_subscription(self.id, subject.as_bytes(), b"", DELIVER_SID);
     }
 
-    /// Stores the session's record, as a part of an operation; 0 is none.
+    /// Stores the session's record, as a part of the operation with this number; 0 is no operation.
     pub(super) fn store_record(&mut self, operation: u32) {
         let will = self.state().connection.will().cloned();
         let will = will.filter(|will| self.may_publish_will(will));
         let mqtt = self.state_mut();
         mqtt.has_records = true;
         let mut record = SessionRecord::of(mqtt);
-        // If a crash closes the connection, the will is published when the server is back.
+        // After a crash, the restarted server publishes this will.
         record.set_will(will.as_ref().map(|will| (will, 0)));
         let subject = names::session(&mqtt.id_hash);
         let request = RequestId::Record(operation);
@@ -243,7 +244,7 @@ impl MqttSession<'_> {
         if self.session().restriction.is_none() {
             return true;
         }
-        // Permissions are those of the mapped subject.
+        // Permissions apply to the mapped subject.
         let account = self.account();
         let mut renamed = Vec::new();
         let subject = match self.broker.rename(account, &subject, &mut renamed) {

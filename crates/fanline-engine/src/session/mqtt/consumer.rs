@@ -6,16 +6,17 @@ use super::{MqttSession, names};
 use crate::auth::overlap;
 use crate::codec::mqtt::{Qos, parent_subject};
 
-/// Most filters of a consumer. More are joined to wider ones, and the session drops messages that only these match.
+/// Most filters of a consumer. More filters are merged into wider ones, and the session drops messages that
+/// match only the wider filters.
 const CONSUMER_FILTERS_MAX: usize = 256;
 
-/// What a session's consumer delivers.
+/// Which messages a session's consumer delivers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConsumerFilters {
     /// Filters of the session's subscriptions above QoS 0. None overlaps another.
     pub(super) filters: Vec<String>,
-    /// Only durable messages. A power cut can take back a message of QoS 2 that is not, and its publisher would send it
-    /// again.
+    /// Whether only durable messages are delivered. If a power cut removed a QoS 2 message that was
+    /// delivered, its publisher would send it again.
     durable_only: bool,
 }
 
@@ -32,7 +33,7 @@ impl ConsumerFilters {
 }
 
 impl MqttSession<'_> {
-    /// Changes the session's consumer to the session's subscriptions, as a part of an operation.
+    /// Updates the session's consumer after its subscriptions have changed, as a part of an operation.
     pub(super) fn change_consumer(&mut self, operation: u32) {
         let settings = &self.broker.exchange.config.limits.mqtt;
         let always_in_memory = settings.consumers_in_memory;
@@ -87,7 +88,7 @@ fn filters_of(subs: &[&Sub]) -> Vec<String> {
     filters.iter().map(prefixed).collect()
 }
 
-/// Adds a filter. Filters that overlap are joined to a wider one.
+/// Adds a filter. Filters that overlap are merged into a wider one.
 fn join(filters: &mut Vec<String>, filter: String) {
     let mut filter = filter;
     while let Some(at) = filters.iter().position(|other| overlap(other, &filter)) {
@@ -97,7 +98,7 @@ fn join(filters: &mut Vec<String>, filter: String) {
     filters.push(filter);
 }
 
-/// Returns a filter that matches everything that one of two filters matches.
+/// Returns a filter that matches each subject that one of the two filters matches.
 fn wider(one: &str, other: &str) -> String {
     let mut tokens: Vec<&str> = Vec::new();
     let (mut one, mut other) = (one.split('.'), other.split('.'));
@@ -106,7 +107,8 @@ fn wider(one: &str, other: &str) -> String {
             (None, None) => break,
             (Some(a), Some(b)) if a == b => tokens.push(a),
             (Some(a), Some(b)) if a != ">" && b != ">" => tokens.push("*"),
-            // `>` matches the rest of a subject only when there is a rest.
+            // `>` matches at least one token. If one filter ends first, `>` therefore replaces the token
+            // before.
             (Some(_), Some(_)) => {
                 tokens.push(">");
                 break;

@@ -1,4 +1,4 @@
-//! Deliveries of the fan-out to MQTT sessions.
+//! Delivery of messages to MQTT sessions.
 
 use std::time::Duration;
 
@@ -27,13 +27,13 @@ pub(super) struct Parts<'a> {
     pub(super) reply: &'a [u8],
 }
 
-/// A message that is published now, for one session.
+/// A message that is being published, for one session.
 struct Published<'a> {
     subject: &'a [u8],
     message: &'a Message<'a>,
-    /// The session has published it.
+    /// Whether the session itself published the message.
     is_own: bool,
-    /// An MQTT client has published it, so that its headers for QoS and RETAIN count.
+    /// Whether an MQTT client published the message. Only then are its headers for QoS and RETAIN used.
     is_from_device: bool,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Stored<'a> {
     pub(super) account: AccountId,
     pub(super) subject: &'a [u8],
     pub(super) parts: &'a Parts<'a>,
-    /// The time, in nanoseconds since 1970 UTC.
+    /// Current time in nanoseconds since 1970 UTC.
     pub(super) unix_nanos: i64,
 }
 
@@ -57,14 +57,15 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Returns whether a client of 5.0 is sent properties.
+    /// Returns whether an MQTT 5.0 client receives properties with the message.
     fn has_properties(&self) -> bool {
         !self.headers.is_empty() || !self.reply.is_empty()
     }
 }
 
 impl FanOut<'_> {
-    /// Queues a message for a subscription of an MQTT session. Returns false when the session does not receive it.
+    /// Queues a message for a subscription of an MQTT session. Returns false when the session does not
+    /// receive it.
     #[inline(never)]
     pub(crate) fn deliver_mqtt(&mut self, id: SubId, route: &Route, message: &Message<'_>) -> bool {
         let sub = self.subs.get(id);
@@ -104,7 +105,7 @@ impl FanOut<'_> {
         true
     }
 
-    /// The same for a message that the consumer of the session, or that of a shared subscription, delivers.
+    /// Queues a message that the session's consumer, or the consumer of a shared subscription, delivers.
     #[inline(never)]
     fn deliver_stored(&mut self, id: SubId, subject: &[u8], message: &Message<'_>) -> bool {
         let sub = self.subs.get(id);
@@ -117,7 +118,7 @@ impl FanOut<'_> {
         let events = &mut self.shared.mqtt.events;
         let prefix = names::MESSAGES_PREFIX.as_bytes();
         let subject = subject.strip_prefix(prefix).unwrap_or_default();
-        // Permissions are those of the subject that the message was published to.
+        // Permissions apply to the subject that the message was published to.
         let may_receive = |restriction: &Restriction| restriction.may_receive(subject, b"");
         if !session.restriction.as_deref().is_none_or(may_receive) {
             events.acknowledge(session.account, parts.reply);
@@ -146,7 +147,7 @@ impl FanOut<'_> {
         true
     }
 
-    /// Counts what a delivery wrote for a session that had `before` bytes pending.
+    /// Counts the output of a delivery for a session that had `before` bytes pending.
     #[inline]
     fn count_delivered(&mut self, id: SubId, before: usize, payload_bytes: usize) {
         let sub = self.subs.get_mut(id);
@@ -162,7 +163,7 @@ impl FanOut<'_> {
         sub.count();
     }
 
-    /// Queues several messages that follow each other.
+    /// Queues several successive messages with the same route.
     pub(crate) fn deliver_run_mqtt(
         &mut self,
         id: SubId,
@@ -181,8 +182,8 @@ impl FanOut<'_> {
 }
 
 impl Mqtt {
-    /// Writes a message for one of the client's subscriptions. Returns the length of its payload, unless the session
-    /// does not receive it.
+    /// Writes a message for one of the client's subscriptions. Returns the length of its payload, or `None`
+    /// if the session does not receive the message.
     #[inline]
     fn deliver(
         &mut self,
@@ -207,7 +208,7 @@ impl Mqtt {
         let version = self.connection.version();
         self.properties.clear();
         if parts.has_properties() {
-            // The consumer of the session or of its group delivers messages above QoS 0.
+            // Messages above QoS 0 are delivered by the consumer of the session or of its group.
             let is_from_device = published.is_from_device;
             if is_from_device && sub.qos.min(qos_of(parts.headers)) != Qos::AtMostOnce {
                 return None;
@@ -262,10 +263,10 @@ impl Mqtt {
         let packet_id = kept_id(sequence);
         let release = self.releases.get(&packet_id);
         if release.is_some_and(|release| release.token == sequence) {
-            // The client has the message: only its acknowledgement was lost.
+            // The client has the message, but the acknowledgement to the consumer was lost.
             return events.note_redelivered(stored.session, packet_id);
         }
-        // A message that was sent is sent again, whatever its age (MQTT-4.3.3-7).
+        // A message that was already sent is sent again, even if it has expired (MQTT-4.3.3-7).
         let was_sent = self.is_resumed && ack.deliveries > 1;
         let lifetime = Lifetime::left(parts.headers, ack.unix_nanos, unix_nanos);
         let lifetime = lifetime.or_else(|| was_sent.then_some(Lifetime::Seconds(0)));
@@ -305,8 +306,8 @@ impl Mqtt {
         }
     }
 
-    /// Matches a stored message with the client's subscriptions. Returns its QoS and whether it is shown as retained,
-    /// and gathers the subscription identifiers. `None` without a match.
+    /// Matches a stored message with the client's subscriptions, and collects their identifiers. Returns the
+    /// message's QoS and RETAIN flag, or `None` without a match.
     fn match_stored(&mut self, subject: &[u8], headers: &[u8]) -> Option<(Qos, bool)> {
         let is_own = client_of(headers) == Some(self.id_hash.as_bytes());
         let published = qos_of(headers).max(Qos::AtLeastOnce);
@@ -331,7 +332,7 @@ impl Mqtt {
     }
 }
 
-/// Permits the response to a stored message (`allow_responses`).
+/// Permits the client to respond to a stored message (`allow_responses`).
 #[cold]
 fn permit_response(restriction: &mut Restriction, headers: &[u8], now: Duration) {
     let mut subject = Vec::new();

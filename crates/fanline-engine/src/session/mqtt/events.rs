@@ -1,4 +1,4 @@
-//! What deliveries to MQTT sessions leave to do. It is done once the fan-out is over.
+//! Work that deliveries to MQTT sessions postpone until the fan-out is complete.
 
 use super::shared_subscriptions::NAK;
 use super::state::QueuedMessage;
@@ -10,18 +10,18 @@ use crate::exchange::session::SessionId;
 use crate::jetstream::Message;
 use crate::session::Broker;
 
-/// Work that deliveries leave, and the topic names that they share.
+/// Postponed work, and buffers for topic names that deliveries share.
 #[derive(Default)]
 pub(crate) struct DeliveryEvents {
-    /// Acknowledgements of stored messages that no client is sent.
+    /// Acknowledgements of stored messages that no client receives.
     acks: Vec<Ack>,
     /// Sessions with messages in their queue.
     woken: Vec<u32>,
-    /// Messages that were delivered again although their PUBREL is stored, by session and packet identifier. They are
-    /// acknowledged again.
+    /// Redelivered messages whose PUBREL is stored, by session and packet identifier. They are acknowledged
+    /// again.
     redelivered: Vec<(u32, u16)>,
     names: Names,
-    /// The subject that was translated last, and its topic name; empty when it has none.
+    /// The last translated subject and its topic name. The name is empty if the subject has none.
     subject: Vec<u8>,
     topic: String,
 }
@@ -48,19 +48,19 @@ impl DeliveryEvents {
         (!self.topic.is_empty()).then_some(&self.topic)
     }
 
-    /// Acknowledges a message that no client is sent.
+    /// Acknowledges a message that no client receives.
     pub(super) fn acknowledge(&mut self, account: AccountId, subject: &[u8]) {
         self.refuse(account, subject, b"");
     }
 
-    /// Acknowledges a message that was in a session's queue, if a consumer delivered it.
+    /// Acknowledges a message that was removed from a session's queue, if a consumer delivered it.
     pub(super) fn discard(&mut self, account: AccountId, message: &QueuedMessage) {
         if !message.ack_subject.is_empty() {
             self.acknowledge(account, &message.ack_subject);
         }
     }
 
-    /// Answers a message's consumer with another word than an acknowledgement.
+    /// Answers a message's consumer with `word`, for example a negative acknowledgement.
     pub(super) fn refuse(&mut self, account: AccountId, subject: &[u8], word: &'static [u8]) {
         self.acks.push(Ack {
             account,
@@ -69,8 +69,8 @@ impl DeliveryEvents {
         });
     }
 
-    /// Has a message redelivered to another shard's member of a shared subscription, since the last one on this shard
-    /// has just left. Messages of other queue groups are passed over.
+    /// Requests that a shared subscription's message is redelivered to a member on another shard, because the
+    /// last member on this shard has just left. Messages of other queue groups are ignored.
     #[cold]
     pub(crate) fn note_missed(&mut self, account: AccountId, subject: &[u8], message: &Framed<'_>) {
         if subject.starts_with(names::MEMBER_PREFIX.as_bytes()) {
@@ -79,14 +79,14 @@ impl DeliveryEvents {
         }
     }
 
-    /// Has a session's queue delivered.
+    /// Schedules the delivery of a session's queue.
     pub(super) fn wake(&mut self, session: u32) {
         if self.woken.last() != Some(&session) {
             self.woken.push(session);
         }
     }
 
-    /// Has a message acknowledged again whose PUBREL is stored.
+    /// Schedules another acknowledgement of a message whose PUBREL is stored.
     #[cold]
     pub(super) fn note_redelivered(&mut self, session: u32, packet_id: u16) {
         self.redelivered.push((session, packet_id));
@@ -97,7 +97,7 @@ impl DeliveryEvents {
     }
 }
 
-/// Does what deliveries to MQTT sessions have left.
+/// Performs the work that deliveries to MQTT sessions have postponed.
 #[inline]
 pub(crate) fn handle_events(broker: &mut Broker) {
     while !broker.exchange.shared.mqtt.events.is_empty() {

@@ -13,7 +13,8 @@ pub(super) enum Lifetime {
 }
 
 impl Lifetime {
-    /// Returns what is left of a message's lifetime (MQTT-3.3.2-6); `None` when it has expired (MQTT-3.3.2-5).
+    /// Returns a message's remaining lifetime (MQTT-3.3.2-6), or `None` if the message has expired
+    /// (MQTT-3.3.2-5).
     pub(super) fn left(headers: &[u8], stored_at: i64, now: i64) -> Option<Self> {
         let Some(ttl) = ttl_of(headers) else {
             return Some(Lifetime::Endless);
@@ -30,7 +31,7 @@ impl Lifetime {
         }
     }
 
-    /// Returns when it ends, in nanoseconds since 1970 UTC.
+    /// Returns when the lifetime ends, in nanoseconds since 1970 UTC.
     pub(super) fn expires_at(&self, now: i64) -> Option<i64> {
         let nanos = i64::from(self.seconds()?) * NANOS_PER_SECOND;
         Some(now.saturating_add(nanos))
@@ -38,16 +39,17 @@ impl Lifetime {
 }
 
 impl QueuedMessage {
-    /// Returns whether the log may not have the message any more when its client resumes the session.
+    /// Returns whether the message may be missing in the log when its client resumes the session.
     pub(super) fn may_be_unlogged(&self) -> bool {
         let is_retained = self.token & RETAINED_TOKEN != 0;
         is_retained || self.expires_at.is_some() && !is_shared(self.token)
     }
 
-    /// Updates the expiry interval of a message that was queued (MQTT-3.3.2-6). Returns false when it has expired
-    /// (MQTT-3.3.2-5). A message that was sent before is sent again, whatever its age (MQTT-4.3.3-7).
+    /// Updates the expiry interval of a queued message (MQTT-3.3.2-6). Returns false if the message has
+    /// expired (MQTT-3.3.2-5). A message that was sent before is sent again, even if it has expired
+    /// (MQTT-4.3.3-7).
     pub(super) fn age(&mut self, now: i64) -> bool {
-        /// Message Expiry Interval, which is written before all others.
+        /// Identifier of the Message Expiry Interval, which is always written first.
         const EXPIRY: u8 = 2;
         let was_sent = self.dup && !is_shared(self.token);
         let Some(expires_at) = self.expires_at.filter(|_| !was_sent) else {

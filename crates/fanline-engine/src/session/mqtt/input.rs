@@ -1,4 +1,4 @@
-//! Input of a client: packets and what each of them does.
+//! Input of a client: packets and their effects.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::outbox::Chunk;
 use crate::session::Receipt;
 
-/// Most input of a client that does not wait for CONNACK. More: closed.
+/// Most input bytes of a client that does not wait for CONNACK. Exceeded: disconnected.
 const EARLY_INPUT_BYTES_MAX: usize = 1024 * 1024;
 
 impl MqttSession<'_> {
@@ -42,7 +42,7 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Handles input that arrived before CONNACK, and `more` after it. A partial packet waits for its end.
+    /// Handles input that arrived before CONNACK, followed by `more`. A partial packet waits for its end.
     pub(super) fn take_early_input(&mut self, more: &[u8], now: Duration) {
         let mut early = std::mem::take(&mut self.state_mut().early_input);
         early.extend_from_slice(more);
@@ -109,7 +109,7 @@ impl MqttSession<'_> {
         {
             return self.enqueue_publish(publish);
         }
-        // Earlier messages go first.
+        // Messages in the outbound queue arrived before this packet.
         self.publish_outbound();
         match *verb {
             Verb::Nothing => {}
@@ -126,9 +126,10 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Closes a connection after a packet that the client has been sent an answer to, if there is one.
+    /// Closes a connection after an invalid packet. The answer to the client, if MQTT has one, is already
+    /// written.
     pub(super) fn end_with(&mut self, Ended(wrong): Ended) {
-        // Earlier messages count.
+        // Messages that arrived before the invalid packet are still published.
         self.publish_outbound();
         let outputs = &mut self.broker.exchange.outputs;
         outputs.notice(self.id, || format!("MQTT: {wrong}"));
@@ -141,7 +142,7 @@ impl MqttSession<'_> {
         });
     }
 
-    /// Closes a connection, with a DISCONNECT that says why.
+    /// Closes a connection with a DISCONNECT that contains the reason.
     pub(super) fn end_because(&mut self, reason: Reason, why: &'static str) {
         self.publish_outbound();
         self.write(|mqtt, out| mqtt.connection.close(reason, why, out));

@@ -1,4 +1,4 @@
-//! Messages between shards and the session registry, which runs beside the JetStream service.
+//! Messages between shards and the session registry, which runs next to the JetStream service.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::codec::mqtt::{Reason, Will};
 use crate::exchange::batch::Notification;
 use crate::session::Broker;
 
-/// A connection on any shard. The cid distinguishes it from a later one with the same index.
+/// A connection on any shard. Its cid differs from that of a later connection with the same session index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId {
     pub(super) shard: u16,
@@ -20,7 +20,7 @@ pub(crate) struct ConnectionId {
     pub(super) cid: u64,
 }
 
-/// One message.
+/// A message between a shard and the session registry.
 #[derive(Clone, Debug)]
 pub(crate) enum RegistryMessage {
     /// To the registry: a client that may connect requests its session.
@@ -33,7 +33,7 @@ pub(crate) enum RegistryMessage {
     Close(Box<Close>),
     /// To the registry: a subscription requests retained messages.
     RequestRetained(RetainedRequest),
-    /// To the registry: a session has become a member of a shared subscription above QoS 0, or has ceased to be one.
+    /// To the registry: a session has become a member of a shared subscription above QoS 0, or has left it.
     Member {
         key: SessionKey,
         filter: Box<str>,
@@ -41,19 +41,21 @@ pub(crate) enum RegistryMessage {
     },
     /// To the registry: a request to the JetStream service.
     Request(Box<Request>),
-    /// To a shard: the JetStream service's answer. A record that was stored has a sequence, other results have 0.
+    /// To a shard: the JetStream service's answer. The result is the sequence of a stored record, otherwise
+    /// 0.
     Answer {
         to: ConnectionId,
         request: RequestId,
         result: Result<u64, Reason>,
     },
-    /// To all shards: a shared subscription has its first member above QoS 0, connected or not, or has lost its last.
+    /// To all shards: a shared subscription has its first member above QoS 0, connected or not, or no member
+    /// any more.
     Group {
         account: AccountId,
         filter: Box<str>,
         has_members: bool,
     },
-    /// To a shard: the stored state of a session. The client may be admitted.
+    /// To a shard: the stored state of a session, whose client can now be admitted.
     Opened(Box<Opened>),
     /// To a shard: another connection has the client id.
     TakenOver(ConnectionId),
@@ -61,10 +63,10 @@ pub(crate) enum RegistryMessage {
     Will {
         account: AccountId,
         will: Box<Will>,
-        /// The id hash of its client.
+        /// The id hash of the will's client.
         client: Box<str>,
     },
-    /// To a shard: some of the retained messages that were requested.
+    /// To a shard: a batch of the requested retained messages.
     Retained(Box<RetainedBatch>),
 }
 
@@ -85,10 +87,10 @@ impl Notification for RegistryMessage {
 pub(crate) struct Close {
     pub(super) key: SessionKey,
     pub(super) connection: ConnectionId,
-    /// Seconds; `u32::MAX` means never.
+    /// Session expiry in seconds; `u32::MAX` means never.
     pub(super) expiry: u32,
     pub(super) will: Option<Box<Will>>,
-    /// There are records under the client id.
+    /// Whether records exist under the client id.
     pub(super) has_records: bool,
 }
 
@@ -102,11 +104,11 @@ pub(crate) struct Request {
     pub(super) action: RequestAction,
 }
 
-/// What the JetStream service is to do.
+/// The operation that the JetStream service performs for a request.
 #[derive(Clone, Debug)]
 pub(super) enum RequestAction {
-    /// Remove the records of a stream whose subjects match a filter. The answer follows when that and all earlier
-    /// removals are on the disk.
+    /// Remove the records of a stream whose subjects match a filter. The answer follows when this removal and
+    /// all earlier ones are on the disk.
     Purge {
         stream: &'static str,
         filter: String,
@@ -117,7 +119,7 @@ pub(super) enum RequestAction {
     DeleteConsumer { name: String },
 }
 
-/// The settings of a consumer in which sessions and shared subscriptions differ.
+/// The settings of a consumer that differ between sessions and shared subscriptions.
 #[derive(Clone, Debug)]
 pub(super) struct ConsumerSettings {
     pub(super) name: String,
@@ -127,42 +129,43 @@ pub(super) struct ConsumerSettings {
     pub(super) ack_wait: Duration,
     pub(super) ack_pending_max: u16,
     pub(super) in_memory: bool,
-    /// Records are delivered only when they are on the disk.
+    /// Whether records are delivered only after they are on the disk.
     pub(super) durable_only: bool,
 }
 
-/// A request that a session has sent, and whose answer it waits for. Records are published as messages with the
-/// reply subject of their id; all other requests are sent as [`Request`].
+/// A request of a session that waits for an answer. A record is published as a message whose reply subject
+/// contains this id; any other request is sent as [`Request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestId {
-    /// Store a message; by the packet identifier from the client.
+    /// Store a message. The number is the client's packet identifier.
     Store(AckKind, u16),
-    /// Remove a QoS 2 message from the client that was published.
+    /// Remove a published QoS 2 message of the client.
     RemoveReceived(u16),
-    /// Claim a message of a shared subscription; this and the following by the packet identifier to the client.
+    /// Claim a message of a shared subscription. Here and below, the number is the packet identifier to the
+    /// client.
     Claim(u16),
     /// Store a PUBREL.
     StoreRelease(u16),
     /// Acknowledge the message of a stored PUBREL, the last step before the PUBREL may be removed.
     ConfirmRelease(u16),
-    /// Acknowledge a claimed message at the consumer of its group; its claim is removed next.
+    /// Acknowledge a claimed message at the consumer of its group. The claim is removed next.
     ConfirmClaimed(u16),
     /// Remove a PUBREL.
     RemoveRelease(u16),
-    /// Store the session's record, or remove records; by operation.
+    /// Store the session's record, or remove records. The number is that of the operation.
     Record(u32),
-    /// Change the session's consumer, or that of a shared subscription; by operation.
+    /// Change the session's consumer, or that of a shared subscription. The number is that of the operation.
     Consumer(u32),
 }
 
 impl RequestId {
-    /// Returns the subject of its answer: `$MQTT.rply.<cid>.<letter><number>`.
+    /// Returns the subject of the answer: `$MQTT.rply.<cid>.<letter><number>`.
     pub(super) fn reply_subject(self, cid: u64) -> String {
         let (letter, number) = self.parts();
         format!("{}{cid}.{letter}{number}", names::REPLY_PREFIX)
     }
 
-    /// Parses the subject of an answer. Returns the cid as well.
+    /// Parses the subject of an answer into the cid and the id.
     pub(super) fn parse_reply_subject(subject: &[u8]) -> Option<(u64, Self)> {
         let rest = subject.strip_prefix(names::REPLY_PREFIX.as_bytes())?;
         let (cid, token) = std::str::from_utf8(rest).ok()?.split_once('.')?;
@@ -217,7 +220,7 @@ pub(crate) struct RetainedRequest {
 }
 
 impl RetainedRequest {
-    /// Returns whether a subscription to this subject has sent it.
+    /// Returns whether the request belongs to a subscription to this subject.
     pub(super) fn is_for(&self, subject: &[u8]) -> bool {
         let first = self.filters.first();
         let stored =
@@ -231,11 +234,11 @@ impl RetainedRequest {
 pub(crate) struct Opened {
     pub(super) connection: ConnectionId,
     pub(super) record: Option<SessionRecord>,
-    /// QoS 2 messages from the client that it has not released: packet identifier, sequence, and record.
+    /// QoS 2 messages that the client has not released: packet identifier, sequence, and record.
     pub(super) received: Vec<(u16, u64, Box<[u8]>)>,
     /// PUBRELs that are not complete.
     pub(super) releases: Vec<StoredRelease>,
-    /// Claimed messages, and messages that were in flight: packet identifier and record.
+    /// Claimed messages, and copies of messages in flight: packet identifier and record.
     pub(super) claimed: Vec<(u16, Box<[u8]>)>,
     /// Nanoseconds since 1970 UTC when the server started.
     pub(super) started_unix_nanos: i64,
@@ -244,7 +247,7 @@ pub(crate) struct Opened {
 /// See [`RegistryMessage::Retained`].
 #[derive(Clone, Debug)]
 pub(crate) struct RetainedBatch {
-    /// The request; its `from` is the sequence to continue at.
+    /// The request. Its `from` is set to the sequence at which the next batch begins.
     pub(super) request: RetainedRequest,
     pub(super) messages: Vec<RetainedMessage>,
     pub(super) has_more: bool,
@@ -303,7 +306,7 @@ pub(crate) fn handle_message(broker: &mut Broker, message: &RegistryMessage) {
                 session.queue_retained(batch);
             }
         }
-        // These are for the registry.
+        // The registry handles these messages.
         RegistryMessage::Open { .. }
         | RegistryMessage::Close(_)
         | RegistryMessage::Request(_)

@@ -1,12 +1,13 @@
-//! MQTT sessions (`docs/decisions/0020`). A message that an MQTT client publishes takes the same route and fan-out
-//! as a NATS message. Stored messages and session state are in streams of the account: a session publishes records
-//! to them, and has a consumer that delivers from them.
+//! MQTT sessions (`docs/decisions/0020`). A message that an MQTT client publishes takes the same route and
+//! fan-out as a NATS message. Messages above QoS 0 and session state are stored in streams of the account. A
+//! session publishes records to these streams, and a consumer delivers stored messages to it.
 //!
-//! [`MqttSession`] is the handle by which a shard calls one session; [`Mqtt`] (`state.rs`) is the session's state.
-//! `input.rs` dispatches packets. `connect.rs` and `close.rs` begin and end a session, `publish.rs`, `subscribe.rs`
-//! and `deliver.rs` do what these packets ask for. `acks.rs`, `releases.rs` and `operations.rs` hold packets back until
-//! what they promise is on the disk. `shared_subscriptions.rs` is a member's side of groups above QoS 0.
-//! `registry/` runs beside the JetStream service and `messages.rs` is what shards and the registry send each other.
+//! [`MqttSession`] is the handle by which a shard calls one session; [`Mqtt`] (`state.rs`) is the session's
+//! state. `input.rs` dispatches packets. `connect.rs` and `close.rs` begin and end a session. `publish.rs`,
+//! `subscribe.rs`, and `deliver.rs` handle the packets of these names. `acks.rs`, `releases.rs`, and
+//! `operations.rs` delay a packet until the state that it confirms is on the disk. `shared_subscriptions.rs`
+//! is a member's side of groups above QoS 0. `registry/` runs next to the JetStream service. `messages.rs`
+//! defines the messages between shards and the registry.
 
 mod acks;
 mod close;
@@ -52,7 +53,7 @@ pub(crate) use messages::{RegistryMessage, handle_message};
 pub(crate) use registry::{Connections, Context, ServicePorts, SessionRegistry};
 pub(crate) use state::{Mqtt, is_internal_sid};
 
-/// State that all MQTT sessions of a shard have in common.
+/// State that all MQTT sessions of a shard share.
 #[derive(Default)]
 pub(crate) struct MqttSessions {
     pub(crate) events: DeliveryEvents,
@@ -81,13 +82,13 @@ impl<'a> MqttSession<'a> {
         MqttSession { broker, id }
     }
 
-    /// Returns the same session as one of any kind.
+    /// Returns the handle with the operations that all kinds of sessions share.
     #[inline]
     fn any(&mut self) -> AnySession<'_> {
         self.broker.any(self.id)
     }
 
-    /// Returns the session of a connection that is neither gone nor about to be closed.
+    /// Returns the session of a connection, unless the connection is gone or about to be closed.
     fn connected(broker: &'a mut Broker, connection: ConnectionId) -> Option<Self> {
         let index = usize::try_from(connection.session).ok()?;
         let session = broker.exchange.sessions.get(index)?;
@@ -130,7 +131,7 @@ impl<'a> MqttSession<'a> {
         }
     }
 
-    /// Has packets written, and counts their bytes.
+    /// Writes packets and counts their bytes.
     fn write<R>(&mut self, write: impl FnOnce(&mut Mqtt, &mut Outbox) -> R) -> R {
         let session = self.session_mut();
         let before = session.out.pending_bytes();
@@ -140,14 +141,14 @@ impl<'a> MqttSession<'a> {
         result
     }
 
-    /// The same for a packet that may have to end the connection.
+    /// Writes a packet and counts its bytes. Ends the connection if `write` requires it.
     fn write_or_end(&mut self, write: impl FnOnce(&mut Mqtt, &mut Outbox) -> Option<Ended>) {
         if let Some(ended) = self.write(write) {
             self.end_with(ended);
         }
     }
 
-    /// Counts what was written for a client that had `before` bytes pending.
+    /// Counts the output for a client that had `before` bytes pending.
     fn count_written(&mut self, before: usize) {
         let exchange = &mut self.broker.exchange;
         let session = &mut exchange.sessions[self.id.index()];
@@ -171,7 +172,8 @@ impl<'a> MqttSession<'a> {
         publish::publish_internal(self.broker, account, message)
     }
 
-    /// Publishes a record to a stream, which is answered as `request`. Returns whether it has a subscriber.
+    /// Publishes a record to a stream. The answer arrives as `request`. Returns whether the record has a
+    /// subscriber.
     fn publish_record(&mut self, subject: &str, request: Option<RequestId>, record: &[u8]) -> bool {
         let reply = request.map(|request| self.reply_subject(request));
         self.publish_internal(&Message {
@@ -182,7 +184,7 @@ impl<'a> MqttSession<'a> {
         })
     }
 
-    /// Returns the subject at which the JetStream service answers a request of this session.
+    /// Returns the reply subject for a request of this session.
     fn reply_subject(&self, request: RequestId) -> String {
         request.reply_subject(self.session().cid)
     }
@@ -209,14 +211,14 @@ impl<'a> MqttSession<'a> {
     }
 
     fn send_to_registry(&mut self, message: RegistryMessage) {
-        // The service's index follows those of all shards.
+        // The batch to the JetStream service follows the batches to all shards.
         if let Some(batch) = self.broker.exchange.outgoing.last_mut() {
             batch.push_note(message);
         }
     }
 }
 
-/// Returns a session's state, and where its packets are written to.
+/// Returns a session's state, and the output that its packets are written to.
 fn parts(session: &mut Session) -> (&mut Mqtt, &mut Outbox) {
     match &mut session.kind {
         Kind::Mqtt(mqtt) => (mqtt, &mut session.out),
@@ -224,7 +226,7 @@ fn parts(session: &mut Session) -> (&mut Mqtt, &mut Outbox) {
     }
 }
 
-/// A connection never changes its protocol.
+/// Panics, because the session has another protocol although a connection never changes its protocol.
 #[cold]
 fn not_mqtt() -> ! {
     unreachable!("the handle of an MQTT session was made for another connection")

@@ -31,7 +31,7 @@ pub(super) const REPLY_PREFIX: &str = "$MQTT.rply.";
 /// Prefix of the subjects that MQTT clients may neither publish nor subscribe to.
 pub(super) const INTERNAL_PREFIX: &[u8] = b"$MQTT.";
 
-/// The longest subject of a message that the log can store under `$MQTT.msgs` and under `$MQTT.rmsgs`.
+/// Longest subject, in bytes, that the log can store both under `$MQTT.msgs` and under `$MQTT.rmsgs`.
 pub(super) const STORED_SUBJECT_BYTES_MAX: usize = TEXT_BYTES_MAX - RETAINED_PREFIX.len();
 
 /// Returns the name of the consumer of a shared subscription.
@@ -39,7 +39,8 @@ pub(super) fn group_consumer(hash: &str) -> String {
     format!("share_{hash}")
 }
 
-/// Returns the subject that acknowledges a message of a session's consumer. Only the sequence counts.
+/// Returns the subject that acknowledges a message of a session's consumer. The consumer reads only the
+/// sequence.
 pub(super) fn ack(id_hash: &str, sequence: u64) -> String {
     format!("$JS.ACK.{MESSAGES}.{id_hash}.1.{sequence}.0.0.0")
 }

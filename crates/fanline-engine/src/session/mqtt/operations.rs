@@ -1,4 +1,5 @@
-//! Requests of clients that are answered once all their parts are on the disk: CONNECT, SUBSCRIBE, and UNSUBSCRIBE.
+//! CONNECT, SUBSCRIBE, and UNSUBSCRIBE as operations, which are answered when all their parts are on the
+//! disk.
 
 use super::MqttSession;
 use super::messages::RequestId;
@@ -6,7 +7,7 @@ use super::state::Mqtt;
 use crate::codec::mqtt::{Ended, Reason};
 use crate::outbox::Outbox;
 
-/// A request whose parts have to be on the disk before it is answered.
+/// A request that is answered when all its parts are on the disk.
 pub(super) struct Operation {
     left: usize,
     failure: Option<Reason>,
@@ -55,7 +56,7 @@ impl Operation {
 }
 
 impl Mqtt {
-    /// Counts a part that is done. Returns the operation after its last part.
+    /// Counts a completed part. Returns the operation after its last part.
     fn end_part(&mut self, number: u32) -> Option<Operation> {
         let operation = self.operations.get_mut(&number)?;
         operation.left = operation.left.saturating_sub(1);
@@ -65,9 +66,10 @@ impl Mqtt {
         }
     }
 
-    /// Returns whether a part may fail. The consumer of a session that is resumed exists, and stays as it is if it
-    /// cannot be changed. On a full disk so does its record: otherwise the client could not resume the session to
-    /// receive the messages that fill the disk.
+    /// Returns whether the failure of a part is ignored, which is possible for CONNECT only. The consumer of
+    /// a resumed session exists, and stays as it is if it cannot be changed. On a full disk, the record of a
+    /// resumed session stays too: otherwise the client could not resume the session to receive the messages
+    /// that fill the disk.
     pub(super) fn may_fail(&self, request: RequestId, number: u32, reason: Reason) -> bool {
         let operation = self.operations.get(&number);
         let is_connect = |operation: &Operation| matches!(operation.answer, Answer::Connack { .. });

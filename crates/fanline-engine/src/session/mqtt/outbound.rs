@@ -1,4 +1,4 @@
-//! The outbound queue: messages of QoS 0 that follow each other, put together as the lines of a NATS client.
+//! The outbound queue: successive messages of QoS 0, written into one block as lines of a NATS client.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::codec::mqtt::{
 use crate::codec::nats::parse::Publish as NatsPublish;
 use crate::outbox::Chunk;
 
-/// Size of the block that messages are put into; a larger message has a block of its own.
+/// Size in bytes of the block that messages are written to. A larger message gets its own block.
 const BLOCK_BYTES: usize = 64 * 1024;
 
 /// Messages that are about to be published.
 #[derive(Default)]
 pub(super) struct OutboundQueue {
     names: Names,
-    /// The block; empty until the first message.
+    /// The block; empty before the first message.
     chunk: Chunk,
     filled: usize,
     frames: Vec<Frame>,
@@ -31,7 +31,7 @@ pub(super) struct Translated {
     pub(super) headers: Vec<u8>,
 }
 
-/// Where a message is in the block.
+/// The position of a message in the block.
 pub(super) struct Frame {
     subject: Range<usize>,
     reply: Range<usize>,
@@ -47,7 +47,7 @@ impl Translated {
         self.headers.clear();
     }
 
-    /// Sets the reply subject, to none when a response topic cannot be a subject.
+    /// Sets the reply subject to a response topic. Sets no reply subject if the topic cannot be a subject.
     pub(super) fn set_response_topic(&mut self, topic: &str) {
         if topic_to_subject(topic, &mut self.reply).is_err() {
             self.reply.clear();
@@ -56,12 +56,12 @@ impl Translated {
 }
 
 impl Frame {
-    /// Returns where the line begins.
+    /// Returns where the message's line begins in the block.
     pub(super) fn from(&self) -> usize {
         self.subject.start
     }
 
-    /// Returns the message as a NATS client would have published it.
+    /// Returns the message in the form that a NATS client would have published.
     pub(super) fn publish<'a>(&self, chunk: &'a Chunk) -> NatsPublish<'a> {
         let from = self.from();
         NatsPublish {
@@ -79,9 +79,9 @@ impl OutboundQueue {
         self.frames.is_empty()
     }
 
-    /// Appends a message. Returns false when it has to wait until those before it are published.
+    /// Appends a message. Returns false if the earlier messages must be published first.
     pub(super) fn push(&mut self, message: &Translated, payload: &[u8]) -> bool {
-        /// More than the lengths in a line take.
+        /// Upper bound for the bytes of the lengths in a line.
         const SIZES_BYTES: usize = 64;
         let Translated {
             subject,
@@ -132,12 +132,12 @@ impl OutboundQueue {
         true
     }
 
-    /// Takes the messages, which are published next; see [`restore`](Self::restore).
+    /// Takes the messages to be published; see [`restore`](Self::restore).
     pub(super) fn take(&mut self) -> (Vec<Frame>, Chunk) {
         (std::mem::take(&mut self.frames), Chunk::clone(&self.chunk))
     }
 
-    /// Takes the room of published messages back. A block that is still referred to is left to its owners.
+    /// Reuses the buffers of published messages, except a block that is too large or still referenced.
     pub(super) fn restore(&mut self, mut frames: Vec<Frame>) {
         frames.clear();
         self.frames = frames;
@@ -147,8 +147,9 @@ impl OutboundQueue {
         }
     }
 
-    /// Translates the topic, the response topic and the properties of a message. `client` is the id hash of a publisher
-    /// that subscribers with No Local have to recognize. Returns false when the topic cannot be a subject.
+    /// Translates the topic, the response topic, and the properties of a message. `client` is the publisher's
+    /// id hash, if subscriptions with No Local must recognize the publisher. Returns false if the topic
+    /// cannot be a subject.
     pub(super) fn translate(
         &mut self,
         topic: &str,

@@ -1,6 +1,7 @@
-//! Power cuts of a whole MQTT server, by seed: clients publish and receive with QoS 1 and 2, connect and disconnect, and
-//! the disk retains any part of the unsynced writes. Each session, and one member of the shared subscription, receives
-//! each message of QoS 2 exactly once, and each of QoS 1 at least once.
+//! Simulated power cuts of a whole MQTT server; a seed determines each run. Clients publish and receive with
+//! QoS 1 and 2, connect, and disconnect. In a power cut, the disk retains any part of the unsynced writes.
+//! Each session, and one member of the shared subscription, receives each QoS 2 message exactly once, and
+//! each QoS 1 message at least once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,8 +26,8 @@ const STREAMS: [&str; 6] = [
     "$MQTT_shared",
 ];
 const PUBLISHER: usize = 0;
-/// A session that is disconnected until the end, so that all messages stay in the log: a message that all sessions have
-/// acknowledged is removed, and a duplicate of it is not recognized any more.
+/// A session that stays disconnected until the end, so that all messages stay in the log. A message that all
+/// sessions have acknowledged would be removed, and a duplicate of it would not be recognized any more.
 const AWAY: usize = 1;
 const LIVE: usize = 2;
 const MEMBERS: [usize; 2] = [3, 4];
@@ -44,10 +45,10 @@ const ACK_WAIT: Duration = Duration::from_secs(31);
 /// Messages of QoS 1 have packet identifiers above this.
 const IDS_OF_QOS_2: u16 = 4;
 const IDS: u16 = 6;
-/// Rounds of packets after which the world must be quiet.
+/// Most rounds of packets until no packet and no sync is outstanding.
 const ROUNDS_MAX: usize = 400;
 
-/// Disks that outlive a server.
+/// Simulated disks that survive a restart of the server.
 #[derive(Clone)]
 struct Shelf(BTreeMap<String, Faulty>);
 
@@ -82,10 +83,11 @@ impl Folders for Shelf {
 struct Device {
     session: Option<SessionId>,
     is_in: bool,
-    /// Its session was created.
+    /// Whether its session was created.
     is_known: bool,
     unread: VecDeque<u8>,
-    /// Messages that it publishes, by packet identifier: the number, and whether PUBREC has arrived.
+    /// Messages that the client publishes, by packet identifier: message number, and whether PUBREC has
+    /// arrived.
     sent: BTreeMap<u16, (u32, bool)>,
     /// Messages of QoS 2 without PUBREL from the server, by packet identifier.
     begun: BTreeMap<u16, u32>,
@@ -102,10 +104,10 @@ struct World {
     now: Now,
     connections: u64,
     devices: [Device; 5],
-    /// Running syncs, with what they cover.
+    /// Running syncs, with the writes that they cover.
     syncs: Vec<(AccountSync, Reach)>,
     messages: u32,
-    /// The QoS of each message whose publisher has the last acknowledgement.
+    /// QoS of each message whose publisher has received the last acknowledgement.
     published: BTreeMap<u32, u8>,
 }
 
@@ -262,7 +264,7 @@ impl World {
         !is_quiet
     }
 
-    /// Begins the next sync; when there is none, acknowledgements are released.
+    /// Begins the next sync. If no sync is due, releases acknowledgements.
     fn poll_sync(&mut self) -> bool {
         let now = self.now.since_start;
         let sync = self.keeper.with(|js, _| js.poll_sync(now));
@@ -390,7 +392,7 @@ impl World {
         let begun = device
             .begun
             .insert(u16::from_be_bytes([id[0], id[1]]), message);
-        // A packet identifier in use means the same message (MQTT-4.3.3-10).
+        // While a packet identifier is in use, it identifies one message (MQTT-4.3.3-10).
         assert!(
             begun.is_none_or(|begun| begun == message),
             "seed {}: {name} takes {message} for {begun:?}",

@@ -1,5 +1,5 @@
-//! Messages that MQTT clients publish. QoS 0 goes through the outbound queue, and is published as if by a NATS client,
-//! so that the same rules hold. Other messages are stored as well.
+//! Messages that MQTT clients publish. Messages of QoS 0 go through the outbound queue. They are published
+//! like messages of a NATS client, so the same rules apply. Other messages are also stored.
 
 use super::acks::AckKind;
 use super::messages::{RegistryMessage, Request, RequestAction, RequestId};
@@ -17,10 +17,10 @@ use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 use crate::session::Broker;
 use crate::session::permit::Permit;
 
-/// Most bytes of headers that a stream stores, less the line by which a message of QoS 2 is deduplicated.
+/// Most bytes of headers that a stream stores, minus the header that deduplicates a QoS 2 message.
 const STORED_HEADER_BYTES_MAX: usize = 64 * 1024 - 1 - 128;
 
-/// Whether the subjects of queued messages are those before or after the account's mappings.
+/// Whether the account's mappings were applied to the subjects of queued messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subjects {
     AsPublished,
@@ -28,7 +28,7 @@ enum Subjects {
 }
 
 impl MqttSession<'_> {
-    /// Handles a message of QoS 0, which is published together with those that follow.
+    /// Handles a message of QoS 0, which is published together with the following ones.
     pub(super) fn enqueue_publish(&mut self, publish: &Publish<'_>) {
         let mut message = std::mem::take(&mut self.broker.exchange.shared.mqtt.outbound.buffers);
         if self.translate(publish, &mut message) {
@@ -56,7 +56,7 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Translates a message of the client; closes the connection when that is not possible.
+    /// Translates a message of the client. Closes the connection if that is not possible.
     fn translate(&mut self, publish: &Publish<'_>, message: &mut Translated) -> bool {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let bytes_max = session.parse_limits.payload_bytes_max;
@@ -86,7 +86,8 @@ impl MqttSession<'_> {
         self.publish_queued(Subjects::AsPublished, Vec::new());
     }
 
-    /// Publishes the outbound queue. Groups in `served` receive its messages from their consumers.
+    /// Publishes the outbound queue. The queue groups in `served` are skipped: their consumers deliver the
+    /// messages.
     fn publish_queued(&mut self, subjects: Subjects, mut served: Vec<Vec<u8>>) {
         if self.broker.exchange.shared.mqtt.outbound.is_empty() {
             return;
@@ -94,8 +95,8 @@ impl MqttSession<'_> {
         let broker = &mut *self.broker;
         let (frames, chunk) = broker.exchange.shared.mqtt.outbound.take();
         let mut intake = broker.begin_intake(self.id, &chunk);
-        // A mapped subject was permitted, perhaps this once as a reply: neither the permission nor the route holds for
-        // other messages.
+        // A mapped subject was checked before, and perhaps permitted only once, as a response. Therefore
+        // other messages must use neither the permission nor the cached route.
         let memo = intake.memo;
         let was_permitted = subjects == Subjects::Mapped && intake.is_restricted;
         if subjects == Subjects::Mapped {
@@ -107,7 +108,7 @@ impl MqttSession<'_> {
         }
         for frame in &frames {
             let context = Context {
-                // Only messages of devices are mapped before they are queued.
+                // Only `publish_as_device` maps messages before it queues them.
                 is_from_device: subjects == Subjects::Mapped,
                 served: (!served.is_empty()).then_some(&mut served),
                 ..Context::default()
@@ -141,7 +142,8 @@ impl MqttSession<'_> {
         self.broker.exchange.shared.mqtt.outbound.buffers = message;
     }
 
-    /// Translates and maps a message, and checks whether it may be published and can be stored. Otherwise answers it.
+    /// Translates and maps a message. Checks whether it may be published and can be stored; if not, answers
+    /// the client.
     fn admit_publish(
         &mut self,
         publish: &Publish<'_>,
@@ -201,8 +203,8 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Returns whether the client has the permission to publish to a subject; answers when not. 3.1.1 has no reason
-    /// code for it: there the message is acknowledged and dropped (its 3.3.5).
+    /// Returns whether the client may publish to a subject; if not, answers the client. MQTT 3.1.1 has no
+    /// reason code for a denial: the message is acknowledged and dropped (its 3.3.5).
     fn permit(&mut self, publish: &Publish<'_>, subject: &[u8], kind: AckKind) -> bool {
         if self.session().restriction.is_none() {
             return true;
@@ -223,10 +225,10 @@ impl MqttSession<'_> {
         false
     }
 
-    /// Handles a message of QoS 2, which is published when it is released.
+    /// Handles a message of QoS 2, which is published at its PUBREL.
     pub(super) fn receive_message(&mut self, publish: &Publish<'_>) {
         let mut message = std::mem::take(&mut self.broker.exchange.shared.mqtt.outbound.buffers);
-        // Whether it can be stored is checked now: PUBCOMP has no reason code for it.
+        // Storage limits are checked now, because PUBCOMP has no reason code for them.
         if self.admit_publish(publish, AckKind::Receive, &mut message) {
             self.store_received(publish, &message);
         }
@@ -261,7 +263,7 @@ impl MqttSession<'_> {
     /// Handles PUBREL: publishes and stores a message of QoS 2.
     pub(super) fn release_message(&mut self, packet_id: u16) {
         let mqtt = self.state_mut();
-        // The client had the permission when it sent the message.
+        // Permissions were checked when the message arrived.
         let Some(received) = mqtt.received.get(&packet_id).cloned() else {
             return self.stored(AckKind::Release, packet_id, Reason::SUCCESS);
         };
@@ -278,7 +280,8 @@ impl MqttSession<'_> {
         self.broker.exchange.shared.mqtt.outbound.buffers = message;
         let mut headers = received.headers.to_vec();
         if received.sequence > 0 {
-            // After a crash between this and the removal of the record, the stream recognizes the message.
+            // If a crash interrupts this before the record is removed, the stream recognizes the repeated
+            // message.
             headers.truncate(headers.len().saturating_sub(2));
             let sequence = received.sequence;
             let line = format!("Nats-Msg-Id: mqtt.{id_hash}.{packet_id}.{sequence}\r\n\r\n");
@@ -314,7 +317,7 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Stores a retained message; an empty payload removes the one before (3.3.1.3).
+    /// Stores a retained message. An empty payload removes the retained message of the topic (3.3.1.3).
     fn store_retained(
         &mut self,
         kind: AckKind,
@@ -349,7 +352,7 @@ fn cannot_store(message: &Translated) -> Option<Reason> {
     (message.headers.len() > STORED_HEADER_BYTES_MAX).then_some(Reason::QUOTA_EXCEEDED)
 }
 
-/// Applies the account's mappings to a subject. Returns false when they drop the message.
+/// Applies the account's mappings to a subject. Returns false if the mappings drop the message.
 fn map(broker: &mut Broker, account: AccountId, subject: &mut Vec<u8>) -> bool {
     if !broker.accounts.is_mapped(account) {
         return true;
@@ -363,7 +366,7 @@ fn map(broker: &mut Broker, account: AccountId, subject: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Returns the groups whose consumers deliver a message.
+/// Returns the names of the groups whose consumers deliver a message.
 fn groups_served(broker: &Broker, account: AccountId, subject: &[u8], qos: Qos) -> Vec<Vec<u8>> {
     let groups = &broker.exchange.shared.mqtt.groups;
     if qos == Qos::AtMostOnce || groups.is_empty() {
@@ -372,8 +375,8 @@ fn groups_served(broker: &Broker, account: AccountId, subject: &[u8], qos: Qos) 
     groups.of_subject(account, subject)
 }
 
-/// Publishes the will of a client that is gone, and stores it above QoS 0 or if it is retained. There is no
-/// acknowledgement to wait for. `client` is the client's id hash.
+/// Publishes the will of a disconnected client. Also stores it if it is retained or above QoS 0, without
+/// waiting for the acknowledgement. `client` is the client's id hash.
 pub(super) fn publish_will(broker: &mut Broker, account: AccountId, will: &Will, client: &str) {
     let publish = &will.publish();
     let client = Some(client).filter(|_| publish.qos != Qos::AtMostOnce);
@@ -417,7 +420,8 @@ pub(super) fn publish_will(broker: &mut Broker, account: AccountId, will: &Will,
     }
 }
 
-/// Stores a retained message whose publisher does not wait for it; an empty payload removes the one before (3.3.1.3).
+/// Stores a retained message without waiting for the result. An empty payload removes the retained message of
+/// the topic (3.3.1.3).
 fn retain(broker: &mut Broker, account: AccountId, subject: &[u8], headers: &[u8], payload: &[u8]) {
     if payload.is_empty() {
         let request = Request {
@@ -451,7 +455,7 @@ fn remove_retained(subject: &[u8]) -> RequestAction {
     }
 }
 
-/// Publishes a message of the server itself. Returns whether it has a subscriber.
+/// Publishes a message of the server itself. Returns whether the message has a subscriber.
 pub(super) fn publish_internal(
     broker: &mut Broker,
     account: AccountId,

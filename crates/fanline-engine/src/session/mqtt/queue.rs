@@ -1,4 +1,4 @@
-//! The queue of messages above QoS 0, and of retained ones, for a client.
+//! The queue of a client's messages above QoS 0, and of retained messages.
 
 use super::state::{ClaimedMessage, Mqtt, QueuedMessage};
 use super::{MqttSession, parts};
@@ -6,11 +6,11 @@ use crate::codec::mqtt::{Qos, Refused};
 use crate::outbox::Outbox;
 use crate::session::Session;
 
-/// A message at the head of the queue that needs more than to be sent.
+/// A message at the head of the queue that cannot be sent directly.
 enum Next {
-    /// Its claim has to be stored before it is sent.
+    /// The message must be claimed, and the claim must be stored before the message is sent.
     Claim(u16, QueuedMessage),
-    /// It is claimed, and its client takes no such packet.
+    /// The message is claimed, but too large for its client.
     Unclaim(u16),
 }
 
@@ -49,7 +49,8 @@ impl Mqtt {
         Ok(())
     }
 
-    /// Sends a message whose packet identifier is reserved. Returns false when its client takes no such packet.
+    /// Sends a message whose packet identifier is reserved. Returns false if its client does not accept the
+    /// packet.
     pub(super) fn send_reserved(
         &mut self,
         packet_id: u16,
@@ -65,8 +66,8 @@ impl Mqtt {
         is_sent
     }
 
-    /// Returns whether the PUBREL of an earlier message with this identifier is stored. After a power cut it would be
-    /// taken for that of the next message.
+    /// Returns whether the PUBREL of an earlier message with this identifier is stored. After a power cut,
+    /// that PUBREL would be taken for one of the next message.
     fn is_releasing(&self, packet_id: Option<u16>) -> bool {
         packet_id.is_some_and(|packet_id| self.releases.contains_key(&packet_id))
     }
@@ -79,7 +80,7 @@ pub(super) fn count_sent(session: &mut Session, message: &QueuedMessage) {
 }
 
 impl MqttSession<'_> {
-    /// Sends the messages in the queue for which there is room.
+    /// Sends queued messages as long as the client's receive window has room.
     pub(super) fn deliver_queue(&mut self) {
         let now = i64::try_from(self.broker.exchange.outputs.now.as_nanos()).unwrap_or(i64::MAX);
         let before = self.session().out.pending_bytes();
@@ -90,11 +91,11 @@ impl MqttSession<'_> {
             }
         }
         self.count_written(before);
-        // If nothing was written, no other event has more retained messages requested.
+        // If nothing was written, no later event would request more retained messages.
         self.request_retained();
     }
 
-    /// Sends messages until one needs more than that.
+    /// Sends messages until one cannot be sent directly.
     fn deliver_next(&mut self, now: i64) -> Option<Next> {
         let exchange = &mut self.broker.exchange;
         let session = &mut exchange.sessions[self.id.index()];
@@ -113,7 +114,7 @@ impl MqttSession<'_> {
                 continue;
             }
             if let Some(packet_id) = message.packet_id.filter(|id| mqtt.is_releasing(Some(*id))) {
-                // The confirmation of its acknowledgement may be lost.
+                // The confirmation that the earlier message was acknowledged may be lost.
                 events.note_redelivered(self.id.0, packet_id);
                 mqtt.queue.push_front(message);
                 return None;

@@ -7,10 +7,10 @@ use crate::jetstream::consumer::AckSubject;
 /// The version of the binary records.
 const VERSION: u8 = 1;
 
-/// A QoS 2 message from the client that it has not released: a record of `$MQTT_qos2in`.
+/// A record of `$MQTT_qos2in`: a QoS 2 message that the client has not released.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReceivedMessage {
-    /// The sequence of its record; 0 without one.
+    /// Sequence of the record; 0 if the message has no record.
     pub(super) sequence: u64,
     pub(super) retain: bool,
     pub(super) subject: Box<[u8]>,
@@ -19,7 +19,7 @@ pub(super) struct ReceivedMessage {
 }
 
 impl ReceivedMessage {
-    /// Encodes the version, RETAIN, the lengths of subject and headers, and these with the payload.
+    /// Encodes the version, RETAIN, the lengths of subject and headers, then subject, headers, and payload.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut record = vec![VERSION, u8::from(self.retain)];
         record.extend_from_slice(&length(&self.subject));
@@ -30,7 +30,7 @@ impl ReceivedMessage {
         record
     }
 
-    /// Decodes a record that has this sequence.
+    /// Decodes the record with this sequence.
     pub(super) fn decode(record: &[u8], sequence: u64) -> Option<Self> {
         let (head, rest) = record.split_at_checked(10)?;
         let (subject, rest) = rest.split_at_checked(length_at(head, 2)?)?;
@@ -51,11 +51,11 @@ pub(crate) struct StoredRelease {
     pub(super) packet_id: u16,
     /// The token of its message.
     pub(super) token: u64,
-    /// PUBCOMP has arrived.
+    /// Whether PUBCOMP has arrived.
     pub(super) is_complete: bool,
 }
 
-/// Suffix of the payload when PUBCOMP has arrived.
+/// Suffix of the record after PUBCOMP has arrived.
 const COMPLETE: &str = " complete";
 
 impl StoredRelease {
@@ -77,12 +77,12 @@ impl StoredRelease {
     }
 }
 
-/// A record of `$MQTT.shared.own…`: a message that one session alone delivers.
+/// The encoding of a record of `$MQTT.shared.own…`: a message that only one session delivers.
 pub(super) struct ClaimedRecord;
 
 impl ClaimedRecord {
-    /// Encodes the version, flags for RETAIN and QoS 1, the subscription identifier, the lengths of acknowledgement
-    /// subject, topic and properties, and these with the payload.
+    /// Encodes the version, flags for RETAIN and QoS 1, the subscription identifier, and the lengths of
+    /// acknowledgement subject, topic, and properties. These three and the payload follow.
     pub(super) fn encode(message: &QueuedMessage) -> Vec<u8> {
         let identifier = message.identifiers.first().copied().unwrap_or(0);
         let flags = u8::from(message.retain) | u8::from(message.qos == Qos::AtLeastOnce) << 1;
@@ -103,7 +103,7 @@ impl ClaimedRecord {
         record
     }
 
-    /// Decodes a message, to be sent again.
+    /// Decodes a message that must be sent again.
     pub(super) fn decode(record: &[u8], token: u64, packet_id: u16) -> Option<QueuedMessage> {
         let (head, rest) = record.split_at_checked(18)?;
         let (ack_subject, rest) = rest.split_at_checked(length_at(head, 6)?)?;
@@ -124,7 +124,7 @@ impl ClaimedRecord {
             token,
             packet_id: Some(packet_id),
             ack_subject: ack_subject.into(),
-            // A message that was sent is sent again, whatever its age (MQTT-4.3.3-7).
+            // A message that was already sent is sent again, even if it has expired (MQTT-4.3.3-7).
             expires_at: None,
             is_claimed: true,
         })

@@ -1,5 +1,5 @@
-//! QoS 1 and 2 towards the client: acknowledgements of stored messages, and PUBRELs that are stored before they are
-//! sent.
+//! QoS 1 and 2 towards the client: acknowledgements of stored messages, and PUBRELs, which are stored before
+//! they are sent.
 
 use super::messages::{RequestAction, RequestId};
 use super::records::StoredRelease;
@@ -8,29 +8,31 @@ use super::state::{Mqtt, RETAINED_TOKEN};
 use super::{MqttSession, names};
 use crate::codec::mqtt::Reason;
 
-/// A stored PUBREL. Its record is removed once PUBCOMP has arrived and the acknowledgement of its message is durable:
-/// otherwise a power cut could take back the acknowledgement alone, and the message would be sent again.
+/// A stored PUBREL. Its record is removed when PUBCOMP has arrived and the acknowledgement of its message is
+/// durable. Otherwise a power cut could undo the acknowledgement but not the removal, and the message would
+/// be sent again.
 #[derive(Debug)]
 pub(super) struct PendingRelease {
     /// The token of its message.
     pub(super) token: u64,
-    /// Acknowledges the message at the consumer of its group, if the session has claimed it.
+    /// Subject that acknowledges the message at the consumer of its group; empty unless the session has
+    /// claimed it.
     pub(super) ack_subject: Box<[u8]>,
     pub(super) stage: ReleaseStage,
-    /// PUBCOMP has arrived.
+    /// Whether PUBCOMP has arrived.
     pub(super) is_complete: bool,
 }
 
-/// How much of a PUBREL is on the disk.
+/// The progress of a stored PUBREL. Each stage begins when the step before it is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReleaseStage {
-    /// Its record is being written.
+    /// The PUBREL's record is being written.
     Storing,
-    /// Its record is durable, and the acknowledgement of its message is not.
+    /// The record is durable, but the acknowledgement of the message is not.
     Stored,
-    /// Both are durable.
+    /// The record and the acknowledgement of the message are durable.
     Confirmed,
-    /// Its record is being removed.
+    /// The record is being removed.
     Removing,
 }
 
@@ -44,7 +46,8 @@ impl PendingRelease {
         }
     }
 
-    /// Returns a PUBREL whose record is durable. A retained message has no acknowledgement to wait for.
+    /// Returns a PUBREL whose record is durable. A retained message is not acknowledged, so its PUBREL is
+    /// confirmed.
     pub(super) fn stored(token: u64) -> Self {
         let stage = match token & RETAINED_TOKEN != 0 {
             true => ReleaseStage::Confirmed,
@@ -55,8 +58,8 @@ impl PendingRelease {
 }
 
 impl Mqtt {
-    /// Returns the subject that acknowledges the message of a stored PUBREL, and the request that does so. `None` when
-    /// that is done or cannot be done yet.
+    /// Returns the subject that acknowledges the message of a stored PUBREL, and the id of that request.
+    /// Returns `None` before the PUBREL is stored, and after the message is acknowledged.
     fn release_to_confirm(&mut self, packet_id: u16) -> Option<(Box<[u8]>, RequestId)> {
         let release = self.releases.get_mut(&packet_id);
         let release = release.filter(|release| release.stage == ReleaseStage::Stored)?;
@@ -65,7 +68,7 @@ impl Mqtt {
             if let Some(claimed) = self.claimed.remove(&token) {
                 release.ack_subject = claimed.ack_subject;
             }
-            // An earlier acknowledgement there may not be durable.
+            // An earlier acknowledgement to the group's consumer may not be durable.
             let request = RequestId::ConfirmClaimed(packet_id);
             return Some((release.ack_subject.clone(), request));
         }
@@ -75,7 +78,8 @@ impl Mqtt {
         Some((subject, RequestId::ConfirmRelease(packet_id)))
     }
 
-    /// Handles that a PUBREL's message is durably acknowledged. Returns whether its record is to be removed.
+    /// Records that a PUBREL's message is durably acknowledged. Returns whether to remove the PUBREL's
+    /// record.
     fn confirm_release(&mut self, packet_id: u16) -> bool {
         let release = self.releases.get_mut(&packet_id);
         let release = release.filter(|release| release.stage == ReleaseStage::Stored);
@@ -85,7 +89,7 @@ impl Mqtt {
         })
     }
 
-    /// Handles PUBCOMP. Returns whether the record of the PUBREL is to be removed.
+    /// Handles PUBCOMP. Returns whether to remove the PUBREL's record.
     fn complete_release(&mut self, packet_id: u16) -> bool {
         self.releases.get_mut(&packet_id).is_some_and(|release| {
             release.is_complete = true;
@@ -95,7 +99,7 @@ impl Mqtt {
 }
 
 impl MqttSession<'_> {
-    /// Handles PUBACK, or a PUBREC with an error: the message is acknowledged at its consumer.
+    /// Handles PUBACK, or a PUBREC with an error: acknowledges the message at its consumer.
     pub(super) fn message_done(&mut self, token: u64) {
         self.acknowledge_message(token);
         self.deliver_queue();
@@ -111,10 +115,10 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Handles PUBREC: the PUBREL is stored before it is sent.
+    /// Handles PUBREC. The PUBREL is stored before it is sent.
     pub(super) fn message_received(&mut self, token: u64, packet_id: u16) {
         let mqtt = self.state_mut();
-        // The client has the message: PUBLISH is not sent again.
+        // The client has the message, so PUBLISH is not sent again.
         mqtt.unlogged.remove(&token);
         let is_persistent = mqtt.is_persistent();
         if !is_persistent && !is_shared(token) {
@@ -139,7 +143,7 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Handles that a PUBREL is on the disk, or could not be stored.
+    /// Handles the result of storing a PUBREL.
     pub(super) fn release_stored(&mut self, packet_id: u16, reason: Reason) {
         if reason.is_failure() {
             // Without PUBREL the client sends PUBREC again on its next connection.
@@ -156,7 +160,8 @@ impl MqttSession<'_> {
         self.write(|mqtt, out| mqtt.connection.noted(packet_id, out));
     }
 
-    /// Acknowledges the message of a stored PUBREL, whose record stays until that is durable.
+    /// Acknowledges the message of a stored PUBREL. The PUBREL's record stays until the acknowledgement is
+    /// durable.
     pub(super) fn confirm_release(&mut self, packet_id: u16) {
         let Some((subject, request)) = self.state_mut().release_to_confirm(packet_id) else {
             return;
@@ -166,12 +171,12 @@ impl MqttSession<'_> {
         }
         let reply = self.reply_subject(request);
         if !self.acknowledge_stored(&subject, reply.as_bytes(), b"") {
-            // The stream is gone, and the message with it.
+            // The stream was deleted, together with the message.
             self.release_confirmed(packet_id);
         }
     }
 
-    /// Removes the claim of a message that is durably acknowledged at the consumer of its group.
+    /// Removes the claim of a message whose acknowledgement at the consumer of its group is durable.
     pub(super) fn remove_released_claim(&mut self, packet_id: u16) {
         if self.state().releases.contains_key(&packet_id) {
             self.remove_claim(packet_id, Some(RequestId::ConfirmRelease(packet_id)));
@@ -205,8 +210,8 @@ impl MqttSession<'_> {
         self.request(Some(RequestId::RemoveRelease(packet_id)), purge);
     }
 
-    /// Handles that the record of a PUBREL is durably gone: its packet identifier is free. If the disk fails, the next
-    /// PUBREL with that identifier replaces the record.
+    /// Handles the removal of a PUBREL's record, which frees the packet identifier. If the removal failed,
+    /// the record is replaced by that of the next PUBREL with this identifier.
     pub(super) fn release_removed(&mut self, packet_id: u16) {
         let mqtt = self.state_mut();
         let release = mqtt.releases.get(&packet_id);

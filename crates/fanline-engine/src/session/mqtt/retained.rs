@@ -9,7 +9,7 @@ use super::state::{QueuedMessage, RETAINED_TOKEN};
 use crate::codec::mqtt::{Version, parent_subject, qos_of, write_properties};
 
 impl MqttSession<'_> {
-    /// Requests the retained messages of subscriptions, one after the other.
+    /// Requests the retained messages of subscriptions, one subscription after the other.
     pub(super) fn request_retained_for(&mut self, subs: &[u32]) {
         let account = self.account();
         let connection = self.connection_id();
@@ -35,7 +35,7 @@ impl MqttSession<'_> {
         self.request_retained();
     }
 
-    /// Requests more retained messages, if there are requests and the client has read all earlier messages.
+    /// Requests more retained messages, if requests remain and all output for the client is written.
     pub(crate) fn request_retained(&mut self) {
         let session = self.session_mut();
         let is_behind = !session.out.is_empty();
@@ -53,7 +53,7 @@ impl MqttSession<'_> {
     pub(super) fn queue_retained(&mut self, batch: &RetainedBatch) {
         let now = i64::try_from(self.broker.exchange.outputs.now.as_nanos()).unwrap_or(i64::MAX);
         let request = &batch.request;
-        // Another subscription may have the index now.
+        // By now, another subscription may use the index.
         let sub = self.state().sub(request.sub);
         let is_wanted = sub.is_some_and(|sub| request.is_for(&sub.subject));
         if is_wanted {
@@ -97,7 +97,7 @@ impl MqttSession<'_> {
         let queued = QueuedMessage {
             topic: topic.into(),
             qos: sub.qos.min(qos_of(&message.headers)),
-            // MQTT-3.3.1-8: it is sent because of a new subscription.
+            // MQTT-3.3.1-8: RETAIN is set because the subscription is new.
             retain: true,
             dup: false,
             properties: properties.into(),

@@ -17,7 +17,7 @@ use crate::codec::mqtt::{
 /// Number of digits of an id hash.
 const HASH_DIGITS: usize = 16;
 
-/// Returns the token that stands for a client id in subjects, which cannot contain every id.
+/// Returns the token for a client id in subjects. A client id may contain characters that subjects cannot.
 pub(super) fn id_hash(client_id: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let hash = digest(&SHA256, client_id.as_bytes());
@@ -43,13 +43,13 @@ pub(crate) struct SessionRecord {
     /// Protocol level.
     #[serde(default)]
     version: u8,
-    /// Seconds after its connection ended; `None` is never.
+    /// Session expiry in seconds after the connection ends; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) expiry: Option<u32>,
-    /// Seconds since 1970 UTC when its connection ended; `None` while it is connected.
+    /// Time at which the connection ended, in seconds since 1970 UTC; `None` while the client is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ended_at: Option<u64>,
-    /// The will that is still to be published.
+    /// The will that must still be published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     will: Option<WillRecord>,
 }
@@ -69,13 +69,13 @@ struct OptionsRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WillRecord {
     topic: String,
-    /// Base64.
+    /// Payload in Base64.
     payload: String,
     qos: u8,
     retain: bool,
-    /// Base64 of the block.
+    /// Property block in Base64.
     properties: String,
-    /// Seconds since 1970 UTC; 0 while its client is connected.
+    /// Due time in seconds since 1970 UTC; 0 while the client is connected.
     at: u64,
     /// Will Delay Interval in seconds.
     #[serde(default, skip_serializing_if = "is_none")]
@@ -129,7 +129,7 @@ impl SessionRecord {
         record
     }
 
-    /// Decodes a record. Without a readable record, a session is new.
+    /// Decodes a record. A client without a readable record gets a new session.
     pub(super) fn decode(json: &[u8]) -> Option<Self> {
         let record: SessionRecord = serde_json::from_slice(json).ok()?;
         (!record.id.is_empty()).then_some(record)
@@ -137,7 +137,7 @@ impl SessionRecord {
 
     /// Encodes the record.
     pub(super) fn encode(&self) -> Vec<u8> {
-        // Texts, numbers and maps with texts as keys are always JSON.
+        // Texts, numbers, and maps with text keys always serialize.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
@@ -181,7 +181,8 @@ impl SessionRecord {
         all
     }
 
-    /// Sets the will and when it is due, in seconds since 1970 UTC; 0 while the client is connected.
+    /// Sets the will and its due time, in seconds since 1970 UTC. The time is 0 while the client is
+    /// connected.
     pub(super) fn set_will(&mut self, will: Option<(&Will, u64)>) {
         self.will = will.map(|(will, at)| WillRecord {
             topic: will.topic.to_string(),
@@ -194,7 +195,7 @@ impl SessionRecord {
         });
     }
 
-    /// Returns the will, and when it is due.
+    /// Returns the will and its due time.
     pub(super) fn will(&self) -> Option<(Will, u64)> {
         let stored = self.will.as_ref()?;
         let will = Will {
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn hashes() {
-        // The SHA-256 of nothing begins so.
+        // The SHA-256 of the empty string begins with these digits.
         assert_eq!(id_hash(""), "e3b0c44298fc1c14");
         assert_ne!(id_hash("a"), id_hash("b"));
     }

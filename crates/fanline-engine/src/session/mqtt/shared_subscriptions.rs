@@ -1,6 +1,6 @@
-//! Shared subscriptions above QoS 0 (4.8.2). Each has a consumer of `$MQTT_msgs`, which delivers each message to one
-//! member. When a member leaves, its QoS 1 messages without an acknowledgement go to another member. A member claims
-//! a QoS 2 message before it is sent, and keeps it when it leaves.
+//! Shared subscriptions above QoS 0 (4.8.2). Each has a consumer of `$MQTT_msgs` that delivers each message
+//! to one member. When a member leaves, its unacknowledged QoS 1 messages go to another member. A member
+//! claims a QoS 2 message before the message is sent, and the claim remains when the member leaves.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,20 +26,21 @@ use crate::subject::Filter;
 
 /// Length of a member's queue beyond which messages are redelivered to another member.
 const QUEUE_MAX: usize = 64;
-/// Set in the token of a message that came through a shared subscription.
+/// Bit in the token of each message that arrived through a shared subscription.
 pub(super) const SHARED_TOKEN: u64 = 1 << 62;
 /// The queue group in which members subscribe to the deliver subject of their consumer.
 const MEMBERS: &str = "members";
-/// Suffix of the sid of that subscription.
+/// Suffix of the sid of a member's subscription to that deliver subject.
 pub(super) const SHARE: &str = "s";
-/// Has a consumer redeliver a message to another member at once.
+/// Makes a consumer redeliver a message to another member at once.
 pub(super) const NAK: &[u8] = b"-NAK";
-/// The same in a second, so that a group whose members are all busy does not spin.
+/// Makes a consumer redeliver a message after a second. The delay avoids a busy loop if all members are busy.
 const NAK_LATER: &[u8] = br#"-NAK {"delay":1000000000}"#;
-/// No member leaves without an acknowledgement or a NAK, so a group's consumer need not redeliver by time: a year.
+/// Acknowledgement timeout of a group's consumer: a year, so it never applies. A member that leaves always
+/// sends an acknowledgement or a NAK.
 const ACK_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The shared subscriptions that have members above QoS 0, as a shard knows them.
+/// The shared subscriptions with members above QoS 0, as one shard knows them.
 #[derive(Default)]
 pub(super) struct Groups {
     all: HashMap<AccountId, Vec<Group>>,
@@ -95,7 +96,7 @@ impl Groups {
     }
 }
 
-/// What becomes of a message that a group's consumer delivers to a member.
+/// What happens to a message that a group's consumer delivers to a member.
 enum Fate {
     Queued,
     /// No client receives it.
@@ -104,12 +105,13 @@ enum Fate {
     Refused,
 }
 
-/// Returns the index of the subscription whose member subscription has this sid.
+/// Returns the index of the shared subscription whose deliver subject the session has subscribed to with this
+/// sid.
 pub(super) fn member_index(sid: &[u8]) -> Option<u32> {
     sub_index(sid.strip_suffix(SHARE.as_bytes())?)
 }
 
-/// Returns whether a message came through a shared subscription.
+/// Returns whether a message arrived through a shared subscription.
 pub(super) fn is_shared(token: u64) -> bool {
     token & SHARED_TOKEN != 0 && token & RETAINED_TOKEN == 0
 }
@@ -173,7 +175,7 @@ impl Mqtt {
             topic: topic.into(),
             qos,
             retain: asked.options.as_published && was_retained(parts.headers),
-            // The client may have been sent it before it resumed its session.
+            // The client may have received the message before it resumed its session.
             dup: self.is_resumed && ack.deliveries > 1,
             properties: properties.into(),
             identifiers: Some(asked.identifier)
@@ -190,7 +192,8 @@ impl Mqtt {
         Fate::Queued
     }
 
-    /// Takes the messages that go to other members when this one leaves. Returns their acknowledgement subjects.
+    /// Takes the messages that go to other members when this member leaves. Returns their acknowledgement
+    /// subjects.
     fn take_unclaimed(&mut self) -> Vec<Box<[u8]>> {
         let is_shared = |token: &u64| is_shared(*token);
         let in_flight = self.ack_subjects.extract_if(|token, _| is_shared(token));
@@ -204,7 +207,8 @@ impl Mqtt {
         all
     }
 
-    /// Updates the shared subscriptions above QoS 0. Returns those that the session has joined and left.
+    /// Updates the set of shared subscriptions above QoS 0. Returns those that the session has joined, and
+    /// those it has left.
     fn update_groups(&mut self) -> (Vec<Box<str>>, Vec<Box<str>>) {
         let is_member = |sub: &&Sub| sub.is_shared && sub.qos != Qos::AtMostOnce;
         let members = self.subs.iter().flatten().filter(is_member);
@@ -225,8 +229,8 @@ impl MqttSession<'_> {
         (self.broker).enter_subscription(self.id, subject, group, sid.as_bytes());
     }
 
-    /// Notifies the registry of the shared subscriptions above QoS 0 that the session has joined and left. Returns the
-    /// former, whose consumers have to be created.
+    /// Notifies the registry of the shared subscriptions above QoS 0 that the session has joined and left.
+    /// Returns the joined ones, whose consumers the caller creates.
     pub(super) fn change_groups(&mut self) -> Vec<Box<str>> {
         let (joined, left) = self.state_mut().update_groups();
         for (filters, is_member) in [(&joined, true), (&left, false)] {
@@ -242,7 +246,7 @@ impl MqttSession<'_> {
         joined
     }
 
-    /// Creates the consumer of a group, as a part of an operation. One that exists stays.
+    /// Creates the consumer of a group, as a part of an operation. An existing consumer stays as it is.
     pub(super) fn create_group_consumer(&mut self, filter: &str, operation: u32) {
         let Some(group) = Group::parse(filter) else {
             return self.fail_operation(operation, Reason::TOPIC_FILTER_INVALID);
@@ -262,14 +266,16 @@ impl MqttSession<'_> {
             ack_wait: ACK_WAIT,
             ack_pending_max: settings.in_flight_max,
             in_memory: settings.consumers_in_memory,
-            // A message of QoS 2 that a power cut took back would be delivered to another member as well.
+            // If a power cut removed a QoS 2 message, its publisher would send it again, and another member
+            // could receive it.
             durable_only: true,
         };
         let request = RequestId::Consumer(operation);
         self.request(Some(request), RequestAction::PutConsumer(consumer));
     }
 
-    /// Stores that this session alone delivers a message of QoS 2 (MQTT-4.8.2-4, -5), which is sent then.
+    /// Stores that only this session delivers a QoS 2 message (MQTT-4.8.2-4, -5). The message is sent
+    /// afterwards.
     pub(super) fn claim(&mut self, packet_id: u16, message: QueuedMessage) {
         let mqtt = self.state_mut();
         mqtt.has_records = true;
@@ -281,7 +287,8 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Sends a message whose claim is stored. If that failed, another member receives it.
+    /// Sends a message whose claim is stored. If the claim could not be stored, another member receives the
+    /// message.
     pub(super) fn deliver_claimed(&mut self, packet_id: u16, reason: Reason) {
         let mqtt = self.state_mut();
         let Some(message) = mqtt.claiming.remove(&packet_id) else {
@@ -309,7 +316,8 @@ impl MqttSession<'_> {
         self.state_mut().claimed.insert(message.token, claimed);
     }
 
-    /// Removes the record of a claimed message. Without `request` nothing waits for that.
+    /// Removes the record of a claimed message. `request` is the id of the answer, if the session waits for
+    /// it.
     pub(super) fn remove_claim(&mut self, packet_id: u16, request: Option<RequestId>) {
         let purge = RequestAction::Purge {
             stream: names::SHARED,
@@ -318,7 +326,8 @@ impl MqttSession<'_> {
         self.request(request, purge);
     }
 
-    /// Stores copies of messages in flight that may be gone when the client resumes the session (MQTT-4.4.0-1).
+    /// Stores copies of those messages in flight that may be missing in the log when the client resumes the
+    /// session (MQTT-4.4.0-1).
     pub(super) fn store_unlogged(&mut self) {
         let mqtt = self.state_mut();
         if !mqtt.is_persistent() {
@@ -333,7 +342,7 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Passes messages of groups on to other members when a connection is closed.
+    /// Passes messages of groups to other members when a connection is closed.
     pub(super) fn leave_groups(&mut self) {
         let mqtt = self.state_mut();
         let claiming: Vec<u16> = mqtt.claiming.keys().copied().collect();

@@ -19,9 +19,9 @@ use crate::subject::Filter;
 
 /// The sid of the subscription to the deliver subject of the session's consumer.
 pub(super) const DELIVER_SID: &[u8] = b"d";
-/// Suffix of the sid of a subscription to a filter's parent: `a/#` matches `a`.
+/// Suffix of the sid of a subscription to a filter's parent level, because `a/#` also matches `a`.
 pub(super) const PARENT: &str = "p";
-/// Set in the token of a message that no consumer delivered: a retained message.
+/// Bit in the token of a retained message, which no consumer delivers.
 pub(super) const RETAINED_TOKEN: u64 = 1 << 63;
 
 /// One MQTT connection and its session.
@@ -30,40 +30,41 @@ pub(crate) struct Mqtt {
     pub(super) client_id: Box<str>,
     /// The client id as a token of subjects.
     pub(super) id_hash: Box<str>,
-    /// The client sent no id, and CONNACK carries this one.
+    /// Whether the server assigned the client id, and returns it in CONNACK.
     pub(super) is_id_assigned: bool,
     pub(super) clean_start: bool,
-    /// The registry knows the connection, and has to be notified when it is closed.
+    /// Whether the registry knows the connection, and must be notified when it is closed.
     pub(super) is_registered: bool,
-    /// There are records under the client id.
+    /// Whether records exist under the client id.
     pub(super) has_records: bool,
     /// Input that arrived before CONNACK.
     pub(super) early_input: Vec<u8>,
     /// Subscriptions as the client sent them.
     pub(super) subscriptions: Subscriptions,
-    /// The same by index, which is their sid.
+    /// The subscriptions by index. The index is also their sid.
     pub(super) subs: Vec<Option<Sub>>,
     /// Indices in `subs` by filter.
     pub(super) sub_indices: HashMap<Box<str>, u32>,
-    /// What the session's consumer delivers; without filters there is no consumer.
+    /// The filters of the session's consumer. Without filters, there is no consumer.
     pub(super) consumer: ConsumerFilters,
-    /// The consumer's state is not on the disk.
+    /// Whether the consumer's state is in memory only.
     pub(super) is_consumer_in_memory: bool,
     /// Messages from the client whose acknowledgement waits for the disk, by packet identifier.
     pub(super) pending_acks: HashMap<(AckKind, u16), PendingAck>,
-    /// Messages of QoS 2 from the client that it has not released.
+    /// QoS 2 messages that the client has not released.
     pub(super) received: HashMap<u16, ReceivedMessage>,
-    /// Subjects that acknowledge the messages in flight to the client, by token.
+    /// Acknowledgement subjects of the messages in flight to the client, by token.
     pub(super) ack_subjects: HashMap<u64, Box<[u8]>>,
-    /// Copies of messages in flight that the log may not have when the client resumes the session: those that expire,
-    /// and retained ones. By token.
+    /// Copies of messages in flight that may be missing in the log when the client resumes the session, by
+    /// token: retained messages, and messages that expire.
     pub(super) unlogged: BTreeMap<u64, QueuedMessage>,
-    /// PUBRELs whose records are on the disk. Until such a record is durably removed, no message is sent with its
-    /// packet identifier.
+    /// PUBRELs with a record on the disk, by packet identifier. No message is sent with such an identifier
+    /// until the record is durably removed.
     pub(super) releases: HashMap<u16, PendingRelease>,
-    /// Messages above QoS 0 that wait for room in the client's receive window; the consumer's own limit bounds them.
+    /// Messages above QoS 0 that wait for room in the client's receive window. The limit of the consumer
+    /// bounds them.
     pub(super) queue: VecDeque<QueuedMessage>,
-    /// The number of messages that came through shared subscriptions.
+    /// The number of messages that arrived through shared subscriptions.
     pub(super) shared_token: u64,
     /// Shared subscriptions above QoS 0, as `$share/<group>/<filter>`.
     pub(super) groups: BTreeSet<Box<str>>,
@@ -71,7 +72,7 @@ pub(crate) struct Mqtt {
     pub(super) claiming: HashMap<u16, QueuedMessage>,
     /// Messages that this session has claimed, by token.
     pub(super) claimed: HashMap<u64, ClaimedMessage>,
-    /// The session existed before this connection.
+    /// Whether the session existed before this connection.
     pub(super) is_resumed: bool,
     /// Requests that wait for the JetStream service.
     pub(super) operations: HashMap<u32, Operation>,
@@ -81,13 +82,13 @@ pub(crate) struct Mqtt {
     pub(super) awaits_retained: bool,
     /// Nanoseconds since 1970 UTC when the server started.
     pub(super) started_unix_nanos: i64,
-    /// Scratch: subscription identifiers of the message at hand.
+    /// Reused buffer: subscription identifiers of a message that is being delivered.
     pub(super) identifiers: Vec<u32>,
-    /// Scratch: properties of the message at hand.
+    /// Reused buffer: properties of a message that is being delivered.
     pub(super) properties: Vec<u8>,
 }
 
-/// One subscription, as a delivery sees it.
+/// One subscription, with the fields that deliveries need.
 pub(super) struct Sub {
     pub(super) filter: Box<str>,
     /// The filter as a subject filter.
@@ -96,7 +97,7 @@ pub(super) struct Sub {
     /// The granted QoS.
     pub(super) qos: Qos,
     pub(super) asked: Subscription,
-    /// The filter begins with a wildcard, which does not match topics that begin with `$`.
+    /// Whether the filter begins with a wildcard. Such a filter does not match topics that begin with `$`.
     pub(super) starts_with_wildcard: bool,
 }
 
@@ -110,18 +111,18 @@ impl Sub {
         matches || crate::codec::mqtt::parent_subject(&self.subject) == Some(subject)
     }
 
-    /// Returns whether the filter does not match a subject because that begins with `$`.
+    /// Returns whether the filter does not match a subject because the subject begins with `$`.
     #[inline]
     pub(super) fn hides(&self, subject: &[u8]) -> bool {
         self.starts_with_wildcard && subject.first() == Some(&b'$')
     }
 }
 
-/// A message of a shared subscription that this session alone delivers.
+/// A message of a shared subscription that only this session delivers.
 #[derive(Debug)]
 pub(super) struct ClaimedMessage {
     pub(super) packet_id: u16,
-    /// Acknowledges it at the group's consumer; empty without one.
+    /// Subject that acknowledges the message at the group's consumer; empty if there is none.
     pub(super) ack_subject: Box<[u8]>,
 }
 
@@ -137,16 +138,16 @@ pub(super) struct QueuedMessage {
     pub(super) payload: Box<[u8]>,
     pub(super) token: u64,
     pub(super) packet_id: Option<u16>,
-    /// Acknowledges it at its consumer; empty without one.
+    /// Subject that acknowledges the message at its consumer; empty if there is none.
     pub(super) ack_subject: Box<[u8]>,
     /// When it expires, in nanoseconds since 1970 UTC.
     pub(super) expires_at: Option<i64>,
-    /// A record says that this session alone delivers it.
+    /// Whether a record states that only this session delivers the message.
     pub(super) is_claimed: bool,
 }
 
 impl QueuedMessage {
-    /// Returns the message as its packet is written.
+    /// Returns the message in the form that is written as a packet.
     pub(super) fn delivery(&self) -> Delivery<'_> {
         Delivery {
             topic: &self.topic,
@@ -204,12 +205,12 @@ impl Mqtt {
         &self.client_id
     }
 
-    /// Returns how many messages above QoS 0 the client has not acknowledged.
+    /// Returns the number of messages above QoS 0 that the client has not acknowledged.
     pub(crate) fn in_flight(&self) -> usize {
         self.connection.in_flight()
     }
 
-    /// Returns what monitoring shows of the session.
+    /// Returns the session's status for monitoring.
     pub(crate) fn status(&self) -> MqttStatus {
         MqttStatus {
             level: self.connection.version().level(),
@@ -259,7 +260,7 @@ impl Mqtt {
         }
         for (packet_id, record) in claimed {
             if let Some(release) = self.releases.get_mut(packet_id) {
-                // The client has the message.
+                // The client already has this message.
                 release.ack_subject = ClaimedRecord::ack_subject(record)
                     .unwrap_or_default()
                     .into();
@@ -288,12 +289,13 @@ impl Mqtt {
     }
 }
 
-/// Returns whether a sid is of an internal subscription of an MQTT session, and not of one that the client made.
+/// Returns whether a sid belongs to an internal subscription of an MQTT session, not to one that the client
+/// made.
 pub(crate) fn is_internal_sid(sid: &[u8]) -> bool {
     sid == DELIVER_SID || member_index(sid).is_some()
 }
 
-/// Returns the index of the client's subscription that a sid is of.
+/// Returns the index of the client's subscription with this sid.
 #[inline]
 pub(super) fn sub_index(sid: &[u8]) -> Option<u32> {
     let mut index = 0_u32;

@@ -54,7 +54,7 @@ impl MqttSession<'_> {
         self.begin_operation(|parts| Operation::unsubscribe(packet_id, reasons, parts));
     }
 
-    /// Has the changes of a request stored, and answers it then.
+    /// Stores the changes of a request, and answers the request afterwards.
     fn begin_operation(&mut self, operation: impl FnOnce(usize) -> Operation) {
         let mqtt = self.state();
         let is_changed = mqtt.consumer != ConsumerFilters::of(mqtt.subs.iter().flatten());
@@ -77,8 +77,8 @@ impl MqttSession<'_> {
         }
     }
 
-    /// Makes or replaces one subscription. Returns the granted QoS, and the subscription's index if it receives
-    /// retained messages.
+    /// Adds or replaces one subscription. Returns the granted QoS, and the subscription's index if it
+    /// receives retained messages.
     fn subscribe_one(
         &mut self,
         filter: &SubscribeFilter<'_>,
@@ -121,7 +121,8 @@ impl MqttSession<'_> {
         })
     }
 
-    /// Returns the reason code of a denied permission. 0x80 reveals no more than that the request failed (3.9.3).
+    /// Returns the reason code of a denied permission. 0x80 reveals no more than that the request failed
+    /// (3.9.3).
     pub(super) fn denial(&self) -> Reason {
         match self.broker.exchange.config.limits.mqtt.obscures_denials {
             true => Reason::UNSPECIFIED_ERROR,
@@ -189,7 +190,7 @@ impl MqttSession<'_> {
         Reason::SUCCESS
     }
 
-    /// Restores the subscriptions of a session, as far as the client still has the permissions.
+    /// Restores the subscriptions of a session that the client's permissions still allow.
     pub(super) fn resume_subscriptions(&mut self, record: &SessionRecord) {
         let subscriptions = record.subscriptions();
         for (filter, asked) in subscriptions.iter() {
@@ -202,7 +203,7 @@ impl MqttSession<'_> {
         }
         let in_memory = self.broker.exchange.config.limits.mqtt.consumers_in_memory;
         let mqtt = self.state_mut();
-        // The consumer exists, since its creation was acknowledged.
+        // The consumer exists, because its creation was acknowledged.
         mqtt.is_consumer_in_memory = in_memory;
         mqtt.consumer = ConsumerFilters::of(mqtt.subs.iter().flatten());
     }

@@ -1,4 +1,4 @@
-//! A shard and the JetStream service: what clients of either protocol see of an MQTT session's requests.
+//! MQTT sessions on a shard with the JetStream service, as MQTT and NATS clients observe them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ struct World {
 }
 
 impl World {
-    /// A server that stores MQTT's streams in memory.
+    /// Creates a server that stores the MQTT streams in memory.
     fn new() -> Self {
         let mut limits = Limits::default();
         limits.mqtt.in_memory = true;

@@ -1,5 +1,5 @@
-//! Requests of the JetStream service to other accounts, such as a mirror's request for the records of another
-//! account's stream.
+//! Requests of the JetStream service to other accounts. For example, a mirror requests the records of a
+//! stream in another account.
 
 use super::Outside;
 use crate::accounts::{BRIDGES_MAX, Request};
@@ -34,7 +34,7 @@ impl Outside {
         self.post(exit.account, &exit.subject, &message, bridges + 1);
     }
 
-    /// Delivers a response to a requester in another account. A response without a requester is dropped.
+    /// Delivers a response to a requester in another account. Drops the response if the requester is gone.
     pub(super) fn answer(
         &mut self,
         exporter: AccountId,
@@ -62,7 +62,8 @@ impl Outside {
         }
     }
 
-    /// Handles a message from a shard, if it is the response to a request of the JetStream service.
+    /// Handles a message from a shard, if it is a response to a request of the JetStream service. Returns
+    /// whether it is.
     pub(super) fn take_answer(&mut self, account: AccountId, message: &Message<'_>) -> bool {
         let is_answer = is_for(message.subject, self.index);
         if is_answer {
@@ -77,7 +78,7 @@ impl Outside {
     }
 }
 
-/// Returns whether a subject is that of a response to this shard.
+/// Returns whether a subject is the reply subject of a request from this shard.
 fn is_for(subject: &[u8], shard: u16) -> bool {
     let mut tokens = subject.split(|b| *b == b'.');
     let is_answer = subject.starts_with(REPLIES.as_bytes());

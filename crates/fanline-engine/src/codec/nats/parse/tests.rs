@@ -29,7 +29,7 @@ enum Meant {
     Bare(&'static str),
 }
 
-/// A way to write a verb.
+/// A spelling of a verb, which does not affect its meaning.
 #[derive(Clone, Debug)]
 struct Spelling {
     lower: Vec<bool>,
@@ -184,7 +184,7 @@ fn check(frame: &[u8], meant: &Meant, is_usual: bool) {
 }
 
 proptest! {
-    /// However a verb is written, it has the same meaning, and following bytes do not change that.
+    /// A verb has the same meaning in every spelling, and with any following bytes.
     #[test]
     fn verb_is_parsed_in_any_form(meant in meant(), odd in odd(), behind in prop::collection::vec(any::<u8>(), 0..20)) {
         for (spelling, is_usual) in [(usual(), true), (odd, false)] {
@@ -205,8 +205,8 @@ proptest! {
     }
 }
 
-/// A line of exactly the longest length was refused if a read ended between its CR and its LF, because the CR
-/// counted as a part of the line. Found by the fuzzer.
+/// Regression, found by the fuzzer: a line of exactly the maximum length was refused if a read ended between
+/// its CR and its LF, because the CR was counted as a part of the line.
 #[test]
 fn line_of_maximum_length_may_be_cut_between_cr_and_lf() {
     let args = format!("{} 1", "x".repeat(62));
@@ -217,8 +217,8 @@ fn line_of_maximum_length_may_be_cut_between_cr_and_lf() {
     assert_eq!(parse(line.as_bytes(), LIMITS), Parsed::Wrong(TOO_LONG));
 }
 
-/// Blanks between a name and its arguments did not count, so a client could make the server buffer any number
-/// of them and parse them again with each byte. Found by the fuzzer.
+/// Regression, found by the fuzzer: blanks between a name and its arguments had no limit. A client could make
+/// the server buffer any number of them, and parse them again with each byte.
 #[test]
 fn blanks_before_arguments_are_limited() {
     let blanks = |count: usize| format!("PUB{}", " ".repeat(count));

@@ -1,17 +1,18 @@
-//! Shared routes of sibling subjects: each is seen once, and they differ in their last token only, like the
-//! reply subjects of requests and acknowledgements (one inbox, a new name in it each time).
+//! Shared routes of sibling subjects, which differ in their last token only. Each sibling is typically seen
+//! once, like the reply subjects of requests and acknowledgements: one inbox prefix, with a new last token
+//! each time.
 //!
-//! All siblings share a route if no filter names a last token, so that only wildcards match it.
+//! All siblings share a route if no filter has a literal last token that matches one of them.
 
 use hashbrown::DefaultHashBuilder;
 
 use super::{Exit, HEAD, Route, hash_subject};
 
-/// Number of slots for inboxes. Two inboxes in one slot replace each other.
+/// Number of slots for common prefixes. Two prefixes in one slot replace each other.
 const SLOTS: usize = 64;
-/// Spare capacity for last tokens that are longer than the first one.
+/// Spare capacity in bytes for last tokens that are longer than the first one.
 const SPARE_BYTES: usize = 64;
-/// Most targets of a shared route. Wider routes are built for each subject.
+/// Most targets of a shared route. A wider route is built for each subject.
 const TARGETS_MAX: usize = 16;
 
 /// The shared routes of siblings.
@@ -19,20 +20,20 @@ pub(super) struct Siblings {
     slots: Box<[Slot]>,
     /// Slot of the latest lookup.
     last: usize,
-    /// Incremented with every change of a filter, which invalidates all routes.
+    /// Incremented with every change of a filter. All routes of earlier versions are invalid.
     version: u64,
     hash_builder: DefaultHashBuilder,
 }
 
 #[derive(Default)]
 struct Slot {
-    /// Hash of the tokens that all siblings start with.
+    /// Hash of the prefix that all siblings share.
     parent: u64,
     state: State,
     version: u64,
-    /// Bytes of the route's head before the last token.
+    /// Length of the route's head up to the last token.
     parent_bytes: usize,
-    /// The shared route, with the last token of the latest lookup.
+    /// The shared route. Its head contains the last token of the latest lookup.
     route: Route,
 }
 
@@ -43,7 +44,7 @@ enum State {
     Seen,
     /// The siblings share a route.
     Shared,
-    /// The siblings have no shared route: they differ, or the route is wide or leads to other accounts.
+    /// The siblings cannot share a route: their routes differ, are wide, or lead to other accounts.
     Apart,
 }
 
@@ -62,7 +63,7 @@ impl Siblings {
         self.version += 1;
     }
 
-    /// Returns the slot of a subject's route. The route's head contains this subject until the next lookup.
+    /// Returns the slot of a subject's route. Until the next lookup, the route's head contains this subject.
     pub(super) fn find(&mut self, subject: &[u8]) -> Option<u32> {
         let (parent, token) = split(subject)?;
         if !self.slots[self.last].takes(parent, self.version) {
@@ -88,8 +89,8 @@ impl Siblings {
         &mut self.slots[at as usize].route.exits
     }
 
-    /// Records the route of a subject that was not found. `is_apart` returns whether filters name its last
-    /// token; it is called when a second sibling was seen.
+    /// Records a new route of a subject without a shared route. For a second sibling, calls `is_apart`, which
+    /// returns whether a filter has a literal last token here.
     pub(super) fn note(&mut self, subject: &[u8], route: &Route, is_apart: impl FnOnce() -> bool) {
         let Some((parent, _)) = split(subject) else {
             return;
@@ -105,7 +106,7 @@ impl Siblings {
         if slot.state == State::Apart {
             return;
         }
-        // The subject of an exit depends on the whole subject.
+        // A destination in another account depends on the whole subject.
         if route.has_exits() || route.target_count() > TARGETS_MAX || is_apart() {
             slot.state = State::Apart;
             return;
@@ -131,7 +132,7 @@ impl Slot {
     }
 }
 
-/// Splits a subject into all tokens but the last, with their dot, and the last token.
+/// Splits a subject into its prefix, which ends with a dot, and its last token.
 fn split(subject: &[u8]) -> Option<(&[u8], &[u8])> {
     let dot = subject.iter().rposition(|byte| *byte == b'.')?;
     let (parent, token) = subject.split_at(dot + 1);

@@ -1,4 +1,5 @@
-//! The registry's side of shared subscriptions above QoS 0: their members, and the sessions that have claimed messages.
+//! The registry's side of shared subscriptions above QoS 0: their members, and the sessions that have claimed
+//! messages.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -18,7 +19,7 @@ pub(super) struct SharedSubscriptions {
 }
 
 impl SharedSubscriptions {
-    /// Handles that a session has become a member above QoS 0, or has ceased to be one.
+    /// Handles that a session has become a member above QoS 0, or is a member no more.
     pub(super) fn change(
         &mut self,
         key: &SessionKey,
@@ -73,8 +74,9 @@ impl SharedSubscriptions {
         }
     }
 
-    /// Removes groups that a crash has left without members, and acknowledges claimed messages at their consumers, so
-    /// that no other member receives them (MQTT-4.8.2-4, -5). `hashes` are those of the existing sessions.
+    /// Removes groups without members, which a crash may leave. Acknowledges claimed messages at their
+    /// consumers, so that no other member receives them (MQTT-4.8.2-4, -5). Removes claims of sessions that
+    /// do not exist; `hashes` are the id hashes of existing sessions.
     pub(super) fn tidy(
         &mut self,
         account: AccountId,
@@ -115,14 +117,15 @@ impl SharedSubscriptions {
     }
 }
 
-/// Handles that a group has its first member. Its name is stored, so that its consumer is found after a crash.
+/// Handles the first member of a group. Stores the group's filter, so that its consumer is found after a
+/// crash.
 fn add_group(account: AccountId, filter: &str, context: &mut Context<'_>) {
     let subject = format!("{}{}", names::GROUPS_PREFIX, id_hash(filter));
     context.publish(account, subject.as_bytes(), filter.as_bytes());
     announce(account, filter, true, context);
 }
 
-/// Handles that a group has lost its last member.
+/// Handles the loss of a group's last member.
 fn remove_group(account: AccountId, filter: &str, context: &mut Context<'_>) {
     let hash = id_hash(filter);
     let name = names::group_consumer(&hash);

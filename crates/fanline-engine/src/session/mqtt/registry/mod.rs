@@ -1,5 +1,6 @@
-//! The session registry: which connection on which shard has a client id, and the stored state of sessions. It runs
-//! beside the JetStream service, which it reads records from and whose answers it sends to sessions.
+//! The session registry. It maps each client id to its connection on some shard and to the stored state of
+//! its session. It runs next to the JetStream service: it reads the service's records, and forwards the
+//! service's answers to sessions.
 
 mod groups;
 mod requests;
@@ -26,13 +27,13 @@ use groups::SharedSubscriptions;
 pub(crate) use requests::Connections;
 use sessions::{Due, SessionKey, Sessions};
 
-/// Most retained messages of one batch, and most bytes of them: other work goes on between batches.
+/// Most retained messages of one batch, and most bytes of them. Other work can run between batches.
 const RETAINED_MAX: usize = 64;
 const RETAINED_BYTES_MAX: usize = 128 * 1024;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// What the registry needs of the JetStream service's surroundings.
+/// Operations that the registry needs from the environment of the JetStream service.
 pub(crate) trait ServicePorts: Ports {
     /// Sends a message to a shard.
     fn send(&mut self, shard: u16, message: RegistryMessage);
@@ -40,10 +41,10 @@ pub(crate) trait ServicePorts: Ports {
     /// Sends a message to all shards.
     fn send_to_all(&mut self, message: &RegistryMessage);
 
-    /// Publishes a message to all subscribers but the JetStream service.
+    /// Publishes a message to all subscribers except the JetStream service.
     fn publish_to_others(&mut self, account: AccountId, message: &Message<'_>);
 
-    /// Returns where answers to MQTT clients are sent to.
+    /// Returns the connections of MQTT clients, which answers are sent to.
     fn connections(&mut self) -> &mut Connections;
 }
 
@@ -52,13 +53,14 @@ pub(crate) trait ServicePorts: Ports {
 pub(crate) struct SessionRegistry {
     settings: MqttLimits,
     sessions: Sessions<ConnectionId>,
-    /// Clients that wait until the earlier connection with their client id is closed: that connection, and the client.
+    /// Clients that wait until the earlier connection with their client id is closed, each with that earlier
+    /// connection.
     waiting: Vec<(ConnectionId, WaitingClient)>,
     /// Sessions that have records.
     recorded: HashSet<SessionKey>,
-    /// Accounts whose sessions are restored.
+    /// Accounts whose sessions were restored.
     restored: HashSet<AccountId>,
-    /// Accounts whose streams are created.
+    /// Accounts whose streams were created.
     ready: HashSet<AccountId>,
     shared: SharedSubscriptions,
 }
@@ -69,7 +71,7 @@ struct WaitingClient {
     clean_start: bool,
 }
 
-/// What surrounds a call of the registry.
+/// The environment of one call to the registry.
 pub(crate) struct Context<'a> {
     pub(crate) now: Now,
     pub(crate) handler: &'a mut dyn Handler,
@@ -86,7 +88,7 @@ impl Context<'_> {
         });
     }
 
-    /// Sends a request of the registry to JetStream.
+    /// Sends a request to JetStream, on behalf of the registry.
     fn request(&mut self, account: AccountId, action: &RequestAction) {
         let (subject, body) = action.api_request();
         self.publish(account, subject.as_bytes(), body.as_bytes());
@@ -111,7 +113,8 @@ impl Context<'_> {
         u64::try_from(self.now.unix_nanos / NANOS_PER_SECOND).unwrap_or(0)
     }
 
-    /// Returns a calendar time as the time since the server's start; one that has passed is now.
+    /// Converts Unix seconds to the time since the server's start. A time in the past becomes the current
+    /// time.
     fn since_start(&self, unix_seconds: u64) -> Duration {
         let ahead = unix_seconds.saturating_sub(self.unix_seconds());
         self.now
@@ -128,7 +131,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Restores the sessions of accounts that are new.
+    /// Restores the sessions of accounts that are not restored yet.
     pub(crate) fn restore_accounts(&mut self, accounts: usize, context: &mut Context<'_>) {
         for account in (0..).map(AccountId).take(accounts) {
             self.restore(account, context);
@@ -150,7 +153,7 @@ impl SessionRegistry {
             self.restore_session(account, &record, context);
         }
         self.shared.tidy(account, &hashes, context);
-        // Sessions that have expired meanwhile end before a client can resume them.
+        // Sessions that expired while the server was down end before a client can resume them.
         self.handle_timeout(context);
     }
 
@@ -169,7 +172,7 @@ impl SessionRegistry {
         let expires_at = record.expiry.map_or(Duration::MAX, |expiry| {
             context.since_start(ended_at.saturating_add(u64::from(expiry)))
         });
-        // A crash closes a connection without DISCONNECT (3.1.2.5).
+        // A record without an end means that a crash closed the connection, without DISCONNECT (3.1.2.5).
         let is_crashed = record.ended_at.is_none();
         let will = record.will().map(|(will, at)| {
             let now = context.now.since_start;
@@ -199,7 +202,7 @@ impl SessionRegistry {
                 filter,
                 is_member,
             } => self.shared.change(key, filter, *is_member, context),
-            // These are for shards.
+            // Shards handle these messages.
             RegistryMessage::Opened(_)
             | RegistryMessage::Answer { .. }
             | RegistryMessage::TakenOver(_)
@@ -237,7 +240,7 @@ impl SessionRegistry {
         self.admit(key, connection, clean_start, context);
     }
 
-    /// Sends the stored state of a session to the shard of its only connection.
+    /// Sends the stored state of a session to the shard of its only remaining connection.
     fn admit(
         &mut self,
         key: &SessionKey,
@@ -283,7 +286,8 @@ impl SessionRegistry {
             context.ports.send(connection.shard, will_of(key, will));
         }
         if *expiry == 0 {
-            // The session ends with its connection, also for a client that takes the client id over (3.1.2.11.2).
+            // The session ends with its connection, even if another client takes over the client id
+            // (3.1.2.11.2).
             self.remove(key, context);
         }
         if let Some(at) = self.waiting.iter().position(|(old, _)| old == connection) {
@@ -298,7 +302,7 @@ impl SessionRegistry {
         self.handle_timeout(context);
     }
 
-    /// Publishes delayed wills that are due, and removes sessions that have expired.
+    /// Publishes delayed wills that are due, and removes expired sessions.
     pub(crate) fn handle_timeout(&mut self, context: &mut Context<'_>) {
         while let Some(due) = self.sessions.next_due(context.now.since_start) {
             match due {
@@ -410,7 +414,7 @@ fn read_retained(request: &RetainedRequest, context: &mut Context<'_>) {
     context.ports.send(shard, message);
 }
 
-/// Reads all records of a session, if it has a readable one.
+/// Reads all records of a session, if the record of the session itself is readable.
 fn read_session(key: &SessionKey, opened: &mut Opened, context: &mut Context<'_>) {
     let hash = id_hash(&key.client_id);
     let account = key.account;
@@ -444,7 +448,7 @@ fn read_session(key: &SessionKey, opened: &mut Opened, context: &mut Context<'_>
     });
 }
 
-/// Returns the filter of a session's records by packet identifier.
+/// Returns the filter for all records of a session that end in a packet identifier.
 fn records_of(prefix: &str, id_hash: &str) -> String {
     format!("{prefix}{id_hash}.*")
 }

@@ -12,7 +12,7 @@ use crate::auth::AccountId;
 use crate::codec::mqtt::Reason;
 use crate::jetstream::{ApiError, Message, Outcome};
 
-/// The connections of MQTT clients, by cid: where answers are sent to.
+/// The connections of MQTT clients, by cid. Answers are sent to them.
 #[derive(Default)]
 pub(crate) struct Connections(HashMap<u64, (AccountId, ConnectionId)>);
 
@@ -25,8 +25,8 @@ impl Connections {
         self.0.remove(&connection.cid);
     }
 
-    /// Returns the message that carries an answer of the JetStream service, and the shard that it is for. `None` for an
-    /// answer to any other client.
+    /// Returns an answer of the JetStream service as a message, with the shard that receives it. `None` for
+    /// an answer to any other client.
     #[inline]
     pub(crate) fn answer(
         &self,
@@ -68,7 +68,7 @@ impl RequestAction {
         }
     }
 
-    /// Returns the subject and the body of the request in JetStream's API, whose observers see it.
+    /// Returns the request as subject and body of JetStream's API, where observers can see it.
     pub(super) fn api_request(&self) -> (String, String) {
         match self {
             RequestAction::Purge { stream, filter } => (

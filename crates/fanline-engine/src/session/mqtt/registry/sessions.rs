@@ -1,4 +1,5 @@
-//! All sessions by client id, with their connection: takeover (3.1.4), expiry (4.1), and delayed wills (3.1.3.2.2).
+//! All sessions by client id, with their connections: takeover (3.1.4), expiry (4.1), and delayed wills
+//! (3.1.3.2.2).
 
 use std::time::Duration;
 
@@ -20,17 +21,18 @@ pub(crate) struct SessionKey {
 /// The result of [`Sessions::open`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Opened<P> {
-    /// A session existed and is resumed (3.2.2.1.1). The registry knows it by the session's record.
+    /// Whether a session existed and is resumed (3.2.2.1.1). The registry itself checks the session's record
+    /// instead.
     pub(crate) is_present: bool,
-    /// A session existed and has ended.
+    /// Whether an existing session was ended by this connection.
     pub(crate) was_discarded: bool,
     /// The earlier connection of the client id, to be closed with 0x8E (MQTT-3.1.4-3).
     pub(crate) taken_over: Option<P>,
-    /// A delayed will that is due because its session has ended (MQTT-3.1.3-9 does not apply).
+    /// A delayed will that is due, because its session has ended. MQTT-3.1.3-9 does not apply then.
     pub(crate) will: Option<Box<Will>>,
 }
 
-/// An action whose time has come.
+/// An action that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Publish a will.
@@ -43,11 +45,11 @@ pub(crate) enum Due {
 #[derive(Debug)]
 struct Entry<P> {
     connection: Option<P>,
-    /// Its will, and when that is due, while it is not connected.
+    /// The will and its due time, while the client is not connected.
     will: Option<(Duration, Box<Will>)>,
-    /// When it expires, while it is not connected.
+    /// Expiry time of the session, while the client is not connected.
     ends_at: Option<Duration>,
-    /// Earlier connections that are not closed yet, and whether their session was discarded.
+    /// Earlier connections that are not closed yet, each with whether its session was discarded.
     superseded: Vec<(P, bool)>,
 }
 
@@ -96,13 +98,13 @@ impl<P: Copy + PartialEq> Sessions<P> {
             is_present: was_session && !clean_start,
             was_discarded,
             taken_over,
-            // MQTT-3.1.3-9: the will of a client that is back in time is not published.
+            // MQTT-3.1.3-9: if the client reconnects in time, its will is not published.
             will: delayed.filter(|_| clean_start).map(|(_, will)| will),
         }
     }
 
-    /// Handles that a connection is closed. Returns the will to publish now. `expiry` is in seconds, `u32::MAX` means
-    /// never; [`next_due`](Sessions::next_due) returns a session that expires at once.
+    /// Handles a closed connection. Returns the will to publish now. `expiry` is in seconds, `u32::MAX` means
+    /// never. A session that expires at once is returned by [`next_due`](Sessions::next_due).
     pub(crate) fn close(
         &mut self,
         key: &SessionKey,
@@ -119,7 +121,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
         {
             let (_, was_discarded) = entry.superseded.swap_remove(at);
             self.forget_if_empty(key);
-            // The client is back: a delayed will is not published, unless its session has ended.
+            // The client has reconnected. A delayed will is published only if its session has ended.
             return will.filter(|will| was_discarded || will.delay.is_zero());
         }
         if entry.connection != Some(connection) {
@@ -131,7 +133,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
             seconds => now + Duration::from_secs(u64::from(seconds)),
         };
         entry.ends_at = Some(ends_at);
-        // 3.1.3.2.2: whichever comes first.
+        // 3.1.3.2.2: the will is due after its delay or at the end of its session, whichever is first.
         let (due, delayed) = match will {
             Some(will) if will.delay.is_zero() => (Some(will), None),
             Some(will) => (None, Some(((now + will.delay).min(ends_at), will))),
@@ -155,12 +157,12 @@ impl<P: Copy + PartialEq> Sessions<P> {
         self.schedule(&key);
     }
 
-    /// Returns when [`next_due`](Sessions::next_due) is to be called.
+    /// Returns when the caller must call [`next_due`](Sessions::next_due).
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.due.next()
     }
 
-    /// Returns the next action that is due; call it until there is none.
+    /// Returns the next action that is due. The caller repeats the call until it returns `None`.
     pub(crate) fn next_due(&mut self, now: Duration) -> Option<Due> {
         let key = self.due.pop(now)?;
         let entry = self.all.get_mut(&key)?;
@@ -184,7 +186,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
             .set(key.clone(), first.filter(|at| *at != Duration::MAX));
     }
 
-    /// Drops the entry of a client id without a session or connections.
+    /// Removes the entry of a client id that has neither a session nor a connection.
     fn forget_if_empty(&mut self, key: &SessionKey) {
         let is_empty = |entry: &Entry<P>| {
             entry.connection.is_none() && entry.ends_at.is_none() && entry.superseded.is_empty()
@@ -262,7 +264,7 @@ mod tests {
             sessions.open(&key(), 2, false),
             opened(true, false, Some(1))
         );
-        // The client of a delayed will is back; a will without a delay is published.
+        // The client of the delayed will has reconnected; a will without a delay is published.
         assert_eq!(sessions.close(&key(), 1, NEVER, will(5), at(1)), None);
         assert_eq!(
             sessions.open(&key(), 3, false),
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn will_is_delayed() {
-        // Delay, expiry, and when the will is published.
+        // Delay of the will, session expiry, and the time at which the will is published.
         for (delay, expiry, sent) in [(5, 10, 5), (10, 5, 5), (5, NEVER, 5)] {
             let mut sessions = Sessions::default();
             sessions.open(&key(), 1, false);
