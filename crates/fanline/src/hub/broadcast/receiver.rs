@@ -335,6 +335,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     /// Returns the element at `position`.
     ///
     /// # Safety
+    ///
     /// The element exists and may be read. While the reference lives, the consumer does not publish a
     /// position past the element.
     /// reference lives.

@@ -105,6 +105,7 @@ impl<T> Ring<T> {
     /// Returns the element at a position.
     ///
     /// # Safety
+    ///
     /// The element was published to the caller. While the reference lives, the caller publishes no position
     /// past the element, so the producer does not write to its slot.
     #[cfg(all(test, fanline_loom))]
@@ -151,6 +152,7 @@ impl<T> Lap<T> {
     /// Returns the element at a position of this lap.
     ///
     /// # Safety
+    ///
     /// The position is in the lap, the ring is alive, and the element was published to the caller. While the
     /// reference lives, the caller publishes no position past the element, so the producer does not write to
     /// its slot.
