@@ -1,35 +1,38 @@
-//! Fanline next to its rivals: the same load on all systems in alternation, and a comparison of the results.
+//! Comparisons of Fanline with other systems. All systems run the same load in alternation, and a report
+//! compares the results.
 //!
-//! A subcommand is one kind of comparison. The generator and the servers are independent of reports, and
-//! reports are independent of sockets. A subcommand connects them.
+//! Each subcommand is one kind of comparison. The modules that generate load and start servers do not know
+//! reports, and the modules that write reports do not know sockets. A subcommand connects them.
 //!
-//! - `core`: the server against nats-server.
-//! - `jetstream`: persistence on disk and in memory, against nats-server.
-//! - `transports`: the server over TLS and WebSocket, against nats-server.
-//! - `interest-simulation`: a count of lines and messages that cross links between hubs and a thousand leaf
-//!   nodes.
-//! - `leaf`: a leaf link to nats-server, with Fanline and with nats-server as the leaf.
-//! - `mqtt`: MQTT, and messages between it and NATS, against nats-server and mosquitto.
+//! - `core`: core NATS, compared with nats-server.
+//! - `jetstream`: storage on disk and in memory, compared with nats-server.
+//! - `transports`: the server over TLS and WebSocket, compared with nats-server.
+//! - `interest-simulation`: counts the lines and messages that cross connections between hubs and a thousand
+//!   leaf nodes.
+//! - `leaf`: a leaf connection to nats-server, with Fanline and with nats-server as the leaf node.
+//! - `mqtt`: MQTT, and messages between MQTT and NATS, compared with nats-server and mosquitto.
 //! - `micro`: the engine's parts on one core.
-//! - `replay`: the library's subjects in the grid of RxPerfTests, messages 1,000 to 1,000,000 by subscribers
-//!   1 to 16. Each flavor is measured in both forms, next to a reference loop for exactly this load
-//!   (`replay/reference_loops.rs`, which lists the omissions), and with `--rivals` next to RxJava 3, rxRust, and
-//!   tokio's broadcast. All systems of a cell are measured in alternation (`turns.rs`), so a share is a ratio
-//!   within one run. The table of targets lists the library's targets.
+//! - `replay`: the library's subjects with the loads of RxPerfTests: 1,000 to 1,000,000 messages to 1 to 16
+//!   subscribers. Each flavor is measured in both forms, next to a reference loop for exactly this load
+//!   (`replay/reference_loops.rs`, which lists what the loop omits). With `--rivals` also RxJava 3, rxRust,
+//!   and tokio's broadcast are measured. All systems of a cell are measured in alternation (`turns.rs`), so a
+//!   share is a ratio within one run. A further table lists the library's targets.
 //! - `hubs`: the broadcast hub in lockstep with 64 to 100,000 consumers, with each of its methods to send and
-//!   to receive, next to a floor written by hand (`hubs/floor.rs`) and with `--rivals` next to tokio's
-//!   broadcast, async-broadcast, asyncband, and Pekko; joining, memory, slow consumers, and latency; the
-//!   merge and the partition hub next to tokio's mpsc. `--resume` continues an interrupted run.
-//! - `bridge`: a subject bound to a server, next to an unbound one and a raw socket.
-//! - `schedulers`: values on another thread, next to floors written by hand (`schedulers/floors.rs`) and
-//!   RxJava, with published results of others in separate columns.
+//!   to receive, next to a hand-written reference loop (`hubs/floor.rs`). With `--rivals` also tokio's
+//!   broadcast, async-broadcast, asyncband, and Pekko are measured. Further tables measure joining, memory,
+//!   slow consumers, and latency, and compare the merge and the partition hub with tokio's mpsc. `--resume`
+//!   continues an interrupted run.
+//! - `bridge`: a subject bound to a server, compared with an unbound one and a raw socket.
+//! - `schedulers`: values on another thread, compared with hand-written reference loops
+//!   (`schedulers/floors.rs`) and RxJava. Published results of other libraries are in separate columns.
 //! - `all`: all of these, in one report.
-//! - `soak`: no comparison; runs all kinds of load on the server for any length of time, stops and kills it,
-//!   and checks that nothing is lost, reordered, or leaked.
+//! - `soak`: no comparison. It runs all kinds of load on the server for any length of time, stops and kills
+//!   the server, and checks that nothing is lost, reordered, or leaked.
 //!
-//! Rivals in Java are Maven projects in `rivals`, processes that answer every line of input with one line
-//! (`jvm.rs`). RxJava has one process per kind of load (`rxjava.rs`). Rust code is compiled ahead of time and
-//! Java code at run time, so Java code has its own warm-up, before the first turn and before each load.
+//! The systems in Java are Maven projects in the folder `rivals`. Each is a process that responds to every
+//! line of input with one line (`jvm.rs`). RxJava has one process for each kind of load (`rxjava.rs`). Rust
+//! code is compiled ahead of time, and Java code at run time. So Java code has a warm-up of its own, before
+//! the first turn and before each load.
 
 mod all;
 mod allocations;
