@@ -1,5 +1,5 @@
-//! `fanline-bench hubs`: the broadcast hub in lockstep next to its rivals, and further properties; the merge
-//! and the partition hub next to a channel.
+//! `fanline-bench hubs`: the broadcast hub in lockstep, compared with other systems, and further properties
+//! of it. Also compares the merge and the partition hub with a channel.
 
 mod channel;
 mod floor;

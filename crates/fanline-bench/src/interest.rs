@@ -1,8 +1,8 @@
 //! `fanline-bench interest-simulation`: the cost of distributing interest among a thousand leaf nodes.
 //!
-//! Nothing is measured or sent. The simulation counts lines and messages that would cross links, in a world
-//! drawn from a seed. `interest/world.rs` defines the interest of each leaf, `interest/policy.rs` its
-//! distribution.
+//! Nothing is measured or sent. The simulation counts the lines and messages that would cross leaf
+//! connections. The interest of all leaf nodes (the *world*) is drawn from a seed. `interest/world.rs`
+//! defines that interest, and `interest/policy.rs` its distribution.
 
 mod policy;
 mod random;

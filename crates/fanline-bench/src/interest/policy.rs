@@ -1,9 +1,9 @@
-//! Distribution of interest, and the resulting cost of messages.
+//! The distribution of interest by several policies, and the cost of messages that results from it.
 
 use super::random::Random;
 use super::world::{Bits, Subject, World};
 
-/// Sample lines of a link. Only their lengths matter.
+/// Sample lines of a leaf connection. Only their lengths matter.
 const OWN_LINE: &str = "LS+ r07.s0417.device.04242.state\r\n";
 const SHARED_LINE: &str = "LS+ shared.topic.042424.updates\r\n";
 const LEAF_LINE: &str = "LS+ r07.s0417.>\r\n";
@@ -12,17 +12,18 @@ const REGION_LINE: &str = "LS+ r07.>\r\n";
 /// The interest that a hub sends to its leaf nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// Each subject to all leaf nodes, as a leaf link does by default.
+    /// The hub sends each subject to all leaf nodes, as leaf connections do by default.
     Everything,
-    /// No interest: leaf nodes are isolated, and only the hub knows their interest.
+    /// The hub sends no interest. Leaf nodes are isolated, and only the hub knows their interest.
     Isolated,
-    /// One filter for each leaf's own subjects, whatever their interest; shared subjects one by one.
+    /// The hub sends one filter for the subjects of each leaf node, whatever their interest, and shared
+    /// subjects one by one.
     Covered,
-    /// As `Covered`, with a hub per region, which covers its leaf nodes with one filter.
+    /// Like `Covered`, but each region has a hub, which covers its leaf nodes with one filter.
     Tree,
 }
 
-/// Lines over links.
+/// Lines that cross connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
     pub(super) count: u64,
@@ -45,18 +46,18 @@ impl Lines {
     }
 }
 
-/// Cost until all interest is distributed.
+/// The cost of distributing all interest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Distribution {
-    /// Towards the root.
+    /// Lines toward the root.
     pub(super) up: Lines,
-    /// Towards the leaf nodes.
+    /// Lines toward the leaf nodes.
     pub(super) down: Lines,
-    /// Maximum of one link in one direction.
+    /// The largest number of lines on one connection in one direction.
     pub(super) heaviest: Lines,
-    /// Different filters at the hub with the most.
+    /// Number of different filters at the hub that has most of them.
     pub(super) hub_filters: usize,
-    /// Different filters at the leaf with the most.
+    /// Number of different filters at the leaf node that has most of them.
     pub(super) leaf_filters: usize,
 }
 
@@ -78,37 +79,37 @@ impl Distribution {
     }
 }
 
-/// Cost of changes.
+/// The cost of changes of interest, as numbers of lines toward the root and toward the leaf nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     pub(super) up: u64,
     pub(super) down: u64,
 }
 
-/// Cost of messages.
+/// The cost of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FanOut {
-    /// Number of messages that crossed a link, counted per link.
+    /// Number of messages that crossed a connection, counted for each connection.
     pub(super) crossings: u64,
-    /// Number of those that went to a node without interest.
+    /// Number of messages that crossed a connection to a node without interest.
     pub(super) useless: u64,
-    /// Number of messages from another leaf that reached a leaf with interest.
+    /// Number of messages that reached a leaf node with interest, other than the one that published them.
     pub(super) delivered: u64,
-    /// Number of those that should have arrived.
+    /// Number of messages that such leaf nodes should have received.
     pub(super) wanted: u64,
 }
 
-/// Number of leaf nodes interested in each shared subject, from every view.
+/// Number of shared subjects with interest, in total, at each leaf node, and in each region.
 struct Shared {
-    /// Number of subjects with any interest.
+    /// Number of subjects with interest at any leaf node.
     wanted: usize,
-    /// By leaf: number of subjects with interest there.
+    /// For each leaf node, the number of subjects with interest there.
     at_leaf: Vec<usize>,
-    /// By leaf: number of subjects with interest only there.
+    /// For each leaf node, the number of subjects with interest only there.
     only_at_leaf: Vec<usize>,
-    /// By region: number of subjects with interest there.
+    /// For each region, the number of subjects with interest there.
     in_region: Vec<usize>,
-    /// By region: number of subjects with interest only there.
+    /// For each region, the number of subjects with interest only there.
     only_in_region: Vec<usize>,
 }
 
@@ -128,7 +129,7 @@ impl Shared {
                 shared.at_leaf[leaf] += 1;
                 leafs += 1;
                 last = Some(leaf);
-                // Leaf nodes are in order, and so are regions.
+                // Leaf nodes are sorted by region, so compare only with the last region.
                 if regions.last() != Some(&world.region(leaf)) {
                     regions.push(world.region(leaf));
                 }
@@ -162,7 +163,7 @@ impl Policy {
         }
     }
 
-    /// Counts the distribution of all interest from an empty state.
+    /// Counts the lines that distribute all interest, if no node knows any before.
     pub(super) fn announce(self, world: &World) -> Distribution {
         let shared = Shared::count(world);
         let own = (0..world.leafs).map(|leaf| world.own_wanted(leaf));
@@ -175,7 +176,7 @@ impl Policy {
             let from_above = usize::try_from(down.count).unwrap_or(usize::MAX);
             let mut filters = own_here + shared.at_leaf[leaf] + from_above;
             if self != Self::Isolated {
-                // With interest here and at other leaf nodes.
+                // Subjects with interest both here and at other leaf nodes were counted twice.
                 filters -= shared.at_leaf[leaf] - shared.only_at_leaf[leaf];
             }
             distribution.leaf_filters = distribution.leaf_filters.max(filters);
@@ -202,7 +203,7 @@ impl Policy {
         distribution
     }
 
-    /// Counts the lines between one leaf and its hub.
+    /// Counts the lines between one leaf node and its hub.
     fn leaf_link(
         self,
         world: &World,
@@ -232,8 +233,8 @@ impl Policy {
         }
     }
 
-    /// Returns the number of lines when a leaf's interest in a subject begins or ends. `holders` are the
-    /// other leaf nodes with interest.
+    /// Returns the number of lines that are sent when the interest of a leaf node in a subject begins or
+    /// ends. `holders` are the other leaf nodes with interest.
     fn lines_of_change(self, world: &World, leaf: usize, holders: &[usize]) -> Changed {
         match self {
             Self::Isolated => Changed { up: 1, down: 0 },
@@ -261,7 +262,7 @@ impl Policy {
         }
     }
 
-    /// Returns the number of links that a message crosses from one leaf to others.
+    /// Returns the number of connections that a message crosses from one leaf node to others.
     fn links(self, world: &World, origin: usize, targets: &[usize]) -> u64 {
         if targets.is_empty() {
             return 0;
@@ -284,24 +285,24 @@ impl Policy {
         }
     }
 
-    /// Returns whether the other leaf nodes know a leaf's own subjects as one filter.
+    /// Returns whether other leaf nodes know the own subjects of a leaf node as one filter.
     fn covers(self) -> bool {
         matches!(self, Self::Covered | Self::Tree)
     }
 }
 
-/// Each of `all` nodes is sent the interest of any *other* node. Returns how many of them are sent new
-/// interest if one more node is added to `holders`.
+/// Returns the number of nodes that receive new interest when one more node is added to `holders`. Each of
+/// `all` nodes receives the interest of all *other* nodes.
 fn newly_informed(all: usize, holders: &[usize]) -> u64 {
     match holders {
         [] => all as u64 - 1,
-        // That node knew only its own interest.
+        // The only holder has received no interest before, because it was the only one.
         [_] => 1,
         _ => 0,
     }
 }
 
-/// Adds and removes subscriptions.
+/// Adds and removes subscriptions, and counts the lines of each policy.
 pub(super) fn change(
     world: &mut World,
     changes: u32,
@@ -312,7 +313,8 @@ pub(super) fn change(
         let (leaf, subject) = world.draw_change(random);
         let holders = others(world, leaf, subject);
         for (sum, policy) in sums.iter_mut().zip(Policy::ALL) {
-            // A leaf's own subjects are covered, whatever their interest.
+            // The subjects of a leaf node are covered by one filter, whatever their interest, so nothing is
+            // sent.
             if policy.covers() && matches!(subject, Subject::Own { .. }) {
                 continue;
             }
@@ -325,7 +327,7 @@ pub(super) fn change(
     sums
 }
 
-/// Publishes at leaf nodes.
+/// Publishes messages at leaf nodes, and counts the connections that they cross with each policy.
 pub(super) fn publish(
     world: &World,
     publications: u32,
@@ -354,7 +356,7 @@ pub(super) fn publish(
     sums
 }
 
-/// Returns the leaf nodes with interest in a subject except `leaf`, in order.
+/// Returns the leaf nodes with interest in a subject, except `leaf`, in order.
 fn others(world: &World, leaf: usize, subject: Subject) -> Vec<usize> {
     let holders = match subject {
         Subject::Own { leaf: owner, .. } => {

@@ -1,4 +1,4 @@
-//! The interest of each leaf: some of its own subjects and some of the shared ones.
+//! The interest of each leaf node, in some of its own subjects and some of the shared subjects.
 
 use super::Arguments;
 use super::random::{Random, Zipf};
@@ -36,27 +36,27 @@ impl Bits {
     }
 }
 
-/// A subject: one of a leaf's own, or a shared one.
+/// A subject, which belongs to one leaf node or is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Own { leaf: usize, index: usize },
     Shared(usize),
 }
 
-/// The interest of all leaf nodes at one moment.
+/// The interest of all leaf nodes at one point in time.
 pub(super) struct World {
     pub(super) leafs: usize,
     pub(super) regions: usize,
     own: usize,
     popularity: Zipf,
-    /// By leaf: its own subjects with interest.
+    /// For each leaf node, its own subjects with interest.
     wanted: Vec<Bits>,
-    /// By shared subject: the leaf nodes with interest.
+    /// For each shared subject, the leaf nodes with interest.
     holders: Vec<Bits>,
 }
 
 impl World {
-    /// Draws a world with these parameters.
+    /// Draws the interest of all leaf nodes, with these parameters.
     pub(super) fn draw(arguments: &Arguments, random: &mut Random) -> Self {
         let (leafs, own) = (arguments.leafs as usize, arguments.own as usize);
         let shared = arguments.shared as usize;
@@ -76,7 +76,8 @@ impl World {
             }
             for _ in 0..arguments.shared_drawn {
                 let subject = world.popularity.draw(random);
-                // If drawn again, two clients of the leaf subscribe to it, and the leaf announces it once.
+                // If a subject is drawn again, two clients of the leaf node subscribe to it. The leaf node
+                // announces it once.
                 if !world.holders[subject].has(leaf) {
                     world.holders[subject].toggle(leaf);
                 }
@@ -85,7 +86,7 @@ impl World {
         world
     }
 
-    /// Returns the region of a leaf.
+    /// Returns the region of a leaf node.
     pub(super) fn region(&self, leaf: usize) -> usize {
         leaf / self.leafs_of_region()
     }
@@ -95,12 +96,12 @@ impl World {
         self.leafs / self.regions
     }
 
-    /// Returns the number of a leaf's own subjects with interest.
+    /// Returns the number of a leaf node's own subjects with interest.
     pub(super) fn own_wanted(&self, leaf: usize) -> usize {
         self.wanted[leaf].count()
     }
 
-    /// Returns the leaf nodes with interest, by shared subject.
+    /// Returns the leaf nodes with interest, for each shared subject.
     pub(super) fn holders(&self) -> &[Bits] {
         &self.holders
     }
@@ -112,7 +113,7 @@ impl World {
         own + shared.count()
     }
 
-    /// Returns whether this leaf is interested in the subject.
+    /// Returns whether a leaf node is interested in the subject.
     pub(super) fn wants(&self, leaf: usize, subject: Subject) -> bool {
         match subject {
             Subject::Own { leaf: owner, index } => owner == leaf && self.wanted[leaf].has(index),
@@ -120,7 +121,8 @@ impl World {
         }
     }
 
-    /// Draws a leaf, and a subject whose interest begins or ends there: nine of ten times one of its own.
+    /// Draws a leaf node, and a subject in which its interest begins or ends. In nine of ten cases it is one
+    /// of its own subjects.
     pub(super) fn draw_change(&self, random: &mut Random) -> (usize, Subject) {
         let leaf = random.below(self.leafs);
         let subject = if random.percent(90) {
@@ -131,8 +133,8 @@ impl World {
         (leaf, subject)
     }
 
-    /// Draws a leaf and a subject that is published there: five of ten its own, three of ten of another leaf,
-    /// and two of ten shared.
+    /// Draws a leaf node, and a subject that is published there. In five of ten cases it is one of its own
+    /// subjects, in three cases a subject of any leaf node, and in two cases a shared subject.
     pub(super) fn draw_publication(&self, random: &mut Random) -> (usize, Subject) {
         let leaf = random.below(self.leafs);
         let subject = match random.below(10) {
@@ -152,7 +154,7 @@ impl World {
         Subject::Shared(self.popularity.draw(random))
     }
 
-    /// Toggles the interest of a leaf in a subject.
+    /// Begins or ends the interest of a leaf node in a subject.
     pub(super) fn toggle(&mut self, leaf: usize, subject: Subject) {
         match subject {
             Subject::Own { index, .. } => self.wanted[leaf].toggle(index),
