@@ -1,5 +1,5 @@
-//! `fanline-bench replay`: the subjects and their replay flavors, against reference loops and against
-//! rivals, in the grid of RxPerfTests.
+//! `fanline-bench replay`: the subjects and their replay flavors with the loads of RxPerfTests, compared with
+//! reference loops and with other libraries.
 
 mod audience;
 mod behind;
@@ -85,7 +85,7 @@ fn write(arguments: &Arguments, report: &Report) -> Result<()> {
     })
 }
 
-/// The measured part of the grid.
+/// The measured part of the grid of flavors, messages, and subscribers.
 struct Sizes {
     flavors: Vec<Flavor>,
     messages: Vec<u32>,
@@ -110,7 +110,7 @@ fn sizes(arguments: &Arguments) -> Sizes {
     }
 }
 
-/// Returns the given values, sorted and without duplicates, or all values without one.
+/// Returns the given values, sorted and without duplicates. Without given values, returns all values.
 fn given_or<T: Clone + Ord>(given: &[T], all: &[T]) -> Vec<T> {
     let mut chosen = if given.is_empty() { all } else { given }.to_vec();
     chosen.sort();

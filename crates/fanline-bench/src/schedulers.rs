@@ -1,5 +1,5 @@
-//! `fanline-bench schedulers`: the cost of moving values to another thread, against floors written by hand
-//! and against RxJava.
+//! `fanline-bench schedulers`: the cost of moving values to another thread, compared with hand-written
+//! reference loops and with RxJava.
 
 mod cases;
 mod floors;
