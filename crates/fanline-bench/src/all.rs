@@ -20,10 +20,10 @@ use crate::report::versions::built_with;
 /// Tables to measure and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Resume an interrupted run: skip the tables that it has measured
+    /// Resume an interrupted run, and skip the tables that it has measured
     #[arg(long)]
     resume: bool,
-    /// Finish in less than 15 minutes: fewer rounds, messages, and rows
+    /// Finish in less than 15 minutes, with fewer rounds, messages, and rows
     #[arg(long)]
     quick: bool,
     /// Skip RxJava, Pekko, and the crates that hubs are compared with

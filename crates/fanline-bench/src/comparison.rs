@@ -18,7 +18,7 @@ use crate::servers::{Program, System, binaries, process};
 /// Servers to compare, number and length of measurements, and output files.
 #[derive(Args)]
 pub(crate) struct Comparison {
-    /// Number of rounds; each measures every server in alternating order, each time in a fresh process
+    /// Number of rounds; each measures every server in alternating order, each time in a new process
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pairs: u32,
     /// Target length of one measurement

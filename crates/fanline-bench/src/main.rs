@@ -60,7 +60,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use generator::awake::SPIN_COMMAND;
 
-/// Measures Fanline against its rivals under the same loads.
+/// Measures Fanline and other systems under the same loads.
 #[derive(Parser)]
 #[command(name = "fanline-bench", version)]
 struct Arguments {
@@ -70,77 +70,82 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Every table, into one report: BENCHMARKS.md
+    /// Measure every table, and write one report: BENCHMARKS.md
     ///
-    /// Takes about an hour with rivals. `--resume` continues an interrupted run without repeating measured
-    /// tables. `--no-runs` writes the report of the existing tables.
+    /// Takes about an hour, including the other systems. `--resume` continues an interrupted run without
+    /// repeating measured tables. `--no-runs` writes the report from the existing tables.
     All(all::Arguments),
-    /// A subject bound to a server: in process, to the network, round trip
+    /// Measure a subject bound to a server: in process, to the network, round trip
     Bridge(bridge::Arguments),
-    /// Core NATS against nats-server: throughput, request/reply, memory
+    /// Compare core NATS with nats-server: throughput, request/reply, memory
     Core(core_nats::Arguments),
-    /// JetStream against nats-server: publishing, consuming, key-value, recovery, disk and memory
+    /// Compare JetStream with nats-server: publishing, consuming, key-value, recovery, disk and memory
     Jetstream(jetstream::Arguments),
-    /// TLS and WebSocket against nats-server: throughput, handshakes
+    /// Compare TLS and WebSocket with nats-server: throughput, handshakes
     Transports(transports::Arguments),
-    /// A leaf link to nats-server, against a nats-server leaf: messages, requests, interest, mirrors
+    /// Compare leaf connections to nats-server: messages, requests, interest, mirrors
     ///
-    /// The hub is nats-server in all rows. The leaf is either server. CPU and memory are those of the leaf.
+    /// The hub is nats-server in all rows. The leaf node is Fanline or nats-server. CPU and memory are those of
+    /// the leaf node.
     Leaf(leaf::Arguments),
-    /// MQTT against nats-server and mosquitto: each QoS, to and from NATS, idle clients
+    /// Compare MQTT with nats-server and mosquitto: each QoS, to and from NATS, idle clients
     Mqtt(mqtt::Arguments),
-    /// Cost of distributing interest among a thousand leaf nodes: counted, nothing is sent
+    /// Simulate the cost of distributing interest among a thousand leaf nodes
     ///
-    /// Draws a world with interest of each leaf from a seed. Then counts the lines and messages that would
-    /// cross links: until all interest is distributed, for each added or removed subscription, and for each
-    /// message, for several policies of the hubs. docs/decisions contains the results of the default world.
+    /// Nothing is sent. Draws the interest of each leaf node from a seed. Then counts the lines and messages
+    /// that would cross connections: until all interest is distributed, for each added or removed
+    /// subscription, and for each message. Repeats this for several policies of the hubs. docs/decisions
+    /// contains the results with the default options.
     InterestSimulation(interest::Arguments),
-    /// The engine's parts on one core: matcher, parser, shard; time and allocations
+    /// Measure the engine's parts on one core: matcher, parser, shard, store; time and allocations
     Micro(micro::Arguments),
-    /// Hubs: a broadcast to 64 to 100,000 consumers, against other crates and Pekko; merge, partition
+    /// Compare hubs with other crates and Pekko: broadcasts to 64 to 100,000 consumers, merge, partition
     ///
-    /// One producer sends 100,000 elements, fewer if a system would take longer than --run-millis, and every
-    /// consumer checks every element. A run is timed from before the hub is created until the last consumer
-    /// has ended. All systems of a cell are measured in alternating order. A result is the median over the
-    /// rounds after a warm-up, and a multiple is the ratio of two medians of one cell. Further tables measure
-    /// the cost law, joining and leaving, memory, allocations, one slow consumer among fast ones, the latency
-    /// from a send to the last receive, and the merge and the partition hub.
+    /// One producer sends 100,000 elements, and every consumer checks every element. If a system would take
+    /// longer than --run-millis, it sends fewer. A run is timed from before the hub is created until the last
+    /// consumer has ended. All systems of a cell are measured in alternating order. A result is the median over
+    /// the rounds after a warm-up, and a multiple is the ratio of two medians of one cell. Further tables
+    /// measure the cost of a delivery by buffer size, joining and leaving, memory, allocations, one slow
+    /// consumer among fast ones, the latency from a send to the last receive, and the merge and the partition
+    /// hub.
     ///
-    /// All parts take about five minutes, with rivals about fifteen; with `--quick` one and a half, and
-    /// three. `--json FILE --resume` continues an interrupted run. Pekko needs Maven and a JDK: Temurin or
-    /// OpenJDK 21 or 25 is preferred, otherwise `java` is used. Debian's JDK 17 has crashed on Pekko's hub; a
-    /// crashed JVM is restarted, and the report counts restarts.
+    /// All parts take about five minutes, and with --rivals about fifteen. With --quick they take one and a half
+    /// minutes, and with both options three. `--json FILE --resume` continues an interrupted run. Pekko needs
+    /// Maven and a JDK. Temurin or OpenJDK 21 or 25 is preferred; otherwise `java` is used. Debian's JDK 17 has
+    /// crashed on Pekko's hub. A crashed JVM is restarted, and the report counts restarts.
     Hubs(hubs::Arguments),
-    /// Subjects and replay flavors against reference loops, and against RxJava, rxRust and tokio
+    /// Compare subjects and replay flavors with reference loops, RxJava, rxRust, and tokio
     ///
     /// One thread emits M messages of u32 to S subscribers, each of which increments a plain counter. Each
-    /// repetition has a fresh subject, and ends with a check that every subscriber has received every
-    /// message. All systems of a cell are measured in alternating order. A result is the median over the
-    /// repetitions after a warm-up, and a share or a multiple is the ratio of two medians of one cell.
-    /// Further tables measure allocations per message, the cost of subscribing and unsubscribing, and the
-    /// targets. The reference loops are in src/replay/reference_loops.rs, with their omissions.
+    /// repetition has a new subject, and ends with a check that every subscriber has received every message.
+    /// All systems of a cell are measured in alternating order. A result is the median over the repetitions
+    /// after a warm-up, and a share or a multiple is the ratio of two medians of one cell. Further tables
+    /// measure allocations per message, the cost of subscribing and unsubscribing, and the targets.
+    /// src/replay/reference_loops.rs contains the reference loops and lists what they omit.
     ///
-    /// The whole grid takes one and a half minutes, with rivals about six; `--quick` measures the cells of
-    /// the targets, in half a minute and one and a half. The position of the code in memory changes results for
-    /// many subscribers by a fifth from one build to the next, reference loops included.
+    /// The whole grid takes one and a half minutes, and with --rivals about six. --quick measures only the
+    /// cells that have targets, in half a minute, or one and a half with --rivals. The position of the code in
+    /// memory changes results for many subscribers by a fifth from one build to the next. This also applies to
+    /// the reference loops.
     Replay(replay::Arguments),
-    /// Values on another thread: new thread, thread pool, observe_on; against floors and RxJava
+    /// Compare values on another thread with reference loops and RxJava: new thread, thread pool, observe_on
     ///
-    /// Three loads: 10,000 items from an iterator on a new thread, counted there; a range of 10,000 observed
-    /// on the thread pool and counted; and 1,000,000 items through observe_on. Each is timed from the
-    /// subscription until the waiting thread has the count. All systems of a load are measured in alternating
-    /// order. A result is the median over the repetitions after a warm-up. Waking a thread takes most of the
-    /// first two, and varies between runs on a shared machine: compare with the floor of the same run. The
-    /// floors are in src/schedulers/floors.rs, with their omissions.
+    /// There are three loads: 10,000 items from an iterator on a new thread, which are counted there; a range of
+    /// 10,000 that is observed on the thread pool and counted; and 1,000,000 items through observe_on. Each is
+    /// timed from the subscription until the waiting thread has the count. All systems of a load are measured
+    /// in alternating order. A result is the median over the repetitions after a warm-up. Waking a thread takes
+    /// most of the time of the first two loads, and varies between runs on a shared machine. So compare results
+    /// with the reference loop ("floor") of the same run. src/schedulers/floors.rs contains these loops and
+    /// lists what they omit.
     Schedulers(schedulers::Arguments),
-    /// All kinds of load at once, for minutes or hours, with restarts and kills: nothing lost, nothing leaked
+    /// Run all kinds of load at once, with restarts and kills, and check for losses and leaks
     ///
     /// Loads a server with core messages, a stream, MQTT, 10,000 live connections, short-lived connections,
-    /// and subscribers that do not read, and meanwhile stops and kills it. Every message is numbered and
-    /// checked. Then memory and open files are observed without restarts. Exits with 1 if an acknowledged
+    /// and subscribers that do not read. In the meantime, stops and kills the server. Every message is numbered
+    /// and checked. Then observes memory and open files without restarts. Exits with 1 if an acknowledged
     /// message is lost, messages are out of order, memory grows, or a descriptor stays open.
     Soak(soak::Arguments),
-    /// Keeps the cores awake until standard input ends; for internal use
+    /// Keep the cores awake until standard input ends; for internal use
     #[command(hide = true, name = SPIN_COMMAND)]
     Spin,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A part of the measurement with its own table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Part {
-    /// One producer, all consumers receive everything: the main grid
+    /// The main grid: one producer, and consumers that all receive everything
     Lockstep,
     /// Cost of a delivery by buffer size
     Law,

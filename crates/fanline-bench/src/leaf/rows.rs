@@ -18,9 +18,9 @@ pub(crate) struct Row {
 /// The direction of messages on the leaf connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From the leaf to the hub.
+    /// From the leaf node to the hub.
     Up,
-    /// From the hub to the leaf.
+    /// From the hub to the leaf node.
     Down,
 }
 
