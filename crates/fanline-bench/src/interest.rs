@@ -40,7 +40,8 @@ pub(crate) struct Arguments {
     /// Number of shared subjects, to which any leaf node may subscribe
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     shared: u32,
-    /// Number of shared subjects that each leaf node draws; the probability of the n-th is proportional to 1/n
+    /// Number of shared subjects that each leaf node draws; the probability of the n-th is proportional to
+    /// 1/n
     #[arg(long, default_value_t = 1000)]
     shared_drawn: u32,
     /// Number of subscriptions that are added or removed in the simulated time

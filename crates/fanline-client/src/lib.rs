@@ -1,6 +1,7 @@
 //! A NATS client: publish and subscribe, request and reply, JetStream, key-value buckets, and object stores.
 //!
-//! A [`Client`] is a connection to a NATS server. Connect with [`ConnectOptions`], then publish and subscribe:
+//! A [`Client`] is a connection to a NATS server. Connect with [`ConnectOptions`], then publish and
+//! subscribe:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -96,8 +97,8 @@ const STATUS_NO_RESPONDERS: u16 = 503;
 
 /// A connection to a NATS server.
 ///
-/// Clones share the connection. It closes when it is drained, or when the last clone and the last subscription
-/// are dropped.
+/// Clones share the connection. It closes when it is drained, or when the last clone and the last
+/// subscription are dropped.
 #[derive(Clone)]
 pub struct Client {
     connection: Arc<Connection>,

@@ -26,8 +26,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NoStream`] when no stream stores the subject; [`JetStreamError::Api`], for example when the
-    /// stream is full; those of a request.
+    /// [`JetStreamError::NoStream`] when no stream stores the subject; [`JetStreamError::Api`], for example
+    /// when the stream is full; those of a request.
     pub async fn publish(
         &self,
         subject: &str,

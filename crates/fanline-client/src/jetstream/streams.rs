@@ -58,7 +58,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when another stream stores one of the subjects; those of a request.
+    /// [`JetStreamError::Api`], for example when another stream stores one of the subjects; those of a
+    /// request.
     pub async fn create_stream(
         &self,
         config: &Kept<StreamConfig>,
