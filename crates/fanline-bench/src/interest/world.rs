@@ -1,4 +1,5 @@
-//! The interest of each leaf node, in some of its own subjects and some of the shared subjects.
+//! The interest of each leaf node, in some of its own subjects (those below its prefix) and some of the shared
+//! subjects.
 
 use super::Arguments;
 use super::random::{Random, Zipf};

@@ -86,7 +86,7 @@ impl JetStreamError {
         }
     }
 
-    /// Returns the number of an API error.
+    /// Returns the number of the error, if the API returned it.
     pub fn err_code(&self) -> Option<u16> {
         match self {
             JetStreamError::Api { err_code, .. } => Some(*err_code),
@@ -94,12 +94,12 @@ impl JetStreamError {
         }
     }
 
-    /// Returns whether the stream does not exist.
+    /// Returns whether this is the error of a stream that does not exist.
     pub fn is_stream_not_found(&self) -> bool {
         self.err_code() == Some(STREAM_NOT_FOUND)
     }
 
-    /// Returns whether the message does not exist.
+    /// Returns whether this is the error of a message that does not exist.
     pub fn is_message_not_found(&self) -> bool {
         self.err_code() == Some(MESSAGE_NOT_FOUND)
     }

@@ -69,8 +69,8 @@ impl WakerSlot {
 
     #[cold]
     fn wake_asleep(&self) {
-        // Acquire and release: of two concurrent calls, only one finds the flag set, and this call sees the
-        // waker. If the task registers again in between, this call may take the new waker, which wakes the
+        // Acquire and release: of two concurrent calls, only one finds the flag set, and that call sees the
+        // waker. If the task registers again in between, the call may take the new waker, which wakes the
         // task too.
         if self.asleep.swap(false, Ordering::AcqRel) {
             let waker = lock(&self.waker).take();

@@ -1,4 +1,4 @@
-//! The consumer's end.
+//! The consuming end of a broadcast hub.
 #![expect(
     unsafe_code,
     reason = "elements at or after the published position are read in place"

@@ -1,4 +1,4 @@
-//! The producer's end.
+//! The producing end of a broadcast hub.
 #![expect(
     unsafe_code,
     reason = "there is one producer, and it checks for room before it writes"

@@ -1,4 +1,4 @@
-//! The consumer's end.
+//! The consuming end of a merge hub.
 
 use std::fmt;
 use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! A producer's end.
+//! A producing end of a merge hub.
 
 use std::fmt;
 use std::future::poll_fn;

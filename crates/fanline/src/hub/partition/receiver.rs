@@ -1,4 +1,4 @@
-//! A consumer's end.
+//! A consuming end of a partition hub.
 
 use std::fmt;
 use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! The producer's end.
+//! The producing end of a partition hub.
 
 use std::fmt;
 use std::future::poll_fn;
