@@ -1,8 +1,8 @@
 //! `fanline-bench interest-simulation`: the cost of distributing interest among a thousand leaf nodes.
 //!
-//! Nothing is measured or sent. The simulation counts the lines and messages that would cross leaf
-//! connections. The interest of all leaf nodes (the *world*) is drawn from a seed. `interest/world.rs`
-//! defines that interest, and `interest/policy.rs` its distribution.
+//! Nothing is measured or sent. The simulation counts lines and messages that would cross links, in a world
+//! drawn from a seed. `interest/world.rs` defines the interest of each leaf, `interest/policy.rs` its
+//! distribution.
 
 mod policy;
 mod random;
@@ -19,7 +19,7 @@ use policy::Policy;
 use random::Random;
 use world::World;
 
-/// Parameters of the simulated interest.
+/// Parameters of the world.
 #[derive(Args, Clone)]
 pub(crate) struct Arguments {
     /// Seed of the random numbers
@@ -31,17 +31,16 @@ pub(crate) struct Arguments {
     /// Number of hubs between the leaf nodes and the root in a tree
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     regions: u32,
-    /// Number of subjects below the prefix of each leaf node
+    /// Number of subjects below each leaf's own prefix
     #[arg(long, default_value_t = 9900, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     own: u32,
-    /// Percentage of these subjects to which clients of the leaf node subscribe
+    /// Percentage of them to which clients of the leaf subscribe
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(0..=100))]
     own_wanted_percent: u32,
-    /// Number of shared subjects, to which any leaf node may subscribe
+    /// Number of subjects that any leaf may subscribe to
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     shared: u32,
-    /// Number of shared subjects that each leaf node draws; the probability of the n-th is proportional to
-    /// 1/n
+    /// Number of shared subjects that each leaf draws, the n-th with a probability proportional to 1/n
     #[arg(long, default_value_t = 1000)]
     shared_drawn: u32,
     /// Number of subscriptions that are added or removed in the simulated time

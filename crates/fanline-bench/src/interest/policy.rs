@@ -1,9 +1,9 @@
-//! The distribution of interest by several policies, and the cost of messages that results from it.
+//! Distribution of interest, and the resulting cost of messages.
 
 use super::random::Random;
 use super::world::{Bits, Subject, World};
 
-/// Sample lines of a leaf connection. Only their lengths matter.
+/// Sample lines of a link. Only their lengths matter.
 const OWN_LINE: &str = "LS+ r07.s0417.device.04242.state\r\n";
 const SHARED_LINE: &str = "LS+ shared.topic.042424.updates\r\n";
 const LEAF_LINE: &str = "LS+ r07.s0417.>\r\n";
@@ -12,18 +12,17 @@ const REGION_LINE: &str = "LS+ r07.>\r\n";
 /// The interest that a hub sends to its leaf nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// The hub sends each subject to all leaf nodes, as leaf connections do by default.
+    /// Each subject to all leaf nodes, as a leaf link does by default.
     Everything,
-    /// The hub sends no interest. Leaf nodes are isolated, and only the hub knows their interest.
+    /// No interest: leaf nodes are isolated, and only the hub knows their interest.
     Isolated,
-    /// The hub sends one filter for the subjects of each leaf node, whatever their interest, and shared
-    /// subjects one by one.
+    /// One filter for each leaf's own subjects, whatever their interest; shared subjects one by one.
     Covered,
-    /// Like `Covered`, but each region has a hub, which covers its leaf nodes with one filter.
+    /// As `Covered`, with a hub per region, which covers its leaf nodes with one filter.
     Tree,
 }
 
-/// Lines that cross connections.
+/// Lines over links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
     pub(super) count: u64,
@@ -46,18 +45,18 @@ impl Lines {
     }
 }
 
-/// The cost of distributing all interest.
+/// Cost until all interest is distributed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Distribution {
-    /// Lines toward the root.
+    /// Towards the root.
     pub(super) up: Lines,
-    /// Lines toward the leaf nodes.
+    /// Towards the leaf nodes.
     pub(super) down: Lines,
-    /// The largest number of lines on one connection in one direction.
+    /// Maximum of one link in one direction.
     pub(super) heaviest: Lines,
-    /// Number of different filters at the hub that has most of them.
+    /// Different filters at the hub with the most.
     pub(super) hub_filters: usize,
-    /// Number of different filters at the leaf node that has most of them.
+    /// Different filters at the leaf with the most.
     pub(super) leaf_filters: usize,
 }
 
@@ -79,37 +78,37 @@ impl Distribution {
     }
 }
 
-/// The cost of changes of interest, as numbers of lines toward the root and toward the leaf nodes.
+/// Cost of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     pub(super) up: u64,
     pub(super) down: u64,
 }
 
-/// The cost of messages.
+/// Cost of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FanOut {
-    /// Number of messages that crossed a connection, counted for each connection.
+    /// Number of messages that crossed a link, counted per link.
     pub(super) crossings: u64,
-    /// Number of messages that crossed a connection to a node without interest.
+    /// Number of those that went to a node without interest.
     pub(super) useless: u64,
-    /// Number of messages that reached a leaf node with interest, other than the one that published them.
+    /// Number of messages from another leaf that reached a leaf with interest.
     pub(super) delivered: u64,
-    /// Number of messages that such leaf nodes should have received.
+    /// Number of those that should have arrived.
     pub(super) wanted: u64,
 }
 
-/// Number of shared subjects with interest, in total, at each leaf node, and in each region.
+/// Number of leaf nodes interested in each shared subject, from every view.
 struct Shared {
-    /// Number of subjects with interest at any leaf node.
+    /// Number of subjects with any interest.
     wanted: usize,
-    /// For each leaf node, the number of subjects with interest there.
+    /// By leaf: number of subjects with interest there.
     at_leaf: Vec<usize>,
-    /// For each leaf node, the number of subjects with interest only there.
+    /// By leaf: number of subjects with interest only there.
     only_at_leaf: Vec<usize>,
-    /// For each region, the number of subjects with interest there.
+    /// By region: number of subjects with interest there.
     in_region: Vec<usize>,
-    /// For each region, the number of subjects with interest only there.
+    /// By region: number of subjects with interest only there.
     only_in_region: Vec<usize>,
 }
 
@@ -129,7 +128,7 @@ impl Shared {
                 shared.at_leaf[leaf] += 1;
                 leafs += 1;
                 last = Some(leaf);
-                // Leaf nodes are sorted by region, so compare only with the last region.
+                // Leaf nodes are in order, and so are regions.
                 if regions.last() != Some(&world.region(leaf)) {
                     regions.push(world.region(leaf));
                 }
@@ -163,7 +162,7 @@ impl Policy {
         }
     }
 
-    /// Counts the lines that distribute all interest, if no node knows any before.
+    /// Counts the distribution of all interest from an empty state.
     pub(super) fn announce(self, world: &World) -> Distribution {
         let shared = Shared::count(world);
         let own = (0..world.leafs).map(|leaf| world.own_wanted(leaf));
@@ -176,7 +175,7 @@ impl Policy {
             let from_above = usize::try_from(down.count).unwrap_or(usize::MAX);
             let mut filters = own_here + shared.at_leaf[leaf] + from_above;
             if self != Self::Isolated {
-                // Subjects with interest both here and at other leaf nodes were counted twice.
+                // With interest here and at other leaf nodes.
                 filters -= shared.at_leaf[leaf] - shared.only_at_leaf[leaf];
             }
             distribution.leaf_filters = distribution.leaf_filters.max(filters);
@@ -203,7 +202,7 @@ impl Policy {
         distribution
     }
 
-    /// Counts the lines between one leaf node and its hub.
+    /// Counts the lines between one leaf and its hub.
     fn leaf_link(
         self,
         world: &World,
@@ -233,8 +232,8 @@ impl Policy {
         }
     }
 
-    /// Returns the number of lines that are sent when the interest of a leaf node in a subject begins or
-    /// ends. `holders` are the other leaf nodes with interest.
+    /// Returns the number of lines when a leaf's interest in a subject begins or ends. `holders` are the
+    /// other leaf nodes with interest.
     fn lines_of_change(self, world: &World, leaf: usize, holders: &[usize]) -> Changed {
         match self {
             Self::Isolated => Changed { up: 1, down: 0 },
@@ -262,7 +261,7 @@ impl Policy {
         }
     }
 
-    /// Returns the number of connections that a message crosses from one leaf node to others.
+    /// Returns the number of links that a message crosses from one leaf to others.
     fn links(self, world: &World, origin: usize, targets: &[usize]) -> u64 {
         if targets.is_empty() {
             return 0;
@@ -285,24 +284,24 @@ impl Policy {
         }
     }
 
-    /// Returns whether other leaf nodes know the own subjects of a leaf node as one filter.
+    /// Returns whether the other leaf nodes know a leaf's own subjects as one filter.
     fn covers(self) -> bool {
         matches!(self, Self::Covered | Self::Tree)
     }
 }
 
-/// Returns the number of nodes that receive new interest when one more node is added to `holders`. Each of
-/// `all` nodes receives the interest of all *other* nodes.
+/// Each of `all` nodes is sent the interest of any *other* node. Returns how many of them are sent new
+/// interest if one more node is added to `holders`.
 fn newly_informed(all: usize, holders: &[usize]) -> u64 {
     match holders {
         [] => all as u64 - 1,
-        // The only holder has received no interest before, because it was the only one.
+        // That node knew only its own interest.
         [_] => 1,
         _ => 0,
     }
 }
 
-/// Adds and removes subscriptions, and counts the lines of each policy.
+/// Adds and removes subscriptions.
 pub(super) fn change(
     world: &mut World,
     changes: u32,
@@ -313,8 +312,7 @@ pub(super) fn change(
         let (leaf, subject) = world.draw_change(random);
         let holders = others(world, leaf, subject);
         for (sum, policy) in sums.iter_mut().zip(Policy::ALL) {
-            // The subjects of a leaf node are covered by one filter, whatever their interest, so nothing is
-            // sent.
+            // A leaf's own subjects are covered, whatever their interest.
             if policy.covers() && matches!(subject, Subject::Own { .. }) {
                 continue;
             }
@@ -327,7 +325,7 @@ pub(super) fn change(
     sums
 }
 
-/// Publishes messages at leaf nodes, and counts the connections that they cross with each policy.
+/// Publishes at leaf nodes.
 pub(super) fn publish(
     world: &World,
     publications: u32,
@@ -356,7 +354,7 @@ pub(super) fn publish(
     sums
 }
 
-/// Returns the leaf nodes with interest in a subject, except `leaf`, in order.
+/// Returns the leaf nodes with interest in a subject except `leaf`, in order.
 fn others(world: &World, leaf: usize, subject: Subject) -> Vec<usize> {
     let holders = match subject {
         Subject::Own { leaf: owner, .. } => {

@@ -1,6 +1,6 @@
-//! Pseudorandom numbers. The same seed gives the same numbers on every platform.
+//! Pseudorandom numbers, which are the same for the same seed on every platform.
 
-/// A generator of pseudorandom numbers (splitmix64).
+/// A generator (splitmix64).
 pub(super) struct Random(u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a uniformly distributed number in `0..bound`. For bounds of 32 bits the bias is negligible.
+    /// Returns a uniform number of `0..bound`. The bias for bounds of 32 bits is negligible here.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         let wide = u128::from(self.next()) * bound as u128;
         usize::try_from(wide >> 64).unwrap_or(0)
@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// A Zipf distribution: the n-th rank is drawn with a probability proportional to 1/n.
+/// Ranks, of which the n-th is drawn with a probability proportional to 1/n.
 pub(super) struct Zipf {
     cumulated: Vec<f64>,
 }

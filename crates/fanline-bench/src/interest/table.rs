@@ -1,4 +1,4 @@
-//! The results as text. The lines are the same for a terminal and in Markdown.
+//! The results as text: the same lines for a terminal and in Markdown.
 
 use comfy_table::{Table, TableStyle, presets};
 
@@ -9,10 +9,10 @@ use crate::report::table::new_table;
 
 const POLICIES: usize = Policy::ALL.len();
 
-/// Bits per second of a network of 1 Gbit/s without other traffic.
+/// Bits per second of a link of 1 Gbit/s without other traffic.
 const LINK_BITS_PER_SECOND: f64 = 1e9;
 
-/// The counts of all policies.
+/// All counts.
 pub(super) struct Measurements<'a> {
     pub(super) arguments: &'a Arguments,
     /// Number of different subjects with interest.

@@ -1,5 +1,4 @@
-//! The interest of each leaf node, in some of its own subjects (those below its prefix) and some of the shared
-//! subjects.
+//! The interest of each leaf: some of its own subjects and some of the shared ones.
 
 use super::Arguments;
 use super::random::{Random, Zipf};
@@ -37,27 +36,27 @@ impl Bits {
     }
 }
 
-/// A subject, which belongs to one leaf node or is shared.
+/// A subject: one of a leaf's own, or a shared one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Own { leaf: usize, index: usize },
     Shared(usize),
 }
 
-/// The interest of all leaf nodes at one point in time.
+/// The interest of all leaf nodes at one moment.
 pub(super) struct World {
     pub(super) leafs: usize,
     pub(super) regions: usize,
     own: usize,
     popularity: Zipf,
-    /// For each leaf node, its own subjects with interest.
+    /// By leaf: its own subjects with interest.
     wanted: Vec<Bits>,
-    /// For each shared subject, the leaf nodes with interest.
+    /// By shared subject: the leaf nodes with interest.
     holders: Vec<Bits>,
 }
 
 impl World {
-    /// Draws the interest of all leaf nodes, with these parameters.
+    /// Draws a world with these parameters.
     pub(super) fn draw(arguments: &Arguments, random: &mut Random) -> Self {
         let (leafs, own) = (arguments.leafs as usize, arguments.own as usize);
         let shared = arguments.shared as usize;
@@ -77,8 +76,7 @@ impl World {
             }
             for _ in 0..arguments.shared_drawn {
                 let subject = world.popularity.draw(random);
-                // If a subject is drawn again, two clients of the leaf node subscribe to it. The leaf node
-                // announces it once.
+                // If drawn again, two clients of the leaf subscribe to it, and the leaf announces it once.
                 if !world.holders[subject].has(leaf) {
                     world.holders[subject].toggle(leaf);
                 }
@@ -87,7 +85,7 @@ impl World {
         world
     }
 
-    /// Returns the region of a leaf node.
+    /// Returns the region of a leaf.
     pub(super) fn region(&self, leaf: usize) -> usize {
         leaf / self.leafs_of_region()
     }
@@ -97,12 +95,12 @@ impl World {
         self.leafs / self.regions
     }
 
-    /// Returns the number of a leaf node's own subjects with interest.
+    /// Returns the number of a leaf's own subjects with interest.
     pub(super) fn own_wanted(&self, leaf: usize) -> usize {
         self.wanted[leaf].count()
     }
 
-    /// Returns the leaf nodes with interest, for each shared subject.
+    /// Returns the leaf nodes with interest, by shared subject.
     pub(super) fn holders(&self) -> &[Bits] {
         &self.holders
     }
@@ -114,7 +112,7 @@ impl World {
         own + shared.count()
     }
 
-    /// Returns whether a leaf node is interested in the subject.
+    /// Returns whether this leaf is interested in the subject.
     pub(super) fn wants(&self, leaf: usize, subject: Subject) -> bool {
         match subject {
             Subject::Own { leaf: owner, index } => owner == leaf && self.wanted[leaf].has(index),
@@ -122,8 +120,7 @@ impl World {
         }
     }
 
-    /// Draws a leaf node, and a subject in which its interest begins or ends. In nine of ten cases it is one
-    /// of its own subjects.
+    /// Draws a leaf, and a subject whose interest begins or ends there: nine of ten times one of its own.
     pub(super) fn draw_change(&self, random: &mut Random) -> (usize, Subject) {
         let leaf = random.below(self.leafs);
         let subject = if random.percent(90) {
@@ -134,8 +131,8 @@ impl World {
         (leaf, subject)
     }
 
-    /// Draws a leaf node, and a subject that is published there. In five of ten cases it is one of its own
-    /// subjects, in three cases a subject of any leaf node, and in two cases a shared subject.
+    /// Draws a leaf and a subject that is published there: five of ten its own, three of ten of another leaf,
+    /// and two of ten shared.
     pub(super) fn draw_publication(&self, random: &mut Random) -> (usize, Subject) {
         let leaf = random.below(self.leafs);
         let subject = match random.below(10) {
@@ -155,7 +152,7 @@ impl World {
         Subject::Shared(self.popularity.draw(random))
     }
 
-    /// Begins or ends the interest of a leaf node in a subject.
+    /// Toggles the interest of a leaf in a subject.
     pub(super) fn toggle(&mut self, leaf: usize, subject: Subject) {
         match subject {
             Subject::Own { index, .. } => self.wanted[leaf].toggle(index),

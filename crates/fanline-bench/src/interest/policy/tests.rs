@@ -1,4 +1,4 @@
-//! Compares the counts with sets of filters that are actually passed from node to node.
+//! Compares the counts with sets that are actually passed from link to link.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn small(seed: u64) -> Arguments {
     }
 }
 
-/// Returns the filters that a leaf node sends to its hub.
+/// Returns the filters that a leaf sends to its hub.
 fn sent_up(world: &World, policy: Policy, leaf: usize) -> Filters {
     let region = world.region(leaf);
     let shared = (0..world.holders().len()).map(Subject::Shared);
@@ -53,7 +53,7 @@ fn sent_by_region(world: &World, region: usize) -> Filters {
     filters
 }
 
-/// Returns the numbers of lines toward the root and toward the leaf nodes, counted with real sets.
+/// Returns lines up and down, counted with real sets.
 fn counted(world: &World, policy: Policy) -> (usize, usize) {
     let up = |leaf| sent_up(world, policy, leaf);
     let leafs = 0..world.leafs;
@@ -102,8 +102,8 @@ fn change_costs_difference_of_sets() {
     for seed in 0..10 {
         let mut random = Random::new(seed);
         let mut world = World::draw(&small(seed), &mut random);
-        // Toggle one shared subject. A toggle only adds or only removes filters, so the difference of two
-        // sets is the difference of their sizes.
+        // Toggles one shared subject, and counts the difference of two sets by their sizes: a change only
+        // adds or only removes.
         for _ in 0..20 {
             let leaf = random.below(world.leafs);
             let subject = Subject::Shared(random.below(20));
