@@ -1,7 +1,7 @@
 //! `fanline-bench all`: measures every table of the product in sequence and writes one report.
 //!
-//! Each table is a separate run of this program, so no measurement inherits the memory or threads of another,
-//! and an interrupted run can resume with the next table.
+//! Each table is a separate run of this program. So no measurement is affected by the memory or threads of
+//! another, and an interrupted run can resume with the next table.
 
 mod repeat;
 
@@ -20,10 +20,10 @@ use crate::report::versions::built_with;
 /// Tables to measure and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Resume an interrupted run: skip the tables that it has measured
+    /// Resume an interrupted run, and skip the tables that it has measured
     #[arg(long)]
     resume: bool,
-    /// Finish in less than 15 minutes: fewer rounds, messages, and rows
+    /// Finish in less than 15 minutes, with fewer rounds, messages, and rows
     #[arg(long)]
     quick: bool,
     /// Skip RxJava, Pekko, and the crates that hubs are compared with
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     no_runs: bool,
 }
 
-/// File that lists the tables that an unfinished run has measured; in the output directory.
+/// File in the output directory that lists the tables that an unfinished run has measured.
 const PROGRESS_FILE: &str = ".under-way";
 
 struct Table {
@@ -60,10 +60,10 @@ struct Table {
     heading: &'static str,
     /// Option that writes a plot, if the table has one.
     plot: Option<&'static str>,
-    /// Options of a quick run.
+    /// Options for a run with `--quick`.
     quick: &'static [&'static str],
     has_rivals: bool,
-    /// Whether it starts a nats-server and a Fanline server.
+    /// Whether the table needs a nats-server and a Fanline server.
     has_servers: bool,
     /// Whether these servers write files.
     has_files: bool,
@@ -133,7 +133,7 @@ const TABLES: &[Table] = &[
     },
 ];
 
-/// One row of each kind; all rows take four minutes.
+/// Arguments for a quick run: one row of each kind. A run with all rows takes four minutes.
 #[rustfmt::skip]
 const JETSTREAM_QUICK: &[&str] = &[
     "--quick",
@@ -216,7 +216,8 @@ impl Table {
         arguments
     }
 
-    /// Measures the table, without rivals if they are not available. Returns whether there is a table.
+    /// Measures the table. If the other systems are not available, measures it without them. Returns whether
+    /// the table exists.
     fn measure(&self, all: &Arguments) -> Result<bool> {
         let with_rivals = !all.no_rivals;
         if self.run(&self.arguments(all, with_rivals))? {
@@ -267,7 +268,7 @@ fn measure(arguments: &Arguments, tables: &[&'static Table]) -> Result<Vec<&'sta
         fs::write(&notes, &done)?;
         let page = || fs::read_to_string(table.file(&arguments.folder, "md")).unwrap_or_default();
         let before = page();
-        // The remaining tables are useful without this one.
+        // Continue after a failure, because the remaining tables are useful without this one.
         if table.measure(arguments)? {
             done.push_str(table.name);
             done.push('\n');
@@ -279,7 +280,7 @@ fn measure(arguments: &Arguments, tables: &[&'static Table]) -> Result<Vec<&'sta
         }
     }
     if failed.is_empty() {
-        // If all tables were measured already, the file does not exist.
+        // The file does not exist if all tables had been measured before.
         let _ = fs::remove_file(&notes);
     } else {
         fs::write(&notes, &done)?;
@@ -299,7 +300,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
     Ok(TABLES.iter().filter(is_chosen).collect())
 }
 
-/// Returns a page with all existing tables and their plots after a summary.
+/// Returns a page that contains a summary, and all existing tables with their plots.
 fn report(arguments: &Arguments) -> Result<String> {
     let Machine { cores, cpu, kernel } = Machine::read();
     let versions = built_with(&["fanline", "tokio", "async-broadcast", "asyncband", "rxrust"]);
@@ -346,7 +347,7 @@ fn report(arguments: &Arguments) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the path of a file as the report links to it: relative to the report if the file is below its
+/// Returns the path by which the report links to a file. It is relative if the file is below the report's
 /// directory.
 fn linked_from(report: &Path, file: &Path) -> PathBuf {
     let folder = report.parent().filter(|folder| *folder != Path::new(""));
@@ -356,7 +357,7 @@ fn linked_from(report: &Path, file: &Path) -> PathBuf {
     nested.unwrap_or_else(|| file.to_owned())
 }
 
-/// Returns the number of met targets per table, and all losses.
+/// Returns the number of met targets for each table, and all missed targets and slower results.
 fn summary(pages: &[(&Table, Option<String>)]) -> String {
     let mut table = String::from("\n| table | targets |\n| --- | --- |\n");
     let mut lost = String::new();
@@ -378,7 +379,7 @@ fn summary(pages: &[(&Table, Option<String>)]) -> String {
     format!("{table}\n## Losses\n\nMissed targets, faster rivals, and failed runs:\n\n{lost}")
 }
 
-/// Returns the summary of a page's targets.
+/// Returns the summary of a page's targets, such as "3 met, 2 missed, 1 unknown".
 fn verdicts(page: &str) -> Option<&str> {
     let is_summary =
         |line: &'_ str| line.starts_with("- Targets: ") || line.starts_with("- Bars: ");
@@ -387,7 +388,8 @@ fn verdicts(page: &str) -> Option<&str> {
     Some(verdicts.trim_end_matches('.'))
 }
 
-/// Returns the lines of a page's tables that miss a target, and its notes on failed runs and on faster rivals.
+/// Returns the lines of a page's tables that miss a target, and the page's notes on failed runs and on faster
+/// systems.
 fn losses(page: &str) -> Vec<String> {
     let (mut losses, mut title) = (Vec::new(), "");
     for line in page.lines() {
@@ -399,7 +401,7 @@ fn losses(page: &str) -> Vec<String> {
             continue;
         };
         let mut cells = row.trim_end_matches('|').split('|').map(str::trim);
-        // A row may omit the first cell if it equals the one above.
+        // A row may omit its first cell if that cell equals the one above.
         match cells.next() {
             Some("") | None => {}
             Some(first) => title = first,
@@ -413,8 +415,8 @@ fn losses(page: &str) -> Vec<String> {
     losses
 }
 
-/// Returns a table's page as a section of another page: without its title and with its headings one level
-/// lower.
+/// Returns a table's page as a section of another page. It omits the title, and adds one level to its
+/// headings.
 fn nested(markdown: &str) -> String {
     let mut text = String::new();
     for line in markdown.trim().lines() {
@@ -446,7 +448,7 @@ mod tests {
         for (report, expected) in [
             (root.join("BENCHMARKS.md"), PathBuf::from("src/all.rs")),
             (root.join("src/BENCHMARKS.md"), PathBuf::from("all.rs")),
-            // Not below the report's directory.
+            // These files are not below the report's directory.
             (root.join("rivals/B.md"), root.join("src/all.rs")),
         ] {
             assert_eq!(linked_from(&report, &root.join("src/all.rs")), expected);

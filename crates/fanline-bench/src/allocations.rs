@@ -1,27 +1,27 @@
-//! Allocation counts per thread.
+//! Counts of allocations per thread.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator with counts per thread. The counting is two additions in thread-local memory, which
-/// does not affect other subcommands.
+/// The system's allocator, with counts per thread. Counting is two additions in thread-local memory, which
+/// does not affect other measurements.
 struct Counted;
 
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
 thread_local! {
-    // Constant and without a destructor, so access never allocates and works until the thread ends.
+    // A constant without a destructor. So an access never allocates, and works until the thread ends.
     static TOTALS: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
 }
 
-/// Allocations of a thread.
+/// The allocations of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocations {
-    /// Number of allocations, including growth of a block.
+    /// Number of allocations. The growth of a block counts as one.
     pub(crate) count: u64,
-    /// Number of bytes; for growth, the added bytes.
+    /// Number of allocated bytes. For the growth of a block, the number of added bytes.
     pub(crate) bytes: u64,
 }
 
@@ -47,8 +47,8 @@ fn note(bytes: usize) {
     TOTALS.set(totals);
 }
 
-// SAFETY: every call is forwarded unchanged to the system's allocator, which fulfills the contract. The
-// counting neither allocates nor unwinds.
+// SAFETY: every call is forwarded unchanged to the system's allocator, which fulfills the contract. Counting
+// neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());

@@ -1,12 +1,12 @@
 //! `fanline-bench bridge`: the cost of binding a subject to a server.
 //!
 //! The server, the publisher, and the subscribers are in this process. The network subscriber reads a socket
-//! and counts bytes. There are three measurements, each next to the same without a bridge:
+//! and counts bytes. There are three measurements, each compared with the same load without a bridge:
 //!
-//! - In process: a subject with one observer, bare and bound, without network subscribers.
-//! - To the network: messages of a bound subject, and messages of a raw socket that writes whole buffers of
-//!   them, to the same subscriber.
-//! - Round trip: from before `next` on a bound subject until an observer of the same subject of the server is
+//! - In process: a subject with one observer, unbound and bound to the server, without network subscribers.
+//! - To the network: the messages of a bound subject, and the messages of a raw socket that writes full
+//!   buffers, to the same subscriber.
+//! - Round trip: the time from before `next` on a bound subject until an observer of the server's subject is
 //!   called.
 
 mod measure;
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     plot: Option<PathBuf>,
 }
 
-/// A result and its target: a share of another result, or an upper bound.
+/// A result and its target, which is a share of another result or an upper bound.
 struct Row {
     result: Measurement,
     name: &'static str,
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     report::write_to(arguments.plot.as_deref(), || plot(&medians))
 }
 
-/// Returns a plot of the comparable medians.
+/// Returns a plot of the medians that can be compared.
 fn plot(medians: &[[f64; 3]]) -> String {
     let all: Vec<_> = ROWS
         .iter()

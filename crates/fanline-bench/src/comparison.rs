@@ -1,4 +1,4 @@
-//! Comparison of servers under the same loads: common options, and the measurement of a case.
+//! The comparison of servers under the same loads: common options, and the measurement of a case.
 
 pub(crate) mod cost;
 pub(crate) mod one_core;
@@ -18,7 +18,7 @@ use crate::servers::{Program, System, binaries, process};
 /// Servers to compare, number and length of measurements, and output files.
 #[derive(Args)]
 pub(crate) struct Comparison {
-    /// Number of rounds; each measures every server in alternating order, each time in a fresh process
+    /// Number of rounds; each measures every server in alternating order, each time in a new process
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pairs: u32,
     /// Target length of one measurement
@@ -56,7 +56,7 @@ impl Comparison {
         self.begin_with(title, cases, Vec::new())
     }
 
-    /// As [`begin`](Self::begin), with servers besides the usual two.
+    /// Does the same as [`begin`](Self::begin), with other servers in addition to the usual two.
     pub(crate) fn begin_with(
         &self,
         title: &'static str,
@@ -80,7 +80,7 @@ impl Comparison {
         })
     }
 
-    /// Returns nats-server, for a part that both servers are compared with.
+    /// Returns nats-server, for a case in which it is a part of the tested system for both servers.
     pub(crate) fn nats_server(&self) -> Result<Program> {
         binaries::nats_server(self.nats_server.as_deref())
     }
@@ -96,7 +96,7 @@ impl Comparison {
         Ok(programs)
     }
 
-    /// Returns whether a server is to be measured.
+    /// Returns whether a server must be measured.
     pub(crate) fn wants(&self, system: System) -> bool {
         self.only.is_none_or(|only| only == system)
     }
@@ -121,7 +121,7 @@ impl Run<'_> {
         });
     }
 
-    /// As [`measure`](Self::measure), for cases that some servers do not support.
+    /// Does the same as [`measure`](Self::measure), for cases that some servers do not support.
     pub(crate) fn measure_where(
         &mut self,
         case: Case,
@@ -130,7 +130,7 @@ impl Run<'_> {
         let mut row = Row::new(case);
         for round in 0..self.report.pairs {
             let mut order = self.report.programs.iter().collect::<Vec<_>>();
-            // Drift of the machine then affects both servers equally.
+            // Alternating the order makes drift of the machine affect both servers equally.
             if round % 2 == 1 {
                 order.reverse();
             }
@@ -146,7 +146,7 @@ impl Run<'_> {
         self.report.rows.push(row);
     }
 
-    /// Adds a remark to be printed below the table.
+    /// Adds a remark, which is printed below the table.
     pub(crate) fn remark(&mut self, remark: impl Into<String>) {
         self.report.remarks.push(remark.into());
     }
@@ -166,7 +166,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the members of `all` with the given names, or all without names.
+/// Returns the members of `all` with the given names. Without names, returns all.
 pub(crate) fn choose<T>(
     all: &'static [T],
     names: &[String],

@@ -1,4 +1,4 @@
-//! `fanline-bench core`: core NATS, Fanline against nats-server.
+//! `fanline-bench core`: core NATS, Fanline compared with nats-server.
 
 mod measure;
 pub(crate) mod shapes;

@@ -1,5 +1,5 @@
-//! `fanline-bench hubs`: the broadcast hub in lockstep next to its rivals, and further properties; the merge
-//! and the partition hub next to a channel.
+//! `fanline-bench hubs`: the broadcast hub in lockstep, compared with other systems, and further properties
+//! of it. Also compares the merge and the partition hub with a channel.
 
 mod channel;
 mod floor;
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count,
           default_values_t = [64, 256])]
     buffers: Vec<usize>,
-    /// Numbers of threads, separated by commas: 1 is a single-threaded runtime, more is a work-stealing one
+    /// Numbers of threads, separated by commas; 1 uses a single-threaded runtime, others a work-stealing one
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = threads,
           default_values_t = [1, 2])]
     threads: Vec<usize>,
@@ -54,11 +54,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 700,
           value_parser = clap::value_parser!(u64).range(1..=600_000))]
     run_millis: u64,
-    /// Largest number of broadcast consumers for rivals, whose runs then take seconds
+    /// Largest number of broadcast consumers for other systems, whose runs then take seconds
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = count)]
     rivals_consumers_max: usize,
-    /// Three rounds of runs of 100 milliseconds, longer for ten thousand and more tasks, and rivals with up
-    /// to 2,000 consumers
+    /// Three rounds of runs of 100 milliseconds (longer for ten thousand and more tasks), and other systems
+    /// with up to 2,000 consumers
     #[arg(long, conflicts_with_all = ["rounds", "run_millis", "rivals_consumers_max"])]
     quick: bool,
     /// List the targets, without measuring

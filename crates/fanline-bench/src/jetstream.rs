@@ -1,4 +1,4 @@
-//! `fanline-bench jetstream`: persistence on disk and in memory, Fanline against nats-server.
+//! `fanline-bench jetstream`: storage on disk and in memory, Fanline compared with nats-server.
 
 mod measure;
 mod rows;

@@ -1,5 +1,5 @@
-//! Rivals that run in a JVM: Maven projects in `rivals`. Each is a process that answers every line of input
-//! with one line.
+//! Systems that run in a JVM: Maven projects in `rivals`. Each is a process that responds to every line of
+//! input with one line.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Builds a project with Maven, which downloads dependencies the first time. Returns its directory.
+/// Builds a project with Maven, which downloads dependencies the first time. Returns the project's directory.
 ///
 /// # Errors
 ///
@@ -20,7 +20,7 @@ pub(crate) fn package(project: &str) -> Result<PathBuf> {
     let status = Command::new("mvn")
         .args(["-q", "--batch-mode", "package"])
         .current_dir(&folder)
-        // Standard output is reserved for the report.
+        // Standard output is reserved for the report, so send Maven's output to standard error.
         .stdout(io::stderr())
         .status()
         .context(
@@ -37,12 +37,12 @@ pub(crate) fn package(project: &str) -> Result<PathBuf> {
 /// A running JVM. Dropping it ends the process.
 pub(crate) struct Jvm {
     child: Child,
-    /// The JVM ends when this is closed, even if this process is killed.
+    /// Standard input of the JVM. When it is closed, even because this process was killed, the JVM ends.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// Name for error messages.
+    /// Name of the project, for error messages.
     name: String,
-    /// The first printed line: versions of the JVM.
+    /// The first line that the JVM prints: the versions.
     pub(crate) banner: String,
 }
 
@@ -78,7 +78,7 @@ impl Jvm {
         Ok(jvm)
     }
 
-    /// Returns the answer to a line.
+    /// Sends a line, and returns the response.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Jvm {
 impl Drop for Jvm {
     fn drop(&mut self) {
         self.input = None;
-        // Whatever the error is, the next run starts a new process.
+        // Ignore an error, because the next run starts a new process.
         let _ = self.child.wait();
     }
 }

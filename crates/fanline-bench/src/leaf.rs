@@ -1,4 +1,5 @@
-//! `fanline-bench leaf`: a leaf link to a nats-server, with Fanline and with nats-server as the leaf.
+//! `fanline-bench leaf`: a leaf connection to a nats-server, with Fanline and with nats-server as the leaf
+//! node.
 
 mod link;
 mod measure;
@@ -68,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     run.finish()
 }
 
-/// The limit of a leaf: the hub's own speed, measured in each round next to nats-server as leaf.
+/// The upper bound for any leaf node, which is the hub's own speed. It is measured in each round, next to
+/// nats-server as the leaf node.
 #[derive(Default)]
 struct Bound {
     with_nats: Vec<f64>,

@@ -1,4 +1,4 @@
-//! `fanline-bench micro`: the engine's parts, one at a time, on one core and without a network.
+//! `fanline-bench micro`: the parts of the engine, measured one at a time on one core, without a network.
 
 mod cases;
 mod matcher;

@@ -1,4 +1,4 @@
-//! `fanline-bench mqtt`: MQTT, Fanline against nats-server and mosquitto.
+//! `fanline-bench mqtt`: MQTT, Fanline compared with nats-server and mosquitto.
 
 mod allocations;
 mod measure;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .then(|| binaries::mosquitto(given));
     let (others, missing) = match mosquitto {
         Some(Ok(program)) => (vec![program], None),
-        // The other two servers are compared without it, unless it was requested by name.
+        // Compare the other two servers without mosquitto, unless it was requested by name.
         Some(Err(error)) if given.is_none() && arguments.comparison.wants(System::Fanline) => {
             (Vec::new(), Some(error))
         }

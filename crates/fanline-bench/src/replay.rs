@@ -1,5 +1,5 @@
-//! `fanline-bench replay`: the subjects and their replay flavors, against reference loops and against
-//! rivals, in the grid of RxPerfTests.
+//! `fanline-bench replay`: the subjects and their replay flavors with the loads of RxPerfTests, compared with
+//! reference loops and with other libraries.
 
 mod audience;
 mod behind;
@@ -28,7 +28,7 @@ use crate::turns::Plan;
 use grid::{Flavor, MESSAGES, SUBSCRIBERS};
 use outcome::Report;
 
-/// Measured parts of the grid, rivals, and output files.
+/// The measured parts of the grid, the compared libraries, and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Measure only this flavor; repeatable
@@ -49,7 +49,8 @@ pub(crate) struct Arguments {
     /// Target measuring time of a system per round, in milliseconds; at least one repetition
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     millis: u64,
-    /// 100,000 and 1,000,000 messages to 1 and 16 subscribers, three rounds: the cells of the targets
+    /// Measure only the cells that have targets, in three rounds: 100,000 and 1,000,000 messages to 1 and 16
+    /// subscribers
     #[arg(long, conflicts_with_all = ["rounds", "messages", "subscribers"])]
     quick: bool,
     /// Include RxJava 3 (needs Maven and a JDK), rxRust, and tokio's broadcast in the same run
@@ -85,7 +86,7 @@ fn write(arguments: &Arguments, report: &Report) -> Result<()> {
     })
 }
 
-/// The measured part of the grid.
+/// The measured part of the grid of flavors, messages, and subscribers.
 struct Sizes {
     flavors: Vec<Flavor>,
     messages: Vec<u32>,
@@ -110,7 +111,7 @@ fn sizes(arguments: &Arguments) -> Sizes {
     }
 }
 
-/// Returns the given values, sorted and without duplicates, or all values without one.
+/// Returns the given values, sorted and without duplicates. Without given values, returns all values.
 fn given_or<T: Clone + Ord>(given: &[T], all: &[T]) -> Vec<T> {
     let mut chosen = if given.is_empty() { all } else { given }.to_vec();
     chosen.sort();

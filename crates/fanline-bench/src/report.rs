@@ -24,7 +24,7 @@ use crate::servers::{Program, System};
 use machine::Machine;
 use metric::{Metric, Sample, Summary};
 
-/// All results of one invocation, with the machine.
+/// All results of one invocation, and the machine on which they were measured.
 pub(crate) struct Report {
     /// Title of the comparison.
     pub(crate) title: &'static str,
@@ -81,7 +81,7 @@ pub(crate) struct Case {
     pub(crate) targets: &'static [Target],
 }
 
-/// Target for one of Fanline's results.
+/// A target for one of Fanline's results.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) metric: Metric,
@@ -89,7 +89,7 @@ pub(crate) struct Target {
     pub(crate) bound: Bound,
 }
 
-/// Quantity that a target bounds.
+/// The quantity that a target bounds.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Of {
@@ -102,45 +102,45 @@ pub(crate) enum Of {
     RatioToMosquitto,
 }
 
-/// Returns a lower bound as a multiple of nats-server's result.
+/// Returns a target with a lower bound, as a multiple of nats-server's result.
 pub(crate) const fn at_least(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::Ratio, Bound::AtLeast(ratio));
     Target { metric, of, bound }
 }
 
-/// Returns a lower bound as a multiple of mosquitto's result.
+/// Returns a target with a lower bound, as a multiple of mosquitto's result.
 pub(crate) const fn at_least_of_mosquitto(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::RatioToMosquitto, Bound::AtLeast(ratio));
     Target { metric, of, bound }
 }
 
-/// Returns an upper bound as a multiple of nats-server's result.
+/// Returns a target with an upper bound, as a multiple of nats-server's result.
 pub(crate) const fn at_most(metric: Metric, ratio: f64) -> Target {
     let (of, bound) = (Of::Ratio, Bound::AtMost(ratio));
     Target { metric, of, bound }
 }
 
-/// Returns a lower bound, independent of nats-server.
+/// Returns a target with a lower bound that does not depend on nats-server.
 pub(crate) const fn alone_at_least(metric: Metric, value: f64) -> Target {
     let (of, bound) = (Of::Fanline, Bound::AtLeast(value));
     Target { metric, of, bound }
 }
 
-/// Returns an upper bound, independent of nats-server.
+/// Returns a target with an upper bound that does not depend on nats-server.
 pub(crate) const fn alone_at_most(metric: Metric, value: f64) -> Target {
     let (of, bound) = (Of::Fanline, Bound::AtMost(value));
     Target { metric, of, bound }
 }
 
-/// Samples of one case.
+/// The samples of one case.
 pub(crate) struct Row {
     pub(crate) case: Case,
     samples: Vec<(System, Sample)>,
-    /// Failed runs with their errors.
+    /// The failed runs, with their errors.
     pub(crate) failures: Vec<(System, String)>,
 }
 
-/// Result of one run.
+/// The result of one run.
 pub(crate) enum Outcome {
     /// Measurements.
     Measured(Sample),
@@ -157,7 +157,7 @@ impl From<Result<Sample>> for Outcome {
     }
 }
 
-/// Direction of a bound.
+/// Whether a bound is a lower or an upper bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     AtLeast(f64),
@@ -175,7 +175,7 @@ impl Bound {
 }
 
 impl Target {
-    /// Returns the bound in words.
+    /// Returns the bound as text.
     pub(crate) fn words(self) -> String {
         let (sign, value) = match self.bound {
             Bound::AtLeast(least) => ("≥", least),
@@ -189,17 +189,17 @@ impl Target {
     }
 }
 
-/// Whether a target was reached.
+/// Whether a target was met.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Met,
     Missed,
-    /// A server was not measured or failed.
+    /// Unknown, because a server was not measured or failed.
     Unknown,
 }
 
 impl Verdict {
-    /// Returns the text in reports.
+    /// Returns the text that reports contain.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -233,7 +233,7 @@ impl Row {
         of_system.map(|entry| &entry.1)
     }
 
-    /// Returns median and spread of one server.
+    /// Returns the median and spread of one server's result.
     pub(crate) fn summary(&self, system: System, metric: Metric) -> Option<Summary> {
         Summary::of(self.samples(system).filter_map(|sample| sample.get(metric)))
     }
@@ -255,7 +255,7 @@ impl Row {
         targets.filter(move |target| target.metric == metric)
     }
 
-    /// Returns the name of a result in this row, with its unit.
+    /// Returns the name of a result in this row, including its unit.
     pub(crate) fn metric_title(&self, metric: Metric) -> &'static str {
         match metric {
             Metric::Rate => self.case.rate,
@@ -263,7 +263,7 @@ impl Row {
         }
     }
 
-    /// Returns the quantity that a target bounds.
+    /// Returns the measured quantity that a target bounds.
     fn measured(&self, target: Target) -> Option<f64> {
         match target.of {
             Of::Ratio => self.ratio(target.metric),
@@ -275,7 +275,7 @@ impl Row {
         }
     }
 
-    /// Returns whether `target` was reached. A failed run of Fanline reaches no target.
+    /// Returns whether `target` was met. If a run of Fanline failed, no target is met.
     pub(crate) fn verdict(&self, target: Target) -> Verdict {
         let fanline_failed = self.failures.iter().any(|entry| entry.0 == System::Fanline);
         match self.measured(target) {
@@ -287,7 +287,7 @@ impl Row {
     }
 }
 
-/// Returns the numbers of met, missed, and unknown targets.
+/// Returns the numbers of met, missed, and unknown targets, as text.
 pub(crate) fn verdicts(report: &Report) -> String {
     let rows = report.rows.iter();
     let all = rows.flat_map(|row| {
@@ -326,7 +326,7 @@ pub(crate) fn write_to(path: Option<&Path>, text: impl FnOnce() -> String) -> Re
     }
 }
 
-/// Returns a progress bar of `runs`, visible only on a terminal.
+/// Returns a progress bar for `runs` runs. It is visible only on a terminal.
 pub(crate) fn progress(runs: u64) -> ProgressBar {
     let style = ProgressStyle::with_template(
         "[{elapsed} of about {duration}] {wide_bar} {pos}/{len} {msg}",
@@ -336,7 +336,7 @@ pub(crate) fn progress(runs: u64) -> ProgressBar {
     bar
 }
 
-/// Returns the cases by name, with their targets.
+/// Returns a list of the cases, with their names and targets.
 pub(crate) fn list(cases: impl Iterator<Item = Case>) -> String {
     let mut text = String::new();
     for case in cases {
@@ -348,7 +348,7 @@ pub(crate) fn list(cases: impl Iterator<Item = Case>) -> String {
     text
 }
 
-/// Returns a target in words.
+/// Returns a target as text.
 pub(crate) fn describe(target: Target) -> String {
     format!("{} {}", target.metric.label(), target.words())
 }

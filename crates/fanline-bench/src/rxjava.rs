@@ -1,4 +1,5 @@
-//! RxJava under the same loads: the Maven project in `rivals/rxjava`, one JVM per kind of load.
+//! RxJava under the same loads. It is the Maven project in `rivals/rxjava`, with one JVM for each kind of
+//! load.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,16 +9,18 @@ use anyhow::{Result, bail};
 use crate::jvm;
 use crate::turns::{REPETITIONS_MAX, Repetition};
 
-/// The collector with the cheapest write barriers, and a heap that is touched before the first measurement.
+/// Options of the JVM: the collector with the cheapest write barriers, and a heap whose pages are touched
+/// before the first measurement.
 const OPTIONS: &[&str] = &["-XX:+UseParallelGC", "-XX:+AlwaysPreTouch"];
 
-/// A large heap makes collections rare: replay allocates up to 272 bytes per message.
+/// Heap size of loads that retain values. Replay allocates up to 272 bytes per message, and a large heap
+/// makes collections rare.
 const HEAP_OF_REPLAY: [&str; 2] = ["-Xms4g", "-Xmx4g"];
 
-/// Heap of loads that retain nothing. Several of them may run at the same time.
+/// Heap size of loads that retain nothing. Several of these JVMs may run at the same time.
 const HEAP: [&str; 2] = ["-Xms1g", "-Xmx1g"];
 
-/// Loads that retain values.
+/// Names of the loads that retain values.
 const REPLAY: [&str; 5] = ["all", "one", "many", "within", "many-within"];
 
 fn heap(load: &str) -> [&'static str; 2] {
@@ -77,7 +80,7 @@ pub(crate) struct Jvm {
 }
 
 impl Jvm {
-    /// Runs one turn: repetitions until `budget` is used up.
+    /// Runs one turn: repeats the load until `budget` is used up.
     ///
     /// # Errors
     ///
@@ -100,7 +103,7 @@ impl Jvm {
     }
 }
 
-/// Parses `nanos:bytes`.
+/// Parses a repetition of the form `nanos:bytes`.
 fn repetition(word: &str) -> Option<Repetition> {
     let (nanos, bytes) = word.split_once(':')?;
     Some(Repetition {

@@ -1,5 +1,5 @@
-//! `fanline-bench schedulers`: the cost of moving values to another thread, against floors written by hand
-//! and against RxJava.
+//! `fanline-bench schedulers`: the cost of moving values to another thread, compared with hand-written
+//! reference loops and with RxJava.
 
 mod cases;
 mod floors;
@@ -18,7 +18,7 @@ use clap::Args;
 use crate::report;
 use crate::turns::Plan;
 
-/// Length of the measurement, rivals, and output files.
+/// Length of the measurement, whether to measure RxJava, and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Number of rounds; each measures every system once, in alternating order

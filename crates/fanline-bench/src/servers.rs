@@ -1,4 +1,4 @@
-//! The measured servers: installation, start, measurement, and end.
+//! The measured servers, from their installation to the end of their processes.
 
 pub(crate) mod binaries;
 pub(crate) mod cpu;
@@ -13,11 +13,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum System {
-    /// The pinned nats-server.
+    /// The nats-server version of [`binaries::NATS_SERVER_VERSION`].
     Nats,
     /// The server of this product.
     Fanline,
-    /// The broker of Debian's package, for MQTT.
+    /// The MQTT broker of Debian's package.
     Mosquitto,
 }
 
@@ -35,14 +35,14 @@ impl System {
     }
 }
 
-/// A binary with the parameters of its start.
+/// A server's binary, and the parameters with which it is started.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) system: System,
     pub(crate) path: PathBuf,
-    /// The version that it prints.
+    /// The version that the binary prints.
     pub(crate) version: String,
-    /// Number of Fanline's shards, or its default if unset.
+    /// Number of Fanline's shards, or `None` for its default.
     pub(crate) shards: Option<usize>,
     /// Further options; empty for default settings.
     pub(crate) options: Vec<String>,
@@ -61,7 +61,7 @@ impl Program {
     pub(crate) fn arguments(&self, port: &str) -> Vec<String> {
         let is_plain = self.shards.is_none() && self.options.is_empty();
         match self.system {
-            // Its configuration file contains the port.
+            // Mosquitto's configuration file contains the port.
             System::Mosquitto => return self.options.clone(),
             System::Fanline if !is_plain => {}
             System::Nats | System::Fanline => {
@@ -69,11 +69,11 @@ impl Program {
                 return address.into_iter().chain(self.options.clone()).collect();
             }
         }
-        // Fanline's own subcommand has options that nats-server's command line lacks.
+        // Fanline's own subcommand has options that the command line of nats-server does not have.
         let address = format!("127.0.0.1:{port}");
         let address = ["serve".to_owned(), "--listen".to_owned(), address];
         let shards = self.shards.map(|count| format!("--shards={count}"));
-        // As nats-server's default.
+        // Without options, nats-server has no JetStream, so disable it in Fanline too.
         let is_default = self.options.is_empty();
         let without = is_default.then(|| "--no-jetstream".to_owned());
         let all = address.into_iter().chain(shards).chain(without);

@@ -1,14 +1,15 @@
-//! `fanline-bench soak`: all kinds of load at once on one server, which is meanwhile stopped and killed.
+//! `fanline-bench soak`: all kinds of load at once on one server, which is stopped and killed in the
+//! meantime.
 //!
-//! The *director* (`director.rs`) is this program's main thread: it starts, stops, and kills the server and
-//! takes samples of it. The *stage* (`stage.rs`) is the shared state of the loads: the server's address,
-//! whether it is being restarted, and the errors. A *load* (`core_load.rs`, `stream_load.rs`, `mqtt_load.rs`,
-//! `crowd.rs`, `churn.rs`, `slow.rs`) communicates with the server and checks all responses. An error is
-//! excused if a restart occurred in between, and the load resumes at its position. A message that is lost or
-//! out of order is never excused.
+//! The *director* (`director.rs`) is this program's main thread. It starts, stops, and kills the server, and
+//! takes samples of it. The *stage* (`stage.rs`) is the state that the loads share: the server's address,
+//! whether the server is being restarted, and the errors. A *load* (`core_load.rs`, `stream_load.rs`,
+//! `mqtt_load.rs`, `crowd.rs`, `churn.rs`, `slow.rs`) communicates with the server and checks all responses.
+//! If the server was restarted in the meantime, an error is excused, and the load resumes at its position. A
+//! message that is lost or out of order is never excused.
 //!
-//! Restarts occur in the first part of the run. The second part has none, so memory and descriptors of one
-//! process can be observed over time.
+//! Restarts occur in the first part of the run. The second part has none, so that memory and descriptors of
+//! one process can be observed over time.
 
 mod checks;
 mod churn;

@@ -1,4 +1,5 @@
-//! `fanline-bench transports`: the cost of TLS, WebSocket, and permissions, Fanline against nats-server.
+//! `fanline-bench transports`: the cost of TLS, WebSocket, and permissions, Fanline compared with
+//! nats-server.
 
 mod carrier;
 mod measure;

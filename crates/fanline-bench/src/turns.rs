@@ -1,4 +1,4 @@
-//! Measurement of systems in alternating turns, so that drift of the machine affects all equally.
+//! The measurement of systems in alternating turns, so that drift of the machine affects all of them equally.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::allocations::Allocations;
 use crate::report::metric::Summary;
 
-/// Maximum number of repetitions in a turn. More would not improve the result of a short repetition.
+/// Maximum number of repetitions in a turn. More would not improve the result, even if a repetition is short.
 pub(crate) const REPETITIONS_MAX: u32 = 2000;
 
 /// Number and length of turns.
@@ -15,7 +15,7 @@ pub(crate) const REPETITIONS_MAX: u32 = 2000;
 pub(crate) struct Plan {
     /// Number of rounds. Each system has one turn per round.
     pub(crate) rounds: u32,
-    /// Target measuring time of a turn, which has at least one repetition.
+    /// Target duration of a turn. A turn has at least one repetition.
     pub(crate) turn: Duration,
     /// Warm-up time before the first round, for systems that are compiled ahead of time.
     pub(crate) warm_up: Duration,
@@ -23,13 +23,13 @@ pub(crate) struct Plan {
     pub(crate) warm_up_jvm: Duration,
 }
 
-/// One repetition.
+/// The result of one repetition.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Repetition {
     pub(crate) nanos: f64,
-    /// Allocations of the emitting thread; unknown for a JVM.
+    /// Number of allocations of the emitting thread. It is unknown for a JVM.
     pub(crate) allocations: Option<f64>,
-    /// Bytes that it has allocated.
+    /// Number of bytes that the emitting thread has allocated.
     pub(crate) bytes: f64,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn timed(work: impl FnOnce()) -> Repetition {
     }
 }
 
-/// Repeats until `budget` is used up, at least once.
+/// Repeats `repeat` until `budget` is used up, at least once.
 ///
 /// # Errors
 ///
@@ -67,20 +67,20 @@ pub(crate) fn turn(
     Ok(done)
 }
 
-/// Medians of a system's repetitions.
+/// The medians of a system's repetitions.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Measurements {
     /// Nanoseconds of one repetition.
     pub(crate) nanos: Summary,
-    /// Allocations in one repetition.
+    /// Number of allocations in one repetition.
     pub(crate) allocations: Option<f64>,
-    /// Bytes in one repetition.
+    /// Number of bytes allocated in one repetition.
     pub(crate) bytes: f64,
     pub(crate) repetitions: usize,
 }
 
 impl Measurements {
-    /// Returns `None` for no repetitions.
+    /// Returns the medians, or `None` if there are no repetitions.
     pub(crate) fn of(repetitions: &[Repetition]) -> Option<Self> {
         let nanos = Summary::of(repetitions.iter().map(|one| one.nanos))?;
         let allocations = Summary::of(repetitions.iter().filter_map(|one| one.allocations));
@@ -93,7 +93,7 @@ impl Measurements {
         })
     }
 
-    /// Returns items per second for repetitions with `items`.
+    /// Returns the items per second. `items` is the number of items in one repetition.
     pub(crate) fn rate(&self, items: u32) -> f64 {
         f64::from(items) * 1e9 / self.nanos.median
     }

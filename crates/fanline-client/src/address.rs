@@ -30,10 +30,12 @@ impl ServerAddress {
         }
     }
 
-    /// Takes user info, host, and port of a URL, whatever its scheme. User info without a colon is a token.
+    /// Parses the user info, host, and port of a URL, and ignores its scheme. User info without a colon is a
+    /// token.
     ///
     /// # Errors
-    /// Returns what is wrong with host or port.
+    ///
+    /// Returns what is wrong with the host or the port.
     pub fn from_url(url: &Url<'_>, is_tls: bool, port_default: u16) -> Result<Self, ClientError> {
         let refuse = |reason| Err(refused(url, reason));
         let (host, port) = match split_host_port(url.location.trim_end_matches('/')) {
@@ -104,7 +106,7 @@ fn parse(text: &str) -> Result<ServerAddress, ClientError> {
     ServerAddress::from_url(&url, is_tls, PORT_DEFAULT)
 }
 
-// User info never appears in an error.
+// An error contains the location only, so that user info never appears in a message.
 fn refused(url: &Url<'_>, reason: &'static str) -> ClientError {
     ClientError::InvalidAddress {
         address: url.location.into(),

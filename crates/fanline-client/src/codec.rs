@@ -1,5 +1,5 @@
-//! The NATS protocol from the client's side: decodes the server's bytes, which may be split anywhere, and encodes
-//! messages into a buffer.
+//! The client's side of the NATS protocol: decodes the server's bytes, which may be split anywhere, and
+//! encodes messages into a buffer.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) enum ServerOp {
 }
 
 impl ServerOp {
-    /// Describes it in one line, for tests.
+    /// Returns a description of the operation in one line, for tests.
     fn describe(&self) -> String {
         match self {
             ServerOp::Info(info) => format!("info {}", info.server_name),
@@ -42,7 +42,8 @@ impl ServerOp {
     }
 }
 
-/// Decodes a server's bytes in pieces into a line per operation, and the protocol error, if any: for the fuzz target.
+/// Decodes a server's bytes, which arrive in pieces. Returns a line for each operation, and the protocol
+/// error if there was one. Used by the fuzz target.
 #[doc(hidden)]
 pub fn decode_all<'a>(
     pieces: impl Iterator<Item = &'a [u8]>,
@@ -64,26 +65,27 @@ pub fn decode_all<'a>(
 /// A violation of the protocol, after which decoding cannot continue.
 pub(super) type ProtocolError = &'static str;
 
-/// A decoder of [`ServerOp`]s: append to [`Decoder::buffer`], then call [`Decoder::next`] until it returns `None`.
+/// A decoder of [`ServerOp`]s. Append bytes to [`Decoder::buffer`], then call [`Decoder::next`] until it
+/// returns `None`.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     pub(super) buffer: BytesMut,
-    /// Number of leading bytes of the buffer without a line end.
+    /// Number of bytes at the start of the buffer that are known to contain no line end.
     scanned: usize,
-    /// The message whose line has arrived and whose payload has not.
+    /// The message whose protocol line has arrived, but not yet its payload.
     head: Option<Head>,
 }
 
-/// The fields of a `MSG` or `HMSG` line. The ranges count from its first byte.
+/// The fields of a `MSG` or `HMSG` line. The ranges are offsets from the line's first byte.
 #[derive(Debug)]
 struct Head {
     sid: u64,
     subject: Range<u32>,
     reply: Range<u32>,
-    /// Length of the line, with its end.
+    /// Number of bytes of the line, including its end.
     line: u32,
     headers: Option<u32>,
-    /// Header and payload bytes.
+    /// Number of header and payload bytes together.
     total: u32,
 }
 
@@ -179,14 +181,14 @@ fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// Removes the quotes of `'text'`.
+/// Removes the single quotes around a text, such as that of `-ERR`.
 fn unquote(text: &[u8]) -> String {
     let text = text.strip_prefix(b"'").unwrap_or(text);
     String::from_utf8_lossy(text.strip_suffix(b"'").unwrap_or(text)).into_owned()
 }
 
 fn parse_head(line: &[u8], line_bytes: usize, has_headers: bool) -> Result<Head, ProtocolError> {
-    // Subject, sid, reply, header size, total size: five words at most.
+    // At most five words: subject, sid, reply, header size, and total size.
     let mut words: [Range<u32>; 5] = [const { 0..0 }; 5];
     let mut count = 0;
     let mut at = if has_headers {
@@ -245,7 +247,7 @@ fn offset(at: impl TryInto<u32>) -> Result<u32, ProtocolError> {
 }
 
 fn parse_number(digits: &[u8]) -> Result<u64, ProtocolError> {
-    // Nineteen digits always fit.
+    // A number of nineteen digits always fits into 64 bits.
     if digits.is_empty() || digits.len() > 19 {
         return Err("an invalid number");
     }
@@ -255,8 +257,8 @@ fn parse_number(digits: &[u8]) -> Result<u64, ProtocolError> {
     })
 }
 
-/// Replaces invalid UTF-8 in subject and reply. This moves everything after it, so the frame is rebuilt,
-/// which is rare.
+/// Replaces invalid UTF-8 in subject and reply. The replacement moves all bytes after it, so the frame is
+/// rebuilt. This case is rare.
 fn make_utf8(message: &mut Message) {
     let text = |range: &Range<u32>| {
         String::from_utf8_lossy(&message.frame[range.start as usize..range.end as usize])
@@ -330,7 +332,7 @@ pub(super) fn encode_unsubscribe(out: &mut BytesMut, sid: u64, max: Option<u64>)
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a number in decimal: several times faster than `write!`, once per message.
+/// Appends a number in decimal. This is several times faster than `write!`, which matters once per message.
 fn encode_number(out: &mut BytesMut, mut number: u64) {
     let mut digits = [b'0'; 20];
     let mut start = digits.len();

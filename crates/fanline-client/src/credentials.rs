@@ -12,16 +12,16 @@ use crate::ClientError;
 const KEY_BYTES: usize = 32;
 /// Number of characters of a seed.
 const SEED_TEXT_BYTES: usize = 58;
-/// The byte that a seed starts with: its first five bits are the letter `S`.
+/// The first byte of a seed. Its first five bits encode the letter `S`.
 const SEED: u8 = 18 << 3;
 /// The alphabet of base32 (RFC 4648).
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// A user's key and, from a credentials file, the JWT that names it. `{:?}` shows neither.
+/// A user's key and, from a credentials file, the JWT that contains its public key. `{:?}` shows neither.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Credentials {
-    /// The type of the key, as in the text of its public key.
+    /// The type of the key, as encoded at the start of its public key.
     prefix: u8,
     seed: [u8; KEY_BYTES],
     jwt: Option<String>,
@@ -49,7 +49,7 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// [`ClientError::InvalidCredentials`] when one of the two is missing.
+    /// [`ClientError::InvalidCredentials`] when the JWT or the seed is missing.
     pub fn from_file_content(text: &str) -> Result<Self, ClientError> {
         let mut lines = text.lines().map(str::trim);
         let jwt = lines.find(|line| line.matches('.').count() == 2 && line.starts_with("ey"));
@@ -65,7 +65,7 @@ impl Credentials {
         self.jwt.as_deref()
     }
 
-    /// Returns the text of the public key, unless a JWT names it.
+    /// Returns the text of the public key. Returns `None` with a JWT, because the JWT contains the key.
     pub fn nkey(&self) -> Option<String> {
         self.jwt.is_none().then(|| {
             let mut bytes = vec![self.prefix];
@@ -126,7 +126,7 @@ fn encode_base32(bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes the text of a seed; `None` for a longer text.
+/// Decodes the text of a seed. Returns `None` if the text is longer than a seed.
 fn decode_base32(text: &str) -> Option<Vec<u8>> {
     if text.len() > SEED_TEXT_BYTES {
         return None;

@@ -1,4 +1,4 @@
-//! The task of a connection: reads, delivers, and writes the buffer, once per wake-up.
+//! The task of a connection. At each wake-up it reads, delivers messages, and writes the buffer.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -19,13 +19,14 @@ pub(super) struct Driver<S> {
     stream: S,
     decoder: Decoder,
     shared: Arc<Shared>,
-    /// Bytes being written; handles meanwhile append to the shared buffer.
+    /// Bytes that are being written. Meanwhile, handles append to the shared buffer.
     writing: BytesMut,
     /// Receivers to notify after a batch, when no lock is held.
     wakeups: Vec<Wakeup>,
     keep_alive: Interval,
     pings_out: u32,
-    /// The last `-ERR`, if nothing followed it: then it is the reason why the server closes the connection.
+    /// The last `-ERR`, if no operation followed it. In that case it is the reason why the server closes the
+    /// connection.
     error_last: Option<String>,
     needs_flush: bool,
 }
@@ -58,7 +59,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         self.shared.close(reason);
     }
 
-    /// Reads and writes; ready with `Ok` when this side is done, and with an error when the connection ended otherwise.
+    /// Reads and writes. Ready with `Ok` when this side has closed the connection, and with an error when it
+    /// ended for another reason.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnect>> {
         while self.keep_alive.poll_tick(context).is_ready() {
             self.ping()?;
@@ -80,7 +82,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                 Poll::Ready(Err(error)) => return Err(self.ended(error.into())),
             }
         }
-        // More bytes may be available: continue after other tasks have run.
+        // More bytes may be available, so run again after other tasks have run.
         context.waker().wake_by_ref();
         Ok(())
     }
@@ -92,7 +94,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Delivers every complete message. Messages of one read share one lock.
+    /// Delivers every complete message. All messages of one read are delivered under one lock.
     fn deliver_all(&mut self) -> Result<(), Disconnect> {
         let Driver {
             decoder,
@@ -107,8 +109,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     Some(ServerOp::Message { sid, message }) => {
                         wakeups.extend(routes.deliver(sid, message));
                     }
-                    // A flush promises that earlier messages are delivered before its PONG, so other
-                    // operations wait until the messages of this read are delivered.
+                    // A flush ensures that messages sent before its PONG are delivered. So handle other
+                    // operations only after the messages of this read are delivered.
                     Some(other) => others.push(other),
                     None => return Ok(()),
                 }
@@ -117,7 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         for wakeup in wakeups.drain(..) {
             match wakeup {
                 Wakeup::Subscriber(waker) => waker.wake(),
-                // The requester may have given up meanwhile.
+                // The requester may have given up in the meantime.
                 Wakeup::Requester(sender, message) => drop(sender.send(message)),
             }
         }
@@ -131,7 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         self.error_last = None;
         match op {
             ServerOp::Ping => self.shared.with_outgoing(|outgoing| {
-                // A server that pings without reading gets no PONG, so that the buffer stays bounded.
+                // A server that sends PINGs but does not read gets no PONG, so that the buffer stays bounded.
                 if outgoing.buffer.len() < WRITE_BUFFER_BYTES_MAX {
                     outgoing.buffer.extend_from_slice(b"PONG\r\n");
                 }
@@ -142,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     .shared
                     .with_outgoing(|outgoing| outgoing.pongs.pop_front());
                 if let Some(Some(waiter)) = waiter {
-                    // The flush may have been cancelled meanwhile.
+                    // The flush may have been cancelled in the meantime.
                     let _ = waiter.send(());
                 }
             }
@@ -167,7 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         Ok(())
     }
 
-    /// Writes until nothing is left. Ready only when the connection has ended.
+    /// Writes until nothing is left. Ready only if the connection has ended.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnect>> {
         loop {
             if self.writing.is_empty() {
@@ -200,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             }
             self.needs_flush = true;
             if written == self.writing.len() {
-                // Retains its memory, to be swapped in again.
+                // The buffer keeps its memory, and is exchanged with the shared buffer later.
                 self.writing.clear();
             } else {
                 self.writing.advance(written);

@@ -1,5 +1,5 @@
-//! Extensions for fanline-server's client in its own process. Hidden from the documentation, and not
-//! stable.
+//! Extensions of the client for fanline-server, which uses it in its own process. They are hidden from the
+//! documentation and not stable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl ConnectOptions {
     pub fn system_client() -> Self {
         ConnectOptions {
             is_system_client: true,
-            // Long, because a server must start on a busy machine too.
+            // A long timeout, because a server must also start on a busy machine.
             connect_timeout: Duration::from_secs(600),
             ..ConnectOptions::default()
         }
@@ -40,13 +40,14 @@ impl ConnectOptions {
 
 #[doc(hidden)]
 impl Client {
-    /// Appends [encoded](Outgoing::encode) messages to the write buffer unless it is full; returns whether it did.
+    /// Appends [encoded](Outgoing::encode) messages to the write buffer, unless it is full. Returns whether
+    /// it did.
     pub fn try_send(&self, encoded: &[u8]) -> Result<bool, ClientError> {
         self.send_within(WRITE_BUFFER_BYTES_MAX, encoded)
     }
 
-    /// Like [`try_send`](Client::try_send) with another limit of the write buffer: for the thread that empties it, which
-    /// cannot wait.
+    /// Does the same as [`try_send`](Client::try_send) with another limit of the write buffer. For the thread
+    /// that empties the buffer, which cannot wait for room.
     pub fn send_within(&self, bytes_max: usize, encoded: &[u8]) -> Result<bool, ClientError> {
         let append = &mut |outgoing: &mut shared::Outgoing| {
             outgoing.buffer.extend_from_slice(encoded);
@@ -60,7 +61,7 @@ impl Client {
         self.connection.shared.send(append).await
     }
 
-    /// Returns how often [`server_info`](Client::server_info) has changed.
+    /// Returns how many times [`server_info`](Client::server_info) has changed.
     pub fn server_info_changes(&self) -> u64 {
         self.connection.shared.info_changes()
     }
@@ -68,14 +69,15 @@ impl Client {
 
 #[doc(hidden)]
 impl Message {
-    /// Creates an in-process message: `names` is its subject, followed by its reply.
+    /// Creates an in-process message. `names` contains the subject, directly followed by the reply subject.
     pub fn in_process(
         names: Arc<str>,
         subject_bytes: u32,
         headers: Option<Headers>,
         payload: Bytes,
     ) -> Self {
-        // Both are within checked limits: the names fit a line, and the server accepts the payload.
+        // Both lengths were checked before: the names fit into a protocol line, and the server accepts the
+        // payload.
         let end = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         Message {
             subject: 0..subject_bytes,
@@ -91,7 +93,7 @@ impl Message {
 
 #[doc(hidden)]
 impl Subscription {
-    /// Returns a way to add messages beside those of the server.
+    /// Returns a sender that adds messages to the queue, next to those from the server.
     pub fn inlet(&self) -> Inlet {
         Inlet(Arc::clone(&self.queue))
     }
@@ -103,7 +105,8 @@ pub struct Inlet(Arc<SubscriptionQueue>);
 
 #[doc(hidden)]
 impl Inlet {
-    /// Adds a message. If the queue is full, it is dropped and counted, like one of the server.
+    /// Adds a message. If the queue is full, the message is dropped and counted, like a message from the
+    /// server.
     pub fn push(&self, message: Message) {
         if let Some(waker) = self.0.push(message) {
             waker.wake();
@@ -111,7 +114,7 @@ impl Inlet {
     }
 }
 
-/// A borrowed message to publish, whose subjects were checked.
+/// A borrowed message to publish, whose subject and reply were checked.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Outgoing<'a> {
@@ -123,7 +126,7 @@ pub struct Outgoing<'a> {
 
 #[doc(hidden)]
 impl Outgoing<'_> {
-    /// Checks whether a server with this INFO accepts the message.
+    /// Checks whether a server with this INFO accepts the message's headers and size.
     pub fn check(&self, info: &ServerInfo) -> Result<(), ClientError> {
         if self.headers.is_some() && !info.headers {
             return Err(ClientError::HeadersUnsupported);
@@ -138,7 +141,7 @@ impl Outgoing<'_> {
         Ok(())
     }
 
-    /// Returns the length of its protocol line after the verb, which servers limit.
+    /// Returns the length of the protocol line after its verb. Servers limit this length.
     pub fn line_bytes(&self) -> usize {
         let head_bytes = self.headers.map_or(0, Headers::encoded_bytes);
         let field_bytes = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 2;
@@ -148,7 +151,7 @@ impl Outgoing<'_> {
             + field_bytes(head_bytes + self.payload.len())
     }
 
-    /// Appends its protocol line and content.
+    /// Appends the message to a buffer: its protocol line, headers, and payload.
     pub fn encode(&self, buffer: &mut BytesMut) {
         codec::encode_publish(buffer, self.subject, self.reply, self.headers, self.payload);
     }

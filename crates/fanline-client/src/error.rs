@@ -61,7 +61,8 @@ pub enum ClientError {
         /// The server's `max_payload`.
         bytes_max: usize,
     },
-    /// Subject and reply exceed the line limit of the server, which is known for one in this process.
+    /// Subject and reply exceed the server's limit for a line. Only the limit of a server in this process is
+    /// known.
     #[error("the protocol line has {bytes} bytes, the server accepts at most {bytes_max}")]
     LineTooLong {
         /// Length of the line.
@@ -72,7 +73,7 @@ pub enum ClientError {
     /// The subject of a request has no subscribers.
     #[error("no responders: the subject has no subscribers")]
     NoResponders,
-    /// There was no reply in time. The message may have arrived nevertheless.
+    /// No reply arrived in time. The server or a responder may have received the message nevertheless.
     #[error("no reply within the timeout")]
     TimedOut,
     /// The connection is closed.
@@ -80,17 +81,17 @@ pub enum ClientError {
     Disconnected(Disconnect),
 }
 
-/// The reason for the end of a connection.
+/// The reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Disconnect {
-    /// This client closed it: it was drained, or every handle was dropped.
+    /// This client closed the connection: it was drained, or all its handles were dropped.
     #[error("closed by this client")]
     Closed,
-    /// The server closed it without an error.
+    /// The server closed the connection without an error.
     #[error("the server closed the connection")]
     ServerClosed,
-    /// The server closed it after this `-ERR`.
+    /// The server closed the connection after this `-ERR`.
     #[error("the server closed the connection: {0}")]
     ServerError(String),
     /// The byte stream failed.

@@ -1,4 +1,4 @@
-//! The handshake: from an open byte stream to an accepted connection.
+//! The handshake, which turns an open byte stream into an accepted connection.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -21,8 +21,8 @@ pub(super) async fn read_info<S: AsyncRead + Unpin>(
     }
 }
 
-/// Sends CONNECT and PING, and waits for PONG: only then has the server accepted the credentials. Returns the
-/// decoder with the bytes that have arrived beyond it.
+/// Sends CONNECT and PING, and waits for PONG, because only then has the server accepted the credentials.
+/// Returns the decoder with the bytes that arrived after the PONG.
 pub(super) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     mut decoder: Decoder,
@@ -84,7 +84,7 @@ fn connect_line(options: &ConnectOptions, address: &ServerAddress, nonce: &str) 
         sig: signer.map(|signer| signer.sign(nonce)),
     };
     let mut line = b"CONNECT ".to_vec();
-    // Strings and booleans always serialize.
+    // Serializing strings and booleans never fails.
     line.extend_from_slice(&serde_json::to_vec(&connect).unwrap_or_default());
     line.extend_from_slice(b"\r\n");
     line

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 
 use super::error::ClientError;
 
-/// The first line of every header block, which a status may follow.
+/// The first line of every header block. A status may follow it.
 const VERSION: &[u8] = b"NATS/1.0";
 
 /// The headers of a message, in the order in which they were sent. Names are case-sensitive and may repeat.
@@ -101,8 +101,8 @@ impl Headers {
     }
 }
 
-/// Decodes a header block. Servers do not check the headers of publishers, so invalid lines are ignored: the
-/// payload is still of use.
+/// Decodes a header block. Servers do not check the headers of publishers. Invalid lines are ignored, so that
+/// the subscriber still gets the payload.
 pub(super) fn decode(block: &[u8]) -> (Headers, Option<u16>) {
     let text = String::from_utf8_lossy(block);
     let mut lines = text

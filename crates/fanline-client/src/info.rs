@@ -2,40 +2,40 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The server's INFO. Fields that it does not send have their default.
+/// The server's INFO. Fields that the server does not send have their default value.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ServerInfo {
     /// Unique id of the server.
     pub server_id: String,
-    /// Name.
+    /// Name of the server.
     pub server_name: String,
-    /// The version of nats-server that it is compatible with.
+    /// The nats-server version that the server is compatible with.
     pub version: String,
-    /// Address that it listens on.
+    /// Address on which it listens.
     pub host: String,
-    /// Port that it listens on.
+    /// Port on which it listens.
     pub port: u16,
     /// Whether messages may have headers.
     pub headers: bool,
     /// Maximum number of header and payload bytes of a message; 0 if not set.
     pub max_payload: usize,
-    /// Number of this connection.
+    /// Id of this connection.
     pub client_id: u64,
     /// Address of this client as the server sees it.
     pub client_ip: String,
     /// Whether credentials are required.
     pub auth_required: bool,
-    /// Nonce that a client with a key signs.
+    /// Nonce that a client signs with its key.
     pub nonce: String,
     /// Whether the connection must be encrypted.
     pub tls_required: bool,
-    /// Whether streams can be stored.
+    /// Whether the server has JetStream.
     pub jetstream: bool,
     /// Other addresses of the same cluster.
     pub connect_urls: Vec<String>,
-    /// Whether the server is about to stop: clients should connect to another one.
+    /// Whether the server is about to stop. Clients should then connect to another server.
     #[serde(rename = "ldm")]
     pub lame_duck: bool,
 }

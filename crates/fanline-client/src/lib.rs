@@ -1,6 +1,7 @@
 //! A NATS client: publish and subscribe, request and reply, JetStream, key-value buckets, and object stores.
 //!
-//! A [`Client`] is a connection to a NATS server. Connect with [`ConnectOptions`], then publish and subscribe:
+//! A [`Client`] is a connection to a NATS server. Connect with [`ConnectOptions`], then publish and
+//! subscribe:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -20,21 +21,21 @@
 //!
 //! # JetStream
 //!
-//! [`jetstream`] stores messages in streams and reads them with consumers. Key-value buckets and object stores are
-//! streams with a convention.
+//! [`jetstream`] stores messages in streams and reads them with consumers. Key-value buckets and object
+//! stores are streams that follow a convention.
 //!
 //! # Connections
 //!
-//! The client connects over TCP, with TLS if required, or over any byte stream ([`Client::over`]), such as
-//! a pipe to a server in the same process. It does not reconnect: when the connection is lost,
-//! subscriptions end and calls return [`ClientError::Disconnected`]. [`Client::events`] reports errors that
-//! belong to no call, such as a missing permission.
+//! The client connects over TCP, with TLS if required, or over any byte stream ([`Client::over`]), such as a
+//! pipe to a server in the same process. It does not reconnect. When the connection is lost, subscriptions
+//! end and calls return [`ClientError::Disconnected`]. [`Client::events`] reports errors that belong to no
+//! call, such as a missing permission.
 //!
 //! # Runtime and memory
 //!
 //! Each connection has one task, which needs a tokio runtime with I/O and time enabled. Calls append to a
-//! buffer that this task writes once per wake-up, so many small messages cost one system call. Everything
-//! that a server or a slow reader can make grow is bounded by [`limits`].
+//! buffer, which this task writes once per wake-up. So many small messages cost one system call. [`limits`]
+//! bounds everything that a server or a slow reader can make grow.
 
 mod address;
 mod codec;
@@ -91,19 +92,19 @@ use driver::Driver;
 use queue::SubscriptionQueue;
 use shared::Shared;
 
-/// The status of a reply that reports that the subject has no subscribers.
+/// The status of a message that the server sends if the subject of a request has no subscribers.
 const STATUS_NO_RESPONDERS: u16 = 503;
 
 /// A connection to a NATS server.
 ///
-/// Clones share the connection. It closes when it is drained, or when the last clone and the last subscription
-/// are dropped.
+/// Clones share the connection. It closes when it is drained, or when the last clone and the last
+/// subscription are dropped.
 #[derive(Clone)]
 pub struct Client {
     connection: Arc<Connection>,
 }
 
-/// The connection as its handles and subscriptions share it.
+/// The part of a connection that handles and subscriptions share.
 struct Connection {
     shared: Arc<Shared>,
     /// Prefix of the inboxes of this connection.
@@ -112,7 +113,7 @@ struct Connection {
 }
 
 impl Client {
-    /// Connects over TCP to the first server of the list that accepts.
+    /// Connects over TCP to the first server of the list that accepts the connection.
     ///
     /// # Errors
     ///
@@ -141,7 +142,7 @@ impl Client {
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             .map_err(unreachable)?;
-        // Writes are batched here already: the kernel should not wait for more.
+        // Writes are already batched here, so the kernel should not wait for more bytes.
         stream.set_nodelay(true).map_err(unreachable)?;
         timeout(
             options.connect_timeout,
@@ -151,7 +152,7 @@ impl Client {
         .map_err(|_| ClientError::TimedOut)?
     }
 
-    /// Starts over TCP, with TLS if one side requires it.
+    /// Performs the handshake over TCP, with TLS if the server or the options require it.
     async fn begin(
         mut stream: TcpStream,
         options: &ConnectOptions,
@@ -228,7 +229,7 @@ impl Client {
 
     /// Publishes a payload.
     ///
-    /// Returns when the message is in the write buffer, not when the server has it: see
+    /// Returns when the message is in the write buffer, not when the server has received it; see
     /// [`flush`](Client::flush). Waits while the buffer is full.
     ///
     /// # Errors
@@ -244,7 +245,8 @@ impl Client {
             .await
     }
 
-    /// Publishes a message with a reply subject or headers; otherwise like [`publish`](Client::publish).
+    /// Publishes a message with a reply subject or headers. Otherwise it works like
+    /// [`publish`](Client::publish).
     ///
     /// # Errors
     ///
@@ -274,7 +276,7 @@ impl Client {
         self.connection.subscribe(filter, None).await
     }
 
-    /// Subscribes as a member of a queue group: each message goes to one member.
+    /// Subscribes as a member of a queue group. Each message goes to one member of the group.
     ///
     /// # Errors
     ///
@@ -307,7 +309,8 @@ impl Client {
         self.request_message(&message, limit).await
     }
 
-    /// Publishes a request with headers and waits for the first reply; the message's own `reply` is not used.
+    /// Publishes a request with headers and waits for the first reply. The field `reply` of the message is
+    /// ignored.
     ///
     /// # Errors
     ///
@@ -332,7 +335,7 @@ impl Client {
 
     /// Waits until the server has processed everything that was sent before.
     ///
-    /// Messages that the server sent before its reply are then in the queues of their subscriptions.
+    /// All messages that the server sent before its response are then in the queues of their subscriptions.
     ///
     /// # Errors
     ///
@@ -353,7 +356,7 @@ impl Client {
         Ok(start.elapsed())
     }
 
-    /// Unsubscribes, waits for messages that are on their way, writes the buffer, and closes the connection.
+    /// Unsubscribes, waits for messages that are in transit, writes the buffer, and closes the connection.
     ///
     /// The subscriptions can still be read to their end.
     ///
@@ -378,18 +381,18 @@ impl Client {
         self.connection.shared.info()
     }
 
-    /// Returns a receiver of the events from now on. A receiver that is not read loses the oldest events
+    /// Returns a receiver of all later events. A receiver that is not read loses the oldest events
     /// ([`limits::EVENTS_MAX`]).
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.connection.shared.events.subscribe()
     }
 
-    /// Returns why the connection was closed, or `None` while it is open.
+    /// Returns the reason why the connection was closed, or `None` while it is open.
     pub fn disconnect(&self) -> Option<Disconnect> {
         self.connection.shared.disconnect()
     }
 
-    /// Waits until the connection is closed, and returns why.
+    /// Waits until the connection is closed, and returns the reason.
     pub async fn closed(&self) -> Disconnect {
         self.connection.shared.closed().await
     }
@@ -430,7 +433,7 @@ impl Connection {
         let sid = self
             .shared
             .with_routes(|routes| routes.add_subscription(Arc::clone(&queue)));
-        // From here on the request is removed when this is dropped, also if the call is cancelled.
+        // From here on, dropping the subscription removes it, even if this call is cancelled.
         let connection = Arc::clone(self);
         let subscription = Subscription {
             connection,
@@ -454,7 +457,8 @@ impl Connection {
     }
 
     async fn request(&self, message: &OutgoingMessage) -> Result<Message, ClientError> {
-        // All requests share one subscription: the last token of a reply's subject is the request's number.
+        // All requests share one subscription. The last token of a reply's subject is the number of the
+        // request.
         self.requests
             .get_or_try_init(async || {
                 let sid = self.shared.with_routes(|routes| routes.add_request_inbox());
@@ -497,7 +501,7 @@ impl Drop for Connection {
     }
 }
 
-/// Removes a request when it is done or abandoned.
+/// A guard that removes a request when its call returns or is cancelled.
 struct RequestGuard<'a> {
     shared: &'a Shared,
     id: u64,
@@ -510,8 +514,8 @@ impl Drop for RequestGuard<'_> {
     }
 }
 
-/// Returns a random name of 26 characters. Not a secret: it comes from the standard library's hash keys, which
-/// the system's random generator seeds.
+/// Returns a random name of 26 characters. It is not a secret: it comes from the hash keys of the standard
+/// library, which the system's random generator seeds.
 fn random_name() -> String {
     let [high, low] = [0, 1].map(|salt| RandomState::new().hash_one(salt));
     let mut number = u128::from(high) << 64 | u128::from(low);
@@ -528,7 +532,7 @@ fn random_name() -> String {
     name
 }
 
-/// Locks a mutex. It is usable after a panic of its holder: no update can be left half done.
+/// Locks a mutex, even if a thread panicked while it held the lock. No update can be half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,15 +8,15 @@ use bytes::Bytes;
 
 use super::headers::Headers;
 
-/// A received message. A clone copies no bytes, and holds the memory of the read that brought the message.
+/// A received message. A clone copies no bytes. It keeps all bytes in memory that arrived in the same read.
 #[derive(Clone)]
 pub struct Message {
     /// The protocol line, headers, and payload in one buffer, with one reference count.
     pub(super) frame: Bytes,
-    /// Subject and reply of an in-process message, whose `frame` is the payload alone.
+    /// Subject and reply of an in-process message, whose `frame` contains the payload only.
     pub(super) names: Option<Arc<str>>,
     pub(super) subject: Range<u32>,
-    /// Empty if there is none: a reply subject is never empty.
+    /// Range of the reply subject. It is empty if there is none, because a reply subject is never empty.
     pub(super) reply: Range<u32>,
     pub(super) payload: Range<u32>,
     pub(super) headers: Option<Box<Headers>>,
@@ -34,12 +34,13 @@ impl Message {
         (!self.reply.is_empty()).then(|| self.text(&self.reply))
     }
 
-    /// Returns the headers, if it has a header block.
+    /// Returns the headers, if the message has a header block.
     pub fn headers(&self) -> Option<&Headers> {
         self.headers.as_deref()
     }
 
-    /// Returns the status that a server sends in place of a message, such as 503 for *no responders*.
+    /// Returns the status, such as 503 for *no responders*. A server sends messages with a status in place of
+    /// ordinary messages.
     pub fn status(&self) -> Option<u16> {
         self.status
     }
@@ -66,7 +67,7 @@ impl Message {
         self.frame.slice(at(&self.payload))
     }
 
-    /// Returns the number of bytes that count for the limit of a queue.
+    /// Returns the number of bytes by which the message counts toward the limit of a queue.
     pub(super) fn queued_bytes(&self) -> usize {
         self.frame.len() + self.names.as_ref().map_or(0, |names| names.len())
     }
@@ -75,7 +76,8 @@ impl Message {
         if let Some(names) = &self.names {
             return names.get(at(range)).unwrap_or_default();
         }
-        // The decoder has checked that it is UTF-8; checking again costs less than storing a String.
+        // The decoder has checked that the bytes are UTF-8. Checking again costs less than storing a
+        // `String`.
         std::str::from_utf8(&self.frame[at(range)]).unwrap_or_default()
     }
 }

@@ -26,20 +26,20 @@ pub struct ConnectOptions {
     pub(super) credentials: Option<Credentials>,
     pub(super) echo: bool,
     pub(super) no_responders: bool,
-    /// Whether to send no CONNECT, because the server knows the client.
+    /// Whether to send no CONNECT, because the server has already authenticated this client.
     pub(super) is_system_client: bool,
     pub(super) connect_timeout: Duration,
     pub(super) tls: TlsSettings,
 }
 
 impl ConnectOptions {
-    /// Creates options for a comma-separated list of servers: `nats://host:port`,
-    /// `nats://user:password@host:port`, `nats://token@host`, or without `nats://`. The port is
-    /// 4222 by default; special characters in credentials are percent-encoded.
+    /// Creates options for a comma-separated list of servers. Each is `nats://host:port`,
+    /// `nats://user:password@host:port`, or `nats://token@host`, with or without `nats://`. The port is 4222
+    /// by default. Special characters in credentials are percent-encoded.
     ///
     /// # Errors
     ///
-    /// [`ClientError::InvalidAddress`] when one of them cannot be understood.
+    /// [`ClientError::InvalidAddress`] when an address is invalid.
     pub fn new(servers: &str) -> Result<Self, ClientError> {
         Ok(ConnectOptions {
             addresses: parse_list(servers)?,
@@ -54,22 +54,22 @@ impl ConnectOptions {
         self
     }
 
-    /// Sets user and password, in place of those in the address.
+    /// Sets user and password, which replace those in the address.
     #[must_use]
     pub fn user(mut self, name: &str, password: &str) -> Self {
         self.user = Some((name.to_owned(), password.to_owned()));
         self
     }
 
-    /// Sets the token, in place of the one in the address.
+    /// Sets the token, which replaces the one in the address.
     #[must_use]
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
     }
 
-    /// Sets the seed of an nkey (`SU…`) to sign the server's nonce with. Other lines of the text, as in key files, are
-    /// ignored.
+    /// Sets the seed of an nkey (`SU…`), with which the client signs the server's nonce. Other lines of the
+    /// text, as in key files, are ignored.
     ///
     /// # Errors
     ///
@@ -83,13 +83,14 @@ impl ConnectOptions {
     ///
     /// # Errors
     ///
-    /// [`ClientError::InvalidCredentials`] when one of the two is missing.
+    /// [`ClientError::InvalidCredentials`] when the JWT or the seed is missing.
     pub fn credentials(mut self, text: &str) -> Result<Self, ClientError> {
         self.credentials = Some(Credentials::from_file_content(text)?);
         Ok(self)
     }
 
-    /// Sets whether this client's subscriptions receive its own messages; they do by default.
+    /// Sets whether this client's subscriptions receive messages that it publishes itself. By default they
+    /// do.
     #[must_use]
     pub fn echo(mut self, echo: bool) -> Self {
         self.echo = echo;
@@ -106,7 +107,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Requires TLS and sets the client certificate: PEM files of the chain and its key.
+    /// Requires TLS and sets the client certificate. `chain` and `key` are PEM files of the certificate chain
+    /// and its key.
     #[must_use]
     pub fn tls_certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls.certificate = Some((chain.into(), key.into()));

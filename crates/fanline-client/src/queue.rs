@@ -1,4 +1,4 @@
-//! The bounded queue between the connection and one subscription.
+//! The bounded queue between a connection and one of its subscriptions.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -8,7 +8,7 @@ use super::lock;
 use super::message::Message;
 use std::sync::Mutex;
 
-/// The queue of a subscription, filled by the connection and emptied in batches.
+/// The queue of a subscription. The connection adds messages, and the subscription takes them in batches.
 #[derive(Default)]
 pub(super) struct SubscriptionQueue {
     state: Mutex<State>,
@@ -24,8 +24,8 @@ struct State {
 }
 
 impl SubscriptionQueue {
-    /// Adds a message, or counts it as dropped when the queue is full. The caller wakes the returned waker when it holds no
-    /// lock.
+    /// Adds a message, or counts it as dropped if the queue is full. The caller must wake the returned waker
+    /// without holding a lock.
     pub(super) fn push(&self, message: Message) -> Option<Waker> {
         let mut state = lock(&self.state);
         let bytes = state.bytes + message.queued_bytes();
@@ -41,14 +41,15 @@ impl SubscriptionQueue {
         state.waker.take()
     }
 
-    /// Closes the queue for new messages; queued ones can still be taken.
+    /// Closes the queue for new messages. Queued messages can still be taken.
     pub(super) fn close(&self) -> Option<Waker> {
         let mut state = lock(&self.state);
         state.closed = true;
         state.waker.take()
     }
 
-    /// Moves all messages into the empty `batch`; `Ready` and still empty means the end.
+    /// Moves all messages into `batch`, which must be empty. If the result is ready and `batch` is still
+    /// empty, the queue has ended.
     pub(super) fn poll_take(
         &self,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! State shared by a connection's task, its handles, and its subscriptions.
+//! The state that a connection's task, its handles, and its subscriptions share.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,9 +22,9 @@ use super::queue::SubscriptionQueue;
 pub enum Event {
     /// The server sent `-ERR`, for example because a permission is missing.
     ServerError(String),
-    /// The server is about to stop: connect to another one.
+    /// The server is about to stop. The application should connect to another server.
     LameDuck,
-    /// The connection is closed; no event follows.
+    /// The connection is closed. No event follows.
     Disconnected(Disconnect),
 }
 
@@ -34,22 +34,23 @@ pub(super) struct Shared {
     room: Notify,
     routes: Mutex<Routes>,
     info: Mutex<Arc<ServerInfo>>,
-    /// Number of INFOs received, so that a reader knows whether to read again.
+    /// Number of INFOs received, so that a reader knows whether the INFO has changed.
     info_changes: AtomicU64,
     pub(super) events: broadcast::Sender<Event>,
 }
 
-/// Pending output and the flushes that wait for it. One lock, so that each PONG reaches its own flush.
+/// Pending output, and the flushes that wait for it. Both are under one lock, so that each PONG reaches the
+/// flush that sent its PING.
 #[derive(Default)]
 pub(super) struct Outgoing {
     pub(super) buffer: BytesMut,
-    /// Flushes that wait for a PONG, in the order of the PINGs; `None` for a keep-alive.
+    /// Flushes that wait for a PONG, in the order of their PINGs. `None` stands for the PING of a keep-alive.
     pub(super) pongs: VecDeque<Option<oneshot::Sender<()>>>,
     /// Waker of the writing task, while it sleeps.
     pub(super) driver: Option<Waker>,
-    /// Whether to close the connection when the buffer is written.
+    /// Whether to close the connection after the buffer was written.
     pub(super) finish: bool,
-    /// Set when the connection is closed.
+    /// The reason why the connection is closed; `None` while it is open.
     pub(super) closed: Option<Disconnect>,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Routes {
     requests: HashMap<u64, oneshot::Sender<Message>>,
 }
 
-/// A receiver to notify of a delivery when no lock is held.
+/// A receiver that must be notified of a delivery when no lock is held.
 pub(super) enum Wakeup {
     Subscriber(Waker),
     Requester(oneshot::Sender<Message>, Message),
@@ -95,21 +96,21 @@ impl Shared {
 
     pub(super) fn set_info(&self, info: ServerInfo) {
         if info.lame_duck {
-            // An event without listeners is not an error.
+            // It is not an error if no receiver of events exists.
             let _ = self.events.send(Event::LameDuck);
         }
         *lock(&self.info) = Arc::new(info);
-        // Release: a reader of the count sees the INFO, though it takes the lock for it anyway.
+        // Release: a reader of the count sees the INFO. The reader's lock also ensures this.
         self.info_changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns the number of INFOs since the first.
+    /// Returns the number of INFOs after the first.
     pub(super) fn info_changes(&self) -> u64 {
-        // Acquire pairs with the Release of a change.
+        // Acquire: pairs with the Release of the change.
         self.info_changes.load(Ordering::Acquire)
     }
 
-    /// Calls `append` on the buffer, and waits while it is full.
+    /// Calls `append` on the buffer, and waits before that while the buffer is full.
     pub(super) async fn send(
         &self,
         mut append: impl FnMut(&mut Outgoing),
@@ -119,7 +120,7 @@ impl Shared {
                 return Ok(());
             }
             let mut room = std::pin::pin!(self.room.notified());
-            // Registered before the second check, so that room made in between is not missed.
+            // Registered before the second check, so that a notification in between is not lost.
             room.as_mut().enable();
             if self.try_send(&mut append)? {
                 return Ok(());
@@ -132,7 +133,7 @@ impl Shared {
         self.try_send_within(WRITE_BUFFER_BYTES_MAX, append)
     }
 
-    /// Calls `append` on the buffer if it has fewer than `bytes_max` bytes; returns whether it did.
+    /// Calls `append` on the buffer if it has fewer than `bytes_max` bytes. Returns whether it did.
     pub(super) fn try_send_within(
         &self,
         bytes_max: usize,
@@ -156,7 +157,8 @@ impl Shared {
         Ok(true)
     }
 
-    /// Calls `append` on the buffer even if it is full, for a few bytes; does nothing when closed.
+    /// Calls `append` on the buffer even if it is full, to add a few bytes. Does nothing if the connection is
+    /// closed.
     pub(super) fn send_now(&self, append: impl FnOnce(&mut Outgoing)) {
         let driver = {
             let mut outgoing = lock(&self.outgoing);
@@ -169,7 +171,7 @@ impl Shared {
         wake(driver);
     }
 
-    /// Accesses the buffer from the connection's task.
+    /// Gives the connection's task access to the buffer.
     pub(super) fn with_outgoing<T>(&self, look: impl FnOnce(&mut Outgoing) -> T) -> T {
         look(&mut lock(&self.outgoing))
     }
@@ -178,7 +180,7 @@ impl Shared {
         self.room.notify_waiters();
     }
 
-    /// Closes the connection when the buffer is written.
+    /// Makes the task close the connection after the buffer was written.
     pub(super) fn finish(&self) {
         self.send_now(|outgoing| outgoing.finish = true);
     }
@@ -193,7 +195,7 @@ impl Shared {
         };
         drop(pongs);
         self.room.notify_waiters();
-        // Senders of pending requests are dropped with the routes: their waiters see the end.
+        // This drops the senders of pending requests with the routes, so the requesters see the end.
         let routes = std::mem::take(&mut *lock(&self.routes));
         for route in routes.by_sid.into_values() {
             if let Route::Subscription { queue, .. } = route {
@@ -223,7 +225,7 @@ impl Shared {
         look(&mut lock(&self.routes))
     }
 
-    /// Stops deliveries to `sid` and unsubscribes.
+    /// Stops deliveries to the subscription `sid` and sends UNSUB.
     pub(super) fn unsubscribe(&self, sid: u64) {
         if let Some(waker) = self.with_routes(|routes| routes.remove(sid)) {
             wake(waker);
@@ -253,7 +255,7 @@ impl Routes {
         self.sid_last
     }
 
-    /// Removes a route if it exists; the caller wakes its subscription.
+    /// Removes a route, if it exists. The caller wakes the returned waker of its subscription.
     pub(super) fn remove(&mut self, sid: u64) -> Option<Option<Waker>> {
         match self.by_sid.remove(&sid)? {
             Route::Subscription { queue, .. } => Some(queue.close()),
@@ -261,7 +263,7 @@ impl Routes {
         }
     }
 
-    /// Returns every subscription, for a drain.
+    /// Returns the sid of every subscription, to drain them.
     pub(super) fn subscription_sids(&self) -> Vec<u64> {
         let is_subscription = |route: &Route| matches!(route, Route::Subscription { .. });
         let sids = self
@@ -271,7 +273,7 @@ impl Routes {
         sids.map(|(sid, _)| *sid).collect()
     }
 
-    /// Ends a subscription after `max` deliveries in total; returns true if it has had them.
+    /// Ends a subscription after `limit` deliveries in total. Returns true if it already has had as many.
     pub(super) fn limit(&mut self, sid: u64, limit: u64) -> bool {
         match self.by_sid.get_mut(&sid) {
             Some(Route::Subscription { delivered, max, .. }) => {
@@ -282,8 +284,8 @@ impl Routes {
         }
     }
 
-    /// Delivers a message; the caller notifies the returned receiver. A message without a receiver is dropped: it was on
-    /// its way when the subscription ended.
+    /// Delivers a message. The caller notifies the returned receiver. A message without a receiver is
+    /// dropped, because it was in transit when its subscription ended.
     pub(super) fn deliver(&mut self, sid: u64, message: Message) -> Option<Wakeup> {
         match self.by_sid.get_mut(&sid)? {
             Route::Requests => {

@@ -1,8 +1,9 @@
-//! Checks of subjects, filters, and queue names: nothing that could end a line or a word.
+//! Checks of subjects, filters, and queue names. They reject everything that could end a line or a word of
+//! the protocol.
 
 use super::error::ClientError;
 
-/// Checks a subject to publish to: no empty token, no whitespace, no wildcard.
+/// Checks a subject to publish to: it has no empty token, no whitespace, and no wildcard.
 pub fn check_subject(subject: &str) -> Result<(), ClientError> {
     check(subject, |token, _| match token {
         "*" | ">" => Err("wildcards are for subscriptions, not for publishing"),
@@ -10,7 +11,7 @@ pub fn check_subject(subject: &str) -> Result<(), ClientError> {
     })
 }
 
-/// Checks a filter to subscribe to: like a subject, with `*` anywhere and `>` at the end.
+/// Checks a filter to subscribe to. It is a subject that may have `*` as any token, and `>` as the last.
 pub fn check_filter(filter: &str) -> Result<(), ClientError> {
     check(filter, |token, is_last| match token {
         ">" if !is_last => Err("\">\" may only be the last token"),

@@ -13,15 +13,17 @@ use super::error::ClientError;
 use super::message::Message;
 use super::queue::SubscriptionQueue;
 
-/// A subscription: the messages that match a filter, in the order of each publisher. Dropping it unsubscribes.
+/// A subscription to the subjects that match a filter. Messages of one publisher arrive in order. Dropping it
+/// unsubscribes.
 ///
-/// It ends when it is drained, when its maximum is reached, or when the connection is closed. Messages that do not fit
-/// into its queue ([limits](super::limits)) are dropped and counted, see [`dropped`](Subscription::dropped).
+/// It ends when it is drained, when its maximum number of messages is reached, or when the connection is
+/// closed. Messages that do not fit into its queue ([limits](super::limits)) are dropped and counted; see
+/// [`dropped`](Subscription::dropped).
 pub struct Subscription {
     pub(super) connection: Arc<Connection>,
     pub(super) queue: Arc<SubscriptionQueue>,
     pub(super) sid: u64,
-    /// Messages taken from the queue and not yet returned.
+    /// Messages that were taken from the queue and not returned yet.
     pub(super) batch: VecDeque<Message>,
 }
 
@@ -41,7 +43,7 @@ impl Subscription {
         drop(self);
     }
 
-    /// Unsubscribes after `max` messages, counted from the start, or now if it has received as many.
+    /// Unsubscribes after `max` messages in total, or now if the subscription has already received as many.
     ///
     /// # Errors
     ///
@@ -58,7 +60,8 @@ impl Subscription {
             .await
     }
 
-    /// Unsubscribes and waits until the messages that the server has sent have arrived. They can still be read.
+    /// Unsubscribes and waits until all messages have arrived that the server had sent before. They can still
+    /// be read.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! Tests of the client with a scripted server at the other end of a pipe.
+//! Tests of the client. A scripted server is at the other end of a pipe.
 
 use super::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 const INFO: &[u8] = b"INFO {\"headers\":true,\"max_payload\":100}\r\n";
 
-/// The test's end of the pipe.
+/// The server's end of the pipe, which the test controls.
 struct Played {
     pipe: DuplexStream,
     seen: Vec<u8>,
@@ -80,7 +80,7 @@ async fn invalid_subjects_are_rejected_before_sending() {
     assert!(client.subscribe("a b").await.is_err());
     client.publish("ok", "").await.expect("published");
     server.expect("PUB ok 0\r\n").await;
-    // The rejected subscription never existed.
+    // The client has not sent the rejected subscription.
     assert!(server.seen == b"\r\n" || server.seen.is_empty());
 }
 

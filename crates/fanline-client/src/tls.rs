@@ -18,13 +18,14 @@ use super::error::ClientError;
 /// The TLS options of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsSettings {
-    /// Whether TLS is required, even if the server does not require it.
+    /// Whether the client requires TLS, even if the server does not.
     pub(super) is_wanted: bool,
     /// Whether TLS starts before INFO.
     pub(super) is_first: bool,
-    /// Authorities of server certificates; the system's if `None`.
+    /// PEM file of the authorities that may sign server certificates. With `None`, the system's authorities
+    /// are used.
     pub(super) ca_file: Option<PathBuf>,
-    /// Certificate of the client, and its key.
+    /// PEM files of the client's certificate and its key.
     pub(super) certificate: Option<(PathBuf, PathBuf)>,
 }
 
@@ -58,7 +59,7 @@ fn config(settings: &TlsSettings) -> Result<ClientConfig, ClientError> {
     }
 }
 
-/// Reads the certificate authorities of a PEM file, or those that this system trusts.
+/// Reads the certificate authorities from a PEM file. Without a file, returns those that the system trusts.
 fn authorities(file: Option<&Path>) -> Result<RootCertStore, ClientError> {
     let mut roots = RootCertStore::empty();
     match file {
@@ -75,7 +76,7 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, ClientError> {
     Ok(roots)
 }
 
-/// Reads the certificates of a PEM file, at least one.
+/// Reads the certificates of a PEM file. A file without certificates is an error.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError> {
     let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
     let found: Vec<_> = found.map_err(|error| unreadable(path, error))?;

@@ -1,6 +1,6 @@
 //! Parts of URLs, shared with the server and the command.
 
-/// A URL in slices of its text: `scheme://user_info@location`.
+/// A URL, split into slices of its text: `scheme://user_info@location`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Url<'a> {
     /// The scheme; `None` if the text has no `://`.
@@ -23,9 +23,10 @@ impl<'a> Url<'a> {
         }
     }
 
-    /// Splits a text that has no scheme; `://` in it belongs to the user info or the location.
+    /// Splits a text that has no scheme. If the text contains `://`, it belongs to the user info or the
+    /// location.
     pub fn split_without_scheme(text: &'a str) -> Self {
-        // A password may hold slashes and colons, and an unencoded `@`.
+        // A password may contain slashes, colons, and an unencoded `@`.
         let (user_info, location) = match text.rsplit_once('@') {
             Some((user_info, location)) => (Some(user_info), location),
             None => (None, text),
@@ -37,7 +38,7 @@ impl<'a> Url<'a> {
         }
     }
 
-    /// Returns host and port, and the path from its first slash on.
+    /// Splits the location into host with port, and the path, which starts with the first slash.
     pub fn host_and_path(&self) -> (&'a str, &'a str) {
         let path_at = self.location.find('/').unwrap_or(self.location.len());
         self.location.split_at(path_at)
@@ -52,9 +53,10 @@ impl<'a> Url<'a> {
     }
 }
 
-/// Splits `host:port`, `[address]:port`, or a host alone. The host comes without brackets.
+/// Splits `host:port`, `[address]:port`, or a host alone. The returned host has no brackets.
 ///
 /// # Errors
+///
 /// Returns what is wrong with the text.
 pub fn split_host_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     if let Some(bracketed) = text.strip_prefix('[') {
@@ -74,8 +76,8 @@ pub fn split_host_port(text: &str) -> Result<(&str, Option<&str>), &'static str>
     }
 }
 
-/// Decodes percent escapes such as `%40`. Returns the bytes, in which a `%` without two hexadecimal digits stays as
-/// it is, and whether there was none of these.
+/// Decodes percent escapes such as `%40`. A `%` without two hexadecimal digits stays as it is. Returns the
+/// bytes, and whether every `%` was valid.
 pub fn percent_decode(text: &str) -> (Vec<u8>, bool) {
     let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
     let mut bytes = Vec::with_capacity(text.len());

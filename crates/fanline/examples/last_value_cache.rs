@@ -1,4 +1,4 @@
-//! A cache of last values: a reader of a key gets its value at once, and every later change.
+//! A cache of last values. A reader of a key gets the current value at once, and then every change.
 //!
 //! ```sh
 //! cargo run -p fanline --example last_value_cache
@@ -15,7 +15,7 @@ use std::thread;
 use fanline::policy::Current;
 use fanline::{Guard, ObservableExt, Producer, Source};
 
-/// The writing half. The type `Current` means that each key always has a value.
+/// The writing half. With the policy `Current`, each key always has a value.
 struct Writer {
     prices: HashMap<&'static str, Producer<u32, Infallible, Current>>,
 }
@@ -91,7 +91,7 @@ fn main() {
     // Dropping the writer ends the reader's stream.
     drop(writer);
     let (first, later) = reader.join().expect("the reader panicked");
-    // The reader may have subscribed after the end: a dropped cache has no values.
+    // The reader may have subscribed after the writer was dropped. Then there are no values.
     if let Some(first) = first {
         assert_eq!(usize::try_from(10_000 - first), Ok(later));
     }

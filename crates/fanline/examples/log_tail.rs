@@ -1,4 +1,4 @@
-//! The tail of a log: a late viewer sees the last lines first, and then every new one.
+//! The tail of a log. A late viewer sees the last lines first, and then every new line.
 //!
 //! ```sh
 //! cargo run -p fanline --example log_tail
@@ -55,11 +55,12 @@ fn main() {
         write(line);
     }
 
-    // A late viewer: the last three lines are there when `open` returns, and live ones follow.
+    // A late viewer. It has the last three lines when `open` returns, and live lines follow.
     let (late, _guard) = open(&log);
     assert_eq!(late.lines(), ["disk found", "network up", "ERROR no clock"]);
 
-    // A viewer with a filter gets the tail filtered as well: operators treat old and new lines the same.
+    // A viewer with a filter also gets the last lines filtered, because operators treat old and new lines the
+    // same.
     let errors = Screen::default();
     let shown = errors.clone();
     let _guard = log
@@ -72,8 +73,8 @@ fn main() {
         .source()
         .into_stream(Bounded::drop_oldest(2).report_lag());
 
-    // Two threads write at once. The order of their lines is not determined, but all viewers see the same
-    // one.
+    // Two threads write at once. The order of their lines is not determined, but it is the same for all
+    // viewers.
     thread::scope(|scope| {
         for name in ["web", "db"] {
             let log = log.clone();
@@ -93,10 +94,10 @@ fn main() {
 
     let received: Vec<Result<Line, Lagged>> = remote.blocking_iter().collect();
     assert_eq!(received.len(), 3);
-    // The tail of three, and four live lines, of which two were still queued.
+    // Seven lines were sent: the last three, and four live ones. Two of them were still queued.
     assert_eq!(received[0], Err(Lagged(5)));
 
-    // After the end, the tail is still there, followed by the end.
+    // After the end, a new viewer still gets the last lines, followed by the end.
     let (post_mortem, _guard) = open(&log);
     assert_eq!(post_mortem.lines(), everything[5..]);
     println!(

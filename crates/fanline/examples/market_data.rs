@@ -6,8 +6,8 @@
 //!
 //! - An observer that takes whole packets adds up totals on the feed's own thread.
 //! - Operators select large trades.
-//! - A recorder must get every tick and writes slowly. It has a worker of a thread pool and a bounded queue,
-//!   and delays the feed rather than lose a tick.
+//! - A recorder must get every tick and writes slowly. It has a worker of a thread pool and a bounded queue.
+//!   If the queue is full, the recorder delays the feed and loses no tick.
 //! - A display shows only the latest tick. It gets that tick whenever it polls, and delays nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! User interface events: worker threads send events to the thread that owns the widgets.
+//! User interface events. Worker threads send events to the thread that owns the widgets.
 //!
 //! ```sh
 //! cargo run -p fanline --example ui_events
@@ -43,8 +43,8 @@ fn search(text: &str) -> String {
 
 fn main() {
     let main_thread = thread::current();
-    // Called by a thread that schedules an action. If it is called before the loop parks, `park` returns at
-    // once, so no wake-up is lost.
+    // The thread that schedules an action calls this. If that happens before the loop parks, `park` returns
+    // at once, so no wake-up is lost.
     let (ui, mut driver) = EventLoop::manual(move || main_thread.unpark());
     let pool = ThreadPool::new(2);
     let window = Rc::new(RefCell::new(Window::default()));
@@ -63,8 +63,8 @@ fn main() {
         .observe_on(ui.clone())
         .subscribe_local(move |found: &String| results.borrow_mut().results = found.clone());
 
-    // The progress bar. The worker reports more often than the screen can show. One report per 10 ms passes,
-    // and always the last one.
+    // The progress bar. The worker reports more often than the screen can show, so one report per 10 ms
+    // passes, and always the last one.
     let progress = Subject::<u32>::new();
     let bar = window.clone();
     let loading = progress

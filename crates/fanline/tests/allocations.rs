@@ -19,14 +19,15 @@ use fanline::{
 use futures::Stream;
 
 thread_local! {
-    /// Number of allocations of this thread. Other threads are the test harness and the clock.
+    /// Number of allocations of this thread. The test harness and the clock have other threads, which do not
+    /// count.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 struct Counting;
 
 fn count_one() {
-    // Fails only while a thread ends, when no test counts.
+    // The access fails only while a thread ends, and then no test counts.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -117,7 +118,7 @@ fn check<E: Emit>(name: &str, allowed: Allowed, make: impl Fn() -> (E, Source<u3
                 .detach();
         }
         let values: Vec<u32> = (0..).take(SLICE).collect();
-        // Warms up: lists get their capacity, and rings are filled once.
+        // Warm up: lists get their capacity, and rings are filled once.
         (0..4096).for_each(|value| emit.next(value));
         let by_value = allocations_of(|| (0..MESSAGES).for_each(|value| emit.next(value)));
         (0..64).for_each(|_| emit.slice(&values));
@@ -211,7 +212,7 @@ fn shared_emission_allocates_nothing() {
     });
 }
 
-/// Observers of one type, called directly.
+/// Subjects with observers of one type, which are called directly.
 #[test]
 fn emission_to_observers_of_one_type_allocates_nothing() {
     struct Count(u64);
@@ -233,8 +234,7 @@ fn emission_to_observers_of_one_type_allocates_nothing() {
     );
 }
 
-/// The subject itself allocates nothing for values with destructors: a ring drops displaced values one by
-/// one.
+/// The subject itself allocates nothing for values with destructors. A ring drops replaced values one by one.
 #[test]
 fn emission_of_values_with_destructors_allocates_nothing() {
     let (mut tx, source) = fanline::replay::<std::sync::Arc<u32>>(Replay::many(5));
@@ -253,11 +253,11 @@ fn emission_of_values_with_destructors_allocates_nothing() {
     assert_eq!(std::sync::Arc::strong_count(&value), 1);
 }
 
-/// Sends bursts of all lengths through a hub, each time until the hub is empty.
+/// Sends bursts of up to 63 elements through a hub, and receives each burst completely.
 #[track_caller]
 fn check_hub(name: &str, mut round: impl FnMut(u32)) {
     let mut rounds = || (0..200).for_each(|burst| round(burst % 64));
-    // Warms up, until the largest number of elements was in the hub.
+    // Warm up: the hub has contained its largest number of elements.
     rounds();
     assert_eq!(allocations_of(rounds), 0, "{name}");
 }

@@ -1,4 +1,4 @@
-//! The input is the JSON after `CONNECT `, up to a line feed.
+//! The input is the JSON that follows `CONNECT `, up to a line feed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const FLAGS: [&str; 7] = [
     "new_account",
 ];
 
-/// Checks that a CONNECT is either accepted or refused, and that the connection has its name.
+/// Checks that a CONNECT is either accepted or refused, and that the connection has the name in it.
 pub fn check(data: &[u8]) {
     let json = data.split(|b| *b == b'\n').next().unwrap_or_default();
     let limits = Limits::default();
@@ -54,7 +54,7 @@ pub fn check(data: &[u8]) {
     let status = shard.connection(id).expect("it has not been removed");
     let ended = shard.next_ended();
     assert_eq!(answer.windows(4).any(|w| w == b"PONG"), ended.is_none());
-    // Invalid UTF-8 is replaced, and `null` changes nothing.
+    // The server replaces invalid UTF-8, and ignores fields that are `null`.
     let is_refused = match serde_json::from_str::<Value>(&String::from_utf8_lossy(json)) {
         Ok(Value::Object(fields)) => {
             let mut names = fields.iter().filter(|(key, _)| is_key(key, "name"));
@@ -91,7 +91,8 @@ fn is_well_typed(fields: &serde_json::Map<String, Value>) -> bool {
     })
 }
 
-/// Checks that a password that occurs nowhere else never reaches a trace.
+/// Checks that a password never reaches a trace. The password is a text that occurs nowhere else in the
+/// input.
 fn check_traces(shard: &mut Shard, json: &[u8]) {
     const SECRET: &str = "xyzzy";
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(json) else {

@@ -1,5 +1,5 @@
-//! The input is a list of lines: `+filter` stores a filter, `-filter` removes it, `?subject` finds the
-//! filters that match.
+//! The input is a list of lines. `+filter` stores a filter, `-filter` removes it, and `?subject` finds the
+//! filters that match a subject.
 
 use std::collections::BTreeSet;
 
@@ -20,11 +20,11 @@ impl Vacant for Held {
 struct Tables<'a> {
     trie: Trie<Held>,
     matcher: Matcher,
-    /// A naive table as the oracle.
+    /// A naive table, with which the other two are compared.
     stored: BTreeSet<&'a [u8]>,
 }
 
-/// Checks that the trie, and the matcher with its cache, agree with a comparison filter by filter.
+/// Checks that the trie and the matcher with its cache return the same as a comparison with each filter.
 pub fn check(data: &[u8]) {
     let mut tables = Tables::default();
     for line in data.split(|b| *b == b'\n').take(LINES_MAX) {
@@ -83,7 +83,8 @@ impl<'a> Tables<'a> {
             .map(|path| path.to_vec())
             .collect();
         assert_eq!(found, expected);
-        // Computed, cached, and found in the cache.
+        // The first lookup computes the result, the second one caches it, and the third one finds it in the
+        // cache.
         let mut memo = MatchMemo::default();
         for _ in 0..3 {
             let matched = self.matcher.find(subject, &mut memo);
@@ -93,7 +94,7 @@ impl<'a> Tables<'a> {
         self.ask_for_paths(subject);
     }
 
-    /// The reverse: finds the stored paths that a filter matches.
+    /// Finds the stored paths that a filter matches, which is the reverse lookup.
     fn ask_for_paths(&self, filter: &[u8]) {
         let Ok(filter) = Filter::parse(filter) else {
             return;

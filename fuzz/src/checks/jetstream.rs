@@ -1,17 +1,17 @@
-//! The input is a script for an account's JetStream, with streams in memory. Lines of `--` separate its
-//! steps:
+//! The input is a script for the JetStream service of one account, with streams in memory. Lines of `--`
+//! separate its steps:
 //!
-//! - `t` and a byte `b`: 2^(b mod 50) nanoseconds pass;
-//! - anything else is a message: its subject and, after a space, its reply subject; then its headers, if
-//!   the next line is `NATS/1.0`, up to an empty line; the rest is its payload. The subject `@` stands for
-//!   the `deliver_subject` of the last response, which receives the chunks of a restore.
+//! - `t` and a byte `b`: 2^(b mod 50) nanoseconds pass.
+//! - Anything else is a message. It starts with the subject and, after a space, the reply subject. If the
+//!   next line is `NATS/1.0`, headers follow up to an empty line. The rest is the payload. The subject `@`
+//!   stands for the `deliver_subject` of the last response, which receives the chunks of a restore.
 
 use super::jetstream_account::{Account, Owned};
 
 const STEPS_MAX: usize = 100;
 const SEPARATOR: &[u8] = b"\n--\n";
 
-/// Checks that every JSON response is valid JSON, and that no subject is unsubscribed more often than
+/// Checks that every JSON response is valid JSON, and that no subject is unsubscribed more often than it was
 /// subscribed.
 pub fn check(data: &[u8]) {
     let mut account = Account::new(None);

@@ -1,5 +1,5 @@
-//! The surroundings of an account's JetStream in a check: every subject has a subscriber, and every disk
-//! request succeeds.
+//! The environment of one account's JetStream service in a check. Every subject has a subscriber, and every
+//! disk request succeeds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use fanline_engine::Filter;
 use fanline_engine::jetstream::{Folders, JetStream, Message, Now, Port, Settings};
 
-/// Maximum number of messages that return to a stream, each of which may cause others.
+/// Maximum number of published messages that return to a stream. Each of them may cause others.
 const ECHOES_MAX: usize = 200;
 
-/// A JetStream and its clock.
+/// A JetStream service, its environment, and its clock.
 pub(super) struct Account {
     pub(super) js: JetStream,
     pub(super) world: World,
@@ -54,7 +54,8 @@ impl Account {
         self.settle();
     }
 
-    /// Delivers published messages to the subscriptions of JetStream; drops all others.
+    /// Delivers published messages to the subscriptions of the JetStream service, and drops all other
+    /// messages.
     fn settle(&mut self) {
         self.js.settle(self.now, &mut self.world);
         self.sync();
@@ -71,7 +72,7 @@ impl Account {
         self.world.published.clear();
     }
 
-    /// Completes all requested syncs at once.
+    /// Completes all syncs that the service requests.
     fn sync(&mut self) {
         for _ in 0..100 {
             let since_start = self.now.since_start;
@@ -93,7 +94,7 @@ impl Account {
         });
     }
 
-    /// Sends all kinds of requests about a stream and the given consumers.
+    /// Sends all kinds of requests about a stream and its given consumers.
     pub(super) fn ask_all(&mut self, stream: &str, consumers: &[&str]) {
         let details = r#"{"deleted_details":true,"subjects_filter":">"}"#;
         self.ask(&format!("$JS.API.STREAM.INFO.{stream}"), details);
@@ -198,11 +199,11 @@ impl Owned {
     }
 }
 
-/// All other connections: every subject has interest and a receiver.
+/// The environment of the service: every subject has interest and a receiver.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) published: VecDeque<Owned>,
-    /// Subscribed filters, with the number of subscriptions.
+    /// The subscribed filters, and the number of subscriptions of each.
     wanted: BTreeMap<Vec<u8>, usize>,
     pub(super) deliver_subject: Vec<u8>,
 }

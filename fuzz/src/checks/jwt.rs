@@ -1,4 +1,4 @@
-//! The input is a token or, if it begins with `{`, the claims of a token, which the check signs.
+//! The input is a token. If it begins with `{`, it is the claims of a token, and the check signs them.
 
 use fanline_engine::Peer;
 use fanline_engine::auth::jwt::{
@@ -50,7 +50,7 @@ fn read<B: Body>(token: &str) {
     assert_eq!(read.verify().is_ok(), jwt::verified::<B>(token).is_ok());
 }
 
-/// Returns the access rules of a server that trusts the operator with this number.
+/// Returns the access rules of a server that trusts the operator whose key is made from this number.
 fn trusting(number: u8) -> Access {
     let mut operators = Operators::default();
     let key = SecretKey::new(KeyKind::Operator, [number; KEY_BYTES]);
@@ -64,7 +64,7 @@ fn trusting(number: u8) -> Access {
     Access::new(config).expect("a valid configuration")
 }
 
-/// Checks that no token is admitted without a check, nor for an unknown account.
+/// Checks that no token is admitted without a verification, or for an unknown account.
 fn admit(access: &Access, token: &str) {
     let shown = Credentials {
         jwt: token,

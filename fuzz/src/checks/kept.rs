@@ -1,7 +1,7 @@
-//! The input is the content of a stream's folder, beside its log, when a server starts. Lines of `--`
-//! separate documents: the first line of each is its name, the rest its content; the check adds a valid
-//! checksum. A name that begins with `!` is the name of a file, which is written unchanged. The stream is
-//! `S`; its log is written first and holds eight records.
+//! The input is the content of a stream's folder, except its log, when a server starts. Lines of `--`
+//! separate documents. The first line of each document is its name, and the rest is its content, to which the
+//! check adds a valid checksum. If the name begins with `!`, it is the name of a file that is written
+//! unchanged. The stream's name is `S`. Its log is written first, and contains eight records.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::memory_disk::{MemoryDisk, MemoryFolders};
 const DOCUMENTS_MAX: usize = 20;
 const SEPARATOR: &[u8] = b"\n--\n";
 
-/// Checks that a server starts with any content, and starts again with the files it has written.
+/// Checks that a server starts with any content, and starts again with the files that it has written.
 pub fn check(data: &[u8]) {
     let folders = MemoryFolders::default();
     let disk = folders.folder("S");

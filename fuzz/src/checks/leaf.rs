@@ -1,4 +1,5 @@
-//! The input is the bytes from a leaf node, for the parser and for a hub that has accepted it.
+//! The input is the bytes from a leaf node. They are passed to the parser, and to a hub that has accepted the
+//! leaf node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +9,12 @@ use fanline_engine::codec::leaf::parse::{LeafParsed, LeafVerb, parse_leaf};
 use fanline_engine::leaf::Agreed;
 use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 
-/// Maximum number of cuts: cutting at every position would take quadratic time.
+/// Maximum number of positions at which the input is cut. To cut at every position would take quadratic time.
 const CUTS_MAX: usize = 200;
 
 const PAYLOAD_BYTES_MAX: usize = 1024;
 
-/// Checks that the parser returns the same for every cut, and that a hub does not panic.
+/// Checks that the parser returns the same wherever the input is cut, and that a hub does not panic.
 pub fn check(data: &[u8]) {
     let mut whole = Outcome::default();
     whole.parse_on(data);
@@ -36,7 +37,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Continues parsing; `data` holds the whole input so far.
+    /// Continues parsing. `data` is the whole input so far.
     fn parse_on(&mut self, data: &[u8]) {
         while self.fault.is_none() && self.consumed < data.len() {
             let input = &data[self.consumed..];

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use fanline_engine::jetstream::Folders;
 use fanline_engine::store::{Disk, DiskError, FileId};
 
-/// One folder; clones refer to the same folder.
+/// One folder. Clones refer to the same folder.
 #[derive(Clone, Default)]
 pub struct MemoryDisk(Arc<Mutex<Content>>);
 
 #[derive(Default)]
 struct Content {
     names: BTreeMap<String, usize>,
-    /// All files ever created: an open file can be read after its name is removed.
+    /// All files that were ever created, because an open file can be read after its name is removed.
     files: Vec<Vec<u8>>,
 }
 
@@ -26,12 +26,12 @@ impl MemoryDisk {
         self.0.lock().expect("no panic under the lock")
     }
 
-    /// Returns the names of its files, in order.
+    /// Returns the names of the folder's files, in order.
     pub fn names(&self) -> Vec<String> {
         self.content().names.keys().cloned().collect()
     }
 
-    /// Returns the content of a file; empty if it does not exist.
+    /// Returns the content of a file. It is empty if the file does not exist.
     pub fn read(&self, name: &str) -> Vec<u8> {
         let content = self.content();
         let file = content.names.get(name);
@@ -132,7 +132,7 @@ impl Disk for MemoryDisk {
     }
 }
 
-/// The folders of streams; clones refer to the same folders.
+/// The folders of streams. Clones refer to the same folders.
 #[derive(Clone, Default)]
 pub struct MemoryFolders(Arc<Mutex<BTreeMap<String, MemoryDisk>>>);
 

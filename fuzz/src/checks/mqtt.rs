@@ -1,5 +1,5 @@
-//! The first byte chooses the behavior of the surroundings of the connection, as bits; the rest is the
-//! bytes from its client.
+//! The input is one byte and the bytes from a client. The bits of the first byte choose how the rest of the
+//! server behaves toward the connection.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use fanline_engine::codec::mqtt::{
 };
 use fanline_engine::{MqttLimits, Outbox};
 
-/// Small, so that inputs reach the limits.
+/// A small limit, so that inputs reach it.
 const PACKET_BYTES_MAX: usize = 4096;
 
-/// Checks that a connection returns the same for every cut of its input, that ranges are inside the input,
-/// and that it writes whole packets.
+/// Checks that a connection returns the same however its input is cut, that ranges are inside the input, and
+/// that it writes complete packets.
 pub fn check(data: &[u8]) {
     let Some((manners, input)) = data.split_first() else {
         return;
@@ -71,7 +71,7 @@ fn run(manners: u8, input: &[u8], step: usize) -> (Vec<String>, Vec<u8>) {
     (results, written)
 }
 
-/// Performs a verb. Returns whether the connection is over.
+/// Performs a verb as the server would. Returns whether the connection is over.
 fn perform(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut Outbox) -> bool {
     let now = Duration::from_secs(1);
     let reason = match manners & 2 {
@@ -119,7 +119,8 @@ fn perform(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut 
     false
 }
 
-/// Checks that names, and properties with a header, survive the conversion to NATS and back.
+/// Checks that names, and properties together with a header, are the same after a conversion to NATS and
+/// back.
 fn check_message(topic: &str, publish: &Publish<'_>) {
     let mut subject = Vec::new();
     if topic_to_subject(topic, &mut subject).is_ok() {
@@ -140,7 +141,7 @@ fn check_message(topic: &str, publish: &Publish<'_>) {
     assert_eq!(users(back), users(publish.properties));
 }
 
-/// Checks that the output for a client consists of whole packets.
+/// Checks that the output for a client consists of complete packets.
 fn check_written(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match frame(bytes, usize::MAX) {

@@ -1,13 +1,13 @@
-//! The input is a script for three MQTT clients (the devices), a NATS client, and their sessions and
+//! The input is a script for three MQTT clients (the *devices*), a NATS client, and the devices' sessions and
 //! retained messages on a disk. Lines of `--` separate its steps:
 //!
-//! - `0` to `2`, then bytes: this device sends them, after connecting if it is not connected;
-//! - `n`, a subject, a line feed, then bytes: the NATS client publishes them with that subject, for example
-//!   into a stream of sessions or retained messages; headers come first if they begin with `NATS/1.0` and
-//!   end with an empty line;
-//! - `x`, a device: its connection ends;
-//! - `t` and a byte `b`: 2^(b mod 45) nanoseconds pass;
-//! - `r`: the server is killed and started again;
+//! - `0` to `2`, then bytes: this device sends the bytes. It connects first if it is not connected.
+//! - `n`, a subject, a line feed, then bytes: the NATS client publishes the bytes with that subject, for
+//!   example into a stream of sessions or retained messages. If the bytes begin with `NATS/1.0`, they start
+//!   with headers, which end with an empty line.
+//! - `x`, a device: the connection of this device ends.
+//! - `t` and a byte `b`: 2^(b mod 45) nanoseconds pass.
+//! - `r`: the server is killed and started again.
 //! - `s`: the server is stopped and started again.
 
 use std::sync::Arc;
@@ -29,8 +29,8 @@ const SEPARATOR: &[u8] = b"\n--\n";
 /// Maximum number of exchanges between the shard and the JetStream service in a step.
 const ROUNDS_MAX: usize = 64;
 
-/// Checks that devices can connect and disconnect with any stored sessions and messages, and read whole
-/// packets.
+/// Checks that devices can connect and disconnect whatever sessions and messages are stored, and that they
+/// read complete packets.
 pub fn check(data: &[u8]) {
     let mut world = World::new();
     let mut rest = Some(data);
@@ -72,7 +72,7 @@ struct World {
     now: Now,
 }
 
-/// The streams of all accounts in one place: only `$G` has any.
+/// The streams of all accounts. Only the account `$G` has any.
 struct Accounts(MemoryFolders);
 
 impl AccountFolders for Accounts {
@@ -291,7 +291,7 @@ impl World {
     }
 }
 
-/// Checks that a device received whole packets, and none that only clients send.
+/// Checks that a device received complete packets, and none that only clients send.
 fn check_packets(mut stream: &[u8]) {
     while let Some((first, rest)) = stream.split_first() {
         let mut length = 0;
@@ -304,7 +304,7 @@ fn check_packets(mut stream: &[u8]) {
             }
         }
         let is_of_client = matches!(first >> 4, 0 | 1 | 8 | 10 | 12 | 15);
-        // A server may send AUTH, but never does here.
+        // A server may send AUTH, but this server never does.
         assert!(!is_of_client, "a device received {first:#x}");
         let Some(after) = rest.get(used + length..) else {
             panic!("a packet {first:#x} that is not whole");

@@ -3,10 +3,10 @@
 use fanline_engine::parse::{ParseLimits, parse};
 use fanline_engine::{Parsed, Publish, Verb};
 
-/// Maximum number of cuts: cutting at every position would take quadratic time.
+/// Maximum number of positions at which the input is cut. To cut at every position would take quadratic time.
 const CUTS_MAX: usize = 200;
 
-/// The longest name of a verb, and the line end.
+/// Length of the longest name of a verb. The constant below is the length of a line end.
 const NAME_BYTES_MAX: usize = 7;
 const LINE_END_BYTES_MAX: usize = 2;
 
@@ -16,7 +16,7 @@ const LIMITS: [ParseLimits; 2] = [
         payload_bytes_max: 1024 * 1024,
         headers: true,
     },
-    // Small enough for short inputs to reach.
+    // Limits that short inputs can reach.
     ParseLimits {
         control_line_bytes_max: 16,
         payload_bytes_max: 12,
@@ -24,8 +24,8 @@ const LIMITS: [ParseLimits; 2] = [
     },
 ];
 
-/// Checks that the parser returns the same for every cut, and that a partial frame never exceeds the
-/// limits.
+/// Checks that the parser returns the same wherever the input is cut, and that an incomplete frame never
+/// exceeds the limits.
 pub fn check(data: &[u8]) {
     for limits in LIMITS {
         let mut whole = Outcome::default();
@@ -49,7 +49,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Continues parsing; `data` holds the whole input so far.
+    /// Continues parsing. `data` is the whole input so far.
     fn parse_on(&mut self, data: &[u8], limits: ParseLimits) {
         while self.fault.is_none() && self.consumed < data.len() {
             let input = &data[self.consumed..];
@@ -73,7 +73,7 @@ impl Outcome {
 }
 
 fn line_bytes_max(limits: ParseLimits) -> usize {
-    // There may be as many blanks before the arguments as the arguments are long.
+    // Before the arguments there may be as many blanks as the arguments have bytes.
     NAME_BYTES_MAX + 2 * limits.control_line_bytes_max + LINE_END_BYTES_MAX
 }
 
@@ -93,7 +93,7 @@ fn check_partial(given: usize, frame_bytes: usize, limits: ParseLimits) {
     }
 }
 
-/// Checks that arguments and body that are forwarded unchanged are valid in a delivery.
+/// Checks that the arguments and the body, which are forwarded unchanged, are valid in a delivery.
 fn check_publish(publish: &Publish<'_>, input: &[u8], taken: usize, limits: ParseLimits) {
     assert_eq!(publish.body.end, taken);
     assert!(input[publish.body.clone()].ends_with(b"\r\n"));
@@ -110,7 +110,7 @@ fn check_publish(publish: &Publish<'_>, input: &[u8], taken: usize, limits: Pars
     if !publish.reply.is_empty() {
         assert_eq!(args.next(), Some(publish.reply));
     }
-    // Leading zeros of a size are forwarded, as nats-server does.
+    // Leading zeros of a size are forwarded, as by nats-server.
     let mut size = || std::str::from_utf8(args.next()?).ok()?.parse().ok();
     if publish.header_bytes > 0 {
         assert_eq!(size(), Some(publish.header_bytes));

@@ -1,7 +1,7 @@
-//! The input is a backup of a stream, which is restored. Its first byte chooses the way, as bits: 1 in
-//! chunks of a few bytes, 2 compressed, 4 to a stream on disk, 8 the rest is sent unchanged. Without bit 8
-//! the rest is the frames of the archive. Each has one byte for its kind and two for its length before its
-//! content; the check adds lengths and checksums.
+//! The input is a backup of a stream, which is restored. The bits of its first byte choose the way: 1 sends
+//! the backup in chunks of a few bytes, 2 compresses it, 4 restores a stream on disk, and 8 sends the rest
+//! unchanged. Without bit 8, the rest is the frames of the archive. Each frame has one byte for its kind and
+//! two bytes for its length before its content. The check adds lengths and checksums.
 
 use fanline_engine::codec::s2::{Level, Packer, STREAM_HEAD};
 use fanline_engine::jetstream::Folders;
@@ -11,7 +11,7 @@ use super::memory_disk::MemoryFolders;
 
 const FRAMES_MAX: usize = 100;
 
-/// Checks that a stream restored from any backup responds to all requests, also after a restart.
+/// Checks that a stream that was restored from any backup responds to all requests, also after a restart.
 pub fn check(data: &[u8]) {
     let Some((manners, rest)) = data.split_first() else {
         return;

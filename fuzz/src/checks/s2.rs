@@ -1,13 +1,14 @@
-//! The first byte chooses the meaning of the rest: from 0 to 127, a stream without its header, cut into
-//! chunks of that many bytes plus one; from 128 to 191, a compressed block; otherwise, bytes to compress.
+//! The first byte chooses the meaning of the rest. From 0 to 127, the rest is a stream without its header,
+//! cut into chunks of that many bytes plus one. From 128 to 191, it is a compressed block. Otherwise it is
+//! bytes to compress.
 
 use fanline_engine::codec::s2::{BLOCK_BYTES_MAX, Level, Packer, S2Error, STREAM_HEAD, Unpacker};
 
-/// Maximum number of decompressed bytes to read: a few bytes can stand for very many.
+/// Maximum number of decompressed bytes to read, because a few bytes can stand for very many.
 const READ_BYTES_MAX: usize = 2 * BLOCK_BYTES_MAX;
 
-/// Checks that a stream decompresses alike for every cut, and that compressed bytes decompress to the
-/// original.
+/// Checks that a stream decompresses to the same bytes however it is cut, and that compressed bytes
+/// decompress to the original.
 pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;
@@ -21,7 +22,7 @@ pub fn check(data: &[u8]) {
         128..192 => {
             let length = u32::try_from(rest.len() + 4).unwrap_or(0).to_le_bytes();
             let head = [0, length[0], length[1], length[2]];
-            // Its checksum is wrong, which is found when the whole block has been decompressed.
+            // The checksum is wrong, but this is found only when the whole block has been decompressed.
             let stream = [&STREAM_HEAD[..], &head, &[0; 4], rest].concat();
             let (found, fault) = read(&stream, stream.len());
             assert!(fault.is_some() || found.is_empty());

@@ -1,10 +1,10 @@
 //! The input is a script for eight clients on two shards. Zero bytes separate its steps:
 //!
-//! - `0` to `7`, then bytes: this client sends them, after connecting if it is not connected;
-//! - `w`, a client, a byte `b`: it reads `16 * b` bytes of its pending output;
-//! - `x`, a client: it disconnects;
-//! - `t`: 20 seconds pass;
-//! - `e`: the shards exchange their batches, as they do at the end in any case.
+//! - `0` to `7`, then bytes: this client sends the bytes. It connects first if it is not connected.
+//! - `w`, a client, a byte `b`: this client reads `16 * b` bytes of its pending output.
+//! - `x`, a client: this client disconnects.
+//! - `t`: 20 seconds pass.
+//! - `e`: the shards exchange their batches. They also do so at the end of the script.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ const STEPS_MAX: usize = 300;
 const PENDING_BYTES_MAX: usize = 8 * 1024;
 const PAYLOAD_BYTES_MAX: usize = 6 * 1024;
 
-/// Checks that every client reads a well-formed stream, that its pending output is bounded, and that
-/// nothing remains of it after it has disconnected.
+/// Checks that every client reads a well-formed stream, that its pending output is bounded, and that nothing
+/// remains of the client after it has disconnected.
 pub fn check(data: &[u8]) {
     let mut world = World::new();
     for step in data.split(|b| *b == 0).take(STEPS_MAX) {
@@ -49,7 +49,7 @@ pub fn check(data: &[u8]) {
 
 struct Client {
     id: SessionId,
-    /// Sent and not consumed yet.
+    /// Bytes that the client has sent, and the shard has not consumed yet.
     unread: Vec<u8>,
     received: Vec<u8>,
 }
@@ -131,7 +131,7 @@ impl World {
         shard.written(client.id, self.now);
     }
 
-    /// Closes a client's connection, as the client if it has not ended yet.
+    /// Closes a client's connection. If the server has not closed it, the client does.
     fn disconnect(&mut self, at: usize) {
         self.read(at, usize::MAX);
         if let Some(client) = self.clients[at].take() {
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// Does what the runtime does after each call, except for the writing.
+    /// Performs what the runtime does after each call, except for writing the output.
     fn settle(&mut self) {
         for index in 0..SHARDS {
             while self.shards[index].next_dirty().is_some() {}
@@ -170,7 +170,7 @@ impl World {
     }
 
     fn exchange(&mut self) {
-        // A message is forwarded a few times at most, so this ends.
+        // A message is forwarded at most a few times, so this loop ends.
         for _ in 0..16 {
             let mut is_quiet = true;
             for from in 0..SHARDS {
@@ -196,7 +196,7 @@ impl World {
             let status = shard.status();
             assert_eq!((status.connections, status.subscriptions), (0, 0));
             assert_eq!(shard.next_timeout(), None);
-            // There is no interest on either shard, not even in `>`.
+            // There is no interest on either shard, not even in `>`, so these messages reach no subscriber.
             self.send_from(index, b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n");
             for subject in ["a", "b", "a.b", "a.b.c", "x.y"] {
                 self.send_from(index, format!("PUB {subject} 1\r\nx\r\n").as_bytes());
@@ -212,8 +212,8 @@ impl World {
     }
 }
 
-/// Checks that a client received whole lines and messages; the last one may be incomplete if the connection
-/// was closed.
+/// Checks that a client received complete lines and messages. The last one may be incomplete if the
+/// connection was closed.
 fn check_stream(stream: &[u8]) {
     let mut rest = stream;
     while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
@@ -235,7 +235,7 @@ fn check_stream(stream: &[u8]) {
     }
 }
 
-/// Checks a message and returns the bytes after it; `None` if it is incomplete.
+/// Checks a message, and returns the bytes after it. Returns `None` if the message is incomplete.
 fn check_message<'a>(line: &[u8], has_headers: bool, rest: &'a [u8]) -> Option<&'a [u8]> {
     let text = String::from_utf8_lossy(line).into_owned();
     let words: Vec<&str> = text.split(' ').collect();

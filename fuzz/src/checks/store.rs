@@ -1,6 +1,6 @@
-//! The input is a script for a store on disk. Its first byte chooses its options, as bits: 1 compressed, 2
-//! encrypted, 4 damaged parts get valid checksums, as from an attacker. Each step has four bytes, an
-//! operation and three numbers: see [`World::step`].
+//! The input is a script for a store on disk. The bits of its first byte choose the options: 1 compresses
+//! records, 2 encrypts them, and 4 gives damaged parts valid checksums, as an attacker would. Each step has
+//! four bytes, which are an operation and three numbers; see [`World::step`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use fanline_engine::store::{
 use super::memory_disk::MemoryDisk;
 
 const STEPS_MAX: usize = 200;
-/// Small, so that there are several segments.
+/// A small size, so that there are several segments.
 const SEGMENT_BYTES: usize = 1000;
-/// Maximum number of records, and of ranges, to read from a store.
+/// Maximum number of records, and of ranges, that are read from a store.
 const READ_MAX: usize = 3000;
 /// Maximum length of a file.
 const FILE_BYTES_MAX: usize = 64 * 1024;
@@ -28,14 +28,14 @@ const SUBJECTS: [&[u8]; 6] = [
     b"x.a-much-longer-name.y",
 ];
 const FILTERS: [&[u8]; 6] = [b">", b"a", b"a.>", b"*.y", b"x.*.y", b"none"];
-/// Sizes of the two heads of a segment and of the heads of records, and the flags of compressed records.
+/// Sizes of the two headers of a segment and of the headers of records, and the flags of compressed records.
 const SEGMENT_HEAD_BYTES: usize = 48;
 const RECORD_HEAD_BYTES: usize = 32;
 const COMPRESSED_HEAD_BYTES: usize = 36;
 const COMPRESSED: u8 = 8 | 16;
 
-/// Checks that a store opens whatever happened to its files, that its counts agree with its records, and
-/// that it returns no record that was never stored. A flipped bit may cost at most one record.
+/// Checks that a store opens whatever happened to its files, that its counts agree with its records, and that
+/// it returns no record that was not stored. A flipped bit may lose at most one record.
 pub fn check(data: &[u8]) {
     let Some((manners, script)) = data.split_first() else {
         return;
@@ -54,7 +54,7 @@ pub fn check(data: &[u8]) {
     world.use_all();
 }
 
-/// The fields of a record besides its sequence.
+/// The fields of a record except its sequence.
 type Known = (Vec<u8>, Vec<u8>, Vec<u8>, i64);
 
 fn known(record: &Record<'_>) -> Known {
@@ -62,7 +62,7 @@ fn known(record: &Record<'_>) -> Known {
     (subject, headers, record.payload.to_vec(), record.unix_nanos)
 }
 
-/// The damage to the files since they were written.
+/// How much the files were damaged since they were written.
 #[derive(Clone, Copy, PartialEq)]
 enum Damage {
     Nothing,
@@ -77,11 +77,12 @@ struct World {
     limits: StoreLimits,
     store: Option<Store>,
     damage: Damage,
-    /// Whether there ever was any damage.
+    /// Whether the files were ever damaged.
     was_damaged: bool,
-    /// All records ever stored. A sequence is reused after a damaged end was cut off.
+    /// All records that were ever stored. A sequence is used again after a damaged end was cut off.
     stored: BTreeMap<u64, Vec<Known>>,
-    /// The sequences in the store when it was last closed, without those of an unfinished atomic batch.
+    /// The sequences that the store contained when it was last closed, without those of an unfinished atomic
+    /// batch.
     before: BTreeSet<u64>,
     /// The first sequence of an unfinished atomic batch, which a restart drops.
     batch: Option<u64>,
@@ -172,7 +173,7 @@ impl World {
     fn append(&mut self, a: u8, b: u8, c: u8) {
         let subject = SUBJECTS[usize::from(a) % SUBJECTS.len()];
         let length = usize::from(b) * usize::from(1 + c % 8);
-        // Every second one compresses well.
+        // Every second payload compresses well.
         let byte = |at: usize| match c & 8 {
             0 => a,
             _ => u8::try_from(at * at % 251).unwrap_or(0),
@@ -207,7 +208,7 @@ impl World {
         }
     }
 
-    /// Returns a sequence near those in the store.
+    /// Returns a sequence near the first or the last one in the store.
     fn sequence_near(&mut self, a: u8, b: u8) -> u64 {
         let store = self.store();
         match a & 1 {
@@ -216,7 +217,7 @@ impl World {
         }
     }
 
-    /// Changes a file from a position on.
+    /// Changes the bytes of a file from a position on.
     fn change(&mut self, number: u8, b: u8, c: u8, change: impl FnOnce(&mut [u8], usize)) {
         let Some((name, before)) = self.file(number) else {
             return;
@@ -241,7 +242,7 @@ impl World {
         };
     }
 
-    /// Damages a whole file as failing disks and operators do.
+    /// Damages a whole file in the ways in which failing disks and operators damage files.
     fn mangle(&mut self, a: u8, b: u8, c: u8) {
         let Some((name, mut bytes)) = self.file(a & 15) else {
             return;
@@ -282,7 +283,7 @@ impl World {
         if self.is_forged && name == "index" {
             set_sum(&mut bytes);
         } else if self.is_forged {
-            // The stream's own salt.
+            // Put the two headers of the old file first, because they contain the stream's salt.
             bytes.splice(..0, before.iter().take(2 * SEGMENT_HEAD_BYTES).copied());
             let mut at = 2 * SEGMENT_HEAD_BYTES;
             while at < bytes.len() {
@@ -367,7 +368,7 @@ impl World {
         store
     }
 
-    /// Returns the sequences of all records and the sum of their sizes, and checks that each was stored.
+    /// Returns the sequences of all records and the sum of their sizes. Checks that each record was stored.
     fn read_all(&self, store: &mut Store) -> (BTreeSet<u64>, u64) {
         let mut all = Filters::new([&b">"[..]]).expect("a filter");
         let (mut held, mut bytes, mut from) = (BTreeSet::new(), 0, 0);
@@ -403,14 +404,14 @@ impl World {
         (held, bytes)
     }
 
-    /// Calls all methods, and continues.
+    /// Calls all methods of the store, and checks their results.
     fn use_all(&mut self) {
         self.store();
         let mut store = self.store.take().expect("just opened");
         let (held, bytes) = self.read_all(&mut store);
         let state = store.state();
         if !self.is_forged {
-            // Damage found by then is excluded from the counts.
+            // Damage that was found before is excluded from the counts.
             let (again, _) = self.read_all(&mut store);
             assert_eq!(again, held);
             assert_eq!(state.messages, held.len() as u64);

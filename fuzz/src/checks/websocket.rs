@@ -1,5 +1,6 @@
-//! The first byte chooses the meaning of the rest: from 0 to 127, frames, cut into chunks of that many
-//! bytes plus one; 254, a server's response to an upgrade request; otherwise, an upgrade request.
+//! The first byte chooses the meaning of the rest. From 0 to 127, the rest is frames, cut into chunks of that
+//! many bytes plus one. If the byte is 254, the rest is a server's response to an upgrade request. Otherwise
+//! it is an upgrade request.
 
 use fanline_engine::codec::websocket::{
     Answered, Asked, Asking, Event, Inflater, Unframer, UpgradeRules, Wrong, upgrade,
@@ -8,8 +9,8 @@ use fanline_engine::codec::websocket::{
 /// Maximum number of bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 1000;
 
-/// Checks that frames decode alike for every cut and within their limits, and that the result of an upgrade
-/// request does not change with more bytes behind it.
+/// Checks that frames decode to the same however they are cut and within their limits, and that the result of
+/// an upgrade request does not change when more bytes follow it.
 pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;
@@ -23,11 +24,12 @@ pub fn check(data: &[u8]) {
     assert_eq!(read(rest, usize::from(first) + 1), whole);
 }
 
-/// A compressed message that is damaged or too large; which error is found first depends on the cuts.
+/// The error of a compressed message that is damaged or too large. The cuts determine which of the two errors
+/// is found first.
 #[derive(Debug, PartialEq)]
 struct NotInflated;
 
-/// The data, the control frames in order, and the error at the end.
+/// The data, the control frames in order, and the error at the end if there is one.
 type Outcome = (Vec<u8>, Vec<Event>, Option<Wrong>);
 
 fn read(bytes: &[u8], step: usize) -> Result<Outcome, NotInflated> {
@@ -106,7 +108,7 @@ fn check_upgrade(bytes: &[u8]) {
             assert!(matches!(upgrade(&more, &rules), Asked::Granted(again)
                 if again.response == granted.response));
         }
-        // The 5 is for "HTTP Version Not Supported".
+        // The digit 5 is for the status "HTTP Version Not Supported".
         Asked::Refused(refusal) => {
             let response = refusal.response();
             assert!(
@@ -120,7 +122,7 @@ fn check_upgrade(bytes: &[u8]) {
     }
 }
 
-/// Checks that the result of a response does not change with more bytes behind it.
+/// Checks that the result of a response does not change when more bytes follow it.
 fn check_response(bytes: &[u8]) {
     let asking = Asking {
         host: "hub.example:443".into(),

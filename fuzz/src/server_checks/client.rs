@@ -1,11 +1,11 @@
-//! The input is for the client crate. The first byte chooses the meaning of the rest: from 0 to 127, bytes
-//! from a server, cut into chunks of that many bytes plus one; otherwise, the content of a credentials file
-//! and a list of addresses.
+//! The input is for the client crate. The first byte chooses the meaning of the rest. From 0 to 127, the rest
+//! is bytes from a server, cut into chunks of that many bytes plus one. Otherwise it is the content of a
+//! credentials file and a list of addresses.
 
 use fanline_server::client::{ConnectOptions, decode_all};
 
-/// Checks that a server's bytes decode alike for every cut, that credentials and addresses are read or
-/// rejected, and that secrets are never shown.
+/// Checks that a server's bytes decode to the same however they are cut, that credentials and addresses are
+/// read or rejected, and that secrets are never shown.
 pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;

@@ -1,4 +1,4 @@
-//! The input is a configuration file, which may include itself.
+//! The input is a configuration file. It may include itself.
 
 use std::io;
 use std::path::Path;
@@ -26,8 +26,8 @@ impl Source for Only<'_> {
     }
 }
 
-/// Checks that the parser does not panic, that errors have a valid position, and that a valid file is read
-/// alike each time.
+/// Checks that the parser does not panic, that errors have a valid position, and that a valid file gives the
+/// same result each time.
 pub fn check(data: &[u8]) {
     let source = Only(data);
     let lines = data.iter().filter(|byte| **byte == b'\n').count() + 1;

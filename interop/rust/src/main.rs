@@ -13,7 +13,7 @@ use mqtt::{v4, v5};
 use server::Server;
 use tokio::time::timeout;
 
-/// A guard against hanging, not a measure.
+/// Time limit of a case, in seconds. It only prevents a hanging case from blocking the run.
 const CASE_SECONDS_MAX: u64 = 120;
 
 macro_rules! run {
@@ -37,7 +37,7 @@ macro_rules! run {
     }};
 }
 
-/// The cases of the suite that the first argument names: `rust`, `jetstream` or `mqtt`.
+/// Runs the cases of the suite that the first argument names: `rust`, `jetstream`, or `mqtt`.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
     let (suite, (passed, failed)) = match std::env::args().nth(1).as_deref() {
@@ -104,7 +104,7 @@ async fn jetstream() -> anyhow::Result<(u32, u32)> {
     ))
 }
 
-/// With the versions in `MQTT_VERSIONS`, of a broker that was started elsewhere.
+/// Runs the MQTT cases with the versions in `MQTT_VERSIONS`, on a broker that was started elsewhere.
 async fn mqtt() -> anyhow::Result<(u32, u32)> {
     let port = std::env::var("MQTT_PORT")?.parse::<u16>()?;
     let versions = std::env::var("MQTT_VERSIONS")?;

@@ -1,4 +1,4 @@
-//! Clients, and what a case holds against what it sees.
+//! Clients, and checks of what a case receives.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::server::Server;
 
 pub type Outcome = anyhow::Result<()>;
 
-/// A guard against hanging, not a measure.
+/// Time limit of a wait. It only prevents a hanging case from blocking the run.
 pub const WAIT: Duration = Duration::from_secs(30);
 
 pub async fn connect_with(server: &Server, options: ConnectOptions) -> anyhow::Result<Client> {

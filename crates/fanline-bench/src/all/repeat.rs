@@ -1,10 +1,11 @@
-//! Comparison of a repeated measurement with its previous ratios.
+//! The comparison of a repeated measurement with the ratios of the previous one.
 
 use std::collections::BTreeMap;
 
 use crate::report::metric::three_digits;
 
-/// Ratios within this share of each other count as equal: each is the ratio of two medians of a few rounds.
+/// Ratios that differ by less than this share count as equal. Each one is the ratio of two medians of a few
+/// rounds.
 const SAME: f64 = 0.15;
 
 /// Returns a summary that compares two pages of one table, or `None` if they have no ratio in common.
@@ -30,7 +31,7 @@ pub(super) fn compare(before: &str, now: &str) -> Option<String> {
     ))
 }
 
-/// Returns the values of the ratio columns, by the words at the beginning of each row.
+/// Returns the values of the ratio columns. A key is the text at the beginning of a row.
 fn ratios(page: &str) -> BTreeMap<String, f64> {
     let mut ratios = BTreeMap::new();
     let (mut column, mut title) = (None, "");
@@ -47,7 +48,7 @@ fn ratios(page: &str) -> BTreeMap<String, f64> {
         let [first, result, ..] = cells[..] else {
             continue;
         };
-        // A row may omit the first cell if it equals the one above.
+        // A row may omit its first cell if that cell equals the one above.
         if !first.is_empty() {
             title = first;
         }

@@ -1,4 +1,4 @@
-//! Measurement of one result, each on its own server.
+//! The measurement of one result. Each measurement has a server of its own.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -16,9 +16,9 @@ use fanline_server::bridge::{Bridge, Raw};
 use fanline_server::client::ConnectOptions;
 use fanline_server::{Auth, Handle, Options, Server};
 
-/// Payload of each message.
+/// The payload of each message.
 const PAYLOAD: [u8; 128] = [b'x'; 128];
-/// Number of messages of one result, before `--quick`.
+/// Number of messages of one result. `--quick` reduces it.
 const MESSAGES: u64 = 4_000_000;
 const ROUND_TRIPS: u64 = 100_000;
 const SLICE: usize = 64;
@@ -38,7 +38,7 @@ pub(super) enum Measurement {
     AllTheWay,
 }
 
-/// Returns messages per second, or nanoseconds.
+/// Returns the result, in messages per second or in nanoseconds.
 pub(super) fn measure(result: Measurement, is_quick: bool) -> Result<f64> {
     let less = |number: u64| if is_quick { number / 10 } else { number };
     let messages = less(MESSAGES);
@@ -72,7 +72,7 @@ pub(super) fn measure(result: Measurement, is_quick: bool) -> Result<f64> {
     }
 }
 
-/// Returns a configuration with accounts, in which all messages pass through the server.
+/// Returns a configuration with accounts. With accounts, all messages pass through the server.
 fn directory() -> Result<Auth> {
     let mut config = AccessConfig::default();
     config
@@ -95,8 +95,8 @@ fn with_server<T>(auth: Auth, act: impl FnOnce(&Handle, &Bridge) -> Result<T>) -
     outcome
 }
 
-/// Emits to one observer, and to a bridge if there is one. Returns messages per second and the number
-/// observed.
+/// Emits to one observer, and through a bridge if there is one. Returns the messages per second, and the
+/// number of messages that the observer received.
 fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
     let (mut producer, source) = fanline::subject::<Bytes>();
     let binding = bridge.and_then(|bridge| bridge.publish_from("bench", &source, Raw).ok());
@@ -115,20 +115,21 @@ fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
     (messages as f64 / took.as_secs_f64(), messages)
 }
 
-/// Counts messages of the server's subject in this process.
+/// Counts the messages of the server's subject with an observer in this process.
 fn observed(bridge: &Bridge) -> Result<(Guard, Arc<AtomicU64>)> {
     let seen = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&seen);
     let source = bridge.observe("bench")?;
     let guard = source.subscribe(move |message| {
         black_box(message.payload());
-        // One thread at a time counts, and the count is read at the end.
+        // Relaxed: one thread at a time counts, and the count is read at the end.
         count.fetch_add(1, Ordering::Relaxed);
     });
     Ok((guard, seen))
 }
 
-/// Starts a network subscriber that reads the given number of messages and returns the time of the last one.
+/// Starts a network subscriber that reads the given number of messages. It returns the time of the last
+/// message.
 fn subscriber(address: SocketAddr, messages: u64) -> Result<JoinHandle<Result<Instant>>> {
     let mut stream = connect(address)?;
     stream.write_all(b"SUB bench 1\r\nPING\r\n")?;
@@ -162,7 +163,8 @@ fn wait_for_pong(stream: &mut TcpStream) -> Result<()> {
         stream.read_exact(&mut byte)?;
         seen.push(byte[0]);
     }
-    // After a client's first PONG, the server sends another INFO, which would be counted as message bytes.
+    // After a client's first PONG, the server sends another INFO. Read it now, because it would be counted as
+    // message bytes.
     stream.write_all(b"PING\r\n")?;
     seen.clear();
     while !seen.ends_with(b"PONG\r\n") {
@@ -179,7 +181,7 @@ fn rate(messages: u64, start: Instant, subscriber: JoinHandle<Result<Instant>>) 
     Ok(messages as f64 / (end - start).as_secs_f64())
 }
 
-/// Returns the rate of a publisher that writes whole buffers to a socket.
+/// Returns the rate of a publisher that writes full buffers to a socket.
 fn raw(address: SocketAddr, messages: u64) -> Result<f64> {
     let subscriber = subscriber(address, messages)?;
     let mut stream = connect(address)?;
@@ -215,7 +217,7 @@ fn to_wire(server: &Handle, bridge: &Bridge, messages: u64, slice: usize) -> Res
     Ok(rate)
 }
 
-/// Returns median nanoseconds from before `next` until the observer is called.
+/// Returns the median time from before `next` until the observer is called, in nanoseconds.
 fn back(bridge: &Bridge, round_trips: u64) -> Result<f64> {
     let (_guard, seen) = observed(bridge)?;
     let (mut producer, source) = fanline::subject::<Bytes>();

@@ -1,4 +1,4 @@
-//! CPU cost of a measurement, for server and generator.
+//! The CPU cost of a measurement, for the server and the generator.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::report::metric::{Metric, Sample};
 use crate::servers::cpu::CpuClock;
 use crate::servers::process::Server;
 
-/// CPU time of both sides during one measurement.
+/// CPU time of the server and the generator at the start of a measurement.
 pub(crate) struct Cost {
     server: CpuClock,
     generator: Duration,

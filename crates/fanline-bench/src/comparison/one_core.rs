@@ -1,18 +1,18 @@
-//! Server and generator on one core, so that no other core must be woken.
+//! A server and the generator on one core, so that no other core must be woken.
 
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::servers::process::Server;
 
-/// Restricts the calling thread, the threads that it starts, and a server to one core. The server started on
-/// all cores, so it has its usual number of threads. Dropping this releases the generator.
+/// Restricts a server, the calling thread, and the threads that it starts to one core. The server was started
+/// on all cores, so it has its usual number of threads. Dropping this value releases the generator.
 pub(crate) struct OneCore {
     before: CpuSet,
 }
 
 impl OneCore {
-    /// Moves both to the core.
+    /// Moves the server and the generator to the first core.
     pub(crate) fn share_with(server: &Server) -> Result<Self> {
         let before = sched_getaffinity(None)?;
         let first = (0..CpuSet::MAX_CPU).find(|core| before.is_set(*core));
@@ -26,7 +26,7 @@ impl OneCore {
 
 impl Drop for OneCore {
     fn drop(&mut self) {
-        // The original affinity was allowed before. If restoring it fails, later rows show it.
+        // The original affinity was allowed before, so this succeeds. If it failed, later rows would show it.
         let _ = sched_setaffinity(None, &self.before);
     }
 }

@@ -1,4 +1,4 @@
-//! Directories of the servers' files for one row.
+//! Directories for the files that servers write for one row.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 
 use crate::servers::System;
 
-/// Unit of `st_blocks`, whatever the file system's block size is.
+/// The unit of `st_blocks`. It does not depend on the file system's block size.
 const BLOCK_BYTES: u64 = 512;
 
-/// One directory per server, removed when this value is dropped.
+/// A directory for each server. All are removed when this value is dropped.
 pub(crate) struct Site {
     root: PathBuf,
 }
@@ -24,7 +24,7 @@ impl Site {
         Ok(Self { root })
     }
 
-    /// Returns the directory of one server with its current files.
+    /// Returns the directory of one server, with the files of its earlier runs.
     pub(crate) fn existing(&self, system: System) -> Result<String> {
         self.folder("kept", system.label())
     }
@@ -34,7 +34,7 @@ impl Site {
         self.empty_for(system.label())
     }
 
-    /// As [`empty`](Self::empty), for a server that is not compared.
+    /// Does the same as [`empty`](Self::empty), for a server that is not compared.
     pub(crate) fn empty_for(&self, name: &str) -> Result<String> {
         fs::remove_dir_all(self.folder("empty", name)?)?;
         self.folder("empty", name)
@@ -50,12 +50,12 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // Remaining files are in a directory for temporary files.
+        // If this fails, the files remain in a directory for temporary files.
         let _ = fs::remove_dir_all(&self.root);
     }
 }
 
-/// Returns the disk space of all files below `folder`, in bytes.
+/// Returns the disk space that all files below `folder` use, in bytes.
 pub(crate) fn disk_bytes(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! Measurement of one shape on one fresh server process.
+//! The measurement of one kind of load (a *shape*) on one new server process.
 
 use std::thread;
 use std::time::Duration;
@@ -19,10 +19,11 @@ use crate::servers::process::Server;
 /// Length of the warm-up, which fills caches and lets the server adapt.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Time until the server treats connections as idle: nats-server sends a first PING after about two seconds.
+/// Time after which the server treats connections as idle. nats-server sends a first PING after about two
+/// seconds.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// Starts `program`, runs `work` on it for about `duration`, and stops it.
+/// Starts `program`, runs `work` on it for about `duration`, and stops the server.
 pub(crate) fn measure(program: &Program, work: Work, duration: Duration) -> Result<Sample> {
     let server = Server::start(program)?;
     let mut sample = match work {

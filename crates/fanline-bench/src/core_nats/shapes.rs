@@ -1,4 +1,4 @@
-//! The measured shapes and their targets: the single list for runs and reports.
+//! The measured kinds of load (*shapes*) and their targets. Runs and reports use the same list.
 
 use crate::generator::requests::{Cores, Party};
 use crate::generator::throughput::Topology;
@@ -15,7 +15,7 @@ pub(crate) struct Shape {
     pub(crate) targets: &'static [Target],
 }
 
-/// The generator's work for a shape.
+/// The generator's work for a kind of load.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// Publish at full speed.
@@ -48,10 +48,10 @@ impl Shape {
     }
 }
 
-/// Target of every throughput shape.
+/// The target for server CPU that every throughput shape has.
 const CPU: Target = at_most(Metric::ServerCpu, 0.4);
 
-/// Every publisher publishes to every subscriber.
+/// Returns a load in which every publisher publishes to every subscriber.
 const fn all(publishers: usize, subscribers: usize, payload_bytes: usize) -> Work {
     Work::Throughput(Topology {
         publishers,
@@ -61,7 +61,7 @@ const fn all(publishers: usize, subscribers: usize, payload_bytes: usize) -> Wor
     })
 }
 
-/// `count` publishers with one subscriber each.
+/// Returns a load of `count` publishers with one subscriber each.
 const fn pairs(count: usize, payload_bytes: usize) -> Work {
     Work::Throughput(Topology {
         publishers: count,
@@ -71,7 +71,7 @@ const fn pairs(count: usize, payload_bytes: usize) -> Work {
     })
 }
 
-/// One client and one service, one request at a time.
+/// Returns a load of one client and one service, with one request at a time.
 const fn one_request(cores: Cores) -> Work {
     Work::Requests(Party {
         clients: 1,
@@ -82,7 +82,7 @@ const fn one_request(cores: Cores) -> Work {
     })
 }
 
-/// Ten clients and a queue group of two services.
+/// Returns a load of ten clients and a queue group of two services.
 const fn queue_group(in_flight: usize) -> Work {
     Work::Requests(Party {
         clients: 10,
@@ -171,9 +171,9 @@ pub(crate) const SHAPES: &[Shape] = &[
         work: one_request(Cores::Awake),
         targets: &[at_most(Metric::P50, 0.6), at_most(Metric::ServerCpu, 0.55)],
     },
-    // Between awake cores, a reply takes up to four times as long if the scheduler places server and
-    // generator on different cores, which is random. That alone can decide whether the previous row is met.
-    // Here both share a core, and the rounds agree.
+    // If the cores are awake, a reply takes up to four times as long when the scheduler places server and
+    // generator on different cores. That placement is random, and can decide alone whether the previous row
+    // meets its target. In this row both share a core, and the rounds agree.
     Shape {
         name: "request-one-core",
         title: "request/reply, 128 B, all on one core",

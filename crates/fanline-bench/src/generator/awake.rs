@@ -1,4 +1,4 @@
-//! Busy cores, so that a latency does not include waking an idle core.
+//! Busy cores. With them, a measured latency does not include the time to wake an idle core.
 
 use std::env;
 use std::io::Read;
@@ -10,13 +10,13 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::servers::process::Guarded;
 
-/// The hidden subcommand of this program that spins.
+/// The hidden subcommand of this program that spins on all cores.
 pub(crate) const SPIN_COMMAND: &str = "spin";
 
 /// Keeps every core busy at the lowest priority until the result is dropped.
 pub(crate) fn keep() -> Result<Guarded> {
-    // Under SCHED_IDLE a spinner yields as soon as another thread can run. At nice 19 it may finish its time
-    // slice first.
+    // Under SCHED_IDLE a spinning thread yields as soon as another thread can run. At nice 19 it may first
+    // finish its time slice.
     let chrt = Command::new("chrt").arg("--version").output();
     let mut command = if chrt.is_ok() {
         let mut command = Command::new("chrt");
@@ -35,8 +35,8 @@ pub(crate) fn keep() -> Result<Guarded> {
     Guarded::spawn(&mut command).context("cannot start the spinner")
 }
 
-/// Spins on every core, with one pinned thread per core, until standard input ends. It ends with the parent
-/// process, even if that is killed.
+/// Spins on every core, with one pinned thread per core, until standard input ends. So it ends with the
+/// parent process, even if that process is killed.
 pub(crate) fn spin() -> Result<()> {
     let allowed = sched_getaffinity(None)?;
     let cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
@@ -44,7 +44,7 @@ pub(crate) fn spin() -> Result<()> {
         thread::spawn(move || {
             let mut one = CpuSet::new();
             one.set(core);
-            // Without pinning, two spinners may share one core and let the other sleep.
+            // Without pinning, two spinning threads may share a core, and another core sleeps.
             if let Err(error) = sched_setaffinity(None, &one) {
                 eprintln!("core {core} is not kept awake: {error}");
                 return;

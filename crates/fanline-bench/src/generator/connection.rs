@@ -1,4 +1,4 @@
-//! A client connection: the handshake, subscriptions, and the PING that confirms them.
+//! A client connection: the handshake, subscriptions, and the PING that confirms that they are active.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,29 +8,29 @@ use anyhow::{Context, Result, bail};
 
 use super::frames::{PING, PONG};
 
-/// A socket without data for this long has failed. The row reports the failure instead of hanging.
+/// Time without data after which a socket counts as failed. The row then reports a failure and does not hang.
 pub(crate) const STALL_LIMIT: Duration = Duration::from_secs(10);
 
 const HELLO: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n";
 
-/// Handshake of a server that connects as a leaf node, under a name that no other leaf has.
+/// The handshake of a server that connects as a leaf node. No other leaf node has this name.
 const LEAF_HELLO: &[u8] =
     b"CONNECT {\"name\":\"generator\",\"server_id\":\"GENERATOR\",\"headers\":true}\r\n";
 
-/// A connected client. Only the handshake and [`flush`](Self::flush) parse the server's messages. The
-/// measured paths use the socket and count bytes.
+/// A connected client. Only the handshake and [`flush`](Self::flush) parse the server's messages. Measured
+/// code uses the socket directly and counts bytes.
 pub(crate) struct Connection {
     stream: TcpStream,
 }
 
 impl Connection {
-    /// Connects and waits until the server has answered a PING.
+    /// Connects and waits until the server has responded to a PING.
     pub(crate) fn open(address: SocketAddr) -> Result<Self> {
         Self::open_with(address, HELLO)
     }
 
-    /// As [`open`](Self::open), as a leaf node of a hub that requires no credentials. Ignores the hub's
-    /// interest.
+    /// Does the same as [`open`](Self::open), but connects as a leaf node to a hub that requires no
+    /// credentials. Ignores the hub's interest.
     pub(crate) fn open_leaf(address: SocketAddr) -> Result<Self> {
         Self::open_with(address, LEAF_HELLO)
     }
@@ -46,7 +46,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Subscribes and waits until the server has processed it.
+    /// Subscribes, and waits until the server has processed the subscription.
     pub(crate) fn subscribe(&self, filter: &str, queue: Option<&str>, sid: u32) -> Result<()> {
         let line = match queue {
             Some(queue) => format!("SUB {filter} {queue} {sid}\r\n"),
@@ -56,14 +56,14 @@ impl Connection {
         self.flush()
     }
 
-    /// Requests a subject's messages for a leaf, and waits until the hub has processed the request.
+    /// Announces a leaf node's interest in a subject, and waits until the hub has processed it.
     pub(crate) fn want(&self, subject: &str) -> Result<()> {
         (&self.stream).write_all(format!("LS+ {subject}\r\n").as_bytes())?;
         self.flush()
     }
 
-    /// Sends a PING and reads its PONG: the server has processed everything written before. Only for
-    /// connections on which no message is due.
+    /// Sends a PING and reads its PONG. After that, the server has processed everything written before.
+    /// Allowed only if no message is expected on the connection.
     pub(crate) fn flush(&self) -> Result<()> {
         (&self.stream).write_all(PING)?;
         let deadline = Instant::now() + STALL_LIMIT;
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Returns the socket, for the measured paths.
+    /// Returns the socket, for measured code.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }

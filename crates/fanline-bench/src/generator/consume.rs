@@ -1,4 +1,4 @@
-//! Consumers of a stream, which receive all its messages, once and in order.
+//! Consumers of a stream. They check that they receive all messages once and in order.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -11,31 +11,31 @@ use super::connection::Connection;
 use super::incoming::{Delivered, Incoming};
 use super::jetstream::Api;
 
-/// Delivery subject of all messages.
+/// The subject to which all messages are delivered.
 const INBOX: &str = "_INBOX.FanlineBenchConsumer00";
 
-/// Number of messages that an ordered consumer requests in advance, as official clients do. After half of
-/// them it requests the same number again.
+/// Number of messages that an ordered consumer requests in advance, as official clients do. When half of them
+/// have arrived, it requests more.
 const AHEAD: u64 = 500;
 
-/// Number of messages that a durable consumer fetches at once.
+/// Number of messages that a durable consumer fetches with one request.
 const FETCHED: u64 = 1000;
 
-/// A way to request messages.
+/// The way in which a consumer requests messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// Pushed with flow control, without acknowledgements.
+    /// Messages are pushed with flow control, and not acknowledged.
     OrderedPush,
-    /// Pulled in advance, without acknowledgements.
+    /// Messages are pulled in advance, and not acknowledged.
     OrderedPull,
-    /// Fetched by a durable consumer, which fetches again after all messages have arrived.
+    /// A durable consumer fetches messages. It fetches again after all messages have arrived.
     Fetch {
         /// Whether each message is acknowledged before the next fetch.
         acks: bool,
     },
 }
 
-/// A client that is ready to consume.
+/// A connected client that is ready to consume a stream.
 pub(crate) struct Consuming {
     address: SocketAddr,
     connection: Connection,
@@ -44,7 +44,8 @@ pub(crate) struct Consuming {
 }
 
 impl Consuming {
-    /// Connects and creates a durable consumer. An ordered consumer is created for each measurement.
+    /// Connects, and creates a durable consumer if `how` needs one. An ordered consumer is created for each
+    /// measurement.
     pub(crate) fn open(address: SocketAddr, stream: &str, how: How) -> Result<Self> {
         let connection = Connection::open(address)?;
         connection.subscribe(INBOX, None, 1)?;
@@ -92,7 +93,7 @@ impl Consuming {
     }
 
     /// Consumes all `messages` messages of the stream. Returns the time from the first request to the last
-    /// message, or to its acknowledgement if there is one.
+    /// message, or to the acknowledgement of the last message.
     pub(crate) fn consume(&self, messages: u64) -> Result<Duration> {
         let start = Instant::now();
         if let How::OrderedPush | How::OrderedPull = self.how {
@@ -153,7 +154,8 @@ fn acknowledge(reply: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Answers flow control, in its own message or in a heartbeat. Any other status is an error.
+/// Answers a flow control request, which is a message of its own or part of a heartbeat. Any other status is
+/// an error.
 fn answer_status(status: &Delivered<'_>, out: &mut Vec<u8>) -> Result<()> {
     const STALLED: &[u8] = b"Nats-Consumer-Stalled: ";
     if !status.headers.starts_with(b"NATS/1.0 100") {
@@ -173,17 +175,17 @@ fn answer_status(status: &Delivered<'_>, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Requests further messages in time.
+/// The pull requests of a consumer: requests more messages before it runs out of them.
 struct Pulling {
     how: How,
-    /// The request line and its payload for a number of messages.
+    /// A request for a number of messages: the protocol line and the payload.
     request: Vec<u8>,
     /// Number of requested messages that have not arrived.
     due: u64,
-    /// Number of messages that are not requested yet.
+    /// Number of messages that were not requested yet.
     left: u64,
     per_request: u64,
-    /// Further messages are requested when no more than this number are due.
+    /// When at most this number of messages are due, more messages are requested.
     low: u64,
 }
 
@@ -221,7 +223,7 @@ impl Pulling {
         Ok(())
     }
 
-    /// Counts an arrived message.
+    /// Counts a received message, and requests more messages if necessary.
     fn count(&mut self, out: &mut Vec<u8>) {
         if self.how == How::OrderedPush {
             return;

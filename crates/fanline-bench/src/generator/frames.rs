@@ -1,15 +1,16 @@
-//! The bytes of a run, built before it: published and expected frames.
+//! The bytes of a run: published and expected frames. They are built before the run.
 
-/// Bytes of one write of a publisher. Official clients flush at 32 to 64 KiB.
+/// Number of bytes of one write of a publisher. Official clients flush at 32 to 64 KiB.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// A server may send this between two messages at any time.
+/// A PING, which a server may send between two messages at any time.
 pub(crate) const PING: &[u8] = b"PING\r\n";
-/// The answer to [`PING`], in both directions.
+/// The response to [`PING`], in both directions.
 pub(crate) const PONG: &[u8] = b"PONG\r\n";
 
-/// Returns a payload in which every byte differs from the one six or twelve positions later, so that inserted
-/// bytes are detected at any later position. It never looks like a verb.
+/// Returns a payload in which every byte differs from the byte six or twelve positions later. So inserted
+/// bytes (such as a PING or PONG) are detected at any later position. The payload never looks like a protocol
+/// verb.
 pub(crate) fn payload(bytes: usize) -> Vec<u8> {
     (b'a'..=b'z').cycle().take(bytes).collect()
 }
@@ -35,7 +36,7 @@ pub(crate) fn delivery(subject: &str, sid: u32, payload: &[u8]) -> Vec<u8> {
     )
 }
 
-/// Returns one message as leaf nodes and their hubs send it to each other.
+/// Returns one message in the form that leaf nodes and their hubs exchange.
 pub(crate) fn across_link(subject: &str, payload: &[u8]) -> Vec<u8> {
     message(&format!("LMSG {subject} {}\r\n", payload.len()), payload)
 }
@@ -48,7 +49,8 @@ pub(crate) fn delivery_of_request(subject: &str, sid: u32, reply: &str, payload:
     )
 }
 
-/// Returns as many whole copies of `frame` as fit into `chunk_bytes`, at least one, and their number.
+/// Returns as many whole copies of `frame` as fit into `chunk_bytes`, but at least one, and the number of
+/// copies.
 pub(crate) fn repeat_to(frame: &[u8], chunk_bytes: usize) -> (Vec<u8>, u64) {
     let copies = (chunk_bytes / frame.len()).max(1);
     (frame.repeat(copies), copies as u64)

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::connection::Connection;
 
-/// Opens `count` connections that complete the handshake, hold no subscription, and then send nothing.
+/// Opens `count` connections. They complete the handshake, have no subscription, and then send nothing.
 pub(crate) fn open(address: SocketAddr, count: usize) -> Result<Vec<Connection>> {
     (0..count)
         .map(|index| {

@@ -1,4 +1,4 @@
-//! Messages of any length from one socket.
+//! A reader of messages of any length from one socket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::frames::{PING, PONG};
 
-/// Bytes of one read, and size of the largest accepted message.
+/// Number of bytes of one read, and size of the largest accepted message.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// Bytes of one socket that were read and not processed.
+/// The bytes of one socket that were read and not processed yet.
 pub(crate) struct Incoming<'a> {
     stream: &'a TcpStream,
     buffer: Vec<u8>,
@@ -21,9 +21,9 @@ pub(crate) struct Incoming<'a> {
 
 /// A message for one of the socket's subscriptions.
 pub(crate) struct Delivered<'a> {
-    /// Subject, subscription ID, and optional reply, as in the line.
+    /// The arguments of the protocol line: subject, subscription ID, and optionally the reply subject.
     line: &'a [u8],
-    /// Empty without headers.
+    /// The header block; empty without headers.
     pub(crate) headers: &'a [u8],
     pub(crate) payload: &'a [u8],
 }
@@ -43,7 +43,7 @@ impl<'a> Delivered<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Creates the buffer of a socket on which no message is due.
+    /// Creates a reader for a socket on which no message is expected yet.
     pub(crate) fn new(stream: &'a TcpStream) -> Self {
         Self {
             stream,
@@ -53,7 +53,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Reads once and blocks for it. The caller must have taken all whole messages before.
+    /// Reads once, and blocks until there are bytes. The caller must have taken all complete messages before.
     pub(crate) fn read(&mut self) -> Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -67,7 +67,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// Returns the next whole message. Answers PINGs.
+    /// Returns the next complete message, or `None` if there is none. Answers PINGs.
     pub(crate) fn next(&mut self) -> Result<Option<Delivered<'_>>> {
         let mut at = self.start;
         let head = loop {
@@ -104,9 +104,9 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Content of a `MSG` or `HMSG` line.
+/// The content of a `MSG` or `HMSG` line.
 struct Head {
-    /// Position of subject, subscription ID, and reply.
+    /// Range of the arguments: subject, subscription ID, and reply.
     args: Range<usize>,
     header_bytes: usize,
     total_bytes: usize,
@@ -114,7 +114,7 @@ struct Head {
 }
 
 impl Head {
-    /// Parses the line. Returns `None` for another verb.
+    /// Parses a line. Returns `None` if it has another verb.
     fn parse(line: &[u8]) -> Option<Self> {
         let line_bytes = line.len();
         let line = line.strip_suffix(b"\r\n")?;

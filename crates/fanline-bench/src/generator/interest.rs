@@ -1,4 +1,4 @@
-//! Checks whether interest of one server is known at another.
+//! Waits until one server knows the interest of another.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -16,20 +16,21 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 /// Prefix of the subjects of probes.
 const PROBE: &str = "probe";
 
-/// Time limit for a link to connect and to transmit all interest.
+/// Time limit for two servers to connect and to exchange all interest.
 const LINK_LIMIT: Duration = Duration::from_secs(60);
 
-/// Numbers the probes, so that each has its own subject.
+/// The number of the next probe. With it, each probe has a subject of its own.
 static PROBES: AtomicU32 = AtomicU32::new(0);
 
-/// Returns a subject without earlier subscriptions.
+/// Returns a subject that has no subscriptions.
 pub(crate) fn new_subject() -> String {
     // Relaxed: the number is independent of other data.
     format!("{PROBE}.{}", PROBES.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Returns after the server at `publishers_at` knows all earlier subscriptions at `subscribers_at`. Interest
-/// is transmitted in order, and this subscribes to one more subject last.
+/// Returns when the server at `publishers_at` knows all subscriptions that exist at `subscribers_at`. This
+/// function subscribes to one more subject, and waits until that subscription is known. Servers send interest
+/// in order, so all earlier interest is known then.
 pub(crate) fn settle(publishers_at: SocketAddr, subscribers_at: SocketAddr) -> Result<()> {
     let subject = new_subject();
     let subscriber = Connection::open(subscribers_at)?;
@@ -37,8 +38,8 @@ pub(crate) fn settle(publishers_at: SocketAddr, subscribers_at: SocketAddr) -> R
     wait_until_known(&Connection::open(publishers_at)?, &subscriber, &subject)
 }
 
-/// Publishes to `subject` until `subscriber` receives data, and leaves the data unread except for the first
-/// bytes. The last subscription of `subscriber` must be the one to `subject`.
+/// Publishes to `subject` until `subscriber` receives data. Reads only the first bytes and leaves the rest
+/// unread. The subscription to `subject` must be the last one of `subscriber`.
 pub(crate) fn wait_until_known(
     publisher: &Connection,
     subscriber: &Connection,

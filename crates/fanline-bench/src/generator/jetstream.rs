@@ -1,4 +1,4 @@
-//! Client of JetStream's API: streams and consumers for the loads.
+//! A client of the JetStream API, which creates streams and consumers for the loads.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -12,20 +12,20 @@ use super::incoming::Incoming;
 
 const INBOX: &str = "_INBOX.api";
 
-/// A client of the API.
+/// A client of the JetStream API.
 pub(crate) struct Api {
     connection: Connection,
 }
 
 impl Api {
-    /// Connects.
+    /// Connects to a server.
     pub(crate) fn open(address: SocketAddr) -> Result<Self> {
         let connection = Connection::open(address)?;
         connection.subscribe(INBOX, None, 1)?;
         Ok(Self { connection })
     }
 
-    /// Sends a request to `$JS.API.<endpoint>`. Returns an error response as an error.
+    /// Sends a request to `$JS.API.<endpoint>`. Converts an error response to an error.
     pub(crate) fn ask(&self, endpoint: &str, body: &Value) -> Result<Value> {
         let mut stream = self.connection.stream();
         let body = match body {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 pub(crate) use connection::Connection;
 
-/// Opens `count` connections that complete the handshake, hold no subscription, and then send nothing.
+/// Opens `count` connections. They complete the handshake, have no subscription, and then send nothing.
 pub(crate) fn open_idle(address: SocketAddr, count: usize) -> Result<Vec<Connection>> {
     let open = |index| {
         Connection::open(address, &format!("idle{index}"), true)

@@ -1,4 +1,4 @@
-//! Polling of many sockets for readability.
+//! Polling of many sockets, to find those that are readable.
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
@@ -9,10 +9,11 @@ use rustix::event::{Timespec, epoll};
 
 use super::connection::STALL_LIMIT;
 
-/// Sockets that one thread reads. A single socket blocks in its read; several share an epoll instance.
+/// The sockets that one thread reads. A single socket blocks in its read. Several sockets share an epoll
+/// instance.
 pub(crate) struct Poller<'a> {
     streams: Vec<&'a TcpStream>,
-    /// `None` for a single socket, which saves the second system call.
+    /// `None` for a single socket, which then needs no second system call.
     epoll: Option<OwnedFd>,
     events: Vec<epoll::Event>,
 }
@@ -64,7 +65,7 @@ impl<'a> Poller<'a> {
     pub(crate) fn read(&self, index: usize, buffer: &mut [u8]) -> Result<Option<usize>> {
         match (&mut self.stream(index)).read(buffer) {
             Ok(count) => Ok(Some(count)),
-            // A blocking socket returns this error after its timeout.
+            // A blocking socket returns this error when its timeout is over.
             Err(error) if error.kind() == ErrorKind::WouldBlock => match self.epoll {
                 Some(_) => Ok(None),
                 None => bail!("no data for {} s", STALL_LIMIT.as_secs()),

@@ -1,9 +1,9 @@
-//! Subscribers, which read into one large buffer and count.
+//! Subscribers that read into one large buffer and count.
 //!
-//! All messages of a run are equal, so a subscriber's stream repeats one frame. After each read, the last few
-//! bytes are compared with the frame at that position. The cost of this check does not depend on the number
-//! of messages, and it fails if a byte was lost or added. If it fails, and during the warm-up, every byte is
-//! compared.
+//! All messages of a run are equal, so the input of a subscriber repeats one frame. After each read, the last
+//! few bytes are compared with the frame at that position. The cost of this check does not depend on the
+//! number of messages, and the check fails if a byte was lost or added. During the warm-up, and if the check
+//! fails, every byte is compared.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -14,13 +14,13 @@ use anyhow::{Context, Result, bail};
 use super::frames::{PING, PONG};
 use super::poller::Poller;
 
-/// Bytes of one read.
+/// Number of bytes of one read.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 
-/// Number of bytes compared after each read.
+/// Number of bytes that are compared after each read.
 const TAIL_BYTES: usize = 8;
 
-/// Bytes that a receiver compares with the expected frame.
+/// The bytes that a subscriber compares with the expected frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
     /// The last few bytes of every read.
@@ -68,7 +68,7 @@ pub(crate) fn receive<'a>(
     Ok(Instant::now())
 }
 
-/// Progress of one subscriber.
+/// The progress of one subscriber.
 #[derive(Clone)]
 struct Tally<'a> {
     frame: &'a [u8],
@@ -77,7 +77,7 @@ struct Tally<'a> {
     received_bytes: u64,
     /// Position of the next byte in the frame.
     phase: usize,
-    /// Bytes of a partial PING at the end of the last read.
+    /// Number of bytes of an incomplete PING at the end of the last read.
     ping_bytes: usize,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Tally<'a> {
         self.received_bytes >= self.target_bytes
     }
 
-    /// Counts the bytes of one read, and answers PINGs in it.
+    /// Counts the bytes of one read, and answers the PINGs among them.
     fn take(&mut self, bytes: &[u8], mut stream: &TcpStream) -> Result<()> {
         if bytes.is_empty() {
             bail!(self.progress("the server closed a subscriber"));
@@ -124,7 +124,7 @@ impl<'a> Tally<'a> {
         self.frame.ends_with(before) && self.frame[..end].ends_with(after)
     }
 
-    /// Compares byte for byte. Returns the number of whole PINGs between the messages.
+    /// Compares every byte. Returns the number of complete PINGs between the messages.
     fn compare_all(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut rest = bytes;
         let mut pings = 0;

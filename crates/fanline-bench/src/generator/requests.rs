@@ -1,7 +1,8 @@
-//! Requesting clients and answering services.
+//! Clients that send requests, and services that respond.
 //!
-//! One thread runs all clients and one all services. A request is identified by its reply subject, whose last
-//! token is its slot among the client's requests in flight: services of a queue group answer out of order.
+//! One thread runs all clients, and another all services. The reply subject identifies a request. Its last
+//! token is the request's *slot*, its index among the client's requests in flight. It is needed because
+//! services of a queue group respond out of order.
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -16,7 +17,7 @@ use super::connection::Connection;
 use super::frames::{self, PING, PONG};
 use super::poller::Poller;
 
-/// Bytes of one read, more than all requests in flight take.
+/// Number of bytes of one read. It is larger than all requests in flight together.
 const READ_BYTES: usize = 64 * 1024;
 
 const SUBJECT: &str = "svc";
@@ -33,26 +34,27 @@ pub(crate) struct Party {
     pub(crate) cores: Cores,
 }
 
-/// State of the cores between requests. On a small machine, waking a core costs more than serving a request.
+/// The state of the cores between requests. On a small machine, waking a core costs more than serving a
+/// request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cores {
     /// Idle cores may sleep.
     Unbound,
-    /// Spinners of the lowest priority keep all cores busy.
+    /// Spinning threads of the lowest priority keep all cores busy.
     Awake,
-    /// Server and generator share one core, so no other core must be woken.
+    /// The server and the generator share one core, so no other core must be woken.
     One,
 }
 
-/// Result of one run.
+/// The result of one run.
 pub(crate) struct Answers {
     pub(crate) requests: u64,
     pub(crate) elapsed: Duration,
-    /// Nanoseconds from just before the write of a request to just after the read of its reply.
+    /// Nanoseconds from before the write of a request to after the read of its reply.
     pub(crate) latency: Histogram<u64>,
 }
 
-/// The connections of one party, ready to send requests.
+/// The connections of one [`Party`], ready to send requests.
 pub(crate) struct Fixture {
     party: Party,
     clients: Vec<Connection>,
@@ -65,8 +67,8 @@ impl Fixture {
         Self::open_between(address, address, party)
     }
 
-    /// As [`open`](Self::open), with clients at one server and services at another. The caller must wait
-    /// until each server knows the interest of the other.
+    /// Does the same as [`open`](Self::open), with clients at one server and services at another. The caller
+    /// must wait until each server knows the interest of the other.
     pub(crate) fn open_between(
         clients_at: SocketAddr,
         services_at: SocketAddr,
@@ -90,7 +92,7 @@ impl Fixture {
         })
     }
 
-    /// Runs `work` while the services answer.
+    /// Runs `work` while the services respond to requests.
     pub(crate) fn while_served<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let stopping = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -102,13 +104,13 @@ impl Fixture {
                 served
             });
             let result = work();
-            // Release, for the Acquire in `serve`: a thread that sees the closed sockets sees the reason.
+            // Release, for the Acquire in `serve`: a thread that sees the closed sockets also sees this flag.
             stopping.store(true, Ordering::Release);
             hang_up(&self.services);
             let served = serving
                 .join()
                 .map_err(|_| anyhow!("the services panicked"))?;
-            // A failed service explains waiting clients.
+            // If a service failed, its error explains the error of a client that waited for it.
             served?;
             result
         })
@@ -133,7 +135,7 @@ impl Fixture {
         })
     }
 
-    /// Answers until `stopping` is set, then checks that every service had its share.
+    /// Responds until `stopping` is set. Then checks that every service had its share of the requests.
     fn serve(&self, stopping: &AtomicBool) -> Result<()> {
         let payload = frames::payload(self.party.payload_bytes);
         let reply = inbox(0, "00");
@@ -170,13 +172,13 @@ impl Fixture {
     }
 }
 
-/// All clients of a party while they send requests.
+/// The state of all clients of a party while they send requests.
 struct Asking<'a> {
     poller: Poller<'a>,
     inputs: Vec<Input>,
-    /// By client: a request whose last digits are filled in.
+    /// For each client, a request in which only the last digits of the reply subject must be changed.
     requests: Vec<Vec<u8>>,
-    /// By client and slot: the time at which its request was written.
+    /// For each client and slot, the time at which the request was written.
     starts: Vec<Vec<Instant>>,
     latency: Histogram<u64>,
     start: Instant,
@@ -216,7 +218,7 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    /// Writes the requests of the collected slots.
+    /// Writes the requests of the slots in `slots`.
     fn send(&mut self, client: usize) -> Result<()> {
         let request = &mut self.requests[client];
         let slot_place = format!("PUB {SUBJECT} {}", inbox(client, "")).len();
@@ -234,7 +236,7 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    /// Records the replies of a client, and sends further requests before `deadline`.
+    /// Records the replies to a client. Before `deadline`, sends a new request for each of them.
     fn take_replies(&mut self, client: usize, deadline: Instant) -> Result<()> {
         let slot_place = format!("MSG {}", inbox(client, "")).len();
         let slots = &mut self.slots;
@@ -262,7 +264,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Bytes read from a socket on which every message has the same length.
+/// The bytes from a socket on which every message has the same length.
 #[derive(Clone)]
 struct Input {
     frame_bytes: usize,
@@ -279,7 +281,7 @@ impl Input {
         }
     }
 
-    /// Reads once, passes each whole message to `take`, and answers PINGs.
+    /// Reads once, passes each complete message to `take`, and answers PINGs.
     fn read(
         &mut self,
         poller: &Poller<'_>,
@@ -305,7 +307,7 @@ impl Input {
                 || b"MSG ".starts_with(rest)
                 || PING.starts_with(rest)
             {
-                // The message is incomplete, or no bytes remain.
+                // The last message is incomplete, or no bytes remain.
                 break;
             } else {
                 bail!("the server sent {}", String::from_utf8_lossy(rest));
@@ -319,18 +321,18 @@ impl Input {
     }
 }
 
-/// Returns a reply subject of a client. All have the same length.
+/// Returns a reply subject of a client. All reply subjects have the same length.
 fn inbox(client: usize, slot: &str) -> String {
     format!("_INBOX.c{client:02}.{slot}")
 }
 
 fn two_digits(number: usize) -> [u8; 2] {
-    // The shapes keep it below 100. The remainder guards against larger values.
+    // The cases keep the number below 100. The remainder prevents a panic for larger values.
     let digit = |value: usize| b"0123456789"[value % 10];
     [digit(number / 10), digit(number)]
 }
 
-/// Fails if one member of a group does all the work, which would be fast and wrong.
+/// Fails if one member of a queue group does nearly all the work, because that would be fast and wrong.
 fn check_shares(answered: &[u64]) -> Result<()> {
     let fair = answered.iter().sum::<u64>() / answered.len() as u64;
     match answered.iter().min() {
@@ -342,7 +344,7 @@ fn check_shares(answered: &[u64]) -> Result<()> {
 fn hang_up(connections: &[Connection]) {
     for connection in connections {
         let stream: &TcpStream = connection.stream();
-        // It may be closed already.
+        // The connection may already be closed.
         let _ = stream.shutdown(Shutdown::Both);
     }
 }

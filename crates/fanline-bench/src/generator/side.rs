@@ -1,4 +1,4 @@
-//! Protocol and address of the publishers or the subscribers of a topology.
+//! The protocol and the address of the publishers or the subscribers of a topology.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -8,13 +8,13 @@ use anyhow::{Result, bail, ensure};
 use super::connection::Connection;
 use super::{frames, mqtt};
 
-/// A connection at an end of a topology.
+/// A connection of a publisher or subscriber.
 pub(crate) trait Client: Send + Sync {
-    /// Returns the socket, for the measured paths.
+    /// Returns the socket, for measured code.
     fn stream(&self) -> &TcpStream;
 
-    /// Returns after the server has processed everything written before. Only for connections on which no
-    /// message is due.
+    /// Returns when the server has processed everything written before. Allowed only if no message is
+    /// expected on the connection.
     fn flush(&self) -> Result<()>;
 }
 
@@ -38,7 +38,7 @@ impl Client for mqtt::Connection {
     }
 }
 
-/// A protocol and its address.
+/// A protocol, and the address of a server that supports it.
 #[derive(Clone, Copy)]
 pub(crate) enum Side {
     Nats(SocketAddr),
@@ -60,7 +60,7 @@ impl Side {
         })
     }
 
-    /// Connects a subscriber and subscribes.
+    /// Connects a subscriber, and subscribes to `subject`.
     pub(crate) fn subscriber(self, subject: &str, index: usize) -> Result<Box<dyn Client>> {
         Ok(match self {
             Side::Nats(address) => {
@@ -82,7 +82,7 @@ impl Side {
         })
     }
 
-    /// Returns the bytes that a publisher writes for one message; with MQTT, of QoS 0.
+    /// Returns the bytes that a publisher writes for one message. MQTT messages have QoS 0.
     pub(crate) fn publication(self, subject: &str, payload: &[u8]) -> Vec<u8> {
         match self {
             Side::Nats(_) => frames::publish(subject, payload),
@@ -91,7 +91,7 @@ impl Side {
         }
     }
 
-    /// Returns the bytes that a subscriber reads for one message from `from`.
+    /// Returns the bytes that a subscriber reads for one message from a publisher on the side `from`.
     pub(crate) fn delivery_from(
         self,
         from: Side,
@@ -105,7 +105,7 @@ impl Side {
             (Side::Nats(_), Side::Nats(_) | Side::Leaf(_)) => {
                 Ok(frames::delivery(subject, 1, payload))
             }
-            // The server decides which headers such a message has.
+            // The server decides which headers such a message has, so find out by sending one.
             (Side::Nats(_), Side::Mqtt(_)) => learn(from, subscriber, subject, payload),
         }
     }
@@ -115,7 +115,7 @@ fn topic(subject: &str) -> String {
     subject.replace('.', "/")
 }
 
-/// Sends one message and returns the received bytes as the expected frame.
+/// Sends one message. Returns the received bytes, which are the expected frame of later messages.
 fn learn(from: Side, subscriber: &dyn Client, subject: &str, payload: &[u8]) -> Result<Vec<u8>> {
     let publisher = from.publisher(usize::MAX)?;
     let mut stream = publisher.stream();

@@ -1,4 +1,4 @@
-//! Publishers and subscribers at full speed.
+//! Publishers and subscribers that work at full speed.
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr};
@@ -12,30 +12,32 @@ use super::frames;
 use super::receive::{Verify, receive};
 use super::side::{Client, Side};
 
-/// A calibration run of this length measures the rate well enough.
+/// Length from which a calibration run measures the rate with sufficient precision.
 const CALIBRATION: Duration = Duration::from_millis(120);
 
-/// Numbers of publishers and subscribers, and their connection.
+/// Numbers of publishers and subscribers, and how they are connected.
 #[derive(Clone, Copy)]
 pub(crate) struct Topology {
     pub(crate) publishers: usize,
     pub(crate) subscribers: usize,
-    /// Whether each publisher has one subscriber of its own instead of all subscribers.
+    /// Whether each publisher has one subscriber of its own. Otherwise all publishers publish to all
+    /// subscribers.
     pub(crate) paired: bool,
     pub(crate) payload_bytes: usize,
 }
 
-/// Result of one run.
+/// The result of one run.
 pub(crate) struct Burst {
-    /// Number of deliveries, or of publications without subscribers.
+    /// Number of deliveries. Without subscribers, the number of publications.
     pub(crate) messages: u64,
-    /// From the first write to the last byte of the last subscriber, or to the last PONG.
+    /// Time from the first write to the last byte of the last subscriber. Without subscribers, to the last
+    /// PONG.
     pub(crate) elapsed: Duration,
 }
 
 impl Topology {
-    /// Returns the number of deliveries for `published` messages of each publisher, or of publications
-    /// without subscribers.
+    /// Returns the number of deliveries if each publisher publishes `published` messages. Without
+    /// subscribers, returns the number of publications.
     fn messages(&self, published: u64) -> u64 {
         let publications = published * self.publishers as u64;
         match self.subscribers as u64 {
@@ -57,8 +59,8 @@ impl Topology {
         format!("fan.{}", if self.paired { index } else { 0 })
     }
 
-    /// Returns the size of a chunk. In a wide fan-out a chunk of the usual size causes too many deliveries to
-    /// choose the length of a run precisely.
+    /// Returns the size of a chunk. A run consists of whole chunks. In a wide fan-out a chunk of the usual
+    /// size would cause so many deliveries that the length of a run could not be chosen precisely.
     fn chunk_bytes(&self) -> usize {
         if self.subscribers < 64 {
             frames::CHUNK_BYTES
@@ -78,24 +80,24 @@ pub(crate) struct Fixture {
 
 struct Publisher {
     client: Box<dyn Client>,
-    /// Bytes of one write: whole messages.
+    /// The bytes of one write, which consist of complete messages.
     chunk: Vec<u8>,
 }
 
 struct Subscriber {
     client: Box<dyn Client>,
-    /// Bytes read for one message.
+    /// The bytes that the subscriber reads for one message.
     frame: Vec<u8>,
 }
 
 impl Fixture {
-    /// Connects and subscribes all clients, on both sides with NATS.
+    /// Connects all clients to one NATS server, and subscribes.
     pub(crate) fn open(address: SocketAddr, topology: Topology) -> Result<Self> {
         Self::open_between(address, address, topology)
     }
 
-    /// As [`open`](Self::open), with publishers at one server and subscribers at another. The caller must
-    /// wait until the first server knows the interest of the other.
+    /// Does the same as [`open`](Self::open), with publishers at one server and subscribers at another. The
+    /// caller must wait until the first server knows the interest of the second.
     pub(crate) fn open_between(
         publishers_at: SocketAddr,
         subscribers_at: SocketAddr,
@@ -105,7 +107,8 @@ impl Fixture {
         Self::between(from, to, topology)
     }
 
-    /// As [`open`](Self::open), with publishers on one side and subscribers on the other.
+    /// Does the same as [`open`](Self::open), with publishers on the side `from` and subscribers on the side
+    /// `to`.
     pub(crate) fn between(from: Side, to: Side, topology: Topology) -> Result<Self> {
         let payload = frames::payload(topology.payload_bytes);
         let mut subscribers = Vec::with_capacity(topology.subscribers);
@@ -132,8 +135,8 @@ impl Fixture {
         })
     }
 
-    /// Runs short bursts, each compared byte for byte, until one is long enough to measure the rate. Returns
-    /// the number of chunks per publisher for about `duration`.
+    /// Runs short bursts until one is long enough to measure the rate, and compares every byte. Returns the
+    /// number of chunks per publisher that take about `duration`.
     pub(crate) fn calibrate(&self, duration: Duration) -> Result<u64> {
         let mut chunks = 1;
         loop {
@@ -146,7 +149,7 @@ impl Fixture {
         }
     }
 
-    /// Every publisher writes `chunks` chunks. Returns after every subscriber has read them all.
+    /// Makes every publisher write `chunks` chunks. Returns when every subscriber has read all of them.
     pub(crate) fn burst(&self, chunks: u64, verify: Verify) -> Result<Burst> {
         let published = chunks * self.messages_per_chunk;
         let due = published * self.topology.publishers_per_subscriber();
@@ -158,7 +161,7 @@ impl Fixture {
             let start = publishes.then(Instant::now);
             match work() {
                 Ok(end) => times.note(start, end),
-                // The other threads wait for bytes that will not arrive.
+                // Close all sockets, because the other threads wait for bytes that will not arrive.
                 Err(error) => {
                     times.fail(error);
                     self.hang_up();
@@ -193,8 +196,8 @@ impl Fixture {
         Ok(Instant::now())
     }
 
-    /// Reads for all subscribers on one thread. One thread per subscriber would spend more on switching than
-    /// one thread on reading.
+    /// Reads for all subscribers on one thread. With one thread per subscriber, switching between threads
+    /// would take more time than all reads.
     fn receive_all(&self, messages: u64, verify: Verify) -> Result<Instant> {
         let streams = self.subscribers.iter();
         let streams = streams.map(|each| (each.client.stream(), each.frame.as_slice()));
@@ -205,13 +208,13 @@ impl Fixture {
         let publishers = self.publishers.iter().map(|publisher| &publisher.client);
         let subscribers = self.subscribers.iter().map(|subscriber| &subscriber.client);
         for client in publishers.chain(subscribers) {
-            // It may be closed already.
+            // The connection may already be closed.
             let _ = client.stream().shutdown(Shutdown::Both);
         }
     }
 }
 
-/// First write, last read, and first error.
+/// The times of the first write and the last read, and the first error.
 #[derive(Default)]
 struct Times(Mutex<Noted>);
 

@@ -1,4 +1,5 @@
-//! Requests from one connection with a fixed number in flight; publishing to a stream is one kind.
+//! Requests on one connection, with a fixed number of requests in flight. A publish to a stream is also a
+//! request.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -13,34 +14,35 @@ use super::frames;
 use super::incoming::{Delivered, Incoming};
 use super::requests::Answers;
 
-/// Each request is timed up to this number in flight. With more, timing would distort the result.
+/// Largest number of requests in flight at which each request is timed. With more, timing would distort the
+/// result.
 const TIMED_MAX: usize = 64;
 
-/// As long as the inboxes that official clients draw at random.
+/// Prefix of reply subjects. It is as long as the random inboxes of official clients.
 const INBOX: &str = "_INBOX.FanlineBenchGenerator0";
 
-/// Digits at the end of a reply subject, which number the requests.
+/// Number of digits at the end of a reply subject, which contain the number of the request.
 const NUMBER_BYTES: usize = 8;
 
-/// A repeated sequence of requests.
+/// A sequence of requests that is sent repeatedly.
 pub(crate) struct RequestSequence {
-    /// Whole requests, one after the other.
+    /// Complete requests, one after the other.
     bytes: Vec<u8>,
     places: Vec<Place>,
-    /// Number of requests so far.
+    /// Number of requests that were sent so far.
     requests: u64,
 }
 
-/// Position of a request.
+/// The position of a request in the bytes.
 struct Place {
-    /// Position of the number in its reply subject.
+    /// Position of the request's number in its reply subject.
     number: usize,
     end: usize,
 }
 
 impl RequestSequence {
     /// Creates `count` requests to the subjects that `subject` returns. Each time a request is sent, it has a
-    /// new reply subject, as with official clients, so the server cannot cache the recipient.
+    /// new reply subject, as with official clients. So the server cannot cache the recipient.
     pub(crate) fn new(count: usize, payload: &[u8], subject: impl Fn(usize) -> String) -> Self {
         let (mut bytes, mut places) = (Vec::new(), Vec::with_capacity(count));
         for index in 0..count {
@@ -58,7 +60,7 @@ impl RequestSequence {
         }
     }
 
-    /// Returns the bytes of the next requests, at most `most`, and their number.
+    /// Returns the bytes of the next requests, at most `most`, and the number of these requests.
     fn next(&mut self, most: usize) -> (&[u8], usize) {
         let from = usize::try_from(self.requests % self.places.len() as u64).unwrap_or(0);
         let to = self.places.len().min(from + most);
@@ -81,7 +83,7 @@ fn write_number(digits: &mut [u8], mut number: u64) {
     }
 }
 
-/// End of a run.
+/// The end of a run.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
     /// After this number of requests.
@@ -95,12 +97,12 @@ pub(crate) struct Window {
     connection: Connection,
     requests: RequestSequence,
     in_flight: usize,
-    /// Returns an error for a wrong answer.
+    /// Returns an error if a response is wrong.
     check: fn(&Delivered<'_>) -> Result<()>,
 }
 
 impl Window {
-    /// Connects.
+    /// Connects to a server.
     pub(crate) fn open(
         address: SocketAddr,
         requests: RequestSequence,
@@ -117,7 +119,8 @@ impl Window {
         })
     }
 
-    /// Sends requests and waits for the last answer. The latency is empty if too many are in flight.
+    /// Sends requests and waits for the last response. The latency is empty if more than `TIMED_MAX` requests
+    /// are in flight.
     pub(crate) fn run(&mut self, until: Until) -> Result<Answers> {
         let mut stream = self.connection.stream();
         let mut incoming = Incoming::new(stream);
@@ -165,7 +168,7 @@ impl Window {
     }
 }
 
-/// Checks that a message was stored.
+/// Checks that the response confirms that a message was stored.
 pub(crate) fn is_stored(answer: &Delivered<'_>) -> Result<()> {
     if !answer.payload.starts_with(br#"{"stream""#) {
         bail!("not stored: {}", String::from_utf8_lossy(answer.payload));
@@ -173,7 +176,7 @@ pub(crate) fn is_stored(answer: &Delivered<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a stored message arrived.
+/// Checks that the response is a stored message.
 pub(crate) fn is_message(answer: &Delivered<'_>) -> Result<()> {
     ensure!(
         !answer.payload.is_empty(),

@@ -1,5 +1,5 @@
-//! Broadcast channels with a common interface: one sender, and receivers that all receive every element. Each
-//! is used as its documentation shows.
+//! Broadcast channels behind a common interface. Each has one sender, and receivers that all receive every
+//! element. Each channel is used as its documentation shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ pub(super) trait Channel: 'static {
     fn recv(rx: &mut Self::Receiver) -> impl Future<Output = Option<u64>> + Send;
 }
 
-/// The hub, which wakes its consumers when it is full.
+/// The broadcast hub with `feed`, which wakes its consumers when the hub is full.
 pub(super) struct Feed;
 
 impl Channel for Feed {
@@ -42,7 +42,7 @@ impl Channel for Feed {
     }
 }
 
-/// The hub, which wakes its consumers for each element.
+/// The broadcast hub with `send`, which wakes its consumers for each element.
 pub(super) struct SendEach;
 
 impl Channel for SendEach {
@@ -62,8 +62,8 @@ impl Channel for SendEach {
     }
 }
 
-/// tokio's channel overwrites old values and has no send that waits. So the receivers count themselves after
-/// each full buffer, and the last one wakes the sender.
+/// tokio's channel. It overwrites old values and has no send that waits. So after each full buffer the
+/// receivers wait for each other, and the last one wakes the sender.
 pub(super) struct TokioBarrier;
 
 pub(super) struct BarrierSender {
@@ -132,7 +132,7 @@ impl Channel for TokioBarrier {
             rx.received = 0;
             // The last receiver to arrive sees the writes of all others before their arrival.
             if barrier.arrived.fetch_add(1, Ordering::AcqRel) + 1 == barrier.receivers {
-                // No receiver arrives again before the sender is notified.
+                // Relaxed: no receiver arrives again before the sender is notified.
                 barrier.arrived.store(0, Ordering::Relaxed);
                 barrier.all.notify_one();
             }

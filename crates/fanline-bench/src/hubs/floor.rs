@@ -1,9 +1,10 @@
-//! The minimum cost of a bounded broadcast to tasks: the runtime's cost for waking and polling, and one read
-//! per delivery.
+//! A hand-written reference loop with the minimum cost of a bounded broadcast to tasks: the runtime's cost
+//! for waking and polling, and one read per delivery.
 //!
 //! Consumers read a full buffer and wait. The last of them wakes the producer, which fills the buffer and
-//! wakes all consumers. Omitted: the search for the slowest consumer, elements of any type, room for part of
-//! a buffer, joining and leaving consumers, an end that overtakes elements, and fences for several threads.
+//! wakes all consumers. The loop omits the search for the slowest consumer, elements of any type, room for
+//! part of a buffer, consumers that join and leave, an end that overtakes elements, and fences for several
+//! threads.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,8 @@ use std::time::Duration;
 use super::load::Cell;
 use super::lockstep::{Check, join, timed};
 
-/// Runs on one thread, so it needs no ordering. Atomics cost nothing extra there.
+/// The state of the reference loop. It is used on one thread, so it needs no memory ordering. Relaxed atomics
+/// cost nothing extra there.
 struct Floor {
     slots: Vec<AtomicU64>,
     sent: AtomicU64,

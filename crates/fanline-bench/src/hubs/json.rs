@@ -21,7 +21,7 @@ pub(super) fn save(report: &Report, path: &Path) -> Result<()> {
         })
     });
     value["targets"] = targets.collect();
-    // A run that is interrupted during the write keeps the old file.
+    // Write to another file first. If the write is interrupted, the old file remains.
     let unfinished = path.with_extension("part");
     let text = format!("{value:#}\n");
     fs::write(&unfinished, text).with_context(|| unfinished.display().to_string())?;

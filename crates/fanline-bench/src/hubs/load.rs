@@ -1,4 +1,4 @@
-//! The measured loads and systems.
+//! The loads and the systems that are measured.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A part of the measurement with its own table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Part {
-    /// One producer, all consumers receive everything: the main grid
+    /// The main grid: one producer, and consumers that all receive everything
     Lockstep,
     /// Cost of a delivery by buffer size
     Law,
@@ -28,19 +28,19 @@ pub(super) enum Part {
     Partition,
 }
 
-/// One kind of load.
+/// One kind of load. Each variant documents the unit of its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Load {
     /// Elements per second.
     Lockstep(Cell),
-    /// Elements per second, of the hub's stream and of the floor.
+    /// Elements per second, of the hub's stream and of the reference loop.
     Law(Cell),
-    /// Nanoseconds per pair.
+    /// Nanoseconds per pair of joining and leaving.
     JoinLeave { present: usize },
-    /// Bytes.
+    /// Bytes per consumer.
     Memory { consumers: usize },
-    /// Allocations.
+    /// Allocations per element.
     Allocations { consumers: usize },
     /// Elements per second.
     Slow { threads: usize, fast: usize },
@@ -75,10 +75,11 @@ impl Load {
         }
     }
 
-    /// Returns the minimum number of elements of a run, for loads with a number of elements and a rate.
+    /// Returns the minimum number of elements of a run, or `None` for loads that do not have a number of
+    /// elements.
     pub(super) fn elements_min(self) -> Option<u64> {
         match self {
-            // Creating a task takes a microsecond. This number of rounds makes the deliveries dominate.
+            // Creating a task takes a microsecond. With this many elements, deliveries take most of the time.
             Self::Lockstep(cell) | Self::Law(cell) if cell.consumers > 10_000 => {
                 Some(16 * cell.buffer as u64)
             }
@@ -91,8 +92,8 @@ impl Load {
         }
     }
 
-    /// Returns the minimum duration of a run. Creating and ending a task takes a microsecond or two, which
-    /// must not dominate the cost law.
+    /// Returns the minimum duration of a run. Creating and ending a task takes one or two microseconds. In a
+    /// longer run that time does not dominate the measured cost of a delivery.
     pub(super) fn run_min(self) -> Duration {
         match self {
             Self::Law(cell) => TASK_RUN * u32::try_from(cell.consumers).unwrap_or(u32::MAX),
@@ -100,8 +101,8 @@ impl Load {
         }
     }
 
-    /// Returns the factor by which a run has more elements than a broadcast, for loads with one delivery per
-    /// element.
+    /// Returns the factor by which a run has more elements than a broadcast. Loads with one delivery per
+    /// element have more.
     pub(super) fn elements_factor(self) -> u64 {
         match self {
             Self::Merge { .. } | Self::Partition { .. } => 10,
@@ -123,11 +124,12 @@ impl Load {
         }
     }
 
-    /// Returns the measured systems. Rivals are omitted above `rivals_most` consumers; 0 omits all rivals.
+    /// Returns the measured systems. Other systems than Fanline are omitted above `rivals_most` consumers; 0
+    /// omits all of them.
     pub(super) fn systems(self, rivals_most: usize) -> Vec<System> {
         let own: &[System] = match self {
             Self::Lockstep(_) => &System::WAYS,
-            // The floor is written for one thread.
+            // The reference loop is written for one thread.
             Self::Law(cell) if cell.threads > 1 => &[System::Stream],
             Self::Law(_) => &[System::Stream, System::Floor],
             Self::Slow { .. } => &[System::Stream],
@@ -149,10 +151,11 @@ impl Load {
     }
 }
 
-/// Time that each consumer adds to a run of the cost law.
+/// Time that each consumer adds to a run that measures the cost of a delivery by buffer size.
 const TASK_RUN: Duration = Duration::from_micros(30);
 
-/// Above this, a run of Pekko takes minutes: leaving a bucket of its wheel costs a walk through the bucket.
+/// Largest number of consumers for Pekko. With more, a run takes minutes, because Pekko walks through a
+/// bucket of its consumer wheel each time a consumer leaves that bucket.
 const PEKKO_CONSUMERS_MAX: usize = 2000;
 
 /// A measured system and the API that it uses.
@@ -167,11 +170,11 @@ pub(super) enum System {
     Each,
     /// `feed` and `next_slice`.
     Slice,
-    /// `feed` and `next`, with elements behind an `Arc`.
+    /// `feed` and `next`, with elements in an `Arc`.
     OwnedArc,
     /// `send` and `next`.
     Send,
-    /// Fanline, if there is only one API.
+    /// Fanline, for loads that use only one API.
     Fanline,
     Floor,
     TokioBroadcast,

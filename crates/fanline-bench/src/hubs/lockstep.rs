@@ -1,4 +1,4 @@
-//! A broadcast in which each consumer checks each element.
+//! A broadcast in which each consumer receives and checks every element.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub(super) fn run(system: System, cell: Cell, elements: u64) -> Option<Duration>
     })
 }
 
-/// Returns a single-threaded runtime for 1, otherwise a work-stealing one.
+/// Returns a runtime with one thread if `threads` is 1, otherwise a work-stealing runtime.
 pub(super) fn runtime(threads: usize) -> Runtime {
     if threads == 1 {
         Builder::new_current_thread().enable_time().build()
@@ -42,8 +42,8 @@ pub(super) fn runtime(threads: usize) -> Runtime {
     .expect("a runtime")
 }
 
-/// Returns the duration of `work` as a task: the producer is a task like its consumers, and not the thread
-/// that waits for the end.
+/// Runs `work` as a task, and returns its duration. So the producer is a task like its consumers, and not the
+/// thread that waits for the end.
 pub(super) fn timed(threads: usize, work: impl Future<Output = ()> + Send + 'static) -> Duration {
     let runtime = runtime(threads);
     let begin = Instant::now();
@@ -51,14 +51,14 @@ pub(super) fn timed(threads: usize, work: impl Future<Output = ()> + Send + 'sta
     begin.elapsed()
 }
 
-/// Waits for tasks. Panics if one of them panicked.
+/// Waits for tasks. Panics if a task panicked.
 pub(super) async fn join(tasks: Vec<JoinHandle<()>>) {
     for task in tasks {
         task.await.expect("no panic");
     }
 }
 
-/// Checks that elements are 0, 1, 2, and so on.
+/// A check that elements are 0, 1, 2, and so on.
 #[derive(Default)]
 pub(super) struct Check {
     next: u64,
@@ -71,7 +71,7 @@ impl Check {
         self.next += 1;
     }
 
-    /// Checks the number of elements.
+    /// Checks that the consumer has received `elements` elements.
     pub(super) fn finish(&self, elements: u64) {
         assert_eq!(self.next, elements);
     }
@@ -98,7 +98,7 @@ fn channel<C: Channel>(cell: Cell, elements: u64) -> Duration {
     })
 }
 
-/// Runs the hub with consumers of any kind.
+/// Runs the hub with any element type and any kind of consumer.
 async fn feed<T, F>(
     cell: Cell,
     elements: u64,

@@ -1,5 +1,5 @@
-//! The merge hub and the partition hub, next to tokio's channel for comparison. That channel has many
-//! producers but one shared bound. It has one consumer, so a partition uses several channels.
+//! The merge hub and the partition hub, compared with tokio's mpsc channel. That channel has many producers
+//! with one shared bound. It has one consumer, so a partition uses several channels.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::lockstep::{join, timed};
 /// Number of buffered elements per producer or consumer.
 const BUFFER: usize = 256;
 
-/// The upper bits of an element identify its producer.
+/// Position in an element above which the bits identify its producer.
 const PRODUCER_SHIFT: u32 = 40;
 
-/// Measures many producers that send one by one, and one consumer.
+/// Measures many producers that send one element at a time to one consumer.
 pub(super) fn run_merge(
     system: System,
     threads: usize,
@@ -67,7 +67,7 @@ pub(super) fn run_merge(
     }
 }
 
-/// Checks that the elements of each producer are 0, 1, 2, and so on.
+/// A check that the elements of each producer are 0, 1, 2, and so on.
 struct Order {
     next: Vec<u64>,
 }
@@ -92,7 +92,7 @@ impl Order {
     }
 }
 
-/// Measures one producer whose elements go to the consumers in rotation.
+/// Measures one producer whose elements go to each consumer in turn.
 pub(super) fn run_partition(
     system: System,
     threads: usize,
@@ -147,7 +147,7 @@ pub(super) fn run_partition(
     }
 }
 
-/// Checks that a consumer receives its own elements in order, with a step of the number of consumers.
+/// A check that a consumer receives its own elements in order: every n-th element if there are n consumers.
 struct Turn {
     next: u64,
     consumers: u64,

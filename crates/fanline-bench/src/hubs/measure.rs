@@ -1,4 +1,4 @@
-//! Measurement of all loads, each with all systems in alternation.
+//! The measurement of all loads. All systems of a load are measured in alternation.
 
 use std::fs;
 use std::path::Path;
@@ -22,9 +22,9 @@ pub(super) struct Plan {
     pub(super) rounds: u32,
     /// Number of elements of a run.
     pub(super) elements: u64,
-    /// A run that would take longer has fewer elements.
+    /// Target duration of a run, in milliseconds. A run that would take longer has fewer elements.
     pub(super) run_millis: u64,
-    /// Rivals are not measured above this number of consumers.
+    /// Largest number of consumers for which other systems than Fanline are measured.
     pub(super) rivals_consumers_max: usize,
 }
 
@@ -35,25 +35,25 @@ pub(super) struct Report {
     /// Command line of the run.
     pub(super) command: String,
     pub(super) plan: Plan,
-    /// Measured rivals with their versions.
+    /// The other measured systems, with their versions.
     pub(super) rivals: Vec<String>,
     /// Errors of JVMs that crashed and were restarted.
     pub(super) crashes: Vec<String>,
     pub(super) rows: Vec<Row>,
 }
 
-/// One load with the results of all systems.
+/// One load, with the results of all systems.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) load: Load,
     pub(super) results: Vec<Measurement>,
 }
 
-/// Measurement of one system, in the unit of the load.
+/// The result of one system, in the unit of the load.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Measurement {
     pub(super) system: System,
-    /// Number of elements of a run, if variable.
+    /// Number of elements of a run, if the load has one.
     pub(super) elements: Option<u64>,
     pub(super) value: Summary,
 }
@@ -88,7 +88,7 @@ impl Report {
     }
 }
 
-/// Measures `loads`, except those in the file of an earlier run.
+/// Measures `loads`, except those that the file of an earlier run already contains.
 pub(super) fn all(loads: &[Load], plan: Plan, options: &Options) -> Result<Report> {
     let mut report = match &options.json {
         Some(path) if options.resume && path.exists() => read(path, plan)?,
@@ -131,14 +131,15 @@ fn read(path: &Path, plan: Plan) -> Result<Report> {
     Ok(report)
 }
 
-/// Pekko's streams take milliseconds to start, which should be a small part of a run.
+/// Minimum number of elements for Pekko. Its streams take milliseconds to start, which should be a small part
+/// of a run.
 const PEKKO_ELEMENTS_MIN: u64 = 5000;
 
-/// The measured systems.
+/// The systems that are measured, and the plan of the runs.
 struct Contest<'a> {
     plan: Plan,
     options: &'a Options,
-    /// Started on first use.
+    /// Pekko, which is started on first use.
     pekko: Option<Pekko>,
     progress: ProgressBar,
 }
@@ -162,7 +163,7 @@ impl Contest<'_> {
             taking_part.push((system, elements, Vec::new()));
         }
         for round in 0..self.plan.rounds {
-            // The order of the systems changes.
+            // Reverse the order of the systems in each round.
             if round > 0 {
                 taking_part.reverse();
             }
@@ -191,7 +192,7 @@ impl Contest<'_> {
         })
     }
 
-    /// Returns the number of elements of a run, determined by two runs that also serve as warm-up.
+    /// Returns the number of elements of a run. Two runs determine the number, and serve as warm-up.
     fn elements(&mut self, system: System, load: Load) -> Result<Option<u64>> {
         let Some(mut least) = load.elements_min() else {
             return Ok(None);
@@ -240,7 +241,7 @@ impl Contest<'_> {
         self.pekko.as_mut().context("no JVM")
     }
 
-    /// Records the rivals and crashes.
+    /// Records the versions of other systems, and the crashes.
     fn note(&mut self, report: &mut Report) {
         let mut rivals = Vec::new();
         if self.options.rivals {
@@ -262,7 +263,7 @@ impl Contest<'_> {
     }
 }
 
-/// Measures a load without a number of elements.
+/// Measures a load that has no number of elements.
 fn value(system: System, load: Load) -> f64 {
     match load {
         Load::JoinLeave { present } => others::join_leave(system, present),
@@ -289,7 +290,7 @@ mod tests {
         rivals_consumers_max: 10_000,
     };
 
-    /// Consumers check the elements, so a completed run was correct.
+    /// Runs every system. Consumers check the elements, so a run that completes was correct.
     #[test]
     fn all_systems_deliver_everything() {
         let options = Options {
@@ -307,7 +308,7 @@ mod tests {
             progress: ProgressBar::hidden(),
         };
         for threads in [1, 2] {
-            // A buffer of 4 wraps around; 50 is no multiple of it.
+            // A buffer of 4 wraps around, and 50 is not a multiple of 4.
             let cell = Cell {
                 threads,
                 buffer: 4,

@@ -1,4 +1,4 @@
-//! Measurements beyond the lockstep broadcast.
+//! Measurements of the broadcast hub other than the lockstep broadcast.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::load::System;
 use super::lockstep::{join, runtime, timed};
 use crate::allocations::Allocations;
 
-/// Evaluates `work` with the channel type of the given name.
+/// Calls `work` with the channel type of the given system.
 macro_rules! with_channel {
     ($system:expr, $work:ident($($argument:expr),*)) => {
         match $system {
@@ -25,7 +25,7 @@ macro_rules! with_channel {
     };
 }
 
-/// Evaluates `work` with a closure that subscribes to the given hub.
+/// Calls `work` with a closure that subscribes to the hub of the given system.
 macro_rules! with_subscriber {
     ($system:expr, $work:ident($($argument:expr),*)) => {
         match $system {
@@ -51,7 +51,8 @@ macro_rules! with_subscriber {
 
 const BUFFER: usize = 256;
 
-/// Returns the nanoseconds in which a consumer joins and leaves, with `present` others.
+/// Returns the time for a consumer to join and leave, in nanoseconds, while `present` other consumers are
+/// subscribed.
 pub(super) fn join_leave(system: System, present: usize) -> f64 {
     with_subscriber!(system, come_and_go(present))
 }
@@ -68,7 +69,8 @@ fn come_and_go<R>(present: usize, subscribe: impl Fn() -> R) -> f64 {
     nanos
 }
 
-/// Returns bytes per consumer, including its handle. The memory of its task belongs to the runtime.
+/// Returns the bytes per consumer, including its handle. The memory of a consumer's task is part of the
+/// runtime and not counted.
 pub(super) fn memory(system: System, consumers: usize) -> f64 {
     with_subscriber!(system, bytes_of(consumers))
 }
@@ -81,12 +83,12 @@ fn bytes_of<R>(consumers: usize, subscribe: impl Fn() -> R) -> f64 {
     made.bytes as f64 / consumers as f64
 }
 
-/// Returns allocations per element, after all buffers have grown.
+/// Returns the allocations per element after all buffers have grown.
 pub(super) fn allocations(system: System, consumers: usize) -> f64 {
     with_channel!(system, allocations_of(consumers))
 }
 
-/// Runs on one thread, whose allocations are counted.
+/// Runs on one thread, because only the allocations of the current thread are counted.
 fn allocations_of<C: Channel>(consumers: usize) -> f64 {
     const ELEMENTS: u64 = 100_000;
     runtime(1).block_on(async {
@@ -116,7 +118,7 @@ fn allocations_of<C: Channel>(consumers: usize) -> f64 {
 /// Time that the slow consumer works on each element.
 pub(super) const SLOW_WORK: Duration = Duration::from_micros(2);
 
-/// Measures one consumer that works on each element, and `fast` that do not.
+/// Measures one consumer that works on each element, and `fast` consumers that do not.
 pub(super) fn slow(system: System, threads: usize, fast: usize, elements: u64) -> Duration {
     with_channel!(system, slow_among(threads, fast, elements))
 }
@@ -148,8 +150,8 @@ fn slow_among<C: Channel>(threads: usize, fast: usize, elements: u64) -> Duratio
     })
 }
 
-/// Returns the median time from before a send until the last consumer has the element, in microseconds. All
-/// tasks sleep between two elements.
+/// Returns the median time from before a send until the last consumer has the element, in microseconds.
+/// Between two elements all tasks sleep.
 pub(super) fn latency(system: System, threads: usize, consumers: usize) -> f64 {
     with_channel!(system, latency_of(threads, consumers))
 }

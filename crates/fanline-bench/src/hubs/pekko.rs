@@ -1,4 +1,4 @@
-//! Pekko's BroadcastHub: the Maven project in `rivals/pekko`, one JVM for all cells.
+//! Pekko's BroadcastHub. It is the Maven project in `rivals/pekko`, and all cells use one JVM.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use super::load::Cell;
 use crate::jvm::{self, Jvm};
 
-/// Directory of Debian's JDKs.
+/// The directory in which Debian installs JDKs.
 const JDKS: &str = "/usr/lib/jvm";
 
-/// The first installed JDK of this list runs Pekko. Debian's 17 is not in it: its compiler C2 has crashed on
-/// the hub's code.
+/// Names of JDKs. The first one that is installed runs Pekko. Debian's JDK 17 is not listed, because its
+/// compiler C2 has crashed on the hub's code.
 const NAMES: [&str; 4] = [
     "temurin-21-jdk",
     "java-21-openjdk",
@@ -21,8 +21,8 @@ const NAMES: [&str; 4] = [
     "java-25-openjdk",
 ];
 
-/// The collector with the cheapest write barriers, and a heap that is large for the retained data. A crashing
-/// JVM writes an error file.
+/// Options of the JVM: the collector with the cheapest write barriers, and a heap that is large compared with
+/// the retained data. If the JVM crashes, it writes an error file.
 const OPTIONS: [&str; 5] = [
     "-XX:+UseParallelGC",
     "-Xms3g",
@@ -31,14 +31,14 @@ const OPTIONS: [&str; 5] = [
     "-XX:-CreateCoredumpOnCrash",
 ];
 
-/// Number of attempts for a run, each in a fresh JVM, if the JVM crashes.
+/// Number of attempts for a run if the JVM crashes. Each attempt has a new JVM.
 const ATTEMPTS: usize = 3;
 
 /// The compiled project and its JVM.
 pub(super) struct Pekko {
     folder: PathBuf,
     java: PathBuf,
-    /// Number of threads of its dispatcher.
+    /// Number of threads of Pekko's dispatcher.
     threads: usize,
     jvm: Jvm,
     /// Output of each crashed JVM.
@@ -64,7 +64,8 @@ impl Pekko {
         format!("{}, {}", self.jvm.banner, OPTIONS[..3].join(" "))
     }
 
-    /// Returns the duration of a run. The dispatcher determines the threads, whatever the cell specifies.
+    /// Returns the duration of a run. The dispatcher determines the number of threads, and the cell's number
+    /// is ignored.
     pub(super) fn run(&mut self, cell: Cell, elements: u64) -> Result<Duration> {
         let mut tries = 1;
         loop {
@@ -92,7 +93,7 @@ fn run(jvm: &mut Jvm, buffer: usize, consumers: usize, elements: u64) -> Result<
     Ok(Duration::from_nanos(nanos))
 }
 
-/// Starts a JVM and warms up its compilers with the load.
+/// Starts a JVM, and runs the load until its code is compiled.
 fn warm(java: &Path, folder: &Path, threads: usize) -> Result<Jvm> {
     let mut options = OPTIONS.to_vec();
     if has_unsafe_switch(java) {
@@ -123,7 +124,8 @@ fn installed() -> Option<PathBuf> {
     NAMES.into_iter().find_map(named)
 }
 
-/// Since version 24, a JVM prints warnings about Pekko's memory access unless an option disables them.
+/// Returns whether the JVM has an option that disables warnings about Pekko's memory access. JVMs since
+/// version 24 print such warnings.
 fn has_unsafe_switch(java: &Path) -> bool {
     let release = java.with_file_name("../release");
     let release = fs::read_to_string(release).unwrap_or_default();

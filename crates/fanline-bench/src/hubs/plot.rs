@@ -1,4 +1,4 @@
-//! A plot of the cells with the largest buffer: a group of bars per number of consumers.
+//! A plot of the cells with the largest buffer. Each number of consumers has a group of bars.
 
 use super::load::{Cell, Load};
 use super::measure::{Measurement, Report, Row};

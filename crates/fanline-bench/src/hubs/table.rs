@@ -1,4 +1,4 @@
-//! The results as text: the same tables for a terminal and in Markdown.
+//! The results as text. The tables are the same for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub(super) fn markdown(report: &Report) -> String {
     format!("# Hubs: Fanline beside its rivals\n\n{text}")
 }
 
-/// Returns the targets in words.
+/// Returns the targets as text.
 pub(super) fn list(report: &Report) -> String {
     let lines = targets::lines(report).into_iter();
     let mut text = String::new();
@@ -132,7 +132,7 @@ fn lockstep(report: &Report, threads: usize, buffer: usize, style: TableStyle) -
     table
 }
 
-/// Returns the systems that were measured in any row.
+/// Returns the systems that have a result in at least one row.
 fn systems<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<System> {
     let mut systems: Vec<System> = rows
         .flat_map(|row| row.results.iter().map(|result| result.system))
@@ -205,7 +205,8 @@ fn title(part: Part) -> String {
     title.to_owned()
 }
 
-/// Returns a table with one line per number of threads and system, and one column per number of peers.
+/// Returns a table of one part. It has a line for each number of threads and system, and a column for each
+/// number of peers.
 fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
     let rows = report.rows.iter().filter(|row| row.load.part() == part);
     let rows = rows.collect::<Vec<_>>();
@@ -235,7 +236,7 @@ fn of_part(report: &Report, part: Part, style: TableStyle) -> Table {
     table
 }
 
-/// Returns the number of threads, or 0 if it is not variable, and the number of peers.
+/// Returns the number of threads (0 if the load does not vary it) and the number of peers.
 fn place(load: Load) -> (usize, usize) {
     match load {
         Load::Lockstep(cell) | Load::Law(cell) => (cell.threads, cell.consumers),
@@ -315,8 +316,8 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// Returns lines for rivals that are faster, or take less, than the hub's first API, which is a stream if
-/// there is one.
+/// Returns lines for systems that are faster, or use less, than the first API of Fanline's hub. The first API
+/// is a stream if the load has one.
 fn behind_rivals(row: &Row) -> Vec<String> {
     let Some(own) = row.load.systems(0).first().copied() else {
         return Vec::new();
@@ -334,7 +335,7 @@ fn behind_rivals(row: &Row) -> Vec<String> {
     lines.collect()
 }
 
-/// Returns a load in words.
+/// Returns a load as text.
 fn what(load: Load) -> String {
     if let Load::Lockstep(_) | Load::Law(_) = load {
         return load.describe();

@@ -1,20 +1,20 @@
-//! The targets of the hubs: the single list, and the verdicts.
+//! The list of the hubs' targets, and their verdicts.
 
 use super::load::{Cell, Load, System};
 use super::measure::Report;
 use crate::report::metric::{thousands, three_digits};
 use crate::report::{Bound, Verdict};
 
-/// Numbers of consumers of most targets.
+/// Numbers of consumers that most targets have.
 pub(super) const CONSUMERS: [usize; 4] = [64, 256, 1000, 2000];
 
-/// Numbers of consumers for which the cost law must hold.
+/// Numbers of consumers for which the limit on the cost of a delivery ([`law`]) must hold.
 const LAW_CONSUMERS: [usize; 5] = [64, 256, 1000, 2000, 10_000];
 
-/// Buffers of the cost law.
+/// Buffer sizes for which that limit must hold.
 pub(super) const LAW_BUFFERS: [usize; 6] = [1, 2, 16, 64, 256, 1024];
 
-/// Returns the maximum cost of a delivery, in nanoseconds.
+/// Returns the upper limit for the cost of a delivery, in nanoseconds.
 pub(super) fn law(buffer: usize) -> f64 {
     2.5 + 120.0 / buffer as f64
 }
@@ -73,28 +73,29 @@ const RATIOS: &[Ratio] = &[
     two_threads(System::Send, &CONSUMERS, 4.0),
 ];
 
-/// Minimum ratio of sending one by one on two threads to one thread.
+/// Minimum ratio of the rate on two threads to that on one thread, if elements are sent one by one.
 const SEND_LEAST: f64 = 0.5;
 
-/// Costs may grow at most by this factor from the first number of consumers to the second.
+/// Two numbers of consumers, and the largest factor by which the cost of a delivery may grow from the first
+/// to the second.
 const GROWTH: (usize, usize, f64) = (1000, 100_000, 2.0);
 const GROWTH_BUFFER: usize = 256;
 pub(super) const GROWTH_THREADS: [usize; 2] = [1, 2];
 
-/// Number of present consumers while one joins and leaves.
+/// Number of other consumers while one joins and leaves.
 pub(super) const JOIN_PRESENT: usize = 10_000;
 const JOIN_NANOS: f64 = 1000.0;
 
-/// Number of consumers in the allocation count, which must be zero.
+/// Number of consumers while allocations are counted. There must be none.
 pub(super) const ALLOCATIONS_CONSUMERS: usize = 16;
 
-/// A target and the results of all its cells.
+/// A target, and the results of all its cells.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) what: String,
-    /// In the order of `cells`.
+    /// The results, in the order of `cells`.
     results: Vec<Option<f64>>,
-    /// Description of the cells, if there are several.
+    /// Description of the cells, if there is more than one.
     pub(super) cells: String,
     bound: Bound,
     unit: Unit,
@@ -119,7 +120,7 @@ impl Unit {
 }
 
 impl Line {
-    /// Returns `Met` if all cells are met, and `Missed` if one is missed.
+    /// Returns `Missed` if a cell misses the target, `Unknown` if a cell has no result, and otherwise `Met`.
     pub(super) fn verdict(&self) -> Verdict {
         let is_met = |value: &f64| self.bound.is_met(*value);
         if !self.results.iter().flatten().all(is_met) {
@@ -148,7 +149,7 @@ impl Line {
     }
 }
 
-/// Returns every target, measured or not.
+/// Returns every target, whether or not it was measured.
 pub(super) fn lines(report: &Report) -> Vec<Line> {
     let mut lines = Vec::new();
     for ratio in RATIOS {
@@ -223,7 +224,7 @@ fn sending(report: &Report, buffer: usize) -> Line {
     }
 }
 
-/// Returns the cost line of all measured cells, at least one.
+/// Returns the line for the cost of a delivery, with all measured cells.
 fn cost(report: &Report, buffer: usize) -> Line {
     let found = LAW_CONSUMERS.into_iter().filter_map(|consumers| {
         let cell = Cell {
@@ -251,9 +252,9 @@ fn cost(report: &Report, buffer: usize) -> Line {
     }
 }
 
-/// Returns the nanoseconds of one delivery.
+/// Returns the time of one delivery, in nanoseconds.
 pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f64> {
-    // The first load was measured next to the floor.
+    // Prefer the first load, because it was measured together with the reference loop.
     let loads = [Load::Law(cell), Load::Lockstep(cell)];
     let mut rates = loads
         .into_iter()
@@ -263,7 +264,7 @@ pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f6
         .map(|elements| 1e9 / (elements * cell.consumers as f64))
 }
 
-/// Returns the cells that determine growth, for a number of threads.
+/// Returns the two cells between which growth is measured, for a number of threads.
 pub(super) fn growth_cells(threads: usize) -> [Cell; 2] {
     let (few, many, _) = GROWTH;
     [few, many].map(|consumers| Cell {
@@ -323,7 +324,7 @@ fn of_consumers(consumers: &[usize]) -> String {
     words.collect::<Vec<_>>().join(" / ")
 }
 
-/// Returns a number of consumers in digits.
+/// Returns a number of consumers as text.
 pub(super) fn count(consumers: usize) -> String {
     thousands(consumers as u64)
 }

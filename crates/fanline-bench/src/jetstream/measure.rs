@@ -1,4 +1,4 @@
-//! Measurement of one row on one server.
+//! The measurement of one row on one server.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,7 +28,7 @@ const VALUE_BYTES: usize = 128;
 /// Length of the warm-up, which fills caches and lets the server adapt.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Load that fills a stream for other measurements.
+/// The load that fills a stream before other measurements.
 const FILLING: Publish = Publish {
     payload_bytes: 128,
     in_flight: 1000,
@@ -36,7 +36,7 @@ const FILLING: Publish = Publish {
     one_core: false,
 };
 
-/// Number of messages consumed at a time, a multiple of a fetch.
+/// Number of messages that are consumed at a time. It is a multiple of the size of a fetch.
 const CONSUMED: u64 = 1_000_000;
 const CONSUMED_QUICK: u64 = 200_000;
 
@@ -83,7 +83,7 @@ fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
     Ok(())
 }
 
-/// Creates a bucket as official clients do.
+/// Creates a key-value bucket like official clients.
 fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
     let config = json!({
         "name": BUCKET, "subjects": ["$KV.bench.>"], "storage": storage.name(), "num_replicas": 1,
@@ -145,7 +145,7 @@ fn published(
     Ok(sample)
 }
 
-/// Fills the stream with `messages` messages.
+/// Fills a stream with `messages` messages.
 fn fill(address: SocketAddr, messages: u64, measure_window: RequestSequence) -> Result<()> {
     let mut window = Window::open(address, measure_window, FILLING.in_flight, is_stored)?;
     window.run(Until::Count(messages))?;
@@ -198,7 +198,7 @@ fn measure_window(server: &Server, window: &mut Window, duration: Duration) -> R
     Ok(sample)
 }
 
-/// Measures the start on the data of an earlier process. The first call publishes the data.
+/// Measures the start of a server on the data of an earlier process. The first call publishes that data.
 fn recovered(
     program: &Program,
     row: &Row,

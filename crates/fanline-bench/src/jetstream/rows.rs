@@ -1,4 +1,4 @@
-//! The measured rows and their targets: the single list for runs and reports.
+//! The measured rows and their targets. Runs and reports use the same list.
 
 use crate::generator::consume::How;
 use crate::report::metric::Metric;
@@ -12,31 +12,31 @@ pub(crate) struct Row {
     /// Title in reports.
     pub(crate) title: &'static str,
     pub(crate) storage: Storage,
-    /// Time of Fanline's acknowledgement. Irrelevant in memory.
+    /// When Fanline acknowledges a message. It does not matter for streams in memory.
     pub(crate) fanline: FanlineSync,
-    /// Time at which nats-server syncs the disk. Irrelevant in memory.
+    /// When nats-server syncs the disk. It does not matter for streams in memory.
     pub(crate) nats: NatsSync,
     pub(crate) work: Work,
     pub(crate) targets: &'static [Target],
 }
 
-/// Storage of messages.
+/// Where messages are stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     Memory,
     File,
 }
 
-/// Time of Fanline's acknowledgement.
+/// When Fanline acknowledges a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FanlineSync {
     /// After the message is on disk.
     Commit,
-    /// Immediately. The disk is synced as often as by nats-server.
+    /// Immediately. The disk is synced as often as nats-server syncs it.
     Interval,
 }
 
-/// Time at which nats-server syncs the disk.
+/// When nats-server syncs the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NatsSync {
     /// Every two minutes.
@@ -52,11 +52,11 @@ pub(crate) enum Work {
     Publish(Publish),
     /// Consume messages that were published before.
     Consume(How),
-    /// Put values into a bucket, `in_flight` at a time.
+    /// Put values into a bucket, with `in_flight` requests at a time.
     Put { in_flight: usize },
-    /// Get these values.
+    /// Get the values that were put before.
     Get { in_flight: usize },
-    /// Start on existing data.
+    /// Start a server on existing data.
     Recover(Recover),
 }
 
@@ -66,11 +66,11 @@ pub(crate) struct Publish {
     pub(crate) payload_bytes: usize,
     pub(crate) in_flight: usize,
     pub(crate) subjects: usize,
-    /// Whether server and generator share a core, so that no core must be woken.
+    /// Whether server and generator share a core, so that no other core must be woken.
     pub(crate) one_core: bool,
 }
 
-/// Existing data of a start.
+/// The data on which a server is started.
 #[derive(Clone, Copy)]
 pub(crate) struct Recover {
     pub(crate) messages: u64,
@@ -81,7 +81,7 @@ pub(crate) struct Recover {
     pub(crate) end: End,
 }
 
-/// End of the previous server process.
+/// How the previous server process ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Stopped,
@@ -113,7 +113,7 @@ impl Row {
         let options: &[&str] = match (system, self.nats) {
             (System::Nats, NatsSync::Default) => &["-js", "-sd", folder],
             (System::Nats, NatsSync::Always) => &["-c", &format!("{folder}/server.conf")],
-            // mosquitto has no streams, and no row requires them of it.
+            // mosquitto has no streams, so no row measures it.
             (System::Mosquitto, _) => &[],
             (System::Fanline, _) => {
                 let sync = match self.fanline {
@@ -175,7 +175,7 @@ const ASYNC_SUBJECTS: Publish = Publish {
     ..ASYNC
 };
 
-/// Creates a row with default settings, except that Fanline acknowledges after the disk write.
+/// Returns a row with default settings, except that Fanline acknowledges after the disk write.
 const fn row(
     name: &'static str,
     title: &'static str,
@@ -370,7 +370,7 @@ pub(crate) const ROWS: &[Row] = &[
             distinct: true,
             end: End::Stopped,
         }),
-        // A subject's 120 B and its message's 24 B.
+        // 120 bytes for a subject, and 24 bytes for its message.
         &[alone_at_most(Metric::SubjectMemory, 144.0)],
     ),
 ];

@@ -1,4 +1,4 @@
-//! A hub and a leaf, both fresh processes, and the link between them.
+//! A hub and a leaf node, which are new processes, and the connection between them.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::generator::interest::settle;
 use crate::servers::process::{Server, free_address};
 use crate::servers::{Program, System};
 
-/// JetStream domain of the hub, with which the leaf accesses its streams.
+/// JetStream domain of the hub. The leaf node accesses the hub's streams through it.
 pub(super) const HUB_DOMAIN: &str = "hub";
 
-/// A hub without a leaf, and the address for leaf nodes.
+/// A hub without a leaf node, and the address on which it accepts leaf nodes.
 pub(super) struct Alone {
     pub(super) hub: Server,
     pub(super) leafs_at: SocketAddr,
@@ -30,14 +30,14 @@ impl Alone {
     }
 }
 
-/// Two linked servers.
+/// A hub and a leaf node that are connected.
 pub(super) struct Link {
     pub(super) hub: Server,
     pub(super) leaf: Server,
 }
 
 impl Link {
-    /// Starts both and waits until messages pass in both directions.
+    /// Starts both servers, and waits until messages pass in both directions.
     pub(super) fn start(hub: &Program, leaf: &Program, row: &Row, site: &Site) -> Result<Self> {
         let leafs_at = free_address()?;
         let (hub_folder, leaf_folder) = (site.empty_for("hub")?, site.empty(leaf.system)?);
@@ -51,7 +51,7 @@ impl Link {
         Ok(Self { hub, leaf })
     }
 
-    /// Returns the address of the sending side for a direction.
+    /// Returns the address of the server that sends in a direction.
     pub(super) fn source(&self, direction: Direction) -> SocketAddr {
         match direction {
             Direction::Up => self.leaf.address(),
@@ -59,7 +59,7 @@ impl Link {
         }
     }
 
-    /// Returns the address of the receiving side for a direction.
+    /// Returns the address of the server that receives in a direction.
     pub(super) fn sink(&self, direction: Direction) -> SocketAddr {
         match direction {
             Direction::Up => self.hub.address(),
@@ -73,7 +73,7 @@ fn listen(leafs_at: SocketAddr, row: &Row) -> String {
     format!("listen: \"{leafs_at}\", compression: {}", row.compression)
 }
 
-/// Starts one of the two servers. Its name is also its domain.
+/// Starts one of the two servers. Its name is also its JetStream domain.
 fn start(program: &Program, row: &Row, name: &str, link: &str, folder: &str) -> Result<Server> {
     let mut config = format!("server_name: {name}\nleafnodes {{ {link} }}\n");
     if row.has_streams() {
@@ -86,7 +86,7 @@ fn start(program: &Program, row: &Row, name: &str, link: &str, folder: &str) -> 
     let flag = if is_fanline { "--config" } else { "-c" };
     let mut options = vec![flag.to_owned(), file];
     if is_fanline && !row.has_streams() {
-        // As nats-server's default.
+        // nats-server has no JetStream by default, so disable it in Fanline too.
         options.push("--no-jetstream".to_owned());
     }
     Server::start(&program.with(options))

@@ -1,4 +1,4 @@
-//! Measurement of one row with one leaf.
+//! The measurement of one row with one server as the leaf node.
 
 use std::io::Write;
 use std::thread;
@@ -27,7 +27,7 @@ use crate::servers::Program;
 /// Length of the warm-up, which fills caches and lets the server adapt.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Interval of requests for the state of a mirror, each of which costs the server time.
+/// Interval between requests for the state of a mirror. Each request costs the server time.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time limit for a mirror to catch up.
@@ -38,7 +38,7 @@ const MIRROR: &str = "mirror";
 const MIRRORED_BYTES: usize = 128;
 const FILLING_IN_FLIGHT: usize = 1000;
 
-/// Runs a row's load on the link between `hub` and `leaf`.
+/// Runs a row's load on the connection between `hub` and `leaf`.
 pub(super) fn measure(
     hub: &Program,
     leaf: &Program,
@@ -94,8 +94,8 @@ fn one_to_one(payload_bytes: usize) -> Topology {
     }
 }
 
-/// Returns messages per second with the generator itself as the leaf, which is the limit for any leaf of this
-/// hub. Returns `None` for rows without such a limit.
+/// Returns the messages per second if the generator itself is the leaf node, which is the upper bound for any
+/// leaf node of this hub. Returns `None` for rows that have no such bound.
 pub(super) fn without_leaf(
     hub: &Program,
     row: &Row,
@@ -144,14 +144,14 @@ fn requests(
     })
 }
 
-/// Measures from the first subscription until a message arrives on the last subject. Then, without timing,
-/// one message per subject must arrive once and in order. Interest goes in `direction`, messages in the
-/// other.
+/// Measures the time from the first subscription until a message arrives on the last subject. After that,
+/// without timing, one message per subject must arrive once and in order. Interest goes in `direction`, and
+/// messages go in the other direction.
 fn interest(link: &Link, direction: Direction, subjects: usize) -> Result<Sample> {
     let publisher = Connection::open(link.sink(direction))?;
     let subscriber = Connection::open(link.source(direction))?;
     let last = new_subject();
-    // The first ID is the probe's.
+    // The subscription of the probe has the first ID.
     let lines = (0..subjects).map(|number| format!("SUB {} {}\r\n", subject(number), number + 2));
     let lines = lines.chain([format!("SUB {last} 1\r\n")]);
     let lines = lines.collect::<String>();
@@ -164,7 +164,7 @@ fn interest(link: &Link, direction: Direction, subjects: usize) -> Result<Sample
     let mut sample = cost.end(&link.leaf, subjects as u64)?;
     sample.set_rate(subjects as u64, ready);
     sample.set(Metric::Ready, ready.as_nanos() as f64);
-    // Reads the remaining probes. After them the connection is quiet.
+    // Read the remaining probes. After that, nothing more arrives on the connection.
     subscriber.flush()?;
     settle(link.sink(direction), link.source(direction))?;
     subscriber.flush()?;
@@ -199,7 +199,8 @@ fn each_arrives(publisher: &Connection, subscriber: &Connection, subjects: usize
     })
 }
 
-/// Measures from the request for a mirror until it contains all messages of the hub's stream.
+/// Measures the time from the request for a mirror until the mirror contains all messages of the hub's
+/// stream.
 fn mirror(link: &Link, messages: u64) -> Result<Sample> {
     let hub = Api::open(link.hub.address())?;
     let origin =

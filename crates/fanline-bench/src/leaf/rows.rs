@@ -1,4 +1,4 @@
-//! The measured rows and their targets: the single list for runs and reports.
+//! The measured rows and their targets. Runs and reports use the same list.
 
 use crate::report::metric::Metric;
 use crate::report::{Case, Target, at_least, at_most};
@@ -9,18 +9,18 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Title in reports.
     pub(crate) title: &'static str,
-    /// Compression of the link, as in configurations.
+    /// Compression of the leaf connection, in the form that configurations use.
     pub(crate) compression: &'static str,
     pub(crate) work: Work,
     pub(crate) targets: &'static [Target],
 }
 
-/// Direction of messages on the link.
+/// The direction of messages on the leaf connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// From the leaf to the hub.
+    /// From the leaf node to the hub.
     Up,
-    /// From the hub to the leaf.
+    /// From the hub to the leaf node.
     Down,
 }
 
@@ -32,17 +32,18 @@ pub(crate) enum Work {
         direction: Direction,
         payload_bytes: usize,
     },
-    /// A client and a service, one request at a time. Requests go in `direction`, replies in the other.
+    /// A client and a service, with one request at a time. Requests go in `direction`, and replies in the
+    /// other.
     Requests {
         direction: Direction,
         payload_bytes: usize,
     },
-    /// A client subscribes to many subjects, which must become known at the other side.
+    /// A client subscribes to many subjects. The server at the other end must learn this interest.
     Interest {
         direction: Direction,
         subjects: usize,
     },
-    /// A stream of the leaf mirrors one of the hub.
+    /// A stream of the leaf node mirrors a stream of the hub.
     Mirror {
         messages: u64,
         /// Number of messages with `--quick`.
@@ -67,7 +68,7 @@ impl Row {
         }
     }
 
-    /// Returns direction and size of messages, if the row is a throughput row without compression.
+    /// Returns the direction and size of messages, if the row measures throughput without compression.
     pub(crate) fn plain_throughput(&self) -> Option<(Direction, usize)> {
         match self.work {
             Work::Throughput {

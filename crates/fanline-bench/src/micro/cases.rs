@@ -1,25 +1,25 @@
-//! Definition of a micro-benchmark.
+//! The definition of a micro-benchmark.
 
 use super::sampling::Measurements;
 
-/// Runs an operation at least the given number of times, and returns the actual number.
+/// A closure that runs an operation at least the given number of times, and returns the actual number.
 pub(super) type Work = dyn FnMut(u64) -> u64;
 
 /// A measured case.
 #[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) name: &'static str,
-    /// Counted unit.
+    /// The unit that is counted, such as a message.
     pub(super) unit: &'static str,
     pub(super) targets: &'static [Target],
-    /// Builds the data for the work.
+    /// Builds the data, and returns the work.
     pub(super) prepare: fn() -> Box<Work>,
 }
 
-/// Target of a result.
+/// A target for a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
-    /// Minimum of millions of operations per second on one core.
+    /// Minimum rate on one core, in millions of operations per second.
     MillionsAtLeast(f64),
     NanosAtMost(f64),
     /// No allocation in any sample.
@@ -44,13 +44,13 @@ impl Target {
     }
 }
 
-/// A case and its results.
+/// A case and its result.
 pub(super) struct Result {
     pub(super) case: Case,
     pub(super) results: Measurements,
 }
 
-/// A small generator of numbers that are the same in each run (xorshift64*).
+/// A small random number generator (xorshift64*). Its numbers are the same in each run.
 pub(super) struct Numbers(u64);
 
 impl Numbers {

@@ -1,4 +1,4 @@
-//! Cases of the matcher.
+//! Cases of the matcher, which finds the subscriptions of a subject.
 
 use std::hint::black_box;
 
@@ -83,14 +83,15 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Number of alternating subjects: more than a publisher's memo holds, fewer than the cache.
+/// Number of subjects that are looked up in turn. They are more than a publisher's memo stores, but fewer
+/// than the cache stores.
 const SUBJECTS: u64 = 64;
 const FILTERS: u64 = 100_000;
-/// Distinct subjects of the uncached case: many more than the cache holds, so a subject is new whenever it
-/// recurs.
+/// Number of subjects in the case without cache hits. They are many more than the cache stores, so a subject
+/// has been evicted before it recurs.
 const UNCACHED_SUBJECTS: u64 = 200_000;
 
-/// The client whose subscriptions are measured. Another one has the crowd.
+/// The client whose subscriptions are measured. A second client has many other subscriptions.
 const CLIENT: u32 = 0;
 const CROWD: u32 = 1;
 
@@ -132,7 +133,8 @@ fn subscribe_remote(matcher: &mut Matcher) {
     }
 }
 
-/// Adds filters as in a large system: most for one subject, some for a group of subjects, few for many.
+/// Adds filters as in a large system: most match one subject, some match a group of subjects, and a few match
+/// many.
 fn add_crowd(matcher: &mut Matcher, count: u64) {
     let mut numbers = Numbers::new();
     for i in 0..count {
@@ -167,7 +169,7 @@ fn cached(crowd: u64, subscribe: fn(&mut Matcher), subjects: u64) -> Box<Work> {
     })
 }
 
-/// Looks up uncached subjects. Most of them match a filter.
+/// Looks up subjects that are not in the cache. Most of them match a filter.
 fn uncached() -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, FILTERS);
@@ -192,7 +194,7 @@ fn uncached() -> Box<Work> {
     })
 }
 
-/// Subscribes and unsubscribes while the cache holds unaffected subjects.
+/// Subscribes and unsubscribes while the cache contains subjects that the filter does not match.
 fn churn(filter: fn(u64) -> String) -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, FILTERS);

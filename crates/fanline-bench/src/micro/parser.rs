@@ -1,4 +1,4 @@
-//! Cases of the parser.
+//! Cases of the parser of the NATS protocol.
 
 use std::hint::black_box;
 
@@ -60,7 +60,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// About the size of one read.
+/// Number of bytes of the input, about as many as one read returns.
 const INPUT_BYTES: usize = 64 * 1024;
 
 fn limits() -> ParseLimits {
@@ -71,7 +71,7 @@ fn limits() -> ParseLimits {
     }
 }
 
-/// Parses a buffer full of `frame`, verb by verb.
+/// Parses a buffer that is full of copies of `frame`.
 fn frames(frame: &[u8]) -> Box<Work> {
     let input = frame.repeat(INPUT_BYTES / frame.len());
     Box::new(move |operations| {
@@ -95,7 +95,7 @@ fn frames(frame: &[u8]) -> Box<Work> {
     })
 }
 
-/// Parses a verb whose payload comes in two parts: first incomplete, then whole.
+/// Parses a message whose payload arrives in two parts, so the first attempt finds it incomplete.
 fn split_payload() -> Box<Work> {
     let mut input = b"PUB bench.orders.new 128\r\n".to_vec();
     let first = input.len() + 64;

@@ -1,11 +1,12 @@
-//! The medians as a plot.
+//! A plot of the medians.
 
 use super::cases::Result;
 use crate::report::lines::{Line, OWN, Section, document};
 use crate::report::machine::Machine;
 use crate::report::metric::three_digits;
 
-/// Headings of the plot's groups, with a word in the names of their cases. Matcher cases are the rest.
+/// Words in the names of cases, and the heading of the group for these cases. All other cases belong to the
+/// matcher.
 const PARTS: &[(&str, &str)] = &[
     ("match", "Matcher"),
     ("parse", "Parser"),
@@ -13,8 +14,8 @@ const PARTS: &[(&str, &str)] = &[
     ("store", "Store"),
 ];
 
-/// Returns the plot as an SVG document. Bars are logarithmic: a start takes a million times as long as a
-/// match.
+/// Returns the plot as an SVG document. The length of bars is logarithmic, because the slowest case takes a
+/// million times as long as the fastest.
 pub(super) fn svg(results: &[Result], machine: &Machine) -> String {
     let length = |result: &Result| result.results.nanos.median.max(1.0).log10();
     let longest = results.iter().map(length).fold(f64::MIN_POSITIVE, f64::max);

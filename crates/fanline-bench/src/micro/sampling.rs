@@ -1,4 +1,4 @@
-//! Sampling of an operation's cost.
+//! The measurement of an operation's cost by samples.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,13 @@ use super::cases::Work;
 use crate::allocations::Allocations;
 use crate::report::metric::Summary;
 
-/// Work before the first sample, in samples.
+/// Length of the warm-up before the first sample, in samples.
 const WARM_UP_SAMPLES: u32 = 3;
 
 /// The cost of one operation.
 pub(super) struct Measurements {
     pub(super) nanos: Summary,
-    /// Means over all samples.
+    /// Mean number of allocations over all samples. The field below is the mean number of bytes.
     pub(super) allocations: f64,
     pub(super) bytes: f64,
 }

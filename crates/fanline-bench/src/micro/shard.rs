@@ -1,4 +1,4 @@
-//! Cases of a shard: from a publisher's bytes to the queued bytes of its subscribers.
+//! Cases of a shard, which turns the bytes of a publisher into the pending output of its subscribers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// About the size of one read.
+/// Number of bytes of the input, about as many as one read returns.
 const INPUT_BYTES: usize = 64 * 1024;
 const NOW: Duration = Duration::from_secs(1);
 const CONNECT: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n";
@@ -77,7 +77,7 @@ fn client(shard: &mut Shard, lines: &str) -> SessionId {
     id
 }
 
-/// Returns a chunk of messages to one subject, and their number.
+/// Returns a chunk of messages to one subject, and the number of messages.
 fn messages(payload_bytes: usize) -> (Chunk, u64) {
     let payload = "x".repeat(payload_bytes);
     let frame = format!("PUB bench.orders.new {payload_bytes}\r\n{payload}\r\n");
@@ -86,8 +86,8 @@ fn messages(payload_bytes: usize) -> (Chunk, u64) {
     (input, count as u64)
 }
 
-/// Passes a whole read to the shard, and takes the queued bytes of each connection as if they had been
-/// written.
+/// Passes a complete chunk to the shard. Then removes the pending output of each connection, as if it had
+/// been written.
 fn publish(shard: &mut Shard, publisher: SessionId, input: &Chunk) {
     let mut at = 0;
     while at < input.len() {
@@ -106,7 +106,7 @@ fn drain(shard: &mut Shard) {
     }
 }
 
-/// Runs `batch`, which does `done` operations, until there were enough.
+/// Runs `batch` until enough operations were done. Each call does `done` operations.
 fn in_batches(done: u64, mut batch: impl FnMut() + 'static) -> Box<Work> {
     Box::new(move |operations| {
         let batches = operations.div_ceil(done);
@@ -139,7 +139,7 @@ fn group() -> Box<Work> {
     in_batches(count, move || publish(&mut shard, publisher, &input))
 }
 
-/// The publisher is on one shard, the subscriber on the other.
+/// The publisher is on one shard, and the subscriber on another.
 fn crossing() -> Box<Work> {
     let mut shards = shards(2);
     client(&mut shards[1], "SUB bench.orders.new 1\r\n");

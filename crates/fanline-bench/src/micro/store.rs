@@ -1,4 +1,4 @@
-//! Cases of a stream's log: adding, finding, and removing records.
+//! Cases of a stream's log, which add, find, and remove records.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -118,7 +118,8 @@ const STORED: u64 = 1_000_000;
 /// Number of records that remain after a purge.
 const PURGED_TO: u64 = 10_000;
 
-/// Returns limits that keep a long run from filling memory or disk. Removal is measured as well.
+/// Returns limits with which a long run does not fill memory or disk. So removing old records is also
+/// measured.
 fn bounded() -> StoreLimits {
     StoreLimits {
         bytes_max: Some(48 << 20),
@@ -151,7 +152,7 @@ fn record<'a>(subject: &'a [u8], payload: &'a [u8]) -> NewRecord<'a> {
     }
 }
 
-/// Ends a batch as the I/O layer does, here on one thread.
+/// Ends a batch in the same way as the I/O layer, but on the same thread.
 fn end_batch(store: &mut Store) {
     store.removed(&mut |_| {});
     store.sync_now(Duration::ZERO).expect("a working disk");
@@ -235,7 +236,7 @@ fn purge() -> Box<Work> {
     })
 }
 
-/// Purges from the front, so whole segments are returned to the disk.
+/// Purges records from the front, so that whole segments are returned to the disk.
 fn purge_and_trim() -> Box<Work> {
     let mut store = file(SyncMode::None);
     let payload = [b'x'; 128];
@@ -281,7 +282,7 @@ fn read_any() -> Box<Work> {
     })
 }
 
-/// Creates one record for each of a million subjects, and queries from increasing sequences.
+/// Stores one record for each of a million subjects, and queries from increasing sequences.
 fn ask(
     question: fn(&mut Store, &mut Filters, u64) -> Result<Option<u64>, StoreError>,
 ) -> Box<Work> {
@@ -302,7 +303,7 @@ fn ask(
     })
 }
 
-/// End of an earlier store.
+/// How the earlier store ended.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Closed,
@@ -332,7 +333,7 @@ fn start(end: End) -> Box<Work> {
     })
 }
 
-/// Files of a directory that is removed on drop.
+/// A disk in a directory. The directory is removed when its owner is dropped.
 struct Folder {
     path: PathBuf,
     is_owner: bool,
@@ -355,7 +356,7 @@ impl Folder {
         }
     }
 
-    /// Returns the same directory without ownership: dropping the result does not remove it.
+    /// Returns another value for the same directory, which does not own the directory.
     fn again(&self) -> Self {
         Folder {
             path: self.path.clone(),
@@ -373,7 +374,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.is_owner {
-            // Remaining files are in the directory for temporary files.
+            // If this fails, the files remain in the directory for temporary files.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-/// Returns the cases and their targets.
+/// Returns a list of the cases and their targets.
 pub(super) fn list(cases: &[Case]) -> String {
     let mut text = String::new();
     for case in cases {
@@ -141,7 +141,7 @@ fn targets(targets: &[Target]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Formats an amount. Zero means exactly zero; a small amount is not rounded to zero.
+/// Formats an amount. The text "0" means exactly zero, and small amounts are not rounded to zero.
 fn amount(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),

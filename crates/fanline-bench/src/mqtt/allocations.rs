@@ -1,5 +1,5 @@
-//! Allocations of the engine per message of QoS 0, in this process. Those of a server in another process
-//! cannot be counted.
+//! The engine's allocations per message of QoS 0, counted in this process. The allocations of a server in
+//! another process cannot be counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ const NOW: Now = Now {
     since_start: Duration::ZERO,
     unix_nanos: 0,
 };
-/// Packets per read, and reads before and during the count.
+/// Number of packets per read, and numbers of reads before and during the count.
 const PACKETS_PER_READ: usize = 100;
 const WARM_UP_READS: usize = 200;
 const READS: usize = 2000;
 
-/// Storage that discards everything, as QoS 0 permits.
+/// A storage service that discards everything, which is sufficient for QoS 0.
 struct Nothing;
 
 impl Handler for Nothing {
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// Creates a client of MQTT 3.1.1 that the session service has accepted.
+    /// Connects a client of MQTT 3.1.1, and lets the session service accept it.
     fn client(&mut self, name: u8) -> SessionId {
         let peer = Peer {
             kind: ConnectionKind::Mqtt,
@@ -98,7 +98,7 @@ impl World {
     }
 }
 
-/// Returns allocations per message from one client to another.
+/// Returns the number of allocations per message from one client to another.
 pub(super) fn per_message(payload_bytes: usize) -> Result<f64> {
     let mut world = World::new();
     let subscriber = world.client(b's');

@@ -1,4 +1,4 @@
-//! Measurement of one row on one server.
+//! The measurement of one row on one server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -24,17 +24,17 @@ use crate::servers::{Program, System};
 /// Length of the warm-up, which fills caches and lets the server adapt.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// Time until the server treats connections as idle.
+/// Time after which the server treats connections as idle.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// A server with its addresses.
+/// A server and its MQTT address.
 struct Peer {
     server: Server,
     mqtt: SocketAddr,
 }
 
 impl Peer {
-    /// Starts the server with an empty directory.
+    /// Starts the server in an empty directory.
     fn start(program: &Program, site: &Site) -> Result<Self> {
         let folder = site.empty(program.system)?;
         let mqtt = free_address()?;
@@ -56,7 +56,7 @@ impl Peer {
     }
 }
 
-/// Returns a configuration for both NATS servers, or for mosquitto with limits that do not affect the
+/// Returns the configuration of a server. mosquitto's limits are set so high that they do not affect the
 /// measurement.
 fn config(system: System, folder: &str, mqtt: SocketAddr) -> String {
     let port = mqtt.port();

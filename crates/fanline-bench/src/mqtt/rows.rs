@@ -1,4 +1,4 @@
-//! The measured rows and their targets: the single list for runs and reports.
+//! The measured rows and their targets. Runs and reports use the same list.
 
 use crate::generator::mqtt::flow::Flowing;
 use crate::report::metric::Metric;
@@ -15,7 +15,7 @@ pub(crate) struct Row {
     /// Title in reports.
     pub(crate) title: &'static str,
     work: Work,
-    /// Replacement for mosquitto, which has no NATS clients.
+    /// The work for mosquitto, which has no NATS clients; `None` if it is not measured.
     mosquitto: Option<Work>,
     pub(crate) targets: &'static [Target],
 }
@@ -23,22 +23,22 @@ pub(crate) struct Row {
 /// The generator's work for a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// QoS 0 at full speed, one publisher.
+    /// One publisher at full speed with QoS 0.
     Full {
         from: Protocol,
         to: Protocol,
         subscribers: usize,
         payload_bytes: usize,
     },
-    /// QoS 1 or 2, with a fixed number in flight.
+    /// QoS 1 or 2, with a fixed number of messages in flight.
     Flow(Flowing),
     /// Open connections and leave them idle.
     Idle { connections: usize },
-    /// Count allocations of the engine per message of QoS 0, 1 → 1.
+    /// Count the engine's allocations per message of QoS 0 from one client to another.
     Allocations { payload_bytes: usize },
 }
 
-/// Protocol of one end of a row.
+/// The protocol at one end of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Nats,
@@ -168,7 +168,7 @@ pub(crate) const ROWS: &[Row] = &[
     },
 ];
 
-/// Notes on the results.
+/// Notes on the results, for the report.
 pub(crate) const REMARKS: &[&str] = &[
     "MQTT 3.1.1 in all three servers. In a fan-out every delivery counts.",
     "In the row NATS → MQTT, mosquitto is measured with QoS 0 from MQTT to MQTT, since it has no NATS clients.",

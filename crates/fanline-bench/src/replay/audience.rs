@@ -1,18 +1,18 @@
-//! The subscribers of one repetition, and the check of their received values.
+//! The subscribers of one repetition, and the check of the values that they received.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
 
-/// Creates counting subscribers, and collects their counts when they are dropped.
+/// Creates subscribers that count, and collects their counts when they are dropped.
 pub(super) struct Audience {
     subscribers: usize,
     counts: Arc<Mutex<Vec<u64>>>,
 }
 
-/// Counts in a plain field, and reports the count on drop. The end of the subject drops it, so a system that
-/// leaks an observer fails the check.
+/// A subscriber that counts in a plain field and reports the count when it is dropped. The end of the subject
+/// drops it, so a system that leaks an observer fails the check.
 pub(super) struct Counter {
     count: u64,
     counts: Arc<Mutex<Vec<u64>>>,
@@ -24,9 +24,9 @@ pub(super) enum Received {
     All,
     /// All messages after the subject's initial value.
     AllAndInitial,
-    /// The last message, on completion.
+    /// Only the last message, on completion.
     TheLast,
-    /// No message: a reference loop that measures only the storage.
+    /// No message, for a reference loop that measures only the storage.
     Nothing,
 }
 
@@ -72,13 +72,13 @@ impl Audience {
 }
 
 impl Counter {
-    /// Counts one value.
+    /// Counts one value without reading it.
     #[inline(always)]
     pub(super) fn count_value(&mut self) {
         self.count += 1;
     }
 
-    /// Counts one value and reads it. For a slice, counting alone would reduce to the addition of its length.
+    /// Counts one value and reads it. If a slice were only counted, the compiler would add its length.
     #[inline(always)]
     pub(super) fn see(&mut self, value: u32) {
         black_box(value);

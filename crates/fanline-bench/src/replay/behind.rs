@@ -1,17 +1,17 @@
-//! Rivals that are faster in the grid.
+//! Notes on other libraries that are faster than Fanline in the grid.
 
 use super::grid::{Calls, Form, System};
 use super::outcome::{Cell, Load, Report};
 use crate::report::behind::{Better, line};
 use crate::report::metric::thousands;
 
-/// Returns a line per cell and rival.
+/// Returns a line for each cell and each faster library.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     report.cells.iter().flat_map(of_cell).collect()
 }
 
-/// Returns the rivals of a form: either for one producer alone, or for several threads. RxJava's own subjects
-/// are for one thread, but its users use them for both.
+/// Returns the systems with which a form is compared. Some are for one producer, others for several threads.
+/// RxJava's own subjects are for one thread, but in both lists, because its users use them for both.
 fn rivals(form: Form) -> &'static [System] {
     match form {
         Form::Exclusive => &[

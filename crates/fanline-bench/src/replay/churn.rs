@@ -1,4 +1,4 @@
-//! The cost of subscribing and unsubscribing while others are subscribed.
+//! The cost of subscribing and unsubscribing while other observers are subscribed.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,23 +11,23 @@ use super::grid::{Flavor, Form};
 use super::library::with_policy;
 use crate::report::metric::Summary;
 
-/// Numbers of permanent subscriptions.
+/// Numbers of observers that stay subscribed.
 pub(super) const PRESENT: [usize; 5] = [0, 16, 256, 1_000, 10_000];
 
-/// Number of pairs in a sample. One message follows them and is timed with them, so deferred work of
-/// unsubscribing is included.
+/// Number of pairs of a subscription and an unsubscription in a sample. One message follows the pairs and is
+/// timed with them, so the result includes work that unsubscribing defers.
 const PAIRS: usize = 10_000;
 
 const SAMPLES: usize = 9;
 
-/// Nanoseconds per pair, by flavor.
+/// The results of one flavor.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Churn {
     pub(super) flavor: Flavor,
     pub(super) results: Vec<Measurement>,
 }
 
-/// Nanoseconds for a subscription and an unsubscription.
+/// The time of a subscription and an unsubscription, in nanoseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Measurement {
     pub(super) form: Form,
@@ -38,7 +38,7 @@ pub(super) struct Measurement {
     pub(super) oldest_leaves: Summary,
 }
 
-/// Measures both forms of `flavor` with each number of present subscriptions.
+/// Measures both forms of `flavor` with each number of other subscriptions.
 pub(super) fn measure(flavor: Flavor) -> Churn {
     let both = |form| PRESENT.map(|present| result(flavor, form, present));
     let results = Form::BOTH.into_iter().flat_map(both).flatten();
@@ -48,7 +48,7 @@ pub(super) fn measure(flavor: Flavor) -> Churn {
     }
 }
 
-/// Returns the producer and the source of a flavor as two closures, since their types differ.
+/// Measures a producer and a source as two closures, because their types differ between flavors.
 macro_rules! pair {
     ($present:expr, $form:expr, $pair:expr) => {{
         let (mut tx, source) = $pair;
@@ -67,7 +67,7 @@ macro_rules! pair {
     }};
 }
 
-/// Returns `None` if the form does not have the flavor.
+/// Returns a measurement, or `None` if the form does not have the flavor.
 fn result(flavor: Flavor, form: Form, present: usize) -> Option<Measurement> {
     Some(match (flavor, form) {
         (Flavor::Subject, Form::Exclusive) => pair!(present, form, fanline::subject::<u32>()),
@@ -108,7 +108,7 @@ fn sample(
             drop(guards.pop_front());
         }));
     }
-    // The first sample of each is the warm-up.
+    // The first sample of each is a warm-up.
     let summary = |samples: Vec<f64>| Summary::of(samples.into_iter().skip(1));
     Measurement {
         form,

@@ -1,4 +1,4 @@
-//! The measured grid: flavors, forms, sizes, and compared systems.
+//! The measured grid, which consists of flavors, forms, sizes, and compared systems.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -49,12 +49,12 @@ impl Flavor {
         }
     }
 
-    /// Returns whether the flavor stores a log, which may cost one allocation per 1,024 values.
+    /// Returns whether the flavor stores a log. A log may cost one allocation per 1,024 values.
     pub(super) fn keeps_a_log(self) -> bool {
         matches!(self, Self::All | Self::Within)
     }
 
-    /// Returns RxJava's load for comparison, a name in `rivals/rxjava`.
+    /// Returns the name in `rivals/rxjava` of the load that corresponds to this flavor.
     pub(super) fn rxjava_load(self) -> &'static str {
         match self {
             Self::Subject => "subject",
@@ -69,7 +69,7 @@ impl Flavor {
     }
 }
 
-/// One call per message, or per slice of 64.
+/// Whether each message has a call of its own, or each slice of 64 messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Calls {
@@ -77,13 +77,13 @@ pub(super) enum Calls {
     NextSlice,
 }
 
-/// Whether the producer is exclusive.
+/// The form of the producer: exclusive or shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Form {
-    /// The producer that `fanline::subject` and similar functions return.
+    /// The exclusive producer that `fanline::subject` and similar functions return.
     Exclusive,
-    /// The cloneable handle: `Subject`, `ReplaySubject`, and similar types.
+    /// The handle that can be cloned: `Subject`, `ReplaySubject`, and similar types.
     Shared,
 }
 
@@ -98,12 +98,12 @@ impl Form {
     }
 }
 
-/// A system under the same load.
+/// A system that is measured under the same load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum System {
     Fanline(Form),
-    /// An implementation written by hand for exactly this load.
+    /// The reference loop: a hand-written implementation for exactly this load.
     Reference(Form),
     /// Fanline with observers of one known type.
     FanlineOneType,
@@ -157,7 +157,7 @@ impl System {
         }
     }
 
-    /// Returns the reference loop for comparison.
+    /// Returns the reference loop with which the system is compared.
     pub(super) fn reference(self) -> Option<Self> {
         match self {
             Self::Fanline(form) => Some(Self::Reference(form)),
@@ -166,7 +166,8 @@ impl System {
         }
     }
 
-    /// Returns the load of the JVM, if the system runs in one and supports `flavor`.
+    /// Returns the name of the system's load for `flavor` in the JVM. Returns `None` if the system does not
+    /// run in a JVM or does not support the flavor.
     pub(super) fn rxjava_load(self, flavor: Flavor) -> Option<&'static str> {
         match (self, flavor) {
             (Self::RxJava, flavor) => Some(flavor.rxjava_load()),

@@ -1,12 +1,12 @@
-//! The results as JSON for other programs.
+//! The results as JSON, for other programs.
 
 use serde_json::{Value, json};
 
 use super::outcome::{Cell, Report};
 use super::targets;
 
-/// Returns every result, with shares and verdicts. Times are in nanoseconds. Times, allocations, and bytes of
-/// a cell are per repetition.
+/// Returns every result, with shares and verdicts. Times are in nanoseconds. The times, allocations, and
+/// bytes of a cell are those of one repetition.
 pub(super) fn value(report: &Report) -> Value {
     let targets = targets::lines(report).into_iter().map(|line| {
         let verdicts = line.checks.iter().map(|check| check.verdict().label());

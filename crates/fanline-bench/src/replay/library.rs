@@ -9,7 +9,8 @@ use super::audience::{Audience, Counter, Received};
 use super::grid::{Flavor, Form};
 use super::running::{Running, Step, emit_each, emit_slices};
 
-/// Runs an exclusive producer. This is a macro since the producers of each flavor have different types.
+/// Runs an exclusive producer. This is a macro because the producers of different flavors have different
+/// types.
 macro_rules! exclusive {
     ($pair:expr, $audience:expr, $observe:expr, $emit:ident, $method:ident) => {{
         let (tx, source) = $pair;
@@ -30,7 +31,7 @@ macro_rules! exclusive {
     }};
 }
 
-/// Runs a cloneable handle.
+/// Runs a shared handle.
 macro_rules! shared {
     ($subject:expr, $audience:expr) => {{
         let subject = $subject;
@@ -48,7 +49,7 @@ macro_rules! shared {
     }};
 }
 
-/// Evaluates an expression with a flavor's policy, since the policies have different types.
+/// Evaluates an expression with a flavor's policy. This is a macro because policies have different types.
 macro_rules! with_policy {
     ($flavor:expr, $policy:ident => $work:expr) => {
         match $flavor {
@@ -143,7 +144,7 @@ pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<
     Some(Running { received, step })
 }
 
-/// Emits on one thread, without atomics.
+/// Runs the single-threaded subject, which uses no atomics.
 pub(super) fn local(flavor: Flavor, audience: &Audience) -> Option<Running> {
     (flavor == Flavor::Subject).then(|| Running {
         received: Received::All,
@@ -151,7 +152,7 @@ pub(super) fn local(flavor: Flavor, audience: &Audience) -> Option<Running> {
     })
 }
 
-/// Emits to observers of one known type.
+/// Runs the subject with observers of one known type.
 pub(super) fn one_type(flavor: Flavor, audience: &Audience) -> Option<Running> {
     if flavor != Flavor::Subject {
         return None;

@@ -1,4 +1,4 @@
-//! Measurement of every cell of the grid, with all systems in alternation.
+//! The measurement of every cell of the grid. All systems of a cell are measured in alternation.
 
 use anyhow::{Context, Result};
 
@@ -35,7 +35,7 @@ pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Repor
             report.cells.push(cell.with_context(|| describe(load))?);
             progress.inc(1);
         }
-        // Ends the JVMs first: subscribing is measured on a quiet machine.
+        // End the JVMs first, because they would disturb the measurement of subscribing.
         drop(contest);
         report.churn.push(churn::measure(*flavor));
     }
@@ -43,7 +43,7 @@ pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Repor
     Ok(report)
 }
 
-/// Returns the loads: each size with one call per message, and the largest also with slices.
+/// Returns the loads. Each size has one call per message, and the largest size is also measured with slices.
 fn loads(flavor: Flavor, sizes: &Sizes) -> Vec<Load> {
     let most = sizes.messages.iter().max().copied();
     let each = sizes
@@ -77,7 +77,7 @@ fn describe(load: Load) -> String {
 /// The systems that are measured with one flavor.
 struct Contest {
     systems: Vec<System>,
-    /// One JVM per kind of load, so that its compiler sees one class of subject.
+    /// One JVM for each kind of load, so that its compiler sees only one class of subject.
     jvms: Vec<(System, Jvm)>,
 }
 
@@ -90,7 +90,8 @@ impl Contest {
                     continue;
                 };
                 let mut jvm = rxjava.start(load)?;
-                // Long enough for all of its compilers, with every loop of the measurement.
+                // The time is long enough for all of the JVM's compilers, and covers every loop of the
+                // measurement.
                 let most = sizes.messages.iter().max().copied().unwrap_or(1);
                 for subscribers in &sizes.subscribers {
                     jvm.turn(most, *subscribers, plan.warm_up_jvm * 3)?;
@@ -120,7 +121,7 @@ impl Contest {
             }
         }
         for round in 0..plan.rounds {
-            // The order of the systems changes.
+            // Reverse the order of the systems in each round.
             if round > 0 {
                 taking_part.reverse();
             }
@@ -138,7 +139,7 @@ impl Contest {
         })
     }
 
-    /// Measures one turn of one system. Returns `None` if it does not support the load.
+    /// Measures one turn of one system. Returns `None` if the system does not support the load.
     fn turn(
         &mut self,
         system: System,

@@ -7,13 +7,13 @@ use super::grid::{Calls, Flavor, System};
 use crate::report::machine::Machine;
 use crate::turns::{Measurements, Plan};
 
-/// The results, with the machine.
+/// The results, and the machine on which they were measured.
 pub(super) struct Report {
     pub(super) machine: Machine,
     /// Command line of the run.
     pub(super) command: String,
     pub(super) plan: Plan,
-    /// Measured rivals with their versions.
+    /// The other measured libraries, with their versions.
     pub(super) rivals: Vec<String>,
     pub(super) cells: Vec<Cell>,
     pub(super) churn: Vec<Churn>,
@@ -28,7 +28,7 @@ pub(super) struct Load {
     pub(super) subscribers: usize,
 }
 
-/// One load with the results of all systems.
+/// One load, with the results of all systems.
 pub(super) struct Cell {
     pub(super) load: Load,
     pub(super) results: Vec<(System, Measurements)>,
@@ -40,7 +40,7 @@ impl Cell {
         found.map(|entry| &entry.1)
     }
 
-    /// Returns messages per second.
+    /// Returns the messages per second of a system.
     pub(super) fn rate(&self, system: System) -> Option<f64> {
         Some(self.results(system)?.rate(self.load.messages))
     }
@@ -80,8 +80,9 @@ impl Report {
         all
     }
 
-    /// Returns allocations and bytes per further message, the maximum over all numbers of subscribers. They
-    /// are computed from the two longest runs, without a subject's one-time allocations.
+    /// Returns the allocations and bytes for each additional message, as the maximum over all numbers of
+    /// subscribers. They are the difference between the two longest runs, so a subject's one-time allocations
+    /// do not count.
     pub(super) fn per_message(&self, flavor: Flavor, system: System) -> Option<(f64, f64)> {
         let messages = self.messages();
         let [.., fewer, more] = messages[..] else {

@@ -1,4 +1,4 @@
-//! A plot of the longest runs: a group of bars per flavor and number of subscribers.
+//! A plot of the longest runs. Each flavor and number of subscribers has a group of bars.
 
 use super::grid::{Calls, System};
 use super::outcome::{Cell, Report};

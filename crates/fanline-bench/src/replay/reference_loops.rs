@@ -1,10 +1,10 @@
-//! Reference loops for the library: for each flavor, the minimum work with the same result, written by hand.
-//! None of them is usable as a library; each lists its omissions. They show the speed that the machine
-//! allows, so a share of it shows the cost of the library's guarantees.
+//! Reference loops for the library. For each flavor, a hand-written loop does the minimum work that has the
+//! same result. None of the loops is usable as a library; each lists what it omits. They show the speed that
+//! the machine allows. So the library's share of that speed shows the cost of its guarantees.
 //!
-//! All of them omit unsubscribing, completion and errors, observers that panic, and the hand-over to a
-//! subscriber that arrives during emission. Observers are boxed closures that take the value itself; the
-//! library's take a reference.
+//! All loops omit unsubscribing, completion and errors, observers that panic, and values for a subscriber
+//! that joins during an emission. Observers are boxed closures that take the value itself. The library's
+//! observers take a reference.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-/// The observers of every reference loop except those of one type and of slices.
+/// The observers of all reference loops except those for slices and for observers of one type.
 pub(super) type Boxed = Box<dyn FnMut(u32) + Send>;
 
-/// A recipient of messages.
+/// A loop to which messages are emitted.
 pub(super) trait Reference {
     fn next(&mut self, value: u32);
 }
@@ -36,7 +36,7 @@ impl Reference for BoxedFanOut {
 
 /// **Static dispatch**: the reference loop of observers of one type.
 ///
-/// The same fan-out with the observers' code in the loop.
+/// The same fan-out, but the compiler can inline the observers' code into the loop.
 pub(super) struct OneTypeFanOut<O>(pub(super) Vec<O>);
 
 impl<O: FnMut(u32)> Reference for OneTypeFanOut<O> {
@@ -50,8 +50,9 @@ impl<O: FnMut(u32)> Reference for OneTypeFanOut<O> {
 
 /// **Two read-modify-writes**: the reference loop of every shared handle, around the work of the flavor.
 ///
-/// One on entry detects another emitter. One on exit detects messages that another emitter has queued
-/// meanwhile, which a plain store could not detect. Omits the queue of such messages.
+/// The first read-modify-write detects that another thread is emitting. The second one detects messages that
+/// another thread has queued in the meantime, which a plain store could not detect. The loop omits the queue
+/// of such messages.
 pub(super) struct TwoRmw<L> {
     emitting: Arc<AtomicUsize>,
     inner: L,
@@ -69,7 +70,7 @@ impl<L> TwoRmw<L> {
 impl<L: Reference> Reference for TwoRmw<L> {
     #[inline]
     fn next(&mut self, value: u32) {
-        // The pair orders one emitter's work before the next one's, as a lock does.
+        // Acquire and Release order one emitter's work before that of the next, as a lock does.
         if self.emitting.fetch_add(1, Ordering::Acquire) == 0 {
             self.inner.next(value);
             self.emitting.fetch_sub(1, Ordering::Release);
@@ -79,11 +80,11 @@ impl<L: Reference> Reference for TwoRmw<L> {
 
 /// **Storage, then boxed fan-out**: the reference loop of the exclusive replay flavors.
 ///
-/// Stores the value so that a subscriber can read it from another thread, detects new subscribers with a
-/// plain load, and calls the observers. Omits the work for a new subscriber.
+/// Stores the value in such a way that a subscriber can read it from another thread. Detects new subscribers
+/// with a plain load, and calls the observers. Omits the work for a new subscriber.
 pub(super) struct StoringFanOut<K> {
     storage: K,
-    /// Number of subscribers that joined. Only read, so it stays in the cache.
+    /// Number of subscribers that have joined. It is only read, so it stays in the cache.
     generation: Arc<AtomicU64>,
     generation_seen: u64,
     observers: BoxedFanOut,
@@ -104,7 +105,7 @@ impl<K: Storage> Reference for StoringFanOut<K> {
     #[inline]
     fn next(&mut self, value: u32) {
         self.storage.keep(value);
-        // No ordered data depends on it: no subscriber ever joins.
+        // Relaxed: no other data depends on the number, because no subscriber ever joins.
         let generation = self.generation.load(Ordering::Relaxed);
         if generation != self.generation_seen {
             self.generation_seen = generation;
@@ -113,16 +114,16 @@ impl<K: Storage> Reference for StoringFanOut<K> {
     }
 }
 
-/// Storage of a flavor's values.
+/// The storage of a flavor's values.
 pub(super) trait Storage {
     fn keep(&mut self, value: u32);
 }
 
-/// **Slot**: stores the last value, as a seqlock does, with two Release stores.
+/// **Slot**: stores the last value with two Release stores, like a seqlock.
 ///
-/// The reference loop of behavior, replay one, and async. A subscriber would read again while the sequence is
-/// odd or has changed. Such a slot suits values that can be copied during a change; the library's slot suits
-/// all.
+/// It is the reference loop of behavior, replay one, and async. A subscriber would read again while the
+/// sequence is odd or has changed. Such a slot can contain only values that may be copied during a change.
+/// The library's slot can contain any value.
 #[derive(Default)]
 pub(super) struct Slot {
     cells: Arc<SlotCells>,
@@ -146,13 +147,13 @@ impl Storage for Slot {
     }
 }
 
-/// The least power of two that is at least five.
+/// The smallest power of two that is at least five.
 const RING: usize = 8;
 
 /// **Ring of eight**: stores the last five values in a ring without division.
 ///
-/// Publishes their number with one Release store. Omits the check of a subscriber whether a slot was
-/// overwritten during the read.
+/// Publishes the number of stored values with one Release store. Omits the subscriber's check whether a slot
+/// was overwritten during the read.
 #[derive(Default)]
 pub(super) struct Ring {
     cells: Arc<RingCells>,
@@ -175,13 +176,14 @@ impl Storage for Ring {
     }
 }
 
-/// Number of values in a chunk: the library's maximum, so that the reference loop has the fewest allocations.
+/// Number of values in a chunk. It is the library's maximum, so the reference loop has the fewest
+/// allocations.
 const CHUNK: usize = 4096;
 
 /// **Chunked log**: stores all values in chunks that never move, and publishes the length with a Release
 /// store.
 ///
-/// Omits the search of a subscriber for the chunks.
+/// Omits a subscriber's search for the chunks.
 #[derive(Default)]
 pub(super) struct Log {
     full: VecDeque<Box<[u32]>>,
@@ -228,13 +230,13 @@ impl Storage for Log {
     }
 }
 
-/// The window of both timed flavors, in ticks of a millisecond.
+/// The window of both flavors that retain values for a time, in ticks of 1 ms.
 const WINDOW_TICKS: u64 = 5_000;
 
-/// **Chunked log with run-length ticks**: stores five seconds at the cost of replay all.
+/// **Chunked log with run-length ticks**: stores the values of five seconds at nearly the cost of replay all.
 ///
-/// Reads a coarse clock per value and records one pair of tick and first index per tick. Frees whole chunks
-/// that are older than the window.
+/// Reads a coarse clock for each value. For each tick, it records the tick and the index of the first value.
+/// Frees chunks all of whose values are older than the window.
 pub(super) struct TickedLog {
     log: Log,
     clock: Arc<AtomicU64>,
@@ -249,7 +251,7 @@ impl TickedLog {
         Self {
             log: Log::default(),
             clock: coarse_clock(),
-            // No tick yet, so the first value begins a run.
+            // There is no tick yet, so the first value begins a run.
             tick: u64::MAX,
             runs: VecDeque::new(),
             dropped: 0,
@@ -258,7 +260,7 @@ impl TickedLog {
 
     #[inline]
     fn look_at_clock(&mut self) {
-        // No ordered data depends on a tick.
+        // Relaxed: no other data depends on a tick.
         let now = self.clock.load(Ordering::Relaxed);
         if now != self.tick {
             self.begin_run(now);
@@ -292,7 +294,7 @@ impl Storage for TickedLog {
 
 /// **Ring with ticks**: the ring of eight with the coarse tick of each value.
 ///
-/// A read skips expired values by their tick. Further values overwrite them.
+/// A reader skips expired values by their tick. Later values overwrite them.
 pub(super) struct TickedRing {
     cells: Arc<TickedCells>,
     length: usize,
@@ -327,7 +329,8 @@ impl Storage for TickedRing {
     }
 }
 
-/// A millisecond counter that a separate thread writes from the first use to the end of the program.
+/// Returns a counter of milliseconds. A separate thread increments it from the first use to the end of the
+/// program.
 fn coarse_clock() -> Arc<AtomicU64> {
     static CLOCK: OnceLock<Arc<AtomicU64>> = OnceLock::new();
     let clock = CLOCK.get_or_init(|| {
@@ -347,13 +350,13 @@ fn coarse_clock() -> Arc<AtomicU64> {
 /// An observer of slices.
 pub(super) type BoxedSlice = Box<dyn FnMut(&[u32]) + Send>;
 
-/// **Slices**: stores a slice at once, and calls each observer once per slice.
+/// **Slices**: stores a whole slice, and calls each observer once per slice.
 pub(super) struct Slices<K> {
     storage: K,
     observers: Vec<BoxedSlice>,
 }
 
-/// Storage of a flavor's slices.
+/// The storage of a flavor's slices.
 pub(super) trait SliceStorage {
     fn keep_slice(&mut self, values: &[u32]);
 }
@@ -372,7 +375,8 @@ impl<K: SliceStorage> Slices<K> {
     }
 }
 
-/// Storage of the flavors that store a few values, whose cost is negligible for slices of 64.
+/// Storage for flavors that retain only a few values. For slices of 64 its cost is negligible, so it stores
+/// nothing.
 pub(super) struct Nothing;
 
 impl SliceStorage for Nothing {

@@ -1,4 +1,4 @@
-//! Adapters that run rivals in Rust in a measurement. RxJava is a separate process.
+//! Adapters that run other Rust libraries in a measurement. RxJava is a separate process.
 
 use std::convert::Infallible;
 
@@ -34,7 +34,7 @@ macro_rules! rxrust {
     (running, $subject:expr, $audience:expr, $received:expr) => {{
         let mut subject = $subject;
         for mut counter in $audience.counters() {
-            // Dropping the subscription does not unsubscribe.
+            // In rxRust, dropping the subscription does not unsubscribe.
             let _ = subject.clone().subscribe(move |_| counter.count_value());
         }
         Running {
@@ -47,12 +47,12 @@ macro_rules! rxrust {
     }};
 }
 
-/// Runs the single-threaded version, with `Rc` and `RefCell`.
+/// Runs rxRust's single-threaded subject, which uses `Rc` and `RefCell`.
 pub(super) fn rxrust_local(flavor: Flavor, audience: &Audience) -> Option<Running> {
     rxrust!(Local, flavor, audience)
 }
 
-/// Runs the multithreaded version, with `Arc` and `Mutex`.
+/// Runs rxRust's multithreaded subject, which uses `Arc` and `Mutex`.
 pub(super) fn rxrust_shared(flavor: Flavor, audience: &Audience) -> Option<Running> {
     rxrust!(Shared, flavor, audience)
 }
@@ -63,8 +63,9 @@ const CAPACITY: usize = 1024;
 /// Number of messages sent before the receivers run.
 const BURST: u32 = 256;
 
-/// Runs tokio's broadcast channel. Receivers pull from it, so the result is the cost per message on one
-/// thread that sends a burst and then lets each receiver read it. Between threads it is slower.
+/// Runs tokio's broadcast channel. Receivers pull from the channel, so one thread sends a burst of messages
+/// and then lets each receiver read it. The result is the cost per message on that thread. Between threads
+/// the channel is slower.
 pub(super) fn tokio_broadcast(flavor: Flavor, audience: &Audience) -> Option<Running> {
     if flavor != Flavor::Subject {
         return None;
@@ -80,7 +81,7 @@ pub(super) fn tokio_broadcast(flavor: Flavor, audience: &Audience) -> Option<Run
                 while sent < messages {
                     let end = messages.min(sent + BURST);
                     for value in sent..end {
-                        // Fails only without receivers.
+                        // Sending fails only if there are no receivers.
                         let _ = tx.send(value);
                     }
                     for (receiver, counter) in &mut receivers {

@@ -1,4 +1,4 @@
-//! A prepared system with the common interface of all measurements.
+//! A system that is ready to run, behind the common interface of all measurements.
 
 use std::hint::black_box;
 
@@ -9,10 +9,11 @@ use super::grid::{Calls, Flavor, SLICE, System};
 use super::{hand_written, library, rivals};
 use crate::turns::{self, Repetition};
 
-/// A fresh subject with its subscribers.
+/// A new subject with its subscribers.
 pub(super) struct Running {
     pub(super) received: Received,
-    /// One indirect call per repetition. The loop over the messages is inside.
+    /// Runs a part of a repetition. It is one indirect call per part, because the loop over the messages is
+    /// inside.
     pub(super) step: Box<dyn FnMut(Step)>,
 }
 
@@ -21,12 +22,12 @@ pub(super) struct Running {
 pub(super) enum Step {
     /// Emit the given number of messages. This part is timed.
     Emit(u32),
-    /// Complete, if supported.
+    /// Complete the subject, if the system supports that.
     End,
 }
 
 /// Prepares `flavor` of `system` with the subscribers of `audience`. Returns `None` if the system does not
-/// support it.
+/// support the load.
 pub(super) fn prepare(
     system: System,
     flavor: Flavor,
@@ -48,7 +49,7 @@ pub(super) fn prepare(
     }
 }
 
-/// Runs one repetition: fresh subject, timed emission, end, check.
+/// Runs one repetition: creates a subject, emits with timing, ends the subject, and checks the counts.
 pub(super) fn repeat(
     system: System,
     flavor: Flavor,
@@ -83,7 +84,7 @@ pub(super) fn emit_slices(messages: u32, mut next_slice: impl FnMut(&[u32])) {
     let mut left = messages as usize;
     while left > 0 {
         let count = left.min(SLICE);
-        // Hides the content from the compiler.
+        // Hide the content of the slice from the compiler.
         next_slice(black_box(&values[..count]));
         left -= count;
     }

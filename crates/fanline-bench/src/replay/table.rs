@@ -1,4 +1,4 @@
-//! The results as text: the same tables for a terminal and in Markdown.
+//! The results as text. The tables are the same for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ pub(super) fn markdown(report: &Report) -> String {
     format!("# Subjects and replay: Fanline beside its reference loops and its rivals\n\n{text}")
 }
 
-/// Returns the flavors and the targets on speed.
+/// Returns a list of the flavors, and the targets for speed.
 pub(super) fn list() -> String {
     let mut text = String::from("Flavours:");
     for flavor in Flavor::value_variants() {
@@ -64,7 +64,7 @@ fn page(report: &Report, style: TableStyle, heading: &str) -> String {
     text
 }
 
-/// Returns the grid of one flavor.
+/// Returns the table of one flavor's speeds.
 fn speeds(report: &Report, flavor: Flavor, style: TableStyle) -> Table {
     let subscribers = report.subscribers();
     let mut header = vec!["messages".to_owned(), "system".to_owned()];
@@ -100,7 +100,7 @@ fn speeds(report: &Report, flavor: Flavor, style: TableStyle) -> Table {
     table
 }
 
-/// Returns a line per system, and Fanline's ratio to RxJava below it.
+/// Returns a line for each system, and below it a line with Fanline's ratio to RxJava.
 fn lines(cells: &[Option<&Cell>]) -> Vec<(String, Vec<String>)> {
     let mut lines = Vec::new();
     for system in System::ALL {
@@ -121,7 +121,7 @@ fn lines(cells: &[Option<&Cell>]) -> Vec<(String, Vec<String>)> {
     lines
 }
 
-/// Returns `None` if no cell has a result.
+/// Returns the results of all cells, or `None` if no cell has a result.
 fn of_each(
     cells: &[Option<&Cell>],
     result: impl Fn(&Cell) -> Option<String>,
@@ -132,7 +132,7 @@ fn of_each(
     any.then(|| all.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// Returns a rate, with the share of its reference loop if there is one.
+/// Returns a rate, with its share of the reference loop's rate if there is such a loop.
 fn rate(cell: &Cell, system: System) -> Option<String> {
     let rate = Metric::Rate.format(cell.rate(system)?);
     let share = system
@@ -171,7 +171,7 @@ fn allocations(report: &Report, style: TableStyle) -> Table {
     table
 }
 
-/// Returns allocations per message of a run, with the number of subscribers for which they are highest.
+/// Returns the allocations per message in a run with that number of subscribers for which they are highest.
 fn worst(report: &Report, flavor: Flavor, messages: u32, system: System) -> Option<f64> {
     let of_subscribers = report.subscribers().into_iter().filter_map(|subscribers| {
         let cell = report.cell(Load {

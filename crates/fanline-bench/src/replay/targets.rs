@@ -1,4 +1,4 @@
-//! The targets of the library: the single list, and the verdicts.
+//! The list of the library's targets, and their verdicts.
 
 use serde::Serialize;
 
@@ -8,11 +8,11 @@ use super::outcome::{Load, Report};
 use crate::report::metric::three_digits;
 use crate::report::{Bound, Verdict};
 
-/// Numbers of messages and subscribers of the targets.
+/// Numbers of messages and subscribers for which targets are defined.
 const MESSAGES: u32 = 1_000_000;
 const SUBSCRIBERS: [usize; 2] = [1, 16];
 
-/// A target on speed, for 1 and for 16 subscribers.
+/// A target for speed, with one value for 1 subscriber and one for 16.
 struct Target {
     flavors: &'static [Flavor],
     form: Form,
@@ -21,7 +21,7 @@ struct Target {
     least: [f64; 2],
 }
 
-/// Divisor of a speed.
+/// The system by whose speed Fanline's speed is divided.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Against {
     /// The reference loop of the same form and the same calls.
@@ -44,7 +44,7 @@ const ALL: &[Flavor] = &[Flavor::All];
 const FEW: &[Flavor] = &[Flavor::One, Flavor::Many];
 const TIMED: &[Flavor] = &[Flavor::Within, Flavor::ManyWithin];
 
-/// Every target on speed.
+/// Every target for speed.
 const TARGETS: &[Target] = &[
     next(SUBJECT, Form::Exclusive, Against::Reference, [0.60, 0.80]),
     next(SUBJECT, Form::Shared, Against::Reference, [0.85, 0.85]),
@@ -77,15 +77,15 @@ const TARGETS: &[Target] = &[
 /// Maximum allocations per message of a flavor that stores a log.
 const LOG_ALLOCATIONS: f64 = 1.0 / 1024.0;
 
-/// Number of present subscriptions for a pair of subscription and unsubscription.
+/// Number of other subscriptions during a pair of a subscription and an unsubscription.
 const CHURN_PRESENT: usize = 10_000;
 const CHURN_NANOS: f64 = 150.0;
-/// A pair costs about the same for any number of subscriptions: the cost with `CHURN_PRESENT` is bounded
-/// relative to this number.
+/// A smaller number of other subscriptions. The cost with `CHURN_PRESENT` subscriptions is bounded relative
+/// to the cost with this number, because a pair should cost the same for any number.
 const CHURN_FEW: usize = 16;
 const CHURN_GROWTH: f64 = 2.0;
 
-/// A target and its results, in one or two columns (1 and 16 subscribers).
+/// A target and its results, in one column or in two (1 and 16 subscribers).
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Line {
     pub(super) what: String,
@@ -153,7 +153,8 @@ impl Unit {
     }
 }
 
-/// Formats an amount. Zero means exactly zero; an amount that would round to zero keeps two digits.
+/// Formats an amount. The text "0" means exactly zero. Small amounts have enough digits not to be rounded to
+/// zero.
 pub(super) fn small(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
@@ -162,7 +163,7 @@ pub(super) fn small(value: f64) -> String {
     }
 }
 
-/// Returns every target of the measured flavors.
+/// Returns every target of the flavors that were measured.
 pub(super) fn lines(report: &Report) -> Vec<Line> {
     let flavors = report.flavors();
     let mut lines = Vec::new();
@@ -182,7 +183,7 @@ pub(super) fn lines(report: &Report) -> Vec<Line> {
     lines
 }
 
-/// Returns the targets in words.
+/// Returns the targets as text.
 pub(super) fn describe() -> String {
     let mut text = String::new();
     for target in TARGETS {
@@ -278,7 +279,7 @@ fn allocations(report: &Report, flavor: Flavor, form: Form) -> Line {
 }
 
 fn pairs(flavor: Flavor, form: Form, results: &[Measurement]) -> Line {
-    // The more expensive of the two orders counts.
+    // The target applies to the more expensive of the two orders.
     let nanos = |present| {
         let result = results.iter().find(|result| result.present == present)?;
         Some(f64::max(

@@ -1,19 +1,19 @@
-//! Notes on rivals that are ahead.
+//! Notes on systems that are faster than Fanline.
 
 use super::metric::three_digits;
 
-/// Medians whose relative difference is smaller are treated as equal.
+/// Relative difference below which two medians are treated as equal.
 const NOISE: f64 = 0.05;
 
-/// Direction of good results.
+/// Whether a larger or a smaller result is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     More,
     Less,
 }
 
-/// Returns a note if Fanline's median, `ratio` times the rival's, is worse by more than noise. `all` searches
-/// the report for lines with this prefix.
+/// Returns a note if Fanline's result is worse by more than noise. `ratio` is Fanline's median divided by
+/// that of the other system. The subcommand `all` searches reports for lines that start like this note.
 pub(crate) fn line(rival: &str, what: &str, ratio: f64, better: Better) -> Option<String> {
     let is_behind = match better {
         Better::More => ratio < 1.0 - NOISE,

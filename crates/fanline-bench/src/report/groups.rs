@@ -1,4 +1,4 @@
-//! Groups of bars, each scaled to its longest bar.
+//! Plots with groups of bars. The longest bar of each group has the full length.
 
 use super::svg::Canvas;
 
@@ -11,7 +11,7 @@ const GROUP_GAP: f64 = 18.0;
 const HEADER_HEIGHT: f64 = 56.0;
 const FOOTER_HEIGHT: f64 = 40.0;
 
-/// A group of compared values.
+/// A group of bars that are compared with each other.
 pub(crate) struct Group {
     pub(crate) title: String,
     pub(crate) caption: String,
@@ -22,7 +22,7 @@ pub(crate) struct Group {
 pub(crate) struct Bar {
     pub(crate) label: &'static str,
     pub(crate) value: f64,
-    /// The value in words.
+    /// The value as text.
     pub(crate) words: String,
     pub(crate) fill: &'static str,
 }

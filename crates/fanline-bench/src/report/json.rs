@@ -1,4 +1,4 @@
-//! The results as JSON for other programs.
+//! The results as JSON, for other programs.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,8 @@ use super::metric::{Metric, Sample};
 use super::{Bound, Report, Row};
 use crate::servers::System;
 
-/// Returns every sample, with medians, ratios, and verdicts. Times are in nanoseconds, memory in bytes.
+/// Returns every sample, with medians, ratios, and verdicts. Times are in nanoseconds, and memory is in
+/// bytes.
 pub(crate) fn value(report: &Report) -> Value {
     let programs = report.programs.iter().map(|program| {
         json!({

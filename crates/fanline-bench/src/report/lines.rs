@@ -1,4 +1,4 @@
-//! Bars with long labels, in sections with headings.
+//! Plots of bars with long labels, in sections with headings.
 
 use super::svg::Canvas;
 
@@ -9,7 +9,7 @@ const LINE_DISTANCE: f64 = 17.0;
 const HEADING_HEIGHT: f64 = 30.0;
 const HEADER_HEIGHT: f64 = 56.0;
 const FOOTER_HEIGHT: f64 = 40.0;
-/// Colors of Fanline's bars and of the others.
+/// The color of Fanline's bars, and that of the others.
 pub(crate) const OWN: &str = "#1f7a8c";
 pub(crate) const OTHER: &str = "#9aa5b1";
 
@@ -24,7 +24,7 @@ pub(crate) struct Line {
     pub(crate) name: String,
     /// Share of the longest possible bar, from 0 to 1.
     pub(crate) share: f64,
-    /// The value in words.
+    /// The value as text.
     pub(crate) words: String,
     pub(crate) fill: &'static str,
 }
@@ -72,7 +72,7 @@ mod tests {
             lines: vec![line("one", 0.5), line("a & b", 7.0)],
         };
         let text = document("Title", "less is better", &[section], "here");
-        // One more rectangle is the page itself.
+        // The third rectangle is the page itself.
         assert_eq!(text.matches("<rect").count(), 3);
         assert!(text.contains("width=\"180.0\"") && text.contains("width=\"360.0\""));
         assert!(text.contains("a &amp; b") && text.ends_with("</svg>\n"));

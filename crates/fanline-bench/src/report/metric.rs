@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {
-    /// Messages (fan-out: deliveries) or requests per second.
+    /// Messages or requests per second. For a fan-out, deliveries per second.
     Rate,
     /// The rate with permissions, divided by the rate without.
     AgainstOpen,
     /// Median time from request to reply, in nanoseconds.
     P50,
-    /// 99th percentile of the same time.
+    /// 99th percentile of the time from request to reply, in nanoseconds.
     P99,
-    /// 99.9th percentile of the same time.
+    /// 99.9th percentile of the time from request to reply, in nanoseconds.
     P999,
     /// CPU nanoseconds of the server per message or request.
     ServerCpu,
@@ -26,15 +26,16 @@ pub(crate) enum Metric {
     GeneratorCpu,
     /// Peak resident memory of the server, in bytes.
     PeakMemory,
-    /// Resident memory of the server with its idle connections open, in bytes.
+    /// Resident memory of the server while its idle connections are open, in bytes.
     IdleMemory,
     /// Resident memory per idle connection, in bytes.
     ConnectionMemory,
-    /// Time from the start of the process to its first correct answer, in nanoseconds.
+    /// Time from the start of the process to its first correct response, in nanoseconds.
     Ready,
     /// Resident memory per stored message, in bytes.
     MessageMemory,
-    /// Resident memory per stored subject with one message, without the subject's own bytes.
+    /// Resident memory per stored subject with one message, in bytes, without the bytes of the subject
+    /// itself.
     SubjectMemory,
     /// Disk space per stored message, in bytes.
     MessageDisk,
@@ -104,7 +105,7 @@ impl Metric {
     }
 }
 
-/// Result of one run.
+/// The results of one run.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Sample(BTreeMap<Metric, f64>);
@@ -120,7 +121,7 @@ impl Sample {
         self.set(Metric::Rate, times as f64 / elapsed.as_secs_f64());
     }
 
-    /// Stores percentiles of nanoseconds.
+    /// Stores percentiles of a histogram of nanoseconds.
     pub(crate) fn set_latency(&mut self, nanos: &Histogram<u64>) {
         for (metric, quantile) in [
             (Metric::P50, 0.5),
@@ -131,13 +132,13 @@ impl Sample {
         }
     }
 
-    /// Returns a result, if this kind of run has it.
+    /// Returns a result, if this run has it.
     pub(crate) fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
 }
 
-/// One result over several runs.
+/// One result, summarized over several runs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
@@ -146,7 +147,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Returns `None` for no values.
+    /// Returns the median and the extremes of values, or `None` if there are no values.
     pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut sorted = values.collect::<Vec<_>>();
         sorted.sort_by(f64::total_cmp);
@@ -162,7 +163,8 @@ impl Summary {
     }
 }
 
-/// Describes the distance of single runs from the medians of their results. Returns `None` for no results.
+/// Returns a text that describes how far single runs are from the medians of their results. Returns `None`
+/// without results.
 pub(crate) fn spread(results: impl Iterator<Item = Summary>) -> Option<String> {
     let mut furthest: Vec<f64> = results
         .filter(|result| result.median > 0.0)
@@ -180,7 +182,7 @@ pub(crate) fn spread(results: impl Iterator<Item = Summary>) -> Option<String> {
     ))
 }
 
-/// Formats with three significant digits, and with all digits before the decimal point.
+/// Formats a value with at least three significant digits, and with all digits before the decimal point.
 pub(crate) fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 99.95 => 0,
@@ -190,7 +192,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Formats with groups of three digits.
+/// Formats a value with commas between groups of three digits.
 pub(crate) fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();

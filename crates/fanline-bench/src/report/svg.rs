@@ -1,5 +1,5 @@
-//! A plot of the headline result of each shape: a bar per server, scaled to the longest one, with the spread
-//! of the rounds as a whisker.
+//! A plot of the headline result of each case. Each server has a bar, and the longest bar has the full
+//! length. A whisker shows the spread of the rounds.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::servers::System;
 
 /// Width of every plot.
 pub(crate) const WIDTH: f64 = 920.0;
-/// Left end of the bars, and length of the longest.
+/// Left end of the bars, and length of the longest bar.
 const BAR_LEFT: f64 = 300.0;
 const BAR_LENGTH: f64 = 430.0;
 const BAR_HEIGHT: f64 = 14.0;
@@ -114,7 +114,7 @@ impl Canvas {
         Self { svg }
     }
 
-    /// Draws text at its base line.
+    /// Draws text. `y` is the position of its base line.
     pub(crate) fn text(&mut self, x: f64, y: f64, text: &str) {
         let text = escape(text);
         let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y}\">{text}</text>");
@@ -129,7 +129,7 @@ impl Canvas {
         );
     }
 
-    /// Draws a filled rectangle, by its upper left corner and its size.
+    /// Draws a filled rectangle, given its upper left corner and its size.
     pub(crate) fn bar(&mut self, corner: (f64, f64), size: (f64, f64), fill: &str) {
         let ((x, y), (width, height)) = (corner, size);
         let _ = writeln!(

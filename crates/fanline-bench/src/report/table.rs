@@ -1,4 +1,4 @@
-//! The results as text: the same lines for a terminal and in Markdown.
+//! The results as text. The lines are the same for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     text
 }
 
-/// Returns an empty table, whose first columns contain words and the others results.
+/// Returns an empty table. The first `words` columns contain text and the others results.
 pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) -> Table {
     let mut table = Table::new();
     table.load_style(style);
@@ -40,7 +40,7 @@ pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) ->
     table
 }
 
-/// Returns the table with one line per result, next to its target and verdict.
+/// Returns the table. Each line is one result, with its target and verdict.
 fn table(report: &Report, style: TableStyle) -> Table {
     let columns = report.columns();
     let mut header = vec!["shape", "result"];
@@ -106,7 +106,7 @@ fn line(row: &Row, columns: &[System], metric: Metric, title: &str) -> Vec<Strin
     cells
 }
 
-/// Returns the number of runs without a result. Their errors are below the table.
+/// Returns a row with the number of failed runs. Their errors are listed below the table.
 fn failures(row: &Row, columns: &[System], title: &str) -> Vec<String> {
     let mut cells = vec![title.to_owned(), "failed runs".to_owned()];
     for &system in columns {
@@ -165,7 +165,8 @@ fn notes(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Returns results in which another server is clearly better: no round of Fanline's was as good.
+/// Returns the results in which another server is clearly better: no round of Fanline's reached the other
+/// server's result.
 fn behind(report: &Report) -> Vec<String> {
     let columns = report.columns();
     let mut lines = Vec::new();
@@ -173,7 +174,7 @@ fn behind(report: &Report) -> Vec<String> {
     for row in &report.rows {
         for &other in others.clone() {
             let results = Metric::ALL.iter().copied();
-            // The generator's CPU time is listed for both and does not measure a server.
+            // Ignore the generator's CPU time, which does not measure a server.
             let results = results.filter(|metric| *metric != Metric::GeneratorCpu);
             let lost = results.filter(|metric| is_behind(row, other, *metric));
             lines.extend(lost.filter_map(|metric| {

@@ -1,4 +1,4 @@
-//! The measured cases, their contestants, and their targets.
+//! The measured cases, the systems that are compared, and the targets.
 
 use crate::report::Bound;
 
@@ -17,38 +17,39 @@ pub(super) struct Contestant {
     pub(super) work: Work,
 }
 
-/// The measurement of a contestant.
+/// How a system is measured.
 #[derive(Clone, Copy)]
 pub(super) enum Work {
     /// Moves the given number of items to another thread, and returns the number that was counted there.
     Here(fn(u32) -> u64),
-    /// As `Here` without items: the unavoidable cost.
+    /// A function without items, which measures the unavoidable cost of the load: starting and joining a
+    /// thread that does nothing.
     Nothing(fn()),
-    /// A load of `rivals/rxjava`.
+    /// A load of the project `rivals/rxjava`, by name.
     RxJava(&'static str),
 }
 
-/// A bound on Fanline relative to another contestant.
+/// A bound for Fanline's result relative to that of another system.
 pub(super) struct Target {
     pub(super) against: &'static str,
-    /// `AtMost` bounds the time and `AtLeast` the speed, each as a multiple of the other's.
+    /// `AtMost` bounds the time, and `AtLeast` the speed. Both are multiples of the other system's result.
     pub(super) bound: Bound,
 }
 
 /// Published results that were not measured in this run.
 pub(super) struct Quoted {
-    /// Rx for .NET in 2011, on an i5.
+    /// Result of Rx for .NET in 2011, on an i5.
     pub(super) rx_2011: &'static str,
-    /// Rx.NET on a virtual machine with two Xeon cores.
+    /// Result of Rx.NET on a virtual machine with two Xeon cores.
     pub(super) rx_net: &'static str,
-    /// RxJava on the same machine.
+    /// Result of RxJava on the same virtual machine.
     pub(super) rxjava: &'static str,
 }
 
-/// The system of the targets, which is the first contestant of each case.
+/// Label of the system that has the targets. It is the first system of each case.
 pub(super) const FANLINE: &str = "Fanline";
 
-/// Prefix of the labels of its contestants.
+/// Prefix of the labels of RxJava's systems.
 pub(super) const RXJAVA: &str = "RxJava";
 
 const SPAWN_AND_JOIN: &str = "floor: thread spawn + join";

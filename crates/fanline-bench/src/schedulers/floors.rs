@@ -1,4 +1,4 @@
-//! The minimum costs of another thread, written by hand.
+//! Hand-written reference loops: the minimum costs of moving values to another thread.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,22 +6,22 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
-/// **Spawn and join**: the floor of all loads on a new thread. The thread does nothing.
+/// **Spawn and join**: the reference loop of all loads on a new thread. The thread does nothing.
 pub(super) fn spawn_and_join() {
     let joined = thread::spawn(|| {}).join();
     joined.expect("a thread that does nothing does not panic");
 }
 
-/// **A loop on a new thread**: the same, and the thread counts the items in a bare loop.
+/// **A loop on a new thread**: starts and joins a thread that counts the items in a loop.
 pub(super) fn counted_on_new_thread(items: u32) -> u64 {
     let counted = thread::spawn(move || count(0..items)).join();
     counted.expect("counting does not panic")
 }
 
-/// **One Vec to a parked thread**: the floor of `observe_on` with a pool.
+/// **One Vec to a parked thread**: the reference loop of `observe_on` with a pool.
 ///
-/// Collects all items, hands them over at once, and counts them on a thread that was parked. The caller parks
-/// until it has the count. Omits the order of several hand-overs, an end, cancellation, and delivery before
+/// Collects all items, passes them to a parked thread at once, and counts them there. The caller parks until
+/// it has the count. The loop omits the order of several batches, an end, cancellation, and delivery before
 /// the last value exists.
 pub(super) fn one_vec_to_parked_thread(items: u32) -> u64 {
     static WORKER: OnceLock<Worker> = OnceLock::new();
@@ -33,14 +33,14 @@ pub(super) fn one_vec_to_parked_thread(items: u32) -> u64 {
 fn count(items: impl IntoIterator<Item = u32>) -> u64 {
     let mut count = 0;
     for item in items {
-        // Prevents the compiler from using the length.
+        // Prevent the compiler from computing the count from the length.
         black_box(item);
         count += 1;
     }
     count
 }
 
-/// A thread that receives one Vec at a time, until the end of the program.
+/// A thread that receives one `Vec` at a time, until the end of the program.
 struct Worker {
     thread: Thread,
     inbox: Arc<Mutex<Option<Job>>>,
@@ -52,7 +52,7 @@ struct Job {
     caller: Thread,
 }
 
-/// Value of the result before the count.
+/// The value of the result before the items are counted.
 const PENDING: u64 = u64::MAX;
 
 impl Worker {
@@ -84,7 +84,7 @@ impl Worker {
         *self.inbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
         self.thread.unpark();
         loop {
-            // Pairs with the store of the count. No other data is read.
+            // Acquire: pairs with the store of the count. No other data is read.
             let count = result.load(Ordering::Acquire);
             if count != PENDING {
                 return count;

@@ -1,4 +1,4 @@
-//! The results as JSON for other programs.
+//! The results as JSON, for other programs.
 
 use serde_json::{Value, json};
 

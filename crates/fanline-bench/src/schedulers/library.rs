@@ -10,7 +10,7 @@ use fanline::scheduler::{NewThread, ThreadPool};
 
 /// Counts the values of an iterator on a new thread.
 pub(super) fn on_new_thread(items: u32) -> u64 {
-    // Hides the number of items from the counting operator.
+    // Hide the number of items from the operator that counts.
     let items = (0..items).map(black_box);
     wait_for(fanline::from_iter(items).subscribe_on(NewThread).count())
 }
@@ -21,7 +21,7 @@ pub(super) fn observed_on_pool(items: u32) -> u64 {
     wait_for(fanline::range(0..items).observe_on(pool).count())
 }
 
-/// Subscribes, and parks until the count has arrived.
+/// Subscribes, and parks the thread until the count has arrived.
 fn wait_for(count: impl Observable<Item = usize>) -> u64 {
     const PENDING: usize = usize::MAX;
     let result = Arc::new(AtomicUsize::new(PENDING));
@@ -31,7 +31,7 @@ fn wait_for(count: impl Observable<Item = usize>) -> u64 {
         caller.unpark();
     });
     loop {
-        // Pairs with the store of the count. No other data is read.
+        // Acquire: pairs with the store of the count. No other data is read.
         let count = result.load(Ordering::Acquire);
         if count != PENDING {
             return count as u64;

@@ -1,4 +1,4 @@
-//! Measurement of every case, with all contestants in alternation.
+//! The measurement of every case. All systems of a case are measured in alternation.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ pub(super) struct Report {
     pub(super) rows: Vec<Row>,
 }
 
-/// One case with its results.
+/// One case, with its results.
 pub(super) struct Row {
     pub(super) case: &'static Case,
-    /// By label of the contestant.
+    /// The results of each system, with its label.
     pub(super) results: Vec<(&'static str, Measurements)>,
 }
 
@@ -32,7 +32,7 @@ impl Row {
         found.map(|entry| &entry.1)
     }
 
-    /// Returns Fanline's time divided by that of the contestant `label`.
+    /// Returns Fanline's time divided by that of the system with this label.
     pub(super) fn times_as_long_as(&self, label: &str) -> Option<f64> {
         let other = self.results(label)?;
         Some(self.results(FANLINE)?.nanos.median / other.nanos.median)
@@ -77,7 +77,7 @@ pub(super) fn all(plan: &Plan, with_rivals: bool) -> Result<Report> {
     Ok(report)
 }
 
-/// A contestant with its resources.
+/// A system with its resources, ready to run.
 struct PreparedContestant {
     label: &'static str,
     runner: Runner,
@@ -132,7 +132,7 @@ fn measure(case: &'static Case, plan: &Plan, rxjava: Option<&RxJava>) -> Result<
         });
     }
     for round in 0..plan.rounds {
-        // The order of the contestants changes.
+        // Reverse the order of the systems in each round.
         if round > 0 {
             entrants.reverse();
         }
@@ -153,7 +153,7 @@ fn measure(case: &'static Case, plan: &Plan, rxjava: Option<&RxJava>) -> Result<
     })
 }
 
-/// Warms up a contestant. Repetitions per turn are limited, so short ones need several turns.
+/// Warms up a system. A turn has a limited number of repetitions, so short repetitions need several turns.
 fn warm(runner: &mut Runner, items: u32, budget: Duration) -> Result<()> {
     let mut nanos = 0.0;
     while nanos < budget.as_nanos() as f64 {

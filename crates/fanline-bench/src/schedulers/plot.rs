@@ -1,4 +1,4 @@
-//! A plot of the medians: a section per load.
+//! A plot of the medians, with a section for each load.
 
 use super::cases::FANLINE;
 use super::measure::{Report, Row};

@@ -1,4 +1,4 @@
-//! The results as text: the same lines for a terminal and in Markdown.
+//! The results as text. The lines are the same for a terminal and in Markdown.
 
 use std::fmt::Write;
 
@@ -143,7 +143,7 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// Returns the contestants of a load that are faster, if they are RxJava's and not floors.
+/// Returns notes on the systems of RxJava that are faster under this load.
 fn behind_rxjava(row: &Row) -> Vec<String> {
     let labels = row.results.iter().map(|(label, _)| *label);
     let rivals = labels.filter(|label| label.starts_with(RXJAVA));

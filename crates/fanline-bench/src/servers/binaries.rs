@@ -1,4 +1,4 @@
-//! Location of the servers' binaries.
+//! The location of the servers' binaries.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use super::{Program, System};
 /// The nats-server version of all comparisons.
 pub(crate) const NATS_SERVER_VERSION: &str = "2.15.2";
 
-/// Returns the given nats-server, or the pinned one from the cache, which is installed if missing.
+/// Returns the given nats-server. Otherwise returns the one in the cache, after installing it there if it is
+/// missing.
 pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
     let path = match given {
         Some(path) => path.to_owned(),
@@ -27,7 +28,8 @@ pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
     })
 }
 
-/// Returns the given Fanline, or the one next to this program, which is built if missing.
+/// Returns the given Fanline. Otherwise returns the one next to this program, after building it if it is
+/// missing.
 pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Program> {
     let path = match given {
         Some(path) => path.to_owned(),
@@ -42,9 +44,9 @@ pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Pro
     })
 }
 
-/// Returns the given mosquitto, or the system's.
+/// Returns the given mosquitto. Otherwise returns the one of the system.
 pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
-    // Debian installs it in a directory that is not on a user's PATH.
+    // Debian installs the binary in a directory that is not in a user's PATH.
     let places = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].map(Path::new);
     let found = places.into_iter().find(|place| place.exists());
     let path = given
@@ -64,7 +66,8 @@ pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
     })
 }
 
-/// Returns the cache directory: the user's, which survives `cargo clean`, or one below `target`.
+/// Returns the cache directory. It is that of the user, which survives `cargo clean`, or a directory below
+/// `target`.
 fn cache_folder() -> Result<PathBuf> {
     if let Some(cache) = env::var_os("XDG_CACHE_HOME") {
         return Ok(PathBuf::from(cache).join("fanline-bench"));
@@ -72,7 +75,7 @@ fn cache_folder() -> Result<PathBuf> {
     Ok(target_folder()?.join("peers"))
 }
 
-/// Returns `target`, two levels above `target/release/fanline-bench`.
+/// Returns the directory `target`, two levels above `target/release/fanline-bench`.
 fn target_folder() -> Result<PathBuf> {
     let program = env::current_exe()?;
     let folder = program.ancestors().nth(2).context("no target folder")?;

@@ -5,11 +5,11 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-/// CPU time of a process at one moment.
+/// CPU time of a process at one point in time.
 pub(crate) struct CpuClock {
-    /// Nanoseconds by thread: exact, but without ended threads.
+    /// Nanoseconds of each thread. They are exact, but do not include threads that have ended.
     threads: BTreeMap<u32, u64>,
-    /// Clock ticks of the whole process, user and system, with ended threads.
+    /// Clock ticks of the whole process in user and system mode, including threads that have ended.
     ticks: u64,
 }
 
@@ -28,15 +28,15 @@ impl CpuClock {
             threads.insert(thread, nanos.parse()?);
         }
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The name in parentheses may contain spaces; utime and stime are fields 14 and 15.
+        // The name in parentheses may contain spaces. `utime` and `stime` are the fields 14 and 15.
         let (_, fields) = stat.rsplit_once(") ").context("stat without a name")?;
         let times = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
         let ticks = times.sum::<Result<u64, _>>()?;
         Ok(Self { threads, ticks })
     }
 
-    /// Returns the nanoseconds since `earlier`: from the scheduler's exact results, or from the ticks of 10
-    /// ms if a thread ended in between.
+    /// Returns the nanoseconds since `earlier`. They are the scheduler's exact values, unless a thread ended
+    /// in between. In that case they are based on clock ticks of 10 ms.
     pub(crate) fn nanos_since(&self, earlier: &Self) -> u64 {
         let tick_nanos = 1_000_000_000 / rustix::param::clock_ticks_per_second();
         let ended = earlier

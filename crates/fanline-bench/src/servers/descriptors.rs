@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-/// Open descriptors of a process at one moment.
+/// Number of open descriptors of a process at one point in time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Descriptors {
     pub(crate) sockets: u64,

@@ -1,4 +1,4 @@
-//! A server process, from its start to its guaranteed end.
+//! A server process, which is ended in all cases.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -20,27 +20,27 @@ use super::{Program, System};
 use crate::generator::connection::Connection;
 use crate::generator::mqtt;
 
-/// Time limit for the answer to a PING after a start: some servers read their files first.
+/// Time limit for the response to a PING after a start. Some servers first read their files.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// Time limit for the end of a process after a stop request.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// Interval between attempts.
+/// Interval between two checks.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Exit code of a program interrupted by a signal, as in shells after Ctrl-C.
+/// Exit code of a program that a signal interrupted, as in shells after Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// Running children, for the thread that ends them on a signal.
+/// The running child processes, for the thread that ends them on a signal.
 static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Ends every child and then this process on Ctrl-C and similar signals.
+/// On Ctrl-C and similar signals, ends every child process and then this process.
 pub(crate) fn end_children_on_signals() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         if signals.forever().next().is_some() {
-            // Locked until the end, so that no child can start any more.
+            // The lock is held until the end, so that no other child can start.
             let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
             for pid in running.iter() {
                 let _ = kill_process(*pid, Signal::KILL);
@@ -51,9 +51,9 @@ pub(crate) fn end_children_on_signals() -> Result<()> {
     Ok(())
 }
 
-/// Raises the limit on open files to the maximum without privileges, for this process and the servers that it
-/// starts. Returns the new limit, or `None` if there is none. A limit that stays too low shows as a failed
-/// row.
+/// Raises the limit on open files to the maximum that needs no privileges, for this process and for servers
+/// that it starts later. Returns the new limit, or `None` if there is none. If the limit is still too low,
+/// the row that needs more files fails.
 pub(crate) fn raise_file_limit() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -61,7 +61,7 @@ pub(crate) fn raise_file_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// A child process that is ended on drop.
+/// A child process that is ended when this value is dropped.
 pub(crate) struct Guarded {
     child: Child,
     pid: Pid,
@@ -85,7 +85,7 @@ impl Guarded {
 impl Drop for Guarded {
     fn drop(&mut self) {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        // Either call fails only if the process has already ended.
+        // Both calls fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
         running.retain(|pid| *pid != self.pid);
@@ -104,7 +104,7 @@ impl Server {
         Self::start_at(program, free_address()?)
     }
 
-    /// As [`start`](Self::start), on a port that the caller has found free.
+    /// Does the same as [`start`](Self::start), on a port that the caller knows to be free.
     pub(crate) fn start_at(program: &Program, address: SocketAddr) -> Result<Self> {
         let arguments = program.arguments(&address.port().to_string());
         let mut command = dying_with_parent(program);
@@ -140,11 +140,11 @@ impl Server {
         Descriptors::read(self.process.child.id())
     }
 
-    /// Restricts all current threads, and the threads that they start, to `cores`.
+    /// Restricts all current threads, and the threads that they will start, to `cores`.
     pub(crate) fn pin(&self, cores: &CpuSet) -> Result<()> {
         for entry in fs::read_dir(format!("/proc/{}/task", self.process.child.id()))? {
             let thread = entry?.file_name().to_string_lossy().parse()?;
-            // A thread that has ended needs no core.
+            // A thread may have ended in the meantime.
             if let Err(error) = sched_setaffinity(Pid::from_raw(thread), cores)
                 && error != Errno::SRCH
             {
@@ -154,7 +154,7 @@ impl Server {
         Ok(())
     }
 
-    /// Requests the end of the process and waits for it.
+    /// Requests the end of the process, and waits for it.
     pub(crate) fn stop(mut self) -> Result<()> {
         kill_process(self.process.pid, Signal::TERM)?;
         let start = Instant::now();
@@ -186,17 +186,17 @@ impl Server {
     }
 }
 
-/// Returns a port that is free now. Another process could take it before the server does; the server then
-/// fails to start and reports it.
+/// Returns an address with a free port. Another process could take the port before the server does. Then the
+/// server fails to start and reports it.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// Returns a command for the program that the kernel kills together with this process, even if this process
-/// is killed. `setpriv` replaces itself by the program. Without it, a `kill -9` of the benchmark leaves the
-/// server running.
+/// Returns a command for the program that the kernel kills when this process ends, even if this process is
+/// killed. The command is `setpriv`, which replaces itself by the program. Without `setpriv`, a `kill -9` of
+/// the benchmark leaves the server running.
 ///
-/// The kernel observes the *thread* that starts the child, so that thread must live as long.
+/// The kernel observes the *thread* that starts the child, so that thread must live as long as the server.
 fn dying_with_parent(program: &Program) -> Command {
     if Command::new("setpriv").arg("--version").output().is_ok() {
         let mut command = Command::new("setpriv");

@@ -1,4 +1,4 @@
-//! Conditions that must hold at the end.
+//! The conditions that must hold at the end of a run.
 
 use std::time::Duration;
 
@@ -14,18 +14,20 @@ use super::stream_load::{Publisher, Reader, Worker};
 use super::trend::Trend;
 use crate::report::metric::thousands;
 
-/// Growth of memory in the steady part that is ignored: an allocator's memory varies by this much.
+/// Growth of memory without restarts that is ignored, in bytes. The memory of an allocator varies by about as
+/// much.
 const GROWTH_BYTES_MAX: f64 = 8.0 * 1024.0 * 1024.0;
-/// The same as a share of all memory.
+/// Growth of memory that is ignored, as a share of all memory.
 const GROWTH_SHARE_MAX: f64 = 0.05;
-/// Ignored growth of open files: a stream opens a segment, a timer is created and ends.
+/// Growth of the number of open files that is ignored. For example, a stream opens a segment, or a timer
+/// exists for a while.
 const FILES_SLACK: f64 = 16.0;
 
 /// A condition that must hold.
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) is_passed: bool,
-    /// Observed result.
+    /// The observed result, as text.
     pub(super) observed: String,
 }
 
@@ -130,7 +132,7 @@ fn stream_records(record: &Record, repeated: &str) -> Check {
     }
 }
 
-/// Returns the trend of `value` in the steady part, over seconds.
+/// Returns the trend of `value` over seconds, in the part of the run without restarts.
 fn steady(record: &Record, plan: &Plan, value: impl Fn(&Sample) -> f64) -> Option<Trend> {
     let from = |sample: &&Sample| sample.at >= plan.steady_from;
     let points = record.samples.iter().filter(from);
@@ -193,7 +195,7 @@ fn sockets(record: &Record) -> Check {
     }
 }
 
-/// Formats a time for people.
+/// Formats a duration as text.
 pub(super) fn words(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds < 120 => format!("{seconds} s"),

@@ -1,4 +1,5 @@
-//! Short-lived connections and subscriptions. Half of them disconnect without notice.
+//! Short-lived connections with subscriptions. Half of them unsubscribe and shut down the connection. The
+//! others only close the socket.
 
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use tokio::time::sleep;
 use super::crowd;
 use super::stage::{Load, Stage, add};
 
-/// Number of connections opened together.
+/// Number of connections that are opened together.
 const BATCH: u64 = 8;
-/// At most 80 connections per second: the system reserves the address of each for a minute.
+/// Pause between two batches. It limits the load to 80 connections per second, because the system reserves
+/// the address of each connection for a minute.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Number of subscriptions per connection.
 const SUBSCRIPTIONS: u64 = 10;

@@ -1,4 +1,4 @@
-//! Core messages to subscribers of an exact subject and of a wildcard, and to a queue group.
+//! Core messages to subscribers of an exact subject, subscribers of a wildcard, and a queue group.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::number;
 use super::stage::{Load, Stage, TIMEOUT, add, violation};
 
-/// Number of messages in a batch. All of them must arrive before the next batch.
+/// Number of messages in a batch. All of them must arrive before the next batch is sent.
 const BATCH: u64 = 256;
 /// Pause between two batches.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -20,7 +20,8 @@ const MEMBERS: usize = 2;
 /// One publisher with its subscribers.
 pub(super) struct Core {
     pub(super) index: usize,
-    /// Number of the connection. Messages of an earlier connection may be lost, and must not arrive here.
+    /// Number of the connection. Messages of earlier connections may be lost, and must not arrive on this
+    /// one.
     pub(super) epoch: u64,
 }
 
@@ -91,16 +92,16 @@ impl Listener {
     }
 }
 
-/// Members of a queue group. Each message goes to one of them.
+/// The members of a queue group. Each message goes to one of them.
 struct Group {
     clients: Vec<Client>,
-    /// Arrived messages with the receiving member.
+    /// The messages that have arrived, with the index of the member that received each.
     arrivals: mpsc::UnboundedReceiver<(usize, Option<(u64, u64)>)>,
 }
 
 impl Group {
     async fn open(stage: &Stage, filter: &str) -> Result<Self> {
-        // The channel never holds more than one batch.
+        // At most one batch is in the channel at any time.
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut clients = Vec::new();
         for member in 0..MEMBERS {
@@ -112,7 +113,7 @@ impl Group {
             tokio::spawn(async move {
                 while let Some(message) = subscription.next().await {
                     let numbers = number::read(message.payload());
-                    // The load has ended if the receiver was dropped.
+                    // If the receiver was dropped, the load has ended.
                     if sender.send((member, numbers)).is_err() {
                         break;
                     }
@@ -122,7 +123,7 @@ impl Group {
         Ok(Self { clients, arrivals })
     }
 
-    /// Checks that each message of a batch arrives once, and in order at each member.
+    /// Checks that each message of a batch arrives once, and that each member receives its messages in order.
     async fn expect(&mut self, epoch: u64, range: std::ops::Range<u64>) -> Result<()> {
         let mut last = [None; MEMBERS];
         let mut missing: std::collections::BTreeSet<u64> = range.collect();

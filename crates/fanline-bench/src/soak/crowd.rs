@@ -1,4 +1,5 @@
-//! Permanent connections: each has a subscription, answers pings, and must answer every roll call.
+//! Permanent connections. Each has a subscription, answers pings, and must answer every *roll call*: a
+//! message to all of them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use tokio::time::{sleep, timeout};
 use super::stage::{Counts, Load, Stage, TIMEOUT, add, get, keep, violation};
 
 const SUBJECT: &str = "soak.roll";
-/// Number of connections that are opened at the same time. Further ones wait.
+/// Maximum number of connections that are being opened at the same time. Others wait.
 const OPENING_MAX: usize = 1_000;
 /// Interval between two roll calls.
 const ROLL_INTERVAL: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Bytes of one read; little data is due.
+/// Number of bytes of one read. Little data is expected.
 const READ_BYTES: usize = 512;
 
 /// Opens a connection, sends `more` after CONNECT, and waits for the PONG.
@@ -39,14 +40,14 @@ pub(super) async fn open(address: SocketAddr, more: &str) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// The server's output, line by line.
+/// The server's output, split into lines.
 #[derive(Default)]
 struct Lines {
     unread: Vec<u8>,
 }
 
 impl Lines {
-    /// Reads until a line matches. Answers pings.
+    /// Reads until a line matches. Answers pings in the meantime.
     async fn read_to(
         &mut self,
         stream: &mut TcpStream,
@@ -79,7 +80,7 @@ pub(super) struct Crowd {
     pub(super) roll: Arc<Roll>,
 }
 
-/// Answers to the current roll call.
+/// The current roll call, and the number of its answers.
 #[derive(Default)]
 pub(super) struct Roll {
     call: AtomicU64,
@@ -87,7 +88,7 @@ pub(super) struct Roll {
 }
 
 impl Crowd {
-    /// Starts opening `count` connections, at the rate that the server accepts.
+    /// Opens `count` connections in the background, as fast as the server accepts them.
     pub(super) fn open_all(stage: &Arc<Stage>, count: usize) -> Self {
         let (mut members, roll) = (JoinSet::new(), Arc::new(Roll::default()));
         let door = Arc::new(Semaphore::new(OPENING_MAX));
@@ -126,7 +127,7 @@ struct Member {
     roll: Arc<Roll>,
 }
 
-/// Counts one connection as open while it exists.
+/// A guard that counts a connection as open while the guard exists.
 struct Present<'a>(&'a Counts);
 
 impl<'a> Present<'a> {
@@ -152,7 +153,7 @@ impl Load for Member {
         let _present = Present::new(&stage.counts);
         let roll = &self.roll;
         let mut lines = Lines::default();
-        // A payload is a separate line: the number of the call.
+        // A payload is on a line of its own. It is the number of the roll call.
         let answer = |line: &str| {
             if line.parse() == Ok(roll.call.load(Ordering::Acquire)) {
                 roll.answers.fetch_add(1, Ordering::AcqRel);
@@ -165,7 +166,7 @@ impl Load for Member {
 
 pub(super) const LIVE: &str = "live connections";
 
-/// Repeats the roll call.
+/// The load that repeats the roll call.
 pub(super) struct Caller {
     pub(super) roll: Arc<Roll>,
     pub(super) count: usize,
@@ -179,7 +180,7 @@ impl Load for Caller {
         let client = stage.connect("soak caller").await?;
         while !stage.is_ending() {
             wait_for_connections(stage, self.count).await?;
-            // Only one call runs at a time.
+            // Only one roll call runs at a time, so reading and storing the number need not be one operation.
             let call = self.roll.call.load(Ordering::Acquire) + 1;
             self.roll.answers.store(0, Ordering::Release);
             self.roll.call.store(call, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Starts, stops, and kills the server, runs the loads, and takes samples.
+//! The director of a run: starts, stops, and kills the server, runs the loads, and takes samples.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -29,33 +29,33 @@ use crate::servers::process::{Server, free_address};
 
 /// Number of publishers of core messages, each with its own subscribers.
 const CORE_LOADS: usize = 2;
-/// Number of threads of the loads, which leaves cores for the server on a small machine.
+/// Number of threads for the loads. It leaves cores for the server on a small machine.
 const THREADS: usize = 2;
 /// Time limit for the loads to end.
 const ENDING_MAX: Duration = Duration::from_secs(90);
-/// Time limit for the server to close the sockets of closed connections.
+/// Time limit for the server to close its sockets after clients have disconnected.
 const LEAVING_MAX: Duration = Duration::from_secs(10);
-/// Allowed difference of a server's sockets without clients, before and after the run: monitoring keeps some
-/// open. A leak would be thousands.
+/// Allowed difference between the numbers of a server's sockets without clients, before and after the run.
+/// Monitoring keeps some sockets open. A leak would be thousands of sockets.
 pub(super) const SOCKETS_SLACK: u64 = 16;
 
-/// All observations.
+/// Everything that was observed in a run.
 pub(super) struct Record {
     pub(super) stage: Arc<Stage>,
-    /// Number of stream records that were acknowledged, read in order, and processed.
+    /// Numbers of stream records that were acknowledged, read in order, and processed.
     pub(super) stream_records: [u64; 3],
     pub(super) samples: Vec<Sample>,
     pub(super) restarts: Vec<Restart>,
-    /// Descriptors of a server before the first client, and after the last one.
+    /// Descriptors of a server before the first client connects, and after the last one has disconnected.
     pub(super) before: Descriptors,
     pub(super) after: Option<Descriptors>,
-    /// Time at which the server ended by itself, if it did.
+    /// Time at which the server ended unexpectedly, if it did.
     pub(super) ended_at: Option<Duration>,
     pub(super) faults: Vec<Fault>,
     pub(super) faults_count: u64,
 }
 
-/// The server at one moment.
+/// A sample of the server at one point in time.
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     pub(super) at: Duration,
@@ -63,7 +63,7 @@ pub(super) struct Sample {
     pub(super) descriptors: Descriptors,
     /// Number of open permanent connections.
     pub(super) present: u64,
-    /// Number of all messages that have arrived so far.
+    /// Number of all messages that were received so far.
     pub(super) deliveries: u64,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Sample {
 pub(super) struct Restart {
     pub(super) at: Duration,
     pub(super) is_kill: bool,
-    /// Time until the next server has answered.
+    /// Time until the new server responded.
     pub(super) downtime: Duration,
 }
 
@@ -122,7 +122,7 @@ pub(super) fn direct(program: &Program, plan: &Plan, dir: &Path) -> Result<Recor
     })
 }
 
-/// Returns the program with a configuration file for all loads.
+/// Returns the program with a configuration file that all loads need.
 fn configured(program: &Program, folder: &str, mqtt: SocketAddr) -> Result<Program> {
     let file = Path::new(folder).join("soak.conf");
     let pending = slow::PENDING_MAX;
@@ -138,7 +138,8 @@ fn configured(program: &Program, folder: &str, mqtt: SocketAddr) -> Result<Progr
     Ok(program.with(vec!["-c".to_owned(), file.display().to_string()]))
 }
 
-/// Returns the descriptors after all clients have disconnected, once their sockets are closed.
+/// Returns the server's descriptors after all clients have disconnected. Waits until the server has closed
+/// their sockets.
 fn left(server: &Server, before: Descriptors) -> Result<Descriptors> {
     let began = Instant::now();
     loop {
@@ -159,7 +160,7 @@ struct Loads {
 }
 
 impl Loads {
-    /// Starts all loads after the crowd is connected.
+    /// Opens the permanent connections, and then starts all loads.
     fn begin(stage: &Arc<Stage>, runtime: &Runtime, plan: &Plan) -> Result<Self> {
         let _guard = runtime.enter();
         let crowd = Crowd::open_all(stage, plan.connections);
@@ -191,7 +192,7 @@ impl Loads {
         })
     }
 
-    /// Waits until all loads have ended, and closes the crowd.
+    /// Waits until all loads have ended, and closes the permanent connections.
     fn end(mut self, stage: &Stage, runtime: &Runtime) -> Result<Arc<Ledger>> {
         let all = async {
             while let Some(outcome) = self.playing.join_next().await {
@@ -243,7 +244,7 @@ impl Director {
             }
             match self.sample(&server) {
                 Ok(sample) => self.samples.push(sample),
-                // `/proc` has no entry of an ended process.
+                // This fails if the process has ended, because `/proc` then has no entry for it.
                 Err(error) => {
                     eprintln!("the server has ended by itself: {error:#}");
                     self.ended_at = Some(at);
@@ -266,7 +267,7 @@ impl Director {
         })
     }
 
-    /// Kills the server the first time, stops it the next time, and so on.
+    /// Restarts the server. Kills and stops it in turn.
     fn restart(&mut self, server: Server) -> Result<Server> {
         let is_kill = self.restarts.len().is_multiple_of(2);
         let at = self.began.elapsed();

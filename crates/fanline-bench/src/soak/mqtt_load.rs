@@ -1,6 +1,6 @@
 //! MQTT at QoS 1: a publisher, and a subscriber whose session outlives its connection.
 //!
-//! A message may arrive twice, as QoS 1 permits. It must arrive, and never before its predecessor.
+//! A message may arrive twice, as QoS 1 permits. It must arrive, and never before the previous message.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -20,20 +20,20 @@ const TOPIC: &str = "soak/mqtt";
 /// Number of messages in a batch.
 const BATCH: u64 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
-/// Pause before the next check whether the server is up.
+/// Pause before the load checks again whether the server is up.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Both ends. They block on their sockets, so they have their own thread.
+/// The publisher and the subscriber. They have a thread of their own, because they block on their sockets.
 #[derive(Default)]
 pub(super) struct Devices {
-    /// Number of messages that the server has acknowledged, from 1.
+    /// Number of messages that the server has acknowledged. Messages are numbered from 1.
     acknowledged: u64,
     /// Number of messages that the subscriber has received, in order.
     received: u64,
 }
 
 impl Devices {
-    /// Runs the load to the end of the run.
+    /// Runs the load until the end of the run.
     pub(super) fn keep(mut self, stage: Arc<Stage>) -> thread::JoinHandle<()> {
         thread::spawn(move || {
             while !stage.is_ending() {
@@ -79,7 +79,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Subscribes. Queued messages of the session may arrive before the answer.
+    /// Subscribes. Queued messages of the session may arrive before the response.
     fn subscribe(
         &mut self,
         stage: &Stage,
@@ -162,7 +162,7 @@ fn connect(stage: &Stage) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Connects a client. Bytes after the answer stay in `incoming`.
+/// Connects a client. Bytes after the response stay in `incoming`.
 fn begin(
     mut stream: &TcpStream,
     incoming: &mut Incoming<'_>,
@@ -210,7 +210,7 @@ fn expect_puback(incoming: &mut Incoming<'_>, number: u64) -> Result<()> {
     }
 }
 
-/// Returns the packet identifier of a message number. Identifiers wrap around and skip 0.
+/// Returns the packet identifier for a message number. Identifiers wrap around, and are never 0.
 fn packet_id(number: u64) -> Result<u16> {
     Ok(u16::try_from(number % u64::from(u16::MAX))? + 1)
 }

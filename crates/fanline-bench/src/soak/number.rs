@@ -1,10 +1,10 @@
-//! Numbered payloads.
+//! Payloads that contain numbers.
 
-/// Size of every payload.
+/// Number of bytes of every payload.
 const PAYLOAD_BYTES: usize = 128;
 
-/// Returns a payload that starts with two numbers: its connection, and its position among that connection's
-/// messages.
+/// Returns a payload that starts with two numbers: the number of its connection, and the number of the
+/// message on that connection.
 pub(super) fn payload(epoch: u64, number: u64) -> Vec<u8> {
     let mut payload = vec![b'.'; PAYLOAD_BYTES];
     payload[..8].copy_from_slice(&epoch.to_be_bytes());
@@ -12,7 +12,7 @@ pub(super) fn payload(epoch: u64, number: u64) -> Vec<u8> {
     payload
 }
 
-/// Returns the numbers of a payload, or `None` for a foreign payload.
+/// Returns the two numbers of a payload, or `None` if this program has not created the payload.
 pub(super) fn read(payload: &[u8]) -> Option<(u64, u64)> {
     let (epoch, rest) = payload.split_first_chunk()?;
     let (number, _) = rest.split_first_chunk()?;
@@ -20,7 +20,7 @@ pub(super) fn read(payload: &[u8]) -> Option<(u64, u64)> {
     (payload == self::payload(numbers.0, numbers.1)).then_some(numbers)
 }
 
-/// The numbers that have arrived, from 1. Numbers may repeat, and gaps may be filled later.
+/// The numbers that have arrived, counted from 1. Numbers may repeat, and gaps may be filled later.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// All numbers up to this one have arrived.
@@ -40,7 +40,7 @@ impl Seen {
         true
     }
 
-    /// Returns the number up to which all have arrived.
+    /// Returns the number up to which all numbers have arrived.
     pub(super) fn whole(&self) -> u64 {
         self.whole
     }

@@ -2,29 +2,30 @@
 
 use std::time::Duration;
 
-/// Length of a `--quick` run.
+/// Length of a run with `--quick`, in minutes.
 pub(super) const QUICK_MINUTES: u64 = 2;
-/// Share of the run with restarts.
+/// Share of the run in which restarts occur.
 const TROUBLE_SHARE: f64 = 0.4;
 /// Maximum interval between two restarts.
 const RESTART_INTERVAL_MAX: Duration = Duration::from_secs(600);
 /// Number of restarts in a short run.
 const RESTARTS_MIN: u32 = 3;
-/// Minimum time from the last restart until caches and buffers have their final size.
+/// Minimum time after the last restart until memory is observed. In this time caches and buffers reach their
+/// final size.
 const SETTLING_MIN: Duration = Duration::from_secs(30);
-/// The same as a share of a long run.
+/// The same time, as a share of a long run.
 const SETTLING_SHARE: f64 = 0.1;
-/// Maximum number of samples of a plot.
+/// Maximum number of samples in a plot.
 const SAMPLES_MAX: u32 = 600;
 const SAMPLE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// Number of descriptors that are reserved for other loads, files, and the programs themselves.
 const DESCRIPTORS_RESERVED: u64 = 512;
 
-/// Length and events of the run, relative to its start.
+/// Length and events of the run. Times are relative to its start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) length: Duration,
-    /// Interval between two restarts, during the first part.
+    /// Interval between two restarts in the first part of the run.
     pub(super) restart_interval: Duration,
     /// Time of the last possible restart.
     pub(super) trouble_until: Duration,

@@ -20,7 +20,7 @@ const HEADER_HEIGHT: f64 = 60.0;
 const FOOTER_HEIGHT: f64 = 50.0;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The page.
+/// The page of a run.
 pub(super) struct Report {
     table: String,
     notes: Vec<String>,
@@ -80,7 +80,8 @@ impl Report {
     }
 }
 
-/// Returns a plot of memory, open files, live connections, and deliveries over time, with a mark per restart.
+/// Returns a plot of memory, open files, live connections, and deliveries over time, with a mark at each
+/// restart.
 pub(super) fn plot(plan: &Plan, record: &Record) -> String {
     let panels: [(&str, Vec<f64>); 4] = [
         (

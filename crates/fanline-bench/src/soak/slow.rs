@@ -1,4 +1,4 @@
-//! Subscribers that do not read: the server must disconnect them without any effect on others.
+//! Subscribers that do not read. The server must disconnect them without an effect on others.
 
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use super::stage::{Load, Stage, TIMEOUT, add};
 
 const SUBJECT: &str = "soak.slow";
 const PAYLOAD_BYTES: usize = 64 * 1024;
-/// Number of messages published to each: far more than the server queues and the kernel buffers.
+/// Number of messages that are published to each subscriber. They are far more than the server queues and the
+/// kernel buffers.
 const MESSAGES: usize = 400;
 /// Pause between two subscribers.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The server's limit of queued bytes per connection.
+/// The server's limit on pending bytes per connection.
 pub(super) const PENDING_MAX: &str = "4MB";
 
 pub(super) struct Slow;
@@ -37,7 +38,7 @@ impl Load for Slow {
             loop {
                 let read = timeout(TIMEOUT, slow.read(&mut room)).await;
                 match read.context("a slow subscriber is neither served nor dropped")? {
-                    // A reset, with data in transit, is equivalent to a close.
+                    // The kernel may report a reset instead of a close while data is in transit.
                     Ok(0) | Err(_) => break,
                     Ok(count) => got += count,
                 }

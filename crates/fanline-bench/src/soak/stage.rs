@@ -1,4 +1,4 @@
-//! Shared state of the loads.
+//! The state that the loads share.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,14 +9,14 @@ use anyhow::{Error, Result};
 use fanline_server::client::{Client, ConnectOptions};
 use tokio::sync::watch;
 
-/// Maximum wait, unless the server is restarted meanwhile.
+/// Time limit of a wait, unless the server is restarted in the meantime.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
-/// Delay before the restart of a load that failed without a known reason.
+/// Delay before a load that has failed is started again, if the server was not restarted.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Number of stored faults. All are counted.
+/// Maximum number of faults that are stored. All faults are counted.
 const FAULTS_MAX: usize = 20;
 
-/// A lost, repeated, or reordered message, which no restart excuses.
+/// A lost, repeated, or reordered message. No restart excuses it.
 #[derive(Debug)]
 pub(super) struct Violation(pub(super) String);
 
@@ -28,21 +28,21 @@ impl std::fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Returns the error of a violation.
+/// Returns an error that contains a violation.
 pub(super) fn violation(text: impl Into<String>) -> Error {
     Violation(text.into()).into()
 }
 
-/// State of the run.
+/// The state of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RunState {
-    /// Number of starts and ends of restarts: odd while the server is down.
+    /// Number of beginnings and ends of restarts. It is odd while the server is down.
     pub(super) transitions: u64,
     /// Whether the loads must end.
     pub(super) is_ending: bool,
 }
 
-/// An error with the name of its load.
+/// An error, with the name of the load in which it occurred.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) load: &'static str,
@@ -52,7 +52,7 @@ pub(super) struct Fault {
 /// Counters for the report and for checks of progress.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Number of deliveries to all loads.
+    /// Number of messages that all loads have received.
     pub(super) deliveries: AtomicU64,
     pub(super) core: AtomicU64,
     pub(super) acknowledged: AtomicU64,
@@ -64,11 +64,11 @@ pub(super) struct Counts {
     pub(super) roll_calls: AtomicU64,
     pub(super) came_and_went: AtomicU64,
     pub(super) dropped_as_slow: AtomicU64,
-    /// Number of open connections of the crowd.
+    /// Number of permanent connections that are open.
     pub(super) present: AtomicU64,
 }
 
-/// Increments a counter, without ordering.
+/// Adds to a counter. Relaxed: it orders no other data.
 pub(super) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
@@ -78,7 +78,7 @@ pub(super) fn get(count: &AtomicU64) -> u64 {
     count.load(Ordering::Relaxed)
 }
 
-/// One run.
+/// The shared state of one run.
 pub(super) struct Stage {
     pub(super) nats: SocketAddr,
     pub(super) mqtt: SocketAddr,
@@ -110,7 +110,7 @@ impl Stage {
         self.run_state().is_ending
     }
 
-    /// Records that a restart begins or has ended.
+    /// Records the beginning or the end of a restart.
     pub(super) fn begin_or_end_restart(&self) {
         self.run_state
             .send_modify(|run_state| run_state.transitions += 1);
@@ -121,11 +121,11 @@ impl Stage {
             .send_modify(|run_state| run_state.is_ending = true);
     }
 
-    /// Waits until the server is up. Returns the count of restarts.
+    /// Waits until the server is up. Returns the number of transitions so far.
     pub(super) async fn is_up(&self) -> u64 {
         let mut scenes = self.run_state.subscribe();
         let is_up = |run_state: &RunState| run_state.transitions.is_multiple_of(2);
-        // The sender is in this struct, so the wait cannot fail.
+        // The sender is in this struct, so waiting cannot fail.
         let run_state = scenes
             .wait_for(is_up)
             .await
@@ -140,13 +140,13 @@ impl Stage {
         Ok(Client::connect(&options).await?)
     }
 
-    /// Records the error that ended a load started at `transitions`, unless a restart excuses it. Returns
-    /// whether it does.
+    /// Records the error of a load, unless the server was restarted since the load was started at
+    /// `transitions`. A violation is always recorded. Returns whether the error is excused.
     pub(super) fn record_fault(&self, load: &'static str, transitions: u64, error: &Error) -> bool {
         let is_excused = self.run_state().transitions != transitions && !error.is::<Violation>();
         if !is_excused {
             let text = format!("{error:#}");
-            // A panic leaves no partial update.
+            // A panic while the lock is held leaves no partial update.
             let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
             faults.1 += 1;
             if faults.0.len() < FAULTS_MAX {
@@ -157,7 +157,7 @@ impl Stage {
         is_excused
     }
 
-    /// Returns the first faults in words, and the number of all faults.
+    /// Returns the first faults, and the number of all faults.
     pub(super) fn faults(&self) -> (Vec<Fault>, u64) {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.clone()
@@ -169,12 +169,12 @@ pub(super) trait Load: Send {
     /// Name in reports.
     const NAME: &'static str;
 
-    /// Runs until the loads must end. After an error the load is restarted once the server is up, and resumes
-    /// at its position.
+    /// Runs until the loads must end. After an error the load is started again when the server is up, and
+    /// resumes at its position.
     fn play(&mut self, stage: &Stage) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Runs a load to the end of the run.
+/// Runs a load until the end of the run, and starts it again after errors.
 pub(super) async fn keep<L: Load>(stage: Arc<Stage>, mut load: L) {
     loop {
         let transitions = stage.is_up().await;

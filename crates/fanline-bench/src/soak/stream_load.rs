@@ -1,8 +1,9 @@
-//! A stream with its publisher, a reader in order, and a worker that acknowledges.
+//! A stream with a publisher, a reader that receives records in order, and a worker that acknowledges
+//! records.
 //!
-//! Records are numbered from 1 and published once each, so a record's number is its sequence in the stream.
-//! After each restart the publisher reads the last record: it must not be older than the acknowledged ones,
-//! and the next record is published after it.
+//! Records are numbered from 1, and each is published once. So a record's number is its sequence in the
+//! stream. After each restart the publisher reads the last record. That record must not be older than the
+//! last acknowledged one, and the publisher continues after it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,30 +23,30 @@ use super::stage::{Load, Stage, TIMEOUT, add, violation};
 const STREAM: &str = "SOAK";
 const SUBJECT: &str = "soak.kept";
 const WORKER: &str = "worker";
-/// Maximum number of the stream's records, so that memory soon stops growing.
+/// Maximum number of the stream's records. With it, memory soon stops growing.
 const RECORDS_MAX: i64 = 50_000;
-/// The publisher waits for the readers when they are this many records behind, so that no record is removed
-/// unread.
+/// Number of records by which readers may be behind before the publisher waits for them. So no record is
+/// removed unread.
 const AHEAD_MAX: u64 = 20_000;
-/// Number of records in a batch, all acknowledged before the next one.
+/// Number of records in a batch. All of them are acknowledged before the next batch.
 const BATCH: u64 = 200;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Number of records that a worker requests.
 const PULL: u64 = 500;
-/// Time limit of a wait for a record, after which the load checks whether it must end.
+/// Time limit of a wait for a record. After it, the load checks whether it must end.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Unacknowledged records are delivered again after this time.
+/// Time after which unacknowledged records are delivered again, in seconds.
 const ACK_WAIT_SECONDS: i64 = 5;
-/// `+ACK` of the protocol.
+/// The payload of an acknowledgement.
 const ACK: &str = "+ACK";
 
-/// Progress of publisher, reader, and worker. Each number only grows, and orders no other data.
+/// Progress of the publisher, the reader, and the worker. Each number only grows, and orders no other data.
 #[derive(Default)]
 pub(super) struct Ledger {
     acknowledged: AtomicU64,
     read: AtomicU64,
     worked: AtomicU64,
-    /// Whether the last record is acknowledged.
+    /// Whether the last record of the run was acknowledged.
     is_complete: AtomicBool,
 }
 
@@ -55,7 +56,7 @@ impl Ledger {
         [&self.acknowledged, &self.read, &self.worked].map(|count| count.load(Ordering::Acquire))
     }
 
-    /// Returns whether a reader with this position has finished.
+    /// Returns whether a reader at this position has received all records.
     fn is_done(&self, position: u64) -> bool {
         self.is_complete.load(Ordering::Acquire) && position >= self.state()[0]
     }
@@ -76,7 +77,7 @@ async fn jetstream(stage: &Stage, name: &str) -> Result<JetStream> {
     Ok(JetStream::new(&stage.connect(name).await?).timeout(TIMEOUT))
 }
 
-/// Returns the number of a record, which must equal its sequence.
+/// Returns the number of a record. It must be equal to the record's sequence.
 fn number_of(payload: &[u8], sequence: u64) -> Result<u64> {
     match number::read(payload) {
         Some((0, number)) if number == sequence => Ok(number),
@@ -122,7 +123,7 @@ impl Load for Publisher {
     }
 }
 
-/// Creates the stream if it is missing. Returns the number of its last record.
+/// Creates the stream if it does not exist. Returns the number of its last record.
 async fn check_last(jetstream: &JetStream, ledger: &Ledger) -> Result<u64> {
     let config = StreamConfig {
         name: STREAM.into(),
@@ -144,7 +145,7 @@ async fn check_last(jetstream: &JetStream, ledger: &Ledger) -> Result<u64> {
         let lost = format!("{acknowledged} records were acknowledged, the last is {last}");
         return Err(violation(lost));
     }
-    // Stored, but its acknowledgement did not arrive.
+    // The last record is stored, even if its acknowledgement did not arrive.
     ledger.acknowledged.fetch_max(last, Ordering::AcqRel);
     Ok(last)
 }
@@ -196,7 +197,7 @@ async fn wait_for_stream(jetstream: &JetStream) -> Result<()> {
     Ok(())
 }
 
-/// Receives records from a durable consumer and acknowledges them.
+/// Receives records from a durable consumer, and acknowledges them.
 pub(super) struct Worker {
     pub(super) ledger: Arc<Ledger>,
     pub(super) seen: Seen,
@@ -240,7 +241,7 @@ impl Load for Worker {
 }
 
 impl Worker {
-    /// Checks that first deliveries of this connection are in order.
+    /// Checks that records that are delivered for the first time arrive in order on this connection.
     fn take(&mut self, stage: &Stage, record: &Delivery, first_time: &mut u64) -> Result<()> {
         let number = number_of(record.message.payload(), record.stream_sequence)?;
         if record.delivered == 1 {

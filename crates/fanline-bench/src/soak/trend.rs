@@ -1,18 +1,19 @@
-//! Growth of a value over time.
+//! The growth of a value over time.
 
-/// A straight line through points, by least squares.
+/// A straight line through points, fitted by least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
     /// Growth per unit of time.
     pub(super) slope: f64,
-    /// Value in the middle.
+    /// Mean of the values.
     pub(super) mean: f64,
     /// Time from the first point to the last.
     pub(super) span: f64,
 }
 
 impl Trend {
-    /// Fits a line through points of time and value. Returns `None` for fewer than two distinct times.
+    /// Fits a line through points, which are pairs of time and value. Returns `None` if there are fewer than
+    /// two different times.
     pub(super) fn of(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let (first, last) = (points.first()?.0, points.last()?.0);

@@ -1,4 +1,4 @@
-//! Connections over TLS and WebSocket, with minimal cost for the generator.
+//! Connections over TLS and WebSocket, which cost the generator as little as possible.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, version
 
 use crate::generator::connection::STALL_LIMIT;
 
-/// A transport of bytes.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tls,
@@ -37,14 +37,14 @@ pub(crate) fn client_config(certificate: &CertificateDer<'static>) -> Result<Arc
     Ok(Arc::new(config))
 }
 
-/// A connection.
+/// A connection over one of the transports.
 pub(crate) enum Carrier {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
     WebSocket(TcpStream, Box<Unframer>),
 }
 
 impl Carrier {
-    /// Connects and waits until the server has answered a PING.
+    /// Connects and waits until the server has responded to a PING.
     pub(crate) fn open(
         kind: Kind,
         address: SocketAddr,
@@ -77,7 +77,7 @@ impl Carrier {
         Ok(carrier)
     }
 
-    /// Returns the bytes as they are written, in one frame for WebSocket.
+    /// Returns the bytes in the form in which they are written. For WebSocket this is one frame.
     pub(crate) fn framed(&self, bytes: &[u8]) -> Vec<u8> {
         match self {
             Carrier::Tls(_) => bytes.to_vec(),
@@ -86,7 +86,7 @@ impl Carrier {
                     .as_bytes()
                     .to_vec();
                 framed[1] |= 0x80;
-                // A zero mask changes nothing, but the server's cost of unmasking is the same.
+                // A mask of zeros changes no byte, but the server's cost of unmasking is the same.
                 framed.extend([0; 4]);
                 framed.extend_from_slice(bytes);
                 framed
@@ -94,7 +94,7 @@ impl Carrier {
         }
     }
 
-    /// Writes the result of [`framed`](Carrier::framed).
+    /// Writes bytes that [`framed`](Carrier::framed) has returned.
     pub(crate) fn write(&mut self, framed: &[u8]) -> Result<()> {
         match self {
             Carrier::Tls(stream) => stream.write_all(framed)?,
@@ -134,7 +134,7 @@ impl Carrier {
         Ok(())
     }
 
-    /// Sends a PING and reads to its PONG, for connections on which no message is due.
+    /// Sends a PING and reads until its PONG. Allowed only if no message is expected on the connection.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.send(b"PING\r\n")?;
         let (mut room, mut seen) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ impl Carrier {
     }
 }
 
-/// Reads up to `end`, one byte at a time: the following bytes belong to later reads.
+/// Reads until `end`, one byte at a time, because the bytes after it belong to later reads.
 fn read_to(stream: &mut TcpStream, end: &[u8]) -> Result<()> {
     let mut seen = Vec::new();
     let mut byte = [0];

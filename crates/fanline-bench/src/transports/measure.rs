@@ -1,4 +1,4 @@
-//! Measurement of one row on one fresh server process.
+//! The measurement of one row on one new server process.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use crate::generator::frames;
 use crate::report::metric::{Metric, Sample};
 use crate::servers::{Program, System, process::Server};
 
-/// Factor by which bursts grow until one is long enough.
+/// Factor by which the length of a burst grows until a burst is long enough.
 const GROWTH: u64 = 4;
-/// Minimum length of a burst for a reliable rate.
+/// Minimum duration of a burst that measures the rate reliably.
 const CALIBRATION: Duration = Duration::from_millis(50);
 
-/// A directory with a certificate and the servers' configuration, removed on drop.
+/// A directory with a certificate and the server's configuration. It is removed when this value is dropped.
 pub(crate) struct Site {
     folder: PathBuf,
     client: Arc<ClientConfig>,
@@ -40,12 +40,13 @@ impl Site {
         Ok(Site { folder, client })
     }
 
-    /// Starts a server with TLS or with a WebSocket listener. Returns the address of that listener.
+    /// Starts a server with TLS or with a WebSocket listener. Returns the server and the address for that
+    /// transport.
     fn start(&self, program: &Program, kind: Kind) -> Result<(Server, SocketAddr)> {
         let folder = self.folder.display();
         let websocket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let text = match kind {
-            // TLS is optional, so that readiness can be checked without it.
+            // TLS is optional, so that the check whether the server is ready need not use it.
             Kind::Tls => format!(
                 "tls {{ cert_file: \"{folder}/cert.pem\", key_file: \"{folder}/key.pem\", \
                  timeout: 10 }}\nallow_non_tls: true\n"
@@ -58,7 +59,7 @@ impl Site {
         std::fs::write(&config, text)?;
         let mut options = vec!["-c".to_owned(), config.display().to_string()];
         if program.system == System::Fanline {
-            // As nats-server's default.
+            // nats-server has no JetStream by default, so disable it in Fanline too.
             options.push("--no-jetstream".into());
         }
         let server = Server::start(&program.with(options))?;
@@ -72,12 +73,12 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // A remaining directory does no harm.
+        // If this fails, the remaining directory does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Starts `program`, runs `work` on it for about `duration`, and stops it.
+/// Starts `program`, runs `work` on it for about `duration`, and stops the server.
 pub(crate) fn measure(
     site: &Site,
     program: &Program,
@@ -123,7 +124,7 @@ fn handshakes(site: &Site, program: &Program, duration: Duration) -> Result<Samp
     Ok(sample)
 }
 
-/// One publisher with its subscribers.
+/// One publisher, with its subscribers.
 struct Party {
     publisher: Carrier,
     chunk: Vec<u8>,
@@ -171,7 +172,8 @@ impl Party {
         }
     }
 
-    /// Measures from the first write until every subscriber has read all messages, or to the PONG.
+    /// Measures the time from the first write until every subscriber has read all messages. Without
+    /// subscribers, measures until the PONG.
     fn burst(&mut self, chunks: u64) -> Result<Duration> {
         let due = chunks * self.messages_per_chunk * self.frame_bytes;
         let gate = Barrier::new(1 + self.subscribers.len());
@@ -207,7 +209,8 @@ impl Party {
     }
 }
 
-/// Reads `due` bytes of messages. A PING between them would be miscounted, but none is due.
+/// Reads `due` bytes of messages. A PING between the messages would be counted too, but the server sends none
+/// in this time.
 fn read_all(carrier: &mut Carrier, due: u64) -> Result<()> {
     let mut room = Vec::new();
     let mut seen = 0u64;

@@ -1,5 +1,5 @@
-//! The cost of permissions for a publisher. Two users of one server alternate, one unrestricted and one with
-//! a list of allowed subjects, so drift of the machine affects both equally.
+//! The cost of permissions for a publisher. Two users of one server publish in turn. One is unrestricted, and
+//! the other has a list of allowed subjects. So drift of the machine affects both equally.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,16 +20,16 @@ const PAYLOAD_BYTES: usize = 128;
 /// Number of turns of each user during one measurement.
 const TURNS: u32 = 10;
 
-/// Further properties of the restricted user.
+/// The properties of the restricted user that vary between rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound {
-    /// Number of allowed subjects that are used in rotation.
+    /// Number of allowed subjects to which the user publishes in turn.
     pub(crate) subjects: usize,
-    /// Whether the account imports from another one.
+    /// Whether the user's account has an import from another account.
     pub(crate) imports: bool,
 }
 
-/// Starts `program`, lets both users publish for about `duration`, and stops it.
+/// Starts `program`, lets both users publish for about `duration`, and stops the server.
 pub(crate) fn measure(
     folder: &Path,
     program: &Program,
@@ -40,7 +40,7 @@ pub(crate) fn measure(
     std::fs::write(&config, text(bound.imports))?;
     let mut options = vec!["-c".to_owned(), config.display().to_string()];
     if program.system == System::Fanline {
-        // As nats-server's default.
+        // nats-server has no JetStream by default, so disable it in Fanline too.
         options.push("--no-jetstream".into());
     }
     let server = Server::start(&program.with(options))?;
@@ -48,7 +48,7 @@ pub(crate) fn measure(
     let mut open = Publisher::connect(server.address(), "open")?;
     let mut restricted = Publisher::connect(server.address(), "bound")?;
     let turn = duration / (2 * TURNS);
-    // Calibrates the size of a turn, and fills the server's caches.
+    // Calibrate the size of a turn. This also fills the server's caches.
     let chunks = open.calibrate(&chunk, turn)?;
     restricted.burst(&chunk, chunks)?;
     let cost = Cost::start(&server)?;
@@ -68,7 +68,8 @@ pub(crate) fn measure(
     Ok(sample)
 }
 
-/// Returns the server's configuration. The readiness check has no credentials.
+/// Returns the server's configuration. It allows the check whether the server is ready, which has no
+/// credentials.
 fn text(imports: bool) -> String {
     let allowed: Vec<String> = (0..ALLOWED).map(|n| format!("{:?}", subject(n))).collect();
     let imports = match imports {
@@ -91,7 +92,7 @@ fn subject(number: usize) -> String {
     format!("orders.{number}.new")
 }
 
-/// Bytes of one write.
+/// The bytes of one write.
 struct Chunk {
     bytes: Vec<u8>,
     messages: u64,
@@ -139,7 +140,7 @@ impl Publisher {
         }
     }
 
-    /// Measures from the first write until the server has processed all of it.
+    /// Measures the time from the first write until the server has processed all messages.
     fn burst(&mut self, chunk: &Chunk, chunks: u64) -> Result<Duration> {
         let start = Instant::now();
         for _ in 0..chunks {

@@ -16,7 +16,7 @@ pub(crate) struct Row {
 /// The generator's work for a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// One publisher at full speed, and a number of subscribers.
+    /// One publisher at full speed, with a number of subscribers.
     Throughput {
         kind: Kind,
         subscribers: usize,
@@ -24,7 +24,7 @@ pub(crate) enum Work {
     },
     /// Connect over TLS, send a PING, disconnect, and repeat.
     Handshakes,
-    /// Publish with permissions and without, in alternation.
+    /// Publish with and without permissions, in turn.
     Permissions(Bound),
 }
 
@@ -54,7 +54,7 @@ const fn one_to(kind: Kind, subscribers: usize) -> Work {
     }
 }
 
-/// At most a tenth slower than the unrestricted user.
+/// The user with permissions must reach nine tenths of the rate of the unrestricted user.
 const NEARLY_OPEN: &[Target] = &[alone_at_least(Metric::AgainstOpen, 0.9)];
 
 /// Every row, in the order of the reports.

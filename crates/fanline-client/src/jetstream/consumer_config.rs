@@ -9,19 +9,19 @@ use super::values::{Metadata, Nanos, Timestamp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliverPolicy {
-    /// The first message.
+    /// The first message of the stream.
     #[default]
     #[serde(alias = "undefined")]
     All,
-    /// The last message that matches.
+    /// The last message that matches the consumer's filters.
     Last,
-    /// After the last message.
+    /// The first message that is stored after the consumer was created.
     New,
     /// The message at `opt_start_seq`.
     ByStartSequence,
     /// The first message at or after `opt_start_time`.
     ByStartTime,
-    /// The last message of each subject that matches.
+    /// The last message of each subject that matches the consumer's filters.
     LastPerSubject,
 }
 
@@ -29,14 +29,14 @@ pub enum DeliverPolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AckPolicy {
-    /// None: a delivered message counts as acknowledged.
+    /// No acknowledgement: a delivered message counts as acknowledged.
     #[default]
     None,
     /// All messages up to the acknowledged one.
     All,
     /// The acknowledged message only.
     Explicit,
-    /// All messages up to the one before a flow control request that was answered.
+    /// All messages up to the last flow control request that the receiver answered.
     FlowControl,
 }
 
@@ -51,18 +51,19 @@ pub enum ReplayPolicy {
     Original,
 }
 
-/// Which of several waiting pull requests a consumer serves.
+/// The rule by which a consumer chooses among several waiting pull requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriorityPolicy {
-    /// The one that has waited longest.
+    /// The request that has waited longest.
     #[default]
     None,
-    /// Any one, but those that set a minimum backlog only while it is reached.
+    /// Any request. A request that sets a minimum backlog is served only while the backlog is at least that
+    /// large.
     Overflow,
-    /// Those of one client, until it stops.
+    /// The requests of one client (the pinned client), until that client stops.
     PinnedClient,
-    /// The one with the lowest priority number.
+    /// The request with the lowest priority number.
     Prioritized,
 }
 
@@ -79,12 +80,12 @@ pub struct ConsumerConfig {
     /// Description for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Position at which it starts.
+    /// Position in the stream at which the consumer starts.
     pub deliver_policy: DeliverPolicy,
-    /// Sequence at which it starts; 0 means not set.
+    /// Sequence of the first message, for `ByStartSequence`; 0 means not set.
     #[serde(skip_serializing_if = "is_default")]
     pub opt_start_seq: u64,
-    /// Time at which it starts.
+    /// Time of the first message, for `ByStartTime`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_start_time: Option<Timestamp>,
     /// Messages that an acknowledgement covers.
@@ -95,21 +96,21 @@ pub struct ConsumerConfig {
     /// Maximum number of deliveries of a message; -1 means no limit.
     #[serde(skip_serializing_if = "is_default")]
     pub max_deliver: i64,
-    /// Delays before each further delivery, in place of `ack_wait`.
+    /// Delays before each further delivery; they replace `ack_wait`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub backoff: Vec<Nanos>,
-    /// Filter of the subjects that it delivers; empty means all.
+    /// Filter of the subjects that the consumer delivers; empty means all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_subject: String,
-    /// Filters of the subjects that it delivers, if there is more than one.
+    /// Filters of the subjects that the consumer delivers, if there is more than one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filter_subjects: Vec<String>,
-    /// Speed at which it delivers stored messages.
+    /// Speed at which the consumer delivers stored messages.
     pub replay_policy: ReplayPolicy,
-    /// Maximum bits per second; 0 means no limit.
+    /// Maximum number of bits that are delivered per second; 0 means no limit.
     #[serde(skip_serializing_if = "is_default")]
     pub rate_limit_bps: u64,
-    /// Percentage of acknowledgements that a metric is published for: `30` or `30%`.
+    /// Percentage of acknowledgements for which the server publishes a metric: `30` or `30%`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub sample_freq: String,
     /// Maximum number of waiting pull requests.
@@ -118,7 +119,7 @@ pub struct ConsumerConfig {
     /// Maximum number of unacknowledged messages; -1 means no limit.
     #[serde(skip_serializing_if = "is_default")]
     pub max_ack_pending: i64,
-    /// Whether the server checks that the receiver keeps up.
+    /// Whether the server requests confirmations that the receiver keeps up with deliveries.
     #[serde(skip_serializing_if = "is_default")]
     pub flow_control: bool,
     /// Whether messages are delivered without their payload.
@@ -133,39 +134,39 @@ pub struct ConsumerConfig {
     /// Maximum number of bytes of a pull request; 0 means no limit.
     #[serde(skip_serializing_if = "is_default")]
     pub max_bytes: i64,
-    /// Subject that a push consumer delivers to; empty for a pull consumer.
+    /// Subject to which a push consumer delivers; empty for a pull consumer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deliver_subject: String,
-    /// Queue group that a push consumer delivers to.
+    /// Queue group to which a push consumer delivers.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deliver_group: String,
-    /// Time without a delivery after which it sends a heartbeat.
+    /// Time without a delivery after which the consumer sends a heartbeat.
     #[serde(skip_serializing_if = "is_default")]
     pub idle_heartbeat: Nanos,
-    /// Time without use after which it is removed; 0 means never.
+    /// Time without use after which the consumer is removed; 0 means never.
     #[serde(skip_serializing_if = "is_default")]
     pub inactive_threshold: Nanos,
-    /// Number of servers that store it; 0 means as many as its stream.
+    /// Number of servers that store the consumer; 0 means as many as for its stream.
     pub num_replicas: i64,
-    /// Whether its state is stored in memory.
+    /// Whether the consumer's state is stored in memory.
     #[serde(skip_serializing_if = "is_default")]
     pub mem_storage: bool,
-    /// Whether it serves a mirror or source, and is neither counted nor listed.
+    /// Whether the consumer serves a mirror or source. Such a consumer is neither counted nor listed.
     #[serde(skip_serializing_if = "is_default")]
     pub direct: bool,
-    /// Whether it was created in advance to serve a mirror or source.
+    /// Whether the consumer was created in advance to serve a mirror or source.
     #[serde(skip_serializing_if = "is_default")]
     pub sourcing: bool,
     /// Labels. Those that start with `_nats.` belong to the server.
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
-    /// Time until which it delivers nothing.
+    /// Time until which the consumer delivers nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_until: Option<Timestamp>,
-    /// Groups that pull requests can name.
+    /// Names of the priority groups that pull requests can use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority_groups: Vec<String>,
-    /// Which pull request is served.
+    /// Rule that chooses the pull request that is served.
     #[serde(skip_serializing_if = "is_default")]
     pub priority_policy: PriorityPolicy,
     /// Time without a request after which the pinned client is replaced.
@@ -175,23 +176,24 @@ pub struct ConsumerConfig {
     /// messages of each subject are handled in order, and subjects in parallel. Specific to Fanline.
     #[serde(skip_serializing_if = "is_default")]
     pub max_ack_pending_per_subject: i64,
-    /// Whether subjects take turns, so that a busy one does not starve the others. Specific to Fanline.
+    /// Whether subjects take turns, so that a subject with many messages does not delay the others. Specific
+    /// to Fanline.
     #[serde(skip_serializing_if = "is_default")]
     pub fair_subjects: bool,
 }
 
 impl ConsumerConfig {
-    /// Returns whether it is a push consumer.
+    /// Returns whether this is a push consumer.
     pub fn is_push(&self) -> bool {
         !self.deliver_subject.is_empty()
     }
 
-    /// Returns whether it is a durable consumer.
+    /// Returns whether this is a durable consumer.
     pub fn is_durable(&self) -> bool {
         !self.durable_name.is_empty()
     }
 
-    /// Returns its subject filters, from either field.
+    /// Returns the subject filters, which are in one of two fields.
     pub fn filters(&self) -> impl Iterator<Item = &str> {
         let single = Some(self.filter_subject.as_str()).filter(|filter| !filter.is_empty());
         single

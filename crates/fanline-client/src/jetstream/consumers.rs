@@ -8,17 +8,17 @@ use super::info::{ConsumerInfo, Kept};
 use super::names::endpoint;
 use super::{JetStream, JetStreamError};
 
-/// What [`create_consumer`](JetStream::create_consumer) does if the consumer exists.
+/// The action of [`create_consumer`](JetStream::create_consumer) if the consumer exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConsumerAction {
-    /// Creates or updates it.
+    /// Creates the consumer, or updates it if it exists.
     #[default]
     #[serde(rename = "")]
     CreateOrUpdate,
-    /// Fails if it exists with another configuration.
+    /// Fails if the consumer exists with another configuration.
     Create,
-    /// Fails unless it exists.
+    /// Fails if the consumer does not exist.
     Update,
 }
 
@@ -38,7 +38,7 @@ struct ListPage {
 /// The pause state of a consumer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PauseInfo {
-    /// Whether it is paused now.
+    /// Whether the consumer is paused now.
     #[serde(default)]
     pub paused: bool,
     /// End of the pause.
@@ -49,7 +49,8 @@ pub struct PauseInfo {
 impl JetStream {
     /// Creates or updates a consumer.
     ///
-    /// Without a name the server chooses one, and removes the consumer when it is no longer used.
+    /// If the configuration has no name, the server chooses one, and removes the consumer when it is no
+    /// longer used.
     ///
     /// # Errors
     ///
@@ -64,8 +65,8 @@ impl JetStream {
             true => &config.durable_name,
             false => &config.name,
         };
-        // A single filter is part of the request's subject, so that permissions can cover it. A filter with
-        // a wildcard cannot be published to.
+        // A single filter is part of the request's subject, so that permissions can cover it. A filter with a
+        // wildcard cannot be, because wildcards are not allowed in the subject of a publish.
         let filter = Some(config.filter_subject.as_str()).filter(|filter| {
             !name.is_empty() && !filter.is_empty() && !filter.contains(['*', '>'])
         });
@@ -135,7 +136,7 @@ impl JetStream {
         Ok(())
     }
 
-    /// Pauses a consumer until the given time, or resumes it without one.
+    /// Pauses a consumer until the given time. Without a time, resumes the consumer.
     ///
     /// # Errors
     ///
@@ -174,7 +175,8 @@ impl JetStream {
         }
     }
 
-    /// Unpins the client of a priority group, so that another can take over.
+    /// Unpins the client of a priority group (ends its exclusive use of the consumer), so that another client
+    /// can take over.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ pub enum JetStreamError {
     /// The connection failed, or there was no reply.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// JetStream returned an error, with nats-server's numbers and texts.
+    /// JetStream returned an error. Numbers and texts are those of nats-server.
     #[error("{description} ({err_code})")]
     Api {
         /// Kind of the error, as an HTTP status.
@@ -23,7 +23,7 @@ pub enum JetStreamError {
         /// Description of the error, for people.
         description: String,
     },
-    /// The server, or the account, has no JetStream.
+    /// JetStream is not enabled on the server or for the account.
     #[error("JetStream is not enabled on this server or for this account")]
     NotEnabled,
     /// No stream stores the subject.
@@ -47,7 +47,7 @@ pub enum JetStreamError {
         /// Name.
         name: String,
     },
-    /// The key exists, at this revision.
+    /// The key already exists, with this revision.
     #[error("key {key:?} exists at revision {revision}")]
     KeyExists {
         /// Key.
@@ -58,13 +58,13 @@ pub enum JetStreamError {
     /// The bytes of an object do not match its digest.
     #[error("the object is damaged: {0}")]
     Damaged(String),
-    /// The server ended the transfer with a status.
+    /// The server ended a pull request or transfer with this status.
     #[error("the server ended it: {0}")]
     Ended(String),
     /// A local file could not be read or written.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The server's reply cannot be understood.
+    /// The server's reply is invalid.
     #[error("unexpected reply: {0}")]
     Unexpected(String),
 }
@@ -73,11 +73,11 @@ pub enum JetStreamError {
 const STREAM_NOT_FOUND: u16 = 10_059;
 /// `err_code` of a message that does not exist.
 const MESSAGE_NOT_FOUND: u16 = 10_037;
-/// `err_code`s of a publish that expected another last sequence.
+/// `err_code`s of a publish whose expected last sequence was wrong.
 const WRONG_LAST_SEQUENCE: [u16; 2] = [10_071, 10_164];
 
 impl JetStreamError {
-    /// Returns the error of an invalid name of a `what`.
+    /// Returns the error for an invalid name. `what` is the kind of the name.
     pub(super) fn invalid_name(what: &'static str, name: &str, reason: &'static str) -> Self {
         JetStreamError::InvalidName {
             what,
@@ -86,7 +86,7 @@ impl JetStreamError {
         }
     }
 
-    /// Returns the number of an API error.
+    /// Returns the number of the error, if the API returned it.
     pub fn err_code(&self) -> Option<u16> {
         match self {
             JetStreamError::Api { err_code, .. } => Some(*err_code),
@@ -94,17 +94,17 @@ impl JetStreamError {
         }
     }
 
-    /// Returns whether the stream does not exist.
+    /// Returns whether this is the error of a stream that does not exist.
     pub fn is_stream_not_found(&self) -> bool {
         self.err_code() == Some(STREAM_NOT_FOUND)
     }
 
-    /// Returns whether the message does not exist.
+    /// Returns whether this is the error of a message that does not exist.
     pub fn is_message_not_found(&self) -> bool {
         self.err_code() == Some(MESSAGE_NOT_FOUND)
     }
 
-    /// Returns whether another writer was first.
+    /// Returns whether the expected last sequence was wrong, because another writer was faster.
     pub fn is_wrong_last_sequence(&self) -> bool {
         self.err_code()
             .is_some_and(|code| WRONG_LAST_SEQUENCE.contains(&code))

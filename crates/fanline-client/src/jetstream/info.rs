@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::{ConsumerConfig, External, StreamConfig, Timestamp};
 
-/// Fields that this version does not know.
+/// JSON fields that this version of the client does not know.
 pub type Other = Map<String, Value>;
 
-/// A configuration with the fields that this version does not know.
+/// A configuration, with the JSON fields that this version of the client does not know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept<T> {
     /// Known fields.
@@ -51,14 +51,14 @@ impl<T> DerefMut for Kept<T> {
 pub struct StreamInfo {
     /// Configuration.
     pub config: Kept<StreamConfig>,
-    /// Time at which it was created.
+    /// Time at which the stream was created.
     pub created: Timestamp,
     /// State.
     pub state: StreamState,
-    /// Servers that store it.
+    /// Servers that store the stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterInfo>,
-    /// Progress of copying the origin of a mirror.
+    /// Progress of a mirror in copying its origin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirror: Option<OriginInfo>,
     /// Progress of copying each source.
@@ -75,24 +75,24 @@ pub struct StreamInfo {
 pub struct StreamState {
     /// Number of messages.
     pub messages: u64,
-    /// Number of their bytes.
+    /// Number of bytes of all messages.
     pub bytes: u64,
     /// Sequence of the first message.
     pub first_seq: u64,
-    /// Time of that message.
+    /// Time at which the first message was stored.
     pub first_ts: Timestamp,
     /// Sequence of the last message ever stored.
     pub last_seq: u64,
-    /// Time of that message.
+    /// Time at which the last message was stored.
     pub last_ts: Timestamp,
     /// Number of distinct subjects.
     pub num_subjects: u64,
     /// Number of messages per subject, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subjects: Option<BTreeMap<String, u64>>,
-    /// Number of deleted messages between others.
+    /// Number of deleted messages between the first and the last sequence.
     pub num_deleted: u64,
-    /// Messages that the disk lost.
+    /// Messages that a failure of the disk destroyed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
     /// Number of consumers.
@@ -102,15 +102,15 @@ pub struct StreamState {
     pub other: Other,
 }
 
-/// Messages that the disk lost.
+/// Messages that a failure of the disk destroyed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lost {
-    /// Known sequences.
+    /// Sequences of the lost messages, as far as they are known.
     pub msgs: Option<Vec<u64>>,
-    /// Number of messages, if the server counts them.
+    /// Number of lost messages, if the server counts them.
     pub messages: u64,
-    /// Number of their bytes.
+    /// Number of bytes of the lost messages.
     pub bytes: u64,
 }
 
@@ -138,7 +138,7 @@ pub struct OriginInfo {
     pub lag: u64,
     /// Nanoseconds since the last contact; -1 if there was none.
     pub active: i64,
-    /// Error of the origin.
+    /// Error that the origin returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
     /// Unknown fields.
@@ -168,9 +168,9 @@ impl fmt::Display for ApiError {
 pub struct ConsumerInfo {
     /// Name of the stream.
     pub stream_name: String,
-    /// Name.
+    /// Name of the consumer.
     pub name: String,
-    /// Time at which it was created.
+    /// Time at which the consumer was created.
     pub created: Timestamp,
     /// Configuration.
     pub config: Kept<ConsumerConfig>,
@@ -192,7 +192,7 @@ pub struct ConsumerInfo {
     /// Number of messages yet to be delivered.
     #[serde(default)]
     pub num_pending: u64,
-    /// Whether it is paused.
+    /// Whether the consumer is paused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// Nanoseconds until the pause ends.
@@ -207,7 +207,7 @@ pub struct ConsumerInfo {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Position {
-    /// Number of deliveries.
+    /// Number of deliveries by the consumer.
     pub consumer_seq: u64,
     /// Sequence in the stream.
     pub stream_seq: u64,
@@ -231,7 +231,7 @@ pub struct AccountInfo {
     /// Domain of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Use of the API.
+    /// Use of the JetStream API.
     pub api: ApiUse,
     /// Limits of the account.
     pub limits: AccountLimits,
@@ -240,7 +240,7 @@ pub struct AccountInfo {
     pub other: Other,
 }
 
-/// Use of the API.
+/// The use of the JetStream API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ApiUse {
@@ -259,13 +259,13 @@ pub struct ApiUse {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountLimits {
-    /// Bytes of streams in memory.
+    /// Maximum number of bytes of streams in memory.
     pub max_memory: i64,
-    /// Bytes of streams on disk.
+    /// Maximum number of bytes of streams on disk.
     pub max_storage: i64,
-    /// Number of streams.
+    /// Maximum number of streams.
     pub max_streams: i64,
-    /// Number of consumers.
+    /// Maximum number of consumers.
     pub max_consumers: i64,
     /// Unknown fields.
     #[serde(flatten)]

@@ -24,7 +24,7 @@ const SERVER_HEADERS: [&str; 6] = [
     "Nats-Last-Sequence",
 ];
 
-/// The message to read.
+/// The choice of the message to read.
 #[derive(Clone, Debug, Serialize)]
 pub enum Wanted {
     /// The message at this sequence.
@@ -33,7 +33,7 @@ pub enum Wanted {
     /// The last message of a subject.
     #[serde(rename = "last_by_subj")]
     Last(String),
-    /// The first message from a sequence on whose subject matches.
+    /// The first message at or after a sequence whose subject matches.
     #[serde(rename = "next_by_subj")]
     First(String),
 }
@@ -41,11 +41,11 @@ pub enum Wanted {
 /// A message of a stream.
 #[derive(Clone, Debug)]
 pub struct StoredMessage {
-    /// Subject that it was published to.
+    /// Subject to which the message was published.
     pub subject: String,
     /// Sequence in the stream.
     pub sequence: u64,
-    /// Time at which it was stored.
+    /// Time at which the message was stored.
     pub time: Timestamp,
     /// Headers.
     pub headers: Headers,
@@ -74,7 +74,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [Not found](JetStreamError::is_message_not_found); those of a request.
+    /// An error with [`is_message_not_found`](JetStreamError::is_message_not_found); those of a request.
     pub async fn message(
         &self,
         stream: &str,
@@ -93,9 +93,9 @@ impl JetStream {
         })
     }
 
-    /// Reads a message from any server that has a copy, without JSON around it.
+    /// Reads a message from any server that has a copy. The reply is the message itself, not JSON.
     ///
-    /// The stream must allow it (`allow_direct`).
+    /// The stream must have `allow_direct`.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl JetStream {
         StoredMessage::of_direct(&reply)
     }
 
-    /// Deletes a message; overwrites its bytes if `erase` is set.
+    /// Deletes a message. With `erase`, the server also overwrites its bytes.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl JetStream {
 }
 
 impl StoredMessage {
-    /// Reads a stored message whose position and time are in its headers.
+    /// Converts the reply of a direct read. The sequence and time of the message are in its headers.
     fn of_direct(reply: &Message) -> Result<Self, JetStreamError> {
         let header = |name| reply.headers().and_then(|headers| headers.get(name));
         match reply.status() {

@@ -18,9 +18,13 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Every call is a request to the API `$JS.API.>`, with the JSON that NATS servers and clients share. Fields that
-//! this version does not know are preserved and sent back ([`Kept`]): an update of a stream of a newer server loses
-//! nothing.
+//! Every call is a request to the API `$JS.API.>`, with the JSON that NATS servers and clients share. Every
+//! request can return [`Client`](JetStreamError::Client), [`Api`](JetStreamError::Api),
+//! [`NotEnabled`](JetStreamError::NotEnabled), and [`Unexpected`](JetStreamError::Unexpected); the sections
+//! about errors call them *those of a request*.
+//!
+//! Fields that this version does not know are preserved and sent back ([`Kept`]). So a client that updates a
+//! stream of a newer server loses no settings.
 
 mod consumer_config;
 mod consumers;
@@ -94,7 +98,7 @@ impl JetStream {
         }
     }
 
-    /// Sets the domain, for example one behind a leaf node.
+    /// Sets the JetStream domain, for example that of a server behind a leaf node connection.
     #[must_use]
     pub fn domain(mut self, domain: &str) -> Self {
         self.prefix = format!("$JS.{domain}.API");
@@ -117,7 +121,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// Those of every request: [`JetStreamError`].
+    /// Those of a request: see the [module](self).
     pub async fn account(&self) -> Result<AccountInfo, JetStreamError> {
         self.call("INFO").await
     }
@@ -144,18 +148,18 @@ impl JetStream {
         read(self.request(endpoint, payload).await?.payload())
     }
 
-    /// Sends a request whose reply may be other than JSON.
+    /// Sends a request whose reply need not be JSON.
     async fn request(&self, endpoint: &str, payload: Bytes) -> Result<Message, JetStreamError> {
         let subject = format!("{}.{endpoint}", self.prefix);
         match self.client.request(&subject, payload, self.timeout).await {
-            // No server has JetStream.
+            // No server with JetStream has received the request.
             Err(ClientError::NoResponders) => Err(JetStreamError::NotEnabled),
             reply => Ok(reply?),
         }
     }
 
-    /// Returns the subject to publish with for a message that is stored with `subject`. `$KV.` belongs to
-    /// each domain, so another domain is reached through its API.
+    /// Returns the subject to publish to, for a message that is stored with `subject`. Subjects such as
+    /// `$KV.>` exist in each domain, so a message for another domain is published through that domain's API.
     fn write_subject(&self, subject: &str) -> String {
         match self.prefix == API_PREFIX {
             true => subject.to_owned(),
@@ -163,13 +167,13 @@ impl JetStream {
         }
     }
 
-    /// Returns the subject of a request that has more than one reply.
+    /// Returns the subject of a request that can have several replies.
     fn endpoint(&self, endpoint: &str) -> String {
         format!("{}.{endpoint}", self.prefix)
     }
 }
 
-/// Parses a reply: the result, or the API's error.
+/// Parses a reply. Returns the result, or the error that the API returned.
 fn read<R: DeserializeOwned>(payload: &[u8]) -> Result<R, JetStreamError> {
     let value: Value = serde_json::from_slice(payload).map_err(JetStreamError::unexpected)?;
     if let Some(error) = value.get("error") {

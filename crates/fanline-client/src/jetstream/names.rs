@@ -5,8 +5,8 @@ use super::JetStreamError;
 /// The kinds of the names that follow an endpoint.
 const NAMED: [&str; 2] = ["stream", "consumer"];
 
-/// Returns the subject of an endpoint for a stream, or for a stream and its consumer. A name of several tokens is an
-/// error here, because no server would reply to it.
+/// Returns the subject of an endpoint for a stream, or for a stream and its consumer. A name that consists of
+/// several tokens is an error, because no server would reply to the request.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub(super) fn endpoint<const NAMES: usize>(
     Ok(subject)
 }
 
-/// Checks whether every server accepts a name for a stream or consumer.
+/// Checks that every server accepts a name for a stream or consumer.
 fn check(what: &'static str, name: &str) -> Result<(), JetStreamError> {
     let is_wrong = |c: char| matches!(c, '.' | '*' | '>' | '/' | '\\') || c.is_whitespace();
     let reason = match name {

@@ -1,4 +1,4 @@
-//! Ordered reading of a stream, which resumes after failures of the consumer.
+//! An ordered reader of a stream. It continues after failures of its consumer.
 
 use crate::jetstream::{AckPolicy, ConsumerConfig, DeliverPolicy, Nanos, Timestamp};
 
@@ -6,17 +6,17 @@ use super::pull::{Pull, PullEnd};
 use super::{ConsumerAction, Delivery, JetStream, JetStreamError, PullRequest};
 use crate::{ClientError, random_name};
 
-/// Messages of one pull request.
+/// Maximum number of messages of one pull request.
 const BATCH: u64 = 500;
-/// Bytes of one pull request: well below what a subscription's queue can hold.
+/// Maximum number of bytes of one pull request: well below the limit of a subscription's queue.
 const BATCH_BYTES_MAX: u64 = 24 * 1024 * 1024;
 /// Time for which a pull request waits for messages.
 const EXPIRES: Nanos = Nanos::from_secs(30);
-/// Interval of heartbeats while it waits.
+/// Interval of heartbeats while the pull request waits.
 const HEARTBEAT: Nanos = Nanos::from_secs(5);
 /// Time after which the server removes an unused consumer.
 const INACTIVE_THRESHOLD: Nanos = Nanos::from_secs(300);
-/// Maximum number of consecutive restarts without a message.
+/// Maximum number of consecutive restarts that bring no message.
 const RESTARTS_MAX: u32 = 5;
 
 /// Position at which reading starts.
@@ -27,7 +27,7 @@ pub enum Start {
     All,
     /// The last message.
     Last,
-    /// After the last message.
+    /// The first message that is stored after the reader has started.
     New,
     /// The last message of each subject.
     LastPerSubject,
@@ -48,19 +48,19 @@ pub struct OrderedOptions {
     pub headers_only: bool,
 }
 
-/// An ordered reader of a stream: no gaps, no acknowledgements.
+/// An ordered reader of a stream. It returns messages without gaps, and needs no acknowledgements.
 ///
-/// When deliveries or the consumer are lost, it resumes after the last message that it returned.
+/// If a delivery or the consumer is lost, the reader continues after the last message that it returned.
 pub struct Ordered {
     jetstream: JetStream,
     stream: String,
     options: OrderedOptions,
     consumer: String,
     pull: Option<Pull>,
-    /// Sequence of the last message returned.
+    /// Sequence of the last message that was returned.
     stream_sequence: u64,
     consumer_sequence: u64,
-    /// Number of messages to read, as of the start.
+    /// Number of messages that were stored when the reader started.
     pending: u64,
     restarts: u32,
 }
@@ -93,7 +93,7 @@ impl JetStream {
 }
 
 impl Ordered {
-    /// Returns the number of messages to read when it started.
+    /// Returns the number of messages that were stored when the reader started.
     pub fn pending(&self) -> u64 {
         self.pending
     }
@@ -123,7 +123,7 @@ impl Ordered {
                         }
                     }
                 }
-                // A delivery or the consumer is missing.
+                // A delivery was lost, or the consumer no longer exists.
                 Ok(Some(_))
                 | Err(JetStreamError::Ended(_) | JetStreamError::Client(ClientError::TimedOut)) => {
                     self.restart().await?;
@@ -133,7 +133,7 @@ impl Ordered {
         }
     }
 
-    /// Deletes the consumer at once.
+    /// Ends the reader and deletes its consumer.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl Ordered {
         self.start().await
     }
 
-    /// Creates the consumer to read with.
+    /// Creates the consumer from which the reader gets its messages.
     async fn start(&mut self) -> Result<(), JetStreamError> {
         let (deliver_policy, opt_start_seq, opt_start_time) = match self.options.start {
             Start::All => (DeliverPolicy::All, 0, None),
@@ -214,7 +214,7 @@ impl Ordered {
             .create_consumer(&self.stream, &config.into(), ConsumerAction::Create)
             .await?;
         self.consumer = info.name;
-        // Messages delivered between the creation and its reply count too.
+        // Also count messages that were delivered between the creation of the consumer and the reply.
         self.pending = info.num_pending + info.delivered.consumer_seq;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Acknowledged publishing to a stream.
+//! Publishing to streams, with acknowledgements.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct PublishAck {
     pub stream: String,
     /// Sequence of the message.
     pub seq: u64,
-    /// Whether the stream had the message already, by its `Nats-Msg-Id`.
+    /// Whether the stream already had a message with the same `Nats-Msg-Id`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub duplicate: bool,
 }
@@ -26,8 +26,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NoStream`] when no stream stores the subject; [`JetStreamError::Api`], for example when the
-    /// stream is full; those of a request.
+    /// [`JetStreamError::NoStream`] when no stream stores the subject; [`JetStreamError::Api`], for example
+    /// when the stream is full; those of a request.
     pub async fn publish(
         &self,
         subject: &str,
@@ -41,7 +41,7 @@ impl JetStream {
         self.publish_message(&message).await
     }
 
-    /// Publishes a message with headers; the message's own `reply` is not used.
+    /// Publishes a message with headers. The field `reply` of the message is ignored.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl JetStream {
         }
     }
 
-    /// Returns a publisher for many messages, which does not wait for each acknowledgement.
+    /// Returns a publisher for many messages. It does not wait for each acknowledgement.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl JetStream {
     }
 }
 
-/// A publisher with a bounded number of unacknowledged messages, which keeps their order.
+/// A publisher that preserves the order of its messages, and bounds the number of unacknowledged ones.
 pub struct Publisher {
     jetstream: JetStream,
     inbox: String,
@@ -86,7 +86,8 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Publishes a message; waits while too many are unacknowledged. The message's own `reply` is not used.
+    /// Publishes a message, and waits while too many messages are unacknowledged. The field `reply` of the
+    /// message is ignored.
     ///
     /// # Errors
     ///

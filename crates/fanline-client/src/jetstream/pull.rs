@@ -12,7 +12,7 @@ use crate::{Client, ClientError, Message, OutgoingMessage, Subscription};
 
 /// Prefix of the subject of an acknowledgement.
 const ACK_PREFIX: [&str; 2] = ["$JS", "ACK"];
-/// Time that a client waits longer than the server before it reports a timeout.
+/// Additional time that a client waits after the server's timeout, before it reports a timeout itself.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A pull request.
@@ -26,7 +26,7 @@ pub struct PullRequest {
     /// Time for which the server waits for messages.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub expires: Nanos,
-    /// Interval of heartbeats while it waits.
+    /// Interval of heartbeats while the server waits for messages.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub idle_heartbeat: Nanos,
     /// Whether the server replies at once if there are no messages.
@@ -41,7 +41,7 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// A delivered message of a stream.
+/// A message of a stream that a consumer has delivered.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// Subject, headers, and payload.
@@ -50,13 +50,13 @@ pub struct Delivery {
     pub stream: String,
     /// Name of the consumer.
     pub consumer: String,
-    /// Number of deliveries, including this one.
+    /// Number of deliveries of the message, including this one.
     pub delivered: u64,
     /// Sequence in the stream.
     pub stream_sequence: u64,
-    /// Number of the delivery among those of the consumer.
+    /// Number of deliveries by the consumer, including this one.
     pub consumer_sequence: u64,
-    /// Time at which it was stored.
+    /// Time at which the message was stored.
     pub time: Timestamp,
     /// Number of messages that the consumer has yet to deliver.
     pub pending: u64,
@@ -71,7 +71,7 @@ pub enum Acknowledgement {
     Nak,
     /// The message should not be delivered again.
     Term,
-    /// The message is being processed: the acknowledgement takes longer.
+    /// The message is still being processed. The server waits again for its acknowledgement.
     InProgress,
 }
 
@@ -87,7 +87,8 @@ impl Acknowledgement {
 }
 
 impl Delivery {
-    /// Reads the position of a message from its reply subject; `None` if no consumer delivered it.
+    /// Reads the position of a message from its reply subject. Returns `None` if no consumer delivered the
+    /// message.
     pub fn of(message: Message) -> Option<Delivery> {
         let (stream, consumer, numbers) = parse(message.reply()?)?;
         let [
@@ -109,7 +110,7 @@ impl Delivery {
         })
     }
 
-    /// Acknowledges the message and waits until the server has received that.
+    /// Acknowledges the message, and waits until the server confirms the acknowledgement.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ fn parse(reply: &str) -> Option<(&str, &str, [u64; 5])> {
     if [tokens.next()?, tokens.next()?] != ACK_PREFIX {
         return None;
     }
-    // Newer servers put domain and account in front of the stream, and a random token at the end.
+    // Newer servers add domain and account before the stream, and a random token at the end.
     let prefix_tokens = match count {
         9 => 0,
         11.. => 2,
@@ -148,10 +149,10 @@ fn parse(reply: &str) -> Option<(&str, &str, [u64; 5])> {
     Some((stream, consumer, numbers))
 }
 
-/// The end of a pull request.
+/// The reason why a pull request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PullEnd {
-    /// No more messages, or none in time.
+    /// There are no more messages, or none arrived in time.
     Empty,
     /// The next message would exceed the maximum number of bytes.
     TooLarge,
@@ -202,11 +203,12 @@ impl JetStream {
 }
 
 impl Pull {
-    /// Returns the next message, or `None` when there are no more, or none in time.
+    /// Returns the next message, or `None` when there are no more or none arrived in time.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Ended`] when the consumer was deleted or refuses; when the connection is closed.
+    /// [`JetStreamError::Ended`] when the consumer was deleted or the server rejects the request; when the
+    /// connection is closed.
     pub async fn next(&mut self) -> Result<Option<Delivery>, JetStreamError> {
         while self.left > 0 && self.end.is_none() {
             let message = timeout(self.silence_max, self.answers.next()).await;
@@ -229,7 +231,7 @@ impl Pull {
         Ok(None)
     }
 
-    /// The reason why it ended before all messages arrived.
+    /// Returns the reason why the request ended before all messages arrived.
     pub(super) fn end(&self) -> Option<PullEnd> {
         self.end
     }

@@ -4,31 +4,32 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::values::{Metadata, Nanos, Timestamp};
 
-/// When a stream may remove a message.
+/// The rule by which a stream may remove a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Retention {
-    /// When a limit is reached.
+    /// The stream may remove a message when a limit is reached.
     #[default]
     Limits,
-    /// When every consumer has acknowledged it, or no consumer matches it.
+    /// The stream may remove a message when every consumer has acknowledged it, or when no consumer matches
+    /// it.
     Interest,
-    /// When its only consumer has acknowledged it.
+    /// The stream may remove a message when its only consumer has acknowledged it.
     WorkQueue,
 }
 
-/// Which message a stream drops when a limit is reached.
+/// The message that a stream drops when a limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Discard {
     /// The oldest message.
     #[default]
     Old,
-    /// The new message: the publish fails.
+    /// The new message. The publish fails.
     New,
 }
 
-/// Where a stream stores messages.
+/// The place where a stream stores messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Storage {
@@ -39,14 +40,14 @@ pub enum Storage {
     Memory,
 }
 
-/// How a stream compresses messages on disk.
+/// The compression of a stream's messages on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
     /// No compression.
     #[default]
     None,
-    /// Compression. The name is nats-server's; the server chooses the method.
+    /// Compression. The name is that of nats-server; the server chooses the method.
     S2,
 }
 
@@ -54,19 +55,19 @@ pub enum Compression {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersistMode {
-    /// It acknowledges written messages only.
+    /// The stream acknowledges only written messages.
     #[default]
     #[serde(alias = "")]
     Default,
-    /// It may acknowledge a message earlier.
+    /// The stream may acknowledge a message before it is written.
     Async,
 }
 
-/// When a stream syncs written messages to disk. Specific to Fanline.
+/// The time at which a stream syncs written messages to disk. Specific to Fanline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncMode {
-    /// Before it acknowledges them; pending acknowledgements share one sync.
+    /// Before the stream acknowledges the messages. Pending acknowledgements share one sync.
     #[default]
     Commit,
     /// At a fixed interval.
@@ -94,30 +95,30 @@ pub struct Placement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubjectTransform {
-    /// Filter of the subjects that it applies to; empty means `>`.
+    /// Filter of the subjects to which the rule applies; empty means `>`.
     pub src: String,
-    /// Subject that replaces them.
+    /// Subject that replaces the original one.
     pub dest: String,
 }
 
-/// A stream of another account or domain.
+/// The location of a stream in another account or domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct External {
-    /// Prefix of its API, in place of `$JS.API`.
+    /// Prefix of the subjects of its JetStream API, in place of `$JS.API`.
     pub api: String,
-    /// Prefix of the subjects that its messages are delivered to.
+    /// Prefix of the subjects to which its messages are delivered.
     pub deliver: String,
 }
 
-/// A consumer of the origin that a mirror or source reads with.
+/// The consumer of the origin from which a mirror or source reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceConsumer {
     /// Name of the consumer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Subject that it delivers to.
+    /// Subject to which the consumer delivers.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deliver_subject: String,
 }
@@ -137,13 +138,13 @@ pub struct StreamSource {
     /// Filter of the subjects to copy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_subject: String,
-    /// Filters of the subjects to copy, and the subjects to store them with.
+    /// Filters of the subjects to copy, and the subjects under which to store the messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subject_transforms: Vec<SubjectTransform>,
     /// Account or domain of the origin, if it is not this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// Consumer of the origin to read with, if one exists for this purpose.
+    /// Consumer of the origin to read from, if one was created for this purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer: Option<SourceConsumer>,
 }
@@ -152,10 +153,10 @@ pub struct StreamSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Republish {
-    /// Filter of the messages; empty means `>`.
+    /// Filter of the messages to publish; empty means `>`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub src: String,
-    /// Subject to publish with.
+    /// Subject to which to publish.
     pub dest: String,
     /// Whether to leave out the payload.
     #[serde(skip_serializing_if = "is_default")]
@@ -174,7 +175,7 @@ pub struct ConsumerLimits {
     pub max_ack_pending: i64,
 }
 
-/// The configuration of a stream, with nats-server's field names and defaults; -1 means no limit.
+/// The configuration of a stream, with nats-server's field names and defaults. -1 means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamConfig {
@@ -183,10 +184,10 @@ pub struct StreamConfig {
     /// Description for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Filters of the subjects that it stores.
+    /// Filters of the subjects that the stream stores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subjects: Vec<String>,
-    /// When a message may be removed.
+    /// Rule by which a message may be removed.
     pub retention: Retention,
     /// Maximum number of consumers.
     pub max_consumers: i64,
@@ -200,16 +201,16 @@ pub struct StreamConfig {
     pub max_msgs_per_subject: i64,
     /// Maximum number of header and payload bytes of a message.
     pub max_msg_size: i32,
-    /// Which message is dropped when a limit is reached.
+    /// Message that is dropped when a limit is reached.
     pub discard: Discard,
-    /// Where messages are stored.
+    /// Place where messages are stored.
     pub storage: Storage,
     /// Number of servers that store the stream.
     pub num_replicas: i64,
-    /// Whether publishes are not acknowledged.
+    /// Whether the stream does not acknowledge publishes.
     #[serde(skip_serializing_if = "is_default")]
     pub no_ack: bool,
-    /// Time for which a `Nats-Msg-Id` is remembered.
+    /// Time for which the server remembers a `Nats-Msg-Id`.
     #[serde(skip_serializing_if = "is_default")]
     pub duplicate_window: Nanos,
     /// Servers of a cluster that may store the stream.
@@ -221,7 +222,7 @@ pub struct StreamConfig {
     /// Streams whose messages are copied into this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<StreamSource>,
-    /// How messages are compressed on disk.
+    /// Compression of messages on disk.
     pub compression: Compression,
     /// Sequence of the first message; 0 means 1.
     #[serde(skip_serializing_if = "is_default")]
@@ -234,7 +235,7 @@ pub struct StreamConfig {
     pub republish: Option<Republish>,
     /// Whether messages can be read with `DIRECT.GET`.
     pub allow_direct: bool,
-    /// Whether a mirror answers `DIRECT.GET` for its origin.
+    /// Whether a mirror responds to `DIRECT.GET` requests for its origin.
     pub mirror_direct: bool,
     /// Whether `discard: new` also applies to the limit per subject.
     #[serde(skip_serializing_if = "is_default")]
@@ -245,9 +246,9 @@ pub struct StreamConfig {
     pub deny_delete: bool,
     /// Whether the stream cannot be purged.
     pub deny_purge: bool,
-    /// Whether a publish can replace earlier messages with `Nats-Rollup`.
+    /// Whether a publish with the header `Nats-Rollup` can replace earlier messages.
     pub allow_rollup_hdrs: bool,
-    /// Limits of its consumers.
+    /// Limits of the stream's consumers.
     #[serde(deserialize_with = "null_as_default")]
     pub consumer_limits: ConsumerLimits,
     /// Whether a message can have a maximum age of its own.
@@ -258,7 +259,7 @@ pub struct StreamConfig {
     /// Whether messages are counters that add up per subject.
     #[serde(skip_serializing_if = "is_default")]
     pub allow_msg_counter: bool,
-    /// Whether a batch of publishes can be stored as a whole or not at all.
+    /// Whether a batch of publishes can be stored completely or not at all.
     #[serde(skip_serializing_if = "is_default")]
     pub allow_atomic: bool,
     /// Whether publishes can be delayed and repeated.
@@ -270,7 +271,8 @@ pub struct StreamConfig {
     /// Whether one acknowledgement can cover several publishes.
     #[serde(skip_serializing_if = "is_default")]
     pub allow_batched: bool,
-    /// When written messages are synced to disk; the server's default if not set. Specific to Fanline.
+    /// Time at which written messages are synced to disk. If it is not set, the server's default applies.
+    /// Specific to Fanline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncMode>,
     /// Labels. Those that start with `_nats.` belong to the server.
@@ -278,12 +280,12 @@ pub struct StreamConfig {
     pub metadata: Metadata,
 }
 
-/// Returns whether a field has its default value and can be left out.
+/// Returns whether a field has its default value, so that it can be left out.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Reads a value, or the default for `null`.
+/// Deserializes a value. `null` becomes the default value.
 fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

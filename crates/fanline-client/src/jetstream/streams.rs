@@ -15,10 +15,10 @@ pub struct Purge {
     /// Filter of the subjects; empty means all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter: String,
-    /// Sequence below which messages are removed.
+    /// Sequence before which messages are removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
-    /// Number of last messages to keep.
+    /// Number of the last messages that are not removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<u64>,
 }
@@ -58,7 +58,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when another stream stores one of the subjects; those of a request.
+    /// [`JetStreamError::Api`], for example when another stream stores one of the subjects; those of a
+    /// request.
     pub async fn create_stream(
         &self,
         config: &Kept<StreamConfig>,
@@ -84,7 +85,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [Not found](JetStreamError::is_stream_not_found); those of a request.
+    /// An error with [`is_stream_not_found`](JetStreamError::is_stream_not_found); those of a request.
     pub async fn stream_info(&self, stream: &str) -> Result<StreamInfo, JetStreamError> {
         self.call(&endpoint("STREAM.INFO", [stream])?).await
     }
@@ -110,7 +111,7 @@ impl JetStream {
             let found = info.state.subjects.unwrap_or_default();
             let before = all.len();
             all.extend(found);
-            // A page without new subjects is the last one, whatever total the server reports.
+            // A page without new subjects is the last one, even if the server reports a larger total.
             let total = info.other.get("total").and_then(serde_json::Value::as_u64);
             if all.len() == before || total.is_none_or(|total| all.len() as u64 >= total) {
                 return Ok(all);
@@ -118,7 +119,7 @@ impl JetStream {
         }
     }
 
-    /// Returns the sequences of deleted messages between others.
+    /// Returns the sequences of deleted messages between the first and the last message.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl JetStream {
         Ok(deleted.unwrap_or_default())
     }
 
-    /// Returns the streams that store a subject which matches the filter; all streams if it is empty.
+    /// Returns the streams that store a subject that matches the filter. An empty filter matches all streams.
     ///
     /// # Errors
     ///
@@ -155,7 +156,7 @@ impl JetStream {
         }
     }
 
-    /// Returns the names of [`streams`](JetStream::streams).
+    /// Returns the names of the streams that [`streams`](JetStream::streams) returns.
     ///
     /// # Errors
     ///
@@ -192,7 +193,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [Not found](JetStreamError::is_stream_not_found); those of a request.
+    /// An error with [`is_stream_not_found`](JetStreamError::is_stream_not_found); those of a request.
     pub async fn delete_stream(&self, stream: &str) -> Result<(), JetStreamError> {
         let _: serde_json::Value = self.call(&endpoint("STREAM.DELETE", [stream])?).await?;
         Ok(())

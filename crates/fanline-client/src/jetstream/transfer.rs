@@ -12,7 +12,7 @@ use crate::{ClientError, Subscription};
 /// Number of bytes of a chunk.
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 
-/// The backup of a stream as it is received.
+/// A backup of a stream that is being received.
 pub struct Backup {
     jetstream: JetStream,
     chunks: Subscription,
@@ -25,7 +25,7 @@ struct Begun {
     state: StreamState,
 }
 
-/// The restore of a stream in progress.
+/// The restore of a stream that is in progress.
 pub struct Restore {
     jetstream: JetStream,
     subject: String,
@@ -45,9 +45,9 @@ struct SnapshotRequest<'a> {
 }
 
 impl JetStream {
-    /// Starts a backup of a stream, with its consumers if wanted.
+    /// Starts a backup of a stream, with or without its consumers.
     ///
-    /// With `check`, the server verifies every message first.
+    /// With `check`, the server first verifies every message.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl JetStream {
         })
     }
 
-    /// Starts to restore a stream from a [backup](JetStream::backup) with its description.
+    /// Starts to restore a stream from a [backup](JetStream::backup) and its description.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl JetStream {
 }
 
 impl Backup {
-    /// Returns configuration and state, for [`JetStream::restore`].
+    /// Returns the configuration and state of the stream, which [`JetStream::restore`] needs.
     pub fn description(&self) -> &Value {
         &self.description
     }
@@ -123,7 +123,7 @@ impl Backup {
             Some(200..300) | None => {}
             Some(_) => return Err(JetStreamError::Ended(chunk.status_text().to_owned())),
         }
-        // Makes room for more.
+        // The acknowledgement allows the server to send more chunks.
         if let Some(reply) = chunk.reply() {
             self.jetstream.client.publish(reply, Bytes::new()).await?;
         }
@@ -153,7 +153,7 @@ impl Restore {
         Ok(())
     }
 
-    /// Ends the restore and waits for the stream.
+    /// Ends the restore, and waits until the server has created the stream.
     ///
     /// # Errors
     ///

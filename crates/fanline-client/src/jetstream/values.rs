@@ -1,4 +1,4 @@
-//! Durations, points in time and labels, as configurations write them.
+//! Durations, points in time, and labels, in the form that configurations use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The labels of a stream, consumer or object, sorted by name.
+/// The labels of a stream, consumer, or object, sorted by name.
 pub type Metadata = BTreeMap<String, String>;
 
-/// A duration in nanoseconds; in most fields 0 means not set.
+/// A duration in nanoseconds. In most fields 0 means not set.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -20,7 +20,7 @@ pub type Metadata = BTreeMap<String, String>;
 pub struct Nanos(pub i64);
 
 impl Nanos {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Nanos = Nanos(0);
 
     /// Returns a duration of whole seconds.
@@ -33,18 +33,18 @@ impl Nanos {
         Nanos(millis * 1_000_000)
     }
 
-    /// Returns whether it is zero.
+    /// Returns whether the duration is zero.
     pub fn is_zero(&self) -> bool {
         self.0 == 0
     }
 
-    /// Converts it to a [`Duration`]; a negative one becomes zero.
+    /// Converts the duration to a [`Duration`]. A negative duration becomes zero.
     pub fn duration(self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
     }
 }
 
-/// Writes `1h0m0s`, `1.5s` or `250ms`, as nats-server writes durations.
+/// Formats the duration as nats-server does: `1h0m0s`, `1.5s`, or `250ms`.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.unsigned_abs();
@@ -76,7 +76,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A point in time with its offset from UTC, so that a configuration is written as it was read.
+/// A point in time, with its offset from UTC. The offset is preserved, so that a configuration is written as
+/// it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timestamp {
     local: DateTime,
@@ -94,7 +95,7 @@ impl Timestamp {
     pub fn from_unix_nanos(unix_nanos: i64) -> Timestamp {
         let time = jiff::Timestamp::from_nanosecond(unix_nanos.into());
         Timestamp {
-            // 64 bits hold the years 1677 to 2262 only.
+            // 64 bits can represent only the years 1677 to 2262.
             local: Offset::UTC.to_datetime(time.unwrap_or(jiff::Timestamp::UNIX_EPOCH)),
             offset: Offset::UTC,
         }
@@ -110,12 +111,12 @@ impl Timestamp {
         nanos.unwrap_or(if past { i64::MIN } else { i64::MAX })
     }
 
-    /// Returns whether it is [`ZERO`](Timestamp::ZERO).
+    /// Returns whether the time is [`ZERO`](Timestamp::ZERO).
     pub fn is_zero(&self) -> bool {
         *self == Timestamp::ZERO
     }
 
-    /// Parses RFC 3339: `2026-11-21T22:31:01.482609064Z`, or with an offset such as `+02:00`.
+    /// Parses a time in RFC 3339: `2026-11-21T22:31:01.482609064Z`, or with an offset such as `+02:00`.
     pub fn parse(text: &str) -> Option<Timestamp> {
         let pieces = DateTimeParser::new().parse_pieces(text).ok()?;
         Some(Timestamp {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 /// The capacity of a queue between threads, and its overflow policy.
 ///
-/// Values that the downstream observer has already received do not count, including the one that it is
+/// Values that the downstream observer has already received do not count, nor does the one that it is
 /// processing.
 ///
 /// ```
@@ -39,10 +39,10 @@ pub(super) enum Overflow<E> {
 impl<E> Bound<E> {
     /// Blocks the emitting thread until there is room.
     ///
-    /// A thread that is needed to make room must not wait for it: a thread that runs actions of the same
-    /// worker, loop, or pool, and any thread on virtual time. Such a thread empties the queue itself, inside
-    /// the call that found it full. If that call comes from the downstream observer itself, the value is
-    /// queued beyond the limit.
+    /// Some threads must not wait, because they are needed to make room: the threads that run actions of the
+    /// same worker, loop, or pool, and any thread on virtual time. Such a thread empties the queue itself,
+    /// inside the call that found it full. If the downstream observer makes that call, the value is queued
+    /// beyond the limit.
     ///
     /// # Panics
     ///
@@ -69,7 +69,7 @@ impl<E> Bound<E> {
         Self::new(capacity, Overflow::DropNewest)
     }
 
-    /// Ends with the error that `make` returns, after the queued values. Accepts no more values from the
+    /// Delivers the queued values and then the error that `make` returns. Accepts no more values from the
     /// source.
     ///
     /// # Panics

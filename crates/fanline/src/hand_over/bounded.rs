@@ -1,4 +1,5 @@
-//! A queue that drops its oldest value for a new one. It needs a lock, because both sides remove values.
+//! A queue that drops its oldest value to make room for a new one. It needs a lock, because both sides remove
+//! values.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! An unbounded queue with one sender and one receiver, in chunks.
 //!
-//! The sender writes a value into a slot that the receiver does not read yet, and then publishes how many it
-//! has written. The receiver reads up to that count. Neither waits for the other: a lock is taken only to
-//! change chunks, and chunks that were read are returned to the sender. The two sides use separate cache
-//! lines; the count is the only word that both access for each value.
+//! The sender writes a value into a slot that the receiver does not read yet, and then publishes how many
+//! values it has written. The receiver reads up to that count. Neither side waits for the other: they take a
+//! lock only to change chunks. Chunks that were read are returned to the sender. The two sides use separate
+//! cache lines; the count is the only word that both access for each value.
 #![expect(
     unsafe_code,
     reason = "slots are written on one thread and emptied on another without a lock, because a lock for \
@@ -21,7 +21,7 @@ pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
     channel_of(slots_max::<T>())
 }
 
-/// Does the same for a queue that never holds more than `values`, so its chunks are not larger than that.
+/// Returns a queue that never holds more than `values` values, so its chunks are not larger than that.
 pub(crate) fn channel_for<T>(values: usize) -> (Sender<T>, Receiver<T>) {
     channel_of(values.clamp(1, slots_max::<T>()))
 }
@@ -62,13 +62,13 @@ pub(crate) struct Sender<T> {
 /// The receiving end.
 pub(crate) struct Receiver<T> {
     cursor: Cursor<T>,
-    /// Number of values that can be read without loading the count.
+    /// Number of values that the receiver may read before it must load the count of written values again.
     readable: u64,
     written: Arc<Written>,
     channel: Arc<Channel<T>>,
 }
 
-/// Number of values that were ever written, on a cache line of its own.
+/// Number of values that were ever written. It has a cache line of its own.
 #[repr(align(128))]
 pub(crate) struct Written(AtomicU64);
 
@@ -80,7 +80,7 @@ struct Cursor<T> {
     before: u64,
 }
 
-/// The state that both ends share. Its drop, after both ends, drops the remaining values.
+/// The state that both ends share. When both ends are gone, its drop drops the remaining values.
 struct Channel<T> {
     chain: Mutex<Chain<T>>,
     written: Arc<Written>,
@@ -93,19 +93,19 @@ struct Chain<T> {
     next: VecDeque<Arc<Chunk<T>>>,
     /// Chunks that were read.
     spare: Vec<Arc<Chunk<T>>>,
-    /// Position at which the receiver stopped.
+    /// The position of a receiver that was dropped; the values from there on were not read.
     unread: Option<Cursor<T>>,
 }
 
 struct Chunk<T> {
-    /// The slots; those between the positions of the two ends hold values.
+    /// The slots. Those between the receiver's and the sender's positions hold values.
     slots: Box<[SharedCell<MaybeUninit<T>>]>,
 }
 
 // SAFETY: only the sender touches a slot before the count publishes it, and only the receiver after that.
 // Values move between threads, which `Send` allows.
 unsafe impl<T: Send> Send for Chunk<T> {}
-// SAFETY: as above; sharing a chunk allows access to a value by one side at a time.
+// SAFETY: as above. Sharing a chunk lets one side at a time access a value.
 unsafe impl<T: Send> Sync for Chunk<T> {}
 
 impl<T> Chunk<T> {
@@ -118,11 +118,11 @@ impl<T> Chunk<T> {
     }
 }
 
-/// Number of read chunks that remain for reuse.
+/// Largest number of read chunks that are stored for reuse.
 const SPARE_MAX: usize = 4;
 
-/// Number of values in the largest chunks: enough to make the cost of a chunk change negligible, but not more
-/// than a few pages.
+/// Number of values in the largest chunks. With this number the cost of a chunk change is negligible, and a
+/// chunk is at most a few pages.
 const fn slots_max<T>() -> usize {
     if cfg!(all(test, fanline_loom)) {
         return 2;
@@ -199,8 +199,8 @@ impl<T> Sender<T> {
     #[inline]
     pub(crate) fn write_here(&mut self, value: T) {
         let slot = self.cursor.chunk.slots[self.cursor.at].get();
-        // SAFETY: this slot is beyond every published one, so the receiver does not touch it, and there is
-        // one sender. The slot holds no value, so overwriting it loses nothing.
+        // SAFETY: this slot was not published, so the receiver does not touch it, and there is only one
+        // sender. The slot holds no value, so overwriting it loses nothing.
         unsafe { slot.write(MaybeUninit::new(value)) };
         self.cursor.at += 1;
     }
@@ -208,7 +208,7 @@ impl<T> Sender<T> {
     /// Publishes the written values to the receiver.
     #[inline]
     pub(crate) fn publish(&self) {
-        // Release: after the slots, and the chunks that hold them.
+        // Release: the receiver then sees the values, and the chunks that contain them.
         self.written.0.store(self.cursor.count(), Ordering::Release);
     }
 
@@ -223,7 +223,7 @@ impl<T> Sender<T> {
         let slots = (self.cursor.chunk.slots.len() * 4).min(self.channel.slots_max);
         let spare = lock(&self.channel.chain).spare.pop();
         let next = spare.unwrap_or_else(|| Chunk::new(slots));
-        // Linked before a value in it is published.
+        // Link the chunk before a value in it is published.
         lock(&self.channel.chain).next.push_back(Arc::clone(&next));
         self.cursor.advance(next);
     }
@@ -231,7 +231,8 @@ impl<T> Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        // A panic may have prevented a `publish`. Publishes now, so that the last end drops the values.
+        // A panic may have prevented a `publish`. Publish now, so that the values are dropped with the last
+        // end.
         self.publish();
     }
 }
@@ -257,8 +258,8 @@ impl<T> Receiver<T> {
         }
         let slot = self.cursor.chunk.slots[self.cursor.at].get();
         self.cursor.at += 1;
-        // SAFETY: the slot was published, so it holds a value, and the sender does not touch it before it
-        // gets the chunk back. There is one receiver, which has moved past the slot.
+        // SAFETY: the slot was published, so it holds a value. The sender does not touch the slot before the
+        // chunk is returned to it. There is one receiver, which has moved past the slot.
         Some(unsafe { (*slot).assume_init_read() })
     }
 
@@ -292,7 +293,7 @@ impl<T> Drop for Receiver<T> {
         while self.available() > 0 {
             drop(self.pop());
         }
-        // The sender may still be writing.
+        // The sender may still write values, so store where the unread values start.
         let unread = Cursor {
             chunk: Arc::clone(&self.cursor.chunk),
             ..self.cursor
@@ -324,7 +325,7 @@ impl<T> Drop for Channel<T> {
 
 impl Written {
     pub(crate) fn count(&self) -> u64 {
-        // Acquire: before the slots are read.
+        // Acquire: the caller then sees the values in the slots.
         self.0.load(Ordering::Acquire)
     }
 }
@@ -338,7 +339,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Compares with a model: a `VecDeque` from which the receiver sees the published values.
+        /// Compares the queue with a model: a `VecDeque` that contains only the published values.
         #[test]
         fn behaves_like_a_vec_deque(steps in prop::collection::vec(0_u8..8, 0..3000)) {
             let (mut sender, mut receiver) = channel();
@@ -372,8 +373,8 @@ mod tests {
         drop(sender);
     }
 
-    /// Every value is dropped once, wherever the ends are when they are dropped, and whichever is dropped
-    /// first.
+    /// Every value is dropped exactly once, whatever the positions of the two ends and the order in which
+    /// they are dropped.
     #[test]
     fn remaining_values_are_dropped_once() {
         for (written, read, late) in [(0, 0, 0), (3, 1, 2), (64, 64, 1), (5000, 70, 3000)] {

@@ -1,10 +1,10 @@
-//! The drain: which thread empties the queue, and when.
+//! The receiving side of a queue between threads (the *drain*): which thread empties the queue, and when.
 //!
-//! The drain consists of the observer and the receiving end. At any time it is in one of three states: in its
-//! slot, taken by the thread that empties the queue, or dropped. While the flag `idle` is set, it is in its
-//! slot, and no action is scheduled for it. The thread that clears the flag schedules the action. The sender
-//! checks the flag after it has published a value, and the drain checks for values after it has set the flag.
-//! Fences ensure that at least one of them sees the other.
+//! The drain consists of the observer and the receiving end. At any time it is stored in its slot, taken by
+//! the thread that empties the queue, or dropped. While the flag `idle` is set, the drain is in its slot, and
+//! no action is scheduled to empty the queue. The thread that clears the flag schedules that action. The
+//! sender checks the flag after it has published a value. The drain checks for values after it has set the
+//! flag. Fences ensure that at least one of them sees the other's change.
 
 use std::sync::Arc;
 
@@ -16,19 +16,20 @@ use crate::sync::thread::{self, ThreadId};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 use crate::{Guard, Observer, Worker};
 
-/// Number of values that one action delivers before it yields to other actions of its thread.
+/// Number of values that one action delivers before it yields to other actions on its thread.
 const VALUES_BEFORE_YIELD: usize = 4096;
 
-/// Number of values that a drain must have found recently to wait briefly for more before it stops.
+/// Smallest recent rate of values, as computed in `deliver`, at which a drain briefly waits for more values
+/// before it stops.
 const LINGER_VALUES_MIN: usize = 16;
-/// Number of checks during that wait, and spins before each check: about a microsecond in total, in which a
-/// fast sender writes hundreds of values undisturbed.
+/// Number of checks during that wait, and spins before each check. The wait is about a microsecond, in which
+/// a fast sender can write hundreds of values undisturbed.
 const LINGER_LOOKS: usize = 8;
 const LINGER_SPINS: usize = 64;
 
 /// The state that the sender and the drain share.
 pub(super) struct Shared<T, E, O> {
-    /// Whether delivery must stop. It is a hint that protects no data, so Relaxed suffices.
+    /// Whether delivery must stop. The flag is a hint and protects no data, so Relaxed suffices.
     closed: AtomicBool,
     idle: AtomicBool,
     ended: AtomicBool,
@@ -40,7 +41,7 @@ pub(super) struct Shared<T, E, O> {
     fences: Fences,
 }
 
-/// The observer, and the source of its values.
+/// The receiving side: the observer, and the end of the queue from which its values come.
 pub(super) struct Drain<T, O> {
     pub(super) observer: O,
     pub(super) outlet: Outlet<T>,
@@ -52,7 +53,7 @@ pub(super) enum Outlet<T> {
     DropOldest(Arc<bounded::Queue<T>>),
 }
 
-/// The length of the queue, readable without the drain.
+/// The length of the queue. A thread can read it without taking the drain.
 enum Fill<T> {
     Unbounded(Arc<chunks::Written>),
     Bounded(Arc<chunks::Written>, Arc<Space>),
@@ -76,10 +77,10 @@ struct Slot<T, O> {
     scheduled: bool,
 }
 
-/// Relation of the thread that scheduled the drain to the thread that runs it.
+/// The relation between the thread that scheduled the drain and the current thread, which runs it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchedulingThread {
-    /// The scheduling call is further up on this stack, and waits for this action to return.
+    /// The scheduling call is a caller of this action on the same stack, and waits for it to return.
     CallerOnStack,
     SameThread,
     OtherThread,
@@ -89,7 +90,7 @@ enum SchedulingThread {
 enum Stop {
     /// The queue is empty.
     Empty,
-    /// It has delivered enough for one action.
+    /// The action has delivered as many values as one action may.
     Enough,
     /// The observer is closed.
     Closed,
@@ -97,8 +98,7 @@ enum Stop {
     Ended,
 }
 
-/// A scheduled action. If it is dropped before it ran, because a scheduler was shut down, it closes the
-/// drain.
+/// A scheduled action. If it is dropped before it ran, because a scheduler was shut down, it ends delivery.
 struct ScheduledAction<T, E, O>(Option<Arc<Shared<T, E, O>>>);
 
 impl<T, E, O> Drop for ScheduledAction<T, E, O> {
@@ -142,26 +142,27 @@ impl<T, E, O> Shared<T, E, O> {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Checks the flag, after the sender has published a value. Returns whether the sender must [clear
-    /// it](Shared::clear_idle).
+    /// Returns whether the flag `idle` is set. The sender calls this after it has published a value. If the
+    /// flag is set, the sender must [clear it](Shared::clear_idle).
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.fences.light();
-        // Relaxed: ordered by the fence.
+        // Relaxed: the fence orders the load after the publication.
         self.idle.load(Ordering::Relaxed)
     }
 
-    /// Clears the flag. Returns whether this call cleared it; the caller must then schedule.
+    /// Clears the flag `idle`. Returns whether this call cleared it; if so, the caller must schedule an
+    /// action.
     #[cold]
     pub(super) fn clear_idle(&self) -> bool {
-        // Acquire: after the drain was put back into its slot.
+        // Acquire: sees the drain in its slot.
         self.idle.swap(false, Ordering::AcqRel)
     }
 
     /// Stores the end, which the drain delivers after the values.
     pub(super) fn end(&self, end: End<E>) {
         *lock(&self.end) = Some(end);
-        // Release: after the last value was published.
+        // Release: a drain that sees the flag also sees the values published before.
         self.ended.store(true, Ordering::Release);
     }
 
@@ -181,16 +182,16 @@ impl<T, E, O> Shared<T, E, O> {
         drop(guard);
     }
 
-    /// Returns whether the calling thread has taken the drain, further up on its stack.
+    /// Returns whether the calling thread is emptying the queue, in a caller of this function.
     pub(super) fn drains_here(&self) -> bool {
         lock(&self.slot).running == Some(thread::current().id())
     }
 
     /// Stops delivery, and drops the queued values and the observer. If the observer is being called, it is
-    /// dropped afterwards.
+    /// dropped after that call.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        // A thread that puts the drain back checks `closed` under the same lock.
+        // A thread that puts the drain back into its slot checks `closed` under the same lock.
         let drain = lock(&self.slot).drain.take();
         match &self.fill {
             Fill::Unbounded(_) => {}
@@ -201,7 +202,7 @@ impl<T, E, O> Shared<T, E, O> {
         drop(drain);
     }
 
-    /// Takes the drain out of its slot.
+    /// Takes the drain out of its slot, if it is there.
     fn take_drain(&self, by: TakenBy) -> Option<Running<'_, T, E, O>> {
         let mut slot = lock(&self.slot);
         if by == TakenBy::Action {
@@ -215,12 +216,12 @@ impl<T, E, O> Shared<T, E, O> {
         })
     }
 
-    /// Sets the flag after the drain was put back, having read `read` values. Returns true if there is new
-    /// work that the caller must do.
+    /// Sets the flag `idle` after the drain was put back, having read `read` values in total. Returns true if
+    /// there is new work, which the caller must then do.
     fn set_idle(&self, read: u64, sender: SchedulingThread) -> bool {
-        // Release: after the drain was put back.
+        // Release: a thread that clears the flag sees the drain in its slot.
         self.idle.swap(true, Ordering::Release);
-        // A sender up the stack sends nothing before this action returns.
+        // A sender that is a caller of this action sends nothing before the action returns.
         if sender != SchedulingThread::CallerOnStack {
             self.fences.heavy();
         }
@@ -228,7 +229,7 @@ impl<T, E, O> Shared<T, E, O> {
     }
 
     fn has_work(&self, read: u64) -> bool {
-        // Acquire: before the end is read.
+        // Acquire: the drain then sees the stored end.
         self.ended.load(Ordering::Acquire)
             || self.is_closed()
             || match &self.fill {
@@ -244,7 +245,7 @@ where
     E: Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
-    /// Schedules an action that empties the queue. The caller has cleared the flag.
+    /// Schedules an action that empties the queue. The caller has cleared the flag `idle`.
     pub(super) fn schedule<W: Worker>(self: &Arc<Self>, worker: &W) {
         let mut slot = lock(&self.slot);
         slot.sender = Some(thread::current().id());
@@ -265,7 +266,7 @@ where
         worker.schedule(action, run).detach();
     }
 
-    /// Empties the queue, as a scheduled action. It finds no drain if delivery has ended, or if a sender is
+    /// Empties the queue, as a scheduled action. Does nothing if delivery has ended, or if a sender is
     /// emptying the queue itself.
     fn run<W: Worker>(self: &Arc<Self>, worker: &W) {
         let sender = self.sender();
@@ -286,14 +287,15 @@ where
         }
     }
 
-    /// Empties the queue on the sender's thread. Returns whether the drain was available.
+    /// Empties the queue on the sender's thread. Returns false if another thread has taken the drain, or
+    /// delivery has ended.
     pub(super) fn drain_in_place(&self) -> bool {
         let Some(mut running) = self.take_drain(TakenBy::Other) else {
             return false;
         };
         let stop = self.deliver(running.drain(), false);
-        // If an action is still scheduled, it will take the drain. Otherwise the caller checks the flag after
-        // it has queued its value.
+        // If an action is still scheduled, it will take the drain. Otherwise set the flag, which the caller
+        // checks after it has queued its value.
         if let Some(put_back) = running.stop(&stop)
             && !put_back.scheduled
         {
@@ -309,7 +311,7 @@ where
         while left > 0 {
             let burst = drain.outlet.available().min(left);
             if burst == 0 {
-                // Acquire: sees the values that came before the end.
+                // Acquire: sees the values that were published before the end.
                 if !self.ended.load(Ordering::Acquire) {
                     return Stop::Empty;
                 }
@@ -324,7 +326,7 @@ where
             }
             left -= burst;
             recent = recent / 2 + burst;
-            // Leaving after each value would delay the sender, which would schedule the drain each time.
+            // If the drain stopped after each value, the sender would have to schedule it each time.
             if may_linger && recent >= LINGER_VALUES_MIN {
                 self.linger(drain.read());
             }
@@ -357,7 +359,7 @@ where
             if self.is_closed() {
                 return false;
             }
-            // The sender may have removed values since they were counted.
+            // A queue that drops its oldest values may have fewer values now than when they were counted.
             let Some(value) = pop() else {
                 return true;
             };
@@ -379,7 +381,7 @@ where
         }
     }
 
-    /// Waits briefly for more values, because leaving and being scheduled again costs both sides more.
+    /// Waits briefly for more values, because stopping and being scheduled again costs both sides more time.
     fn linger(&self, read: u64) {
         for _ in 0..LINGER_LOOKS {
             for _ in 0..LINGER_SPINS {
@@ -411,7 +413,7 @@ impl<T, O> Drain<T, O> {
 }
 
 impl<T> Outlet<T> {
-    /// Returns the number of values that can be removed now.
+    /// Returns the number of values that can be received now.
     fn available(&mut self) -> usize {
         match self {
             Self::Unbounded(receiver) | Self::Bounded(receiver, _) => receiver.available(),
@@ -420,13 +422,15 @@ impl<T> Outlet<T> {
     }
 }
 
-/// A guard of a taken drain. Unless the drain is put back, which a panic prevents, delivery ends.
+/// A guard of a taken drain. If its drop finds the drain not put back, for example after a panic, delivery
+/// ends.
 struct Running<'a, T, E, O> {
     shared: &'a Shared<T, E, O>,
     drain: Option<Drain<T, O>>,
 }
 
-/// The state at the moment when the drain was put back.
+/// The state of the queue when a thread put the drain back: the number of values received so far, and whether
+/// an action is scheduled.
 struct PutBack {
     read: u64,
     scheduled: bool,
@@ -434,7 +438,7 @@ struct PutBack {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TakenBy {
-    /// The action that was scheduled for it.
+    /// The action that was scheduled to empty the queue.
     Action,
     Other,
 }
@@ -446,14 +450,15 @@ impl<T, E, O> Running<'_, T, E, O> {
             .expect("the drain is taken until `stop`")
     }
 
-    /// Puts the drain back, if more values may follow.
+    /// Puts the drain back into its slot, if more values may follow. Otherwise the guard's drop ends
+    /// delivery.
     fn stop(mut self, stop: &Stop) -> Option<PutBack> {
         match stop {
             Stop::Closed | Stop::Ended => return None,
             Stop::Empty | Stop::Enough => {}
         }
         let mut slot = lock(&self.shared.slot);
-        // A closing thread sets `closed` first, and then checks the slot.
+        // A thread that closes the drain first sets `closed`, and then checks the slot.
         if self.shared.is_closed() {
             return None;
         }

@@ -1,4 +1,5 @@
-//! loom models of the hand-over: a sender with three values, and a drain on another thread.
+//! loom models of the queue between threads: a sender with three values, and a receiving side on another
+//! thread.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -94,7 +95,7 @@ fn model(f: impl Fn() + Sync + Send + 'static) {
     model.check(f);
 }
 
-/// A lost wake-up would block the lane forever, which loom reports as a deadlock.
+/// A lost wake-up would block the receiving thread forever, which loom reports as a deadlock.
 #[test]
 fn delivers_all_values_and_then_the_end() {
     model(|| {
@@ -143,7 +144,7 @@ fn unsubscribe_stops_delivery_in_any_drain_state() {
     });
 }
 
-/// The sender finds the queue full and sleeps. A lost wake-up would block it forever.
+/// The sender finds the queue full and sleeps. A lost wake-up would block the sender forever.
 #[test]
 fn send_to_full_queue_waits_for_room() {
     model(|| {

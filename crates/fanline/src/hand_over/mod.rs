@@ -1,4 +1,4 @@
-//! The hand-over of values from the emitting thread to an observer on a worker: [`ScheduledObserver`].
+//! The queue that passes values from the emitting thread to an observer on a worker: [`ScheduledObserver`].
 
 mod bound;
 mod bounded;
@@ -17,16 +17,17 @@ use crate::{Guard, Observable, Observer, Worker};
 
 /// An observer that forwards its calls to another observer, in order, on a [`Worker`].
 ///
-/// Each call of `next` queues the value and returns. One action on the worker empties the queue; it is
+/// Each call of `next` queues the value and returns. An action on the worker empties the queue. It is
 /// scheduled again when there are new values. So calls of the downstream observer never overlap, and a burst
 /// of values costs one action. The end is delivered after the values.
 ///
-/// [`next_owned`](Observer::next_owned) queues the value itself, the other forms a clone. The queue is
+/// [`next_owned`](Observer::next_owned) queues the value itself, and the other methods a clone. The queue is
 /// unbounded with [`new`](ScheduledObserver::new) and bounded with [`bounded`](ScheduledObserver::bounded).
-/// When the downstream observer is closed or panics, or its guard is dropped, the queued values are dropped
-/// and [`is_closed`](Observer::is_closed) returns true. The worker's scheduler handles a panic.
+/// Delivery stops when the downstream observer is closed or panics, or its guard is dropped. Then the queued
+/// values are dropped, and [`is_closed`](Observer::is_closed) returns true. The worker's scheduler handles
+/// the panic.
 ///
-/// [`observe_on`](crate::ObservableExt::observe_on) is built on it.
+/// [`observe_on`](crate::ObservableExt::observe_on) uses this type.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -49,21 +50,21 @@ pub struct ScheduledObserver<T, E, O, W> {
     worker: W,
 }
 
-/// Number of immediately available values that are published to the worker at once.
+/// Number of values that `next_owned_all` writes before it publishes them to the worker together.
 const PUBLISH_VALUES_MAX: usize = 64;
 
 enum Inlet<T, E> {
     Unbounded(chunks::Sender<T>),
     Bounded(Bounded<T, E>),
     DropOldest(Arc<bounded::Queue<T>>),
-    /// The queue overflowed, and ends with an error.
+    /// The queue overflowed. After the queued values it ends with an error.
     Failed,
 }
 
 struct Bounded<T, E> {
     sender: chunks::Sender<T>,
     space: Arc<Space>,
-    /// Count up to which there was room at the last check.
+    /// Total number of values up to which there was room at the last check.
     limit: u64,
     full: Full<E>,
 }
@@ -106,7 +107,8 @@ where
         Self::with(Inlet::Unbounded(sender), outlet, observer, worker)
     }
 
-    /// Does the same with a bounded queue; see [`Bound`] for what happens when it is full.
+    /// Does the same as [`new`](Self::new) with a bounded queue; [`Bound`] describes what happens when it is
+    /// full.
     pub fn bounded(observer: O, worker: W, bound: Bound<E>) -> (Self, Guard) {
         let full = match bound.overflow {
             Overflow::Block => Full::Block,
@@ -142,7 +144,7 @@ where
         (scheduled, guard)
     }
 
-    /// Observes `source`, whose guard is dropped as soon as delivery stops.
+    /// Subscribes to `source`. The guard of the subscription is dropped as soon as delivery stops.
     pub(crate) fn subscribe_to<S>(self, source: S)
     where
         S: Observable<Item = T, Error = E>,
@@ -156,7 +158,7 @@ where
         }
     }
 
-    /// Queues a value and makes the worker empty the queue. The usual case calls no function, so it need not
+    /// Queues a value and makes the worker empty the queue. The common case calls no function, so it need not
     /// save registers.
     #[inline]
     fn push(&mut self, value: T) {
@@ -211,7 +213,8 @@ where
             if shared.is_closed() {
                 return;
             }
-            // The queue is full, so it is being emptied, or about to be, but not by a thread that waits here.
+            // The queue is full, so another thread is emptying it or is about to, unless only this thread can
+            // do so.
             let here = worker.runs_here();
             if here && shared.drains_here() {
                 break;
@@ -224,7 +227,7 @@ where
         bounded.push(value);
     }
 
-    /// Schedules an action that empties the queue, unless there is one.
+    /// Schedules an action that empties the queue, unless one is scheduled or running.
     #[inline]
     fn wake(&self) {
         if self.shared.is_idle() {
@@ -263,7 +266,7 @@ where
     }
 
     fn next_owned_all<I: Iterator<Item = T>>(&mut self, mut values: I) {
-        // Publishes the first value alone, so that the worker starts while the others are written.
+        // Publish the first value alone, so that the worker starts while the others are written.
         let mut batch = 1;
         while !self.is_closed() {
             let Some(first) = values.next() else { return };

@@ -1,8 +1,8 @@
-//! The free space of a bounded queue: the receiver's progress, and a sender that waits for it.
+//! The free space of a bounded queue: the number of received values, and a sender that waits for room.
 //!
-//! After taking a value, the receiver checks whether the sender waits. After announcing the count at which it
-//! must be woken, the sender checks the receiver's progress. Fences ensure that at least one of them sees the
-//! other.
+//! After it has taken a value, the receiver checks whether the sender waits. The sender stores the count at
+//! which it must be woken, and then checks how many values the receiver has taken. Fences ensure that at
+//! least one of them sees the other's change.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
@@ -11,12 +11,14 @@ use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 const LOOKS: usize = if cfg!(all(test, fanline_loom)) { 0 } else { 8 };
 const SPINS: usize = 32;
 
-/// The shared counters, on cache lines of their own, because the receiver writes to them for each value.
+/// The counters that both sides share. They have cache lines of their own, because the receiver writes to
+/// them for each value.
 #[repr(align(128))]
 pub(super) struct Space {
-    /// Number of values that were ever removed. It protects no data, so Relaxed suffices.
+    /// Number of values that were ever removed. The count protects no data, so Relaxed suffices.
     taken: AtomicU64,
-    /// Number of removed values at which the sender must be woken. Relaxed: ordered by the fences.
+    /// Number of removed values at which the sender must be woken. Accesses are relaxed, because the fences
+    /// order them.
     wake_at: AtomicU64,
     capacity: u64,
     fences: Fences,
@@ -39,7 +41,7 @@ impl Space {
         }
     }
 
-    /// Returns the count up to which the sender may write, as far as is known now.
+    /// Returns the total number of values that the sender may have written, as far as is known now.
     pub(super) fn limit(&self) -> u64 {
         self.taken
             .load(Ordering::Relaxed)
@@ -59,7 +61,8 @@ impl Space {
 
     #[cold]
     fn wake(&self, wake_at: u64) {
-        // The sender may already wait for another count; then it has seen this progress.
+        // The sender may already wait for another count. Then it has seen the current count of removed
+        // values.
         let exchanged =
             self.wake_at
                 .compare_exchange(wake_at, NEVER, Ordering::Relaxed, Ordering::Relaxed);
@@ -70,13 +73,12 @@ impl Space {
 
     /// Makes a sleeping sender check again.
     pub(super) fn wake_all(&self) {
-        // The sender checks under the lock before it sleeps.
+        // The sender checks for room under this lock before it sleeps.
         drop(lock(&self.sleep));
         self.room.notify_all();
     }
 
-    /// Waits until the sender, which has written `count` values, may write another, or `is_closed` returns
-    /// true.
+    /// Waits until there is room or `is_closed` returns true. The sender has written `count` values so far.
     pub(super) fn wait(&self, count: u64, is_closed: impl Fn() -> bool) {
         for _ in 0..LOOKS {
             for _ in 0..SPINS {
@@ -86,7 +88,8 @@ impl Space {
                 return;
             }
         }
-        // Not woken for each value, because waking a thread costs more than filling half the queue.
+        // Wake at half the capacity rather than for each value, because waking a thread costs more than
+        // filling half the queue.
         let wake_at = count - (self.capacity / 2).min(count);
         self.wake_at.store(wake_at, Ordering::Relaxed);
         self.fences.heavy();

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 #[cfg(not(all(test, fanline_loom)))]
 use crate::sync::thread;
 
-/// Polls until the result is ready, and parks the thread in between. The waker belongs to the thread and is
+/// Polls until the result is ready, and parks the thread between polls. Each thread has one waker, which is
 /// created once, so waiting allocates nothing.
 #[cfg(not(all(test, fanline_loom)))]
 pub(crate) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
@@ -15,7 +15,7 @@ pub(crate) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> 
     loop {
         match poll(&mut context) {
             Poll::Ready(value) => return value,
-            // `park` may return spuriously or for another wake-up. The next poll is then pending again.
+            // `park` may return spuriously or for another wake-up. Then the next poll is pending again.
             Poll::Pending => thread::park(),
         }
     }
@@ -26,7 +26,7 @@ fn thread_waker() -> Waker {
     thread_local! {
         static WAKER: Waker = new_waker();
     }
-    // In a destructor of an ending thread, thread locals may be gone already.
+    // While a thread ends and runs destructors, its thread locals may already be gone.
     WAKER.try_with(Waker::clone).unwrap_or_else(|_| new_waker())
 }
 
@@ -49,7 +49,8 @@ impl Wake for Unpark {
     }
 }
 
-/// The same for loom models. loom's `unpark` loses the wake-up of a thread that is waiting for a lock.
+/// The variant of `block_on` for loom models. It does not park, because loom's `unpark` loses the wake-up of
+/// a thread that waits for a lock.
 #[cfg(all(test, fanline_loom))]
 pub(crate) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
     struct Notified(loom::sync::Notify);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The default error type of a hub: any error, or a text.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The end of a hub.
+/// The way a hub ended.
 #[derive(Debug)]
 pub(crate) enum Ended<E> {
     Completed,
@@ -32,7 +32,7 @@ impl<E> Clone for Ended<E> {
     }
 }
 
-/// The reason why a consumer gets no more elements, other than completion.
+/// The reason why a consumer gets no more elements, if the hub did not complete.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HubError<E = BoxError> {
@@ -76,12 +76,12 @@ impl<E: fmt::Display> fmt::Display for HubError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for HubError<E> {}
 
-/// The outcome of `recv` without an element.
+/// The reason why `recv` returned no element.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RecvError<E = BoxError> {
-    /// This number of elements was overwritten before the consumer received them. The next call returns the
-    /// oldest element that is still stored.
+    /// The number of elements that were overwritten before the consumer received them. The next call returns
+    /// the oldest element that is still stored.
     Lagged(u64),
     /// The producer has completed, and every element was received.
     Completed,
@@ -101,7 +101,7 @@ impl<E: fmt::Display> fmt::Display for RecvError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for RecvError<E> {}
 
-/// The outcome of `try_recv` without an element.
+/// The reason why `try_recv` returned no element.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TryRecvError<E = BoxError> {

@@ -3,7 +3,7 @@
 use crate::Observer;
 use crate::hub::SendError;
 
-/// The operations of a hub's producer that the observer uses.
+/// The methods of a merge or partition hub's producer that [`Feeding`] calls.
 pub(crate) trait Producer<T, E>: Send {
     fn blocking_feed(&mut self, value: T) -> Result<(), SendError<T>>;
     fn flush(&mut self);
@@ -27,7 +27,7 @@ impl<T: Clone, E, X: Clone + Into<E>, P: Producer<T, E>> Observer<T, X> for Feed
     }
 
     fn next_owned(&mut self, value: T) {
-        // If the hub is closed, the source learns it from `is_closed`.
+        // If the hub is closed, the source finds out through `is_closed`.
         if self.0.blocking_feed(value).is_ok() {
             self.0.flush();
         }

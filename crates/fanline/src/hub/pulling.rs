@@ -1,4 +1,4 @@
-//! The shared part of receivers that pull one element at a time.
+//! The state that the receivers of the merge and partition hubs share. They pull one element at a time.
 
 use std::task::{Context, Poll, Waker};
 
@@ -7,10 +7,11 @@ use futures_core::Stream;
 use crate::Observer;
 use crate::hub::{Ended, HubError, TryRecvError};
 
-/// Number of elements after which a consumer yields to other tasks (hazard 9).
+/// Number of elements in a row after which a consumer yields, so that other tasks of its executor run.
 const RUN: u32 = 128;
 
-/// The state of a receiver: its end, once it has seen it, and its budget.
+/// The state of a receiver: the end of the hub, once the receiver has seen it, and the elements before its
+/// next yield.
 pub(crate) struct Pulling<E> {
     end: Option<Ended<E>>,
     /// Elements left before the receiver yields to other tasks.
@@ -25,8 +26,8 @@ impl<E> Pulling<E> {
         }
     }
 
-    /// Returns the next element, or `None` at the end, which is stored. `pull` registers the waker if there
-    /// is no element.
+    /// Returns the next element, or `None` at the end of the hub, and stores that end. If there is no
+    /// element, `pull` registers the waker.
     #[inline]
     pub(crate) fn poll<T>(
         &mut self,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::scheduler::ThreadPool;
 use crate::{Guard, Scheduler, Time, Worker};
 
-/// The timer that a hub uses for its timeouts: any [`Scheduler`]. The default is the process's
-/// [`ThreadPool`], which starts on first use.
+/// The clock and timer for a hub's timeouts: any [`Scheduler`]. The default is the process's [`ThreadPool`],
+/// which starts on first use.
 ///
 /// ```
 /// use fanline::{hub::Timer, scheduler::VirtualTime};
@@ -61,7 +61,7 @@ impl Timer {
         self.after(Duration::ZERO) >= due
     }
 
-    /// Wakes at `due`, unless the guard is dropped before.
+    /// Wakes the waker at `due`, unless the returned guard is dropped before.
     pub(crate) fn wake_at(&self, due: Time, waker: Waker) -> Guard {
         match &self.scheduler {
             Some(scheduler) => scheduler.wake_at(due, waker),

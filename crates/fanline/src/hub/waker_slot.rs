@@ -10,10 +10,9 @@
 //!     false: pending
 //! ```
 //!
-//! Both sides write one word and then read the other's, with a full fence in between, so at least one of them
-//! sees the other's write. This prevents lost wake-ups (hazards 1 to 3). Waking a task that is not asleep
-//! costs one load. A task that was woken is not woken again before it sleeps again, so a burst of elements
-//! causes one wake-up.
+//! Each side writes one word, executes a full fence, and reads the word of the other side. So at least one
+//! side sees the other's write, and no wake-up is lost. A wake-up costs one load if the task is not asleep. A
+//! woken task is not woken again before it sleeps again, so a burst of elements causes one wake-up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
@@ -36,33 +35,33 @@ impl WakerSlot {
         }
     }
 
-    /// Stores a waker. The caller then checks its condition once more, which the fence here orders, and
-    /// sleeps only if it is still false.
+    /// Stores a waker. The caller then checks its condition once more, and sleeps only if the condition is
+    /// still false. The fence here orders that check after the store.
     pub(crate) fn register(&self, waker: &Waker) {
         if !self.holds(waker) {
             let own = waker.clone();
             let old = lock(&self.waker).replace(own);
             drop(old);
         }
-        // An exchange, so that each concurrent `wake` comes either before it or after it. The fence orders
-        // it before the caller's check.
+        // An exchange, so that each concurrent `wake` comes either before or after it. The fence orders the
+        // exchange before the caller's check.
         self.asleep.swap(true, Ordering::AcqRel);
         fence_after_exchange();
     }
 
     fn holds(&self, waker: &Waker) -> bool {
-        // Relaxed: only the waiting task sets the flag. A thread that clears it takes the waker as well.
+        // Relaxed: only the waiting task sets the flag. A thread that clears the flag takes the waker as
+        // well.
         self.asleep.load(Ordering::Relaxed)
             && lock(&self.waker)
                 .as_ref()
                 .is_some_and(|own| own.will_wake(waker))
     }
 
-    /// Wakes the task if it is asleep. Between making the condition true and this call, the caller has
-    /// executed a full fence.
+    /// Wakes the task if it is asleep. The caller has made the condition true and then executed a full fence.
     #[inline]
     pub(crate) fn wake(&self) {
-        // Relaxed: the caller's fence orders it.
+        // Relaxed: the caller's fence orders this load after the change of the condition.
         if self.asleep.load(Ordering::Relaxed) {
             self.wake_asleep();
         }
@@ -70,8 +69,9 @@ impl WakerSlot {
 
     #[cold]
     fn wake_asleep(&self) {
-        // Acquire and release: of two concurrent calls, one finds the flag set, and sees the waker. If the
-        // task registers again in between, this call may take the new waker, which wakes the task too.
+        // Acquire and release: of two concurrent calls, only one finds the flag set, and that call sees the
+        // waker. If the task registers again in between, the call may take the new waker, which wakes the
+        // task too.
         if self.asleep.swap(false, Ordering::AcqRel) {
             let waker = lock(&self.waker).take();
             if let Some(waker) = waker {
@@ -82,7 +82,7 @@ impl WakerSlot {
 
     /// Removes the waker, because the task is awake for another reason or is gone.
     pub(crate) fn clear(&self) {
-        // Relaxed: only the waiting task sets the flag; the worst case is one spurious wake-up.
+        // Relaxed: only the waiting task sets the flag. At worst, another thread causes one spurious wake-up.
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::AcqRel) {
             let waker = lock(&self.waker).take();
             drop(waker);
@@ -99,7 +99,7 @@ pub(crate) fn both(first: impl FnOnce(), second: impl FnOnce()) {
     }
 }
 
-/// Wakes all tasks, even if a waker panics. The caller has executed its fence, as for [`WakerSlot::wake`].
+/// Wakes all tasks, even if a waker panics. As for [`WakerSlot::wake`], the caller has executed a full fence.
 pub(crate) fn wake_all<'a>(slots: impl Iterator<Item = &'a WakerSlot>) {
     struct Rest<'a, I: Iterator<Item = &'a WakerSlot>>(I);
     impl<'a, I: Iterator<Item = &'a WakerSlot>> Drop for Rest<'a, I> {

@@ -13,11 +13,11 @@ use crate::{Clock, Guard, Precise, Time};
 
 /// A scheduler that runs actions on the thread that schedules them, one after the other: a trampoline.
 ///
-/// The first action runs inside the call that schedules it. Actions that it schedules are queued, and run
-/// after it, by due time, before that first call returns. Delays block the thread. So recursion uses no
-/// stack. Each thread has its own queue, and all workers on a thread share it.
+/// The first action runs inside the call that schedules it. Actions that this action schedules are queued.
+/// They run by due time after it, and before that first call returns. So recursion uses no stack. Delays
+/// block the thread. Each thread has its own queue, and all workers on a thread share it.
 ///
-/// If an action panics, the queued actions still run. Then the panic resumes out of the first call.
+/// If an action panics, the queued actions still run. Then the panic resumes in the first scheduling call.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ use crate::{Clock, Guard, Precise, Time};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CurrentThread;
 
-/// The worker of [`CurrentThread`]: a handle of the queue of the thread that uses it.
+/// The worker of [`CurrentThread`]: a handle for the queue of whichever thread uses the worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CurrentThreadWorker;
 
@@ -48,7 +48,7 @@ thread_local! {
     static DRAINING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The queue of one thread. Only that thread runs it; guards use it from other threads.
+/// The queue of one thread. Only that thread runs the queue; guards on other threads remove tasks from it.
 struct Trampoline {
     tasks: Mutex<Tasks<CurrentThreadWorker>>,
     cancelled: Condvar,
@@ -135,7 +135,7 @@ impl Trampoline {
         drop(inserted);
     }
 
-    /// Runs until the queue is empty. Returns the first panic.
+    /// Runs tasks until the queue is empty. Returns the first panic.
     fn drain(&self) -> Option<Box<dyn Any + Send>> {
         let mut panic = None;
         while let Some(task) = self.next() {

@@ -6,15 +6,17 @@ use super::panics::PanicHook;
 use super::thread_worker::{Config, Driver, ThreadWorker};
 use crate::{Clock, Precise, Time};
 
-/// A scheduler with one thread for all workers. Actions, scheduled from any thread, run one after the other.
+/// A scheduler with one thread for all workers. Actions can be scheduled from any thread, and run one after
+/// the other.
 ///
 /// The thread starts with the first action. It ends when all handles of the loop and of its workers are
-/// dropped and the queue is empty, or earlier after [`exit_when_idle`](EventLoopOptions::exit_when_idle). The
-/// next action then starts another thread; two never run at the same time.
+/// dropped and the queue is empty. With [`exit_when_idle`](EventLoopOptions::exit_when_idle) it also ends
+/// when it has been idle; the next action then starts another thread. There are never two threads at the same
+/// time.
 ///
-/// A panic ends only its own action: the process's panic hook reports it, the loop's own hook
-/// ([`on_panic`](EventLoopOptions::on_panic)) gets the payload, and the loop continues. Scheduling panics if
-/// the system cannot start the thread.
+/// A panic ends only its own action. The process's panic hook reports the panic, the loop's own hook
+/// ([`on_panic`](EventLoopOptions::on_panic)) gets the payload, and the loop continues. Scheduling an action
+/// panics if the system cannot start the thread.
 ///
 /// An application that already has a loop, for example for its user interface, can drive the event loop
 /// itself; see [`manual`](EventLoop::manual).
@@ -52,9 +54,9 @@ impl EventLoop {
         }
     }
 
-    /// Returns a loop without a thread, for an application that calls the driver from its own loop. The loop
-    /// calls `wake` on the scheduling thread whenever the driver should run earlier than its last call
-    /// returned. `wake` must interrupt the application's sleep, and must not call the driver itself.
+    /// Returns a loop without a thread, for an application that calls the driver from its own loop. When an
+    /// action must run earlier than the time that the driver returned, the scheduling thread calls `wake`.
+    /// `wake` must interrupt the application's sleep, and must not call the driver itself.
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
@@ -80,7 +82,8 @@ impl EventLoop {
         (Self { worker }, driver)
     }
 
-    /// Drops queued actions, and from now on newly scheduled ones. Does not interrupt the running action.
+    /// Drops all queued actions, and all actions that are scheduled later. Does not interrupt the running
+    /// action.
     pub fn shut_down(&self) {
         self.worker.shut_down();
     }
@@ -144,7 +147,7 @@ impl EventLoopOptions {
         self
     }
 
-    /// Makes the thread end after it had nothing to do for this duration. The loop remains usable.
+    /// Makes the thread end when it has been idle for `after`. The loop remains usable.
     pub fn exit_when_idle(mut self, after: Duration) -> Self {
         self.idle_max = Some(after);
         self
@@ -179,7 +182,7 @@ impl std::fmt::Debug for EventLoopOptions {
 }
 
 /// The driver of a [manual](EventLoop::manual) loop: runs actions on the calling thread. A panic of an action
-/// unwinds to the caller; the other actions stay queued.
+/// unwinds to the caller, and the other actions stay queued.
 ///
 /// ```
 /// use fanline::{Scheduler, scheduler::EventLoop};
@@ -194,15 +197,15 @@ pub struct LoopDriver {
 }
 
 impl LoopDriver {
-    /// Runs the actions that are due, and returns the due time of the next one. Actions that become due in
-    /// the meantime are left for the next call. The loop does not call `wake` for them, so call this again at
-    /// the returned time.
+    /// Runs the actions that are due, and returns the due time of the next one. Actions that become due
+    /// during the call are left for the next call. The loop does not call `wake` for them, so call this
+    /// method again at the returned time.
     pub fn run_pending(&mut self) -> Option<Time> {
         self.worker.run_pending()
     }
 
-    /// Runs actions when they become due, and blocks in between, until the loop is [shut
-    /// down](EventLoop::shut_down), or all its handles are dropped and the queue is empty.
+    /// Runs actions when they become due, and blocks until then. Returns when the loop is [shut
+    /// down](EventLoop::shut_down), or when all its handles are dropped and the queue is empty.
     pub fn run(&mut self) {
         self.worker.run_to_end();
     }

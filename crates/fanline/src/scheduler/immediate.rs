@@ -6,9 +6,9 @@ use crate::{Clock, Guard, Precise, Time};
 
 /// A scheduler that runs actions inside the call that schedules them.
 ///
-/// A delay blocks the caller, and a periodic action blocks it until the action breaks. The returned guard is
-/// already closed. An action that schedules another nests it on the stack; for recursion use
-/// [`CurrentThread`](super::CurrentThread). Panics unwind to the caller.
+/// A delay blocks the caller. A periodic action blocks the caller until it returns `Break`. The returned
+/// guard is already closed. If an action schedules another action, that action runs on the same stack; for
+/// recursion use [`CurrentThread`](super::CurrentThread). Panics unwind to the caller.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Schedulers: where and when actions run. [`Scheduler`] and [`Worker`] define the contract.
+//! Schedulers, which define where and when actions run. [`Scheduler`] and [`Worker`] define the contract.
 
 mod current_thread;
 mod event_loop;
@@ -33,9 +33,9 @@ use crate::{Guard, Time};
 
 /// A source of [`Worker`]s, each of which runs actions in order.
 ///
-/// A scheduler is a handle: clones refer to the same threads and the same time. Each action that is scheduled
-/// on the scheduler itself gets its own worker. To run actions one after the other, in order, schedule them
-/// on one worker.
+/// A scheduler is a handle: clones refer to the same threads and the same time. An action that is scheduled
+/// on the scheduler itself gets a worker of its own. To run actions one after the other, in order, schedule
+/// them on one worker.
 ///
 /// ```
 /// use std::{ops::ControlFlow, sync::mpsc, time::Duration};
@@ -61,7 +61,7 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
     /// The worker type of this scheduler.
     type Worker: Worker;
 
-    /// Returns a new worker. Its actions never overlap; actions of different workers may.
+    /// Returns a new worker. Actions of one worker never overlap. Actions of different workers may.
     fn worker(&self) -> Self::Worker;
 
     /// Returns the time on this scheduler's clock.
@@ -72,7 +72,7 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
         self.worker().schedule((), move |(), _| action())
     }
 
-    /// Runs `action` at `due`, on its own worker; as soon as possible if `due` has passed.
+    /// Runs `action` at `due` on a worker of its own, or as soon as possible if `due` has passed.
     fn schedule_at(&self, due: Time, action: impl FnOnce() + Send + 'static) -> Guard {
         self.worker().schedule_at(due, (), move |(), _| action())
     }
@@ -95,15 +95,15 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
     }
 }
 
-/// A serial queue of a [`Scheduler`]. It runs one action at a time, by due time, and first in, first out
-/// among actions with the same due time.
+/// A serial queue of a [`Scheduler`]. It runs one action at a time, in the order of their due times. Actions
+/// with the same due time run in the order in which they were scheduled.
 ///
-/// An action gets its state by value and the worker by reference, so an action that schedules itself again
-/// passes its state on and captures nothing. Dropping the guard of an action that has not started cancels the
-/// action and drops its state at once. It never interrupts a running action. A panic ends only its own
+/// An action gets its state by value and the worker by reference. So an action that schedules itself again
+/// can pass its state on and capture nothing. Dropping the guard of an action that has not started cancels
+/// the action and drops its state at once. A running action is never interrupted. A panic ends only its own
 /// action; each scheduler documents where the panic goes.
 ///
-/// Clones are handles of the same queue. After the last one is dropped, scheduled actions with detached
+/// Clones are handles of the same queue. After the last handle is dropped, scheduled actions with detached
 /// guards still run.
 ///
 /// ```
@@ -126,7 +126,7 @@ pub trait Worker: Clone + Send + Sync + 'static {
     /// Returns the time on the scheduler's clock.
     fn now(&self) -> Time;
 
-    /// Runs `action` with `state` at `due`; as soon as possible if `due` has passed.
+    /// Runs `action` with `state` at `due`, or as soon as possible if `due` has passed.
     fn schedule_at<S, A>(&self, due: Time, state: S, action: A) -> Guard
     where
         S: Send + 'static,
@@ -151,15 +151,15 @@ pub trait Worker: Clone + Send + Sync + 'static {
     }
 
     /// Runs `action` after `period` and then every `period`, until it returns [`Break`](ControlFlow::Break)
-    /// or the guard is dropped. All runs share `state`. Runs never overlap. A late run does not delay the
-    /// following ones, and missed runs are made up for one after the other.
+    /// or the guard is dropped. All runs share `state`, and never overlap. A late run does not delay the
+    /// following ones: missed runs follow one after the other.
     fn schedule_periodic<S, A>(&self, period: Duration, state: S, action: A) -> Guard
     where
         S: Send + 'static,
         A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static;
 
-    /// Returns whether this worker needs the calling thread to run its actions. If so, waiting on this thread
-    /// for one of its actions could block forever.
+    /// Returns whether the calling thread is one that runs this worker's actions. If so, a wait on this
+    /// thread for one of the actions could last forever.
     fn runs_here(&self) -> bool;
 
     /// Returns whether [`schedule`](Worker::schedule) always runs the action before it returns. If so, no

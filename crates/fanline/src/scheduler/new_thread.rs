@@ -5,11 +5,11 @@ use crate::{Clock, Precise, Time};
 
 /// A scheduler with one thread for each worker.
 ///
-/// The thread is named `fanline-worker`, starts with the worker's first action, and ends when the worker's
+/// The thread is named `fanline-worker`. It starts with the worker's first action, and ends when the worker's
 /// handles are dropped and its queue is empty. A panic ends only its own action: the process's panic hook
-/// reports it, and the thread continues.
+/// reports the panic, and the thread continues.
 ///
-/// Scheduling panics if the system cannot start a thread.
+/// Scheduling an action panics if the system cannot start a thread.
 ///
 /// ```
 /// use std::sync::mpsc;

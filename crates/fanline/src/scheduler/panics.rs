@@ -1,4 +1,4 @@
-//! Panics of actions.
+//! The treatment of panics in actions.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 type Hook = Arc<dyn Fn(Box<dyn Any + Send>) + Send + Sync>;
 
-/// The hook that gets an action's panic after the process's panic hook has reported it.
+/// The hook that gets the payload of an action's panic, after the process's panic hook has reported the
+/// panic.
 #[derive(Clone, Default)]
 pub(super) struct PanicHook(Option<Hook>);
 
@@ -15,7 +16,7 @@ impl PanicHook {
         Self(Some(Arc::new(hook)))
     }
 
-    /// Runs a closure on a thread that must survive its panic.
+    /// Runs a closure, and passes its panic to the hook, so that the thread continues.
     pub(super) fn guard(&self, run: impl FnOnce()) {
         let Err(payload) = catch_unwind(AssertUnwindSafe(run)) else {
             return;

@@ -1,4 +1,4 @@
-//! The queue of a pool: lanes with due actions. A lane is the serial queue of one worker.
+//! The queue of a thread pool: lanes with due actions. A *lane* is the serial queue of one worker.
 //!
 //! Lock order: a lane's lock, then the pool queue's lock.
 
@@ -14,7 +14,7 @@ use crate::sync::{
 };
 use crate::{Clock, Precise, Time};
 
-/// The actions of one worker. At most one thread runs it at a time.
+/// The actions of one worker. At most one thread runs a lane at a time.
 pub(super) struct Lane {
     queue: Arc<Queue>,
     state: Mutex<LaneState>,
@@ -23,7 +23,7 @@ pub(super) struct Lane {
 struct LaneState {
     tasks: Tasks<PoolWorker>,
     status: LaneStatus,
-    /// The key of the lane's alarm in the queue, while the lane is idle.
+    /// The key of the alarm that the pool's queue has for this lane, if any.
     alarm: Option<Key>,
 }
 
@@ -31,23 +31,23 @@ struct LaneState {
 enum LaneStatus {
     /// No action is due.
     Idle,
-    /// In the queue of ready lanes.
+    /// The lane is in the queue of ready lanes.
     Ready,
-    /// Run by a thread.
+    /// A thread runs the lane.
     Running,
 }
 
 /// The queue of a pool: ready lanes, and alarms for idle lanes with delayed actions.
 pub(super) struct Queue {
     state: Mutex<QueueState>,
-    /// Threads wait on it for a token.
+    /// The condition variable on which threads wait for a token, that is, a wake-up for one thread.
     work: Condvar,
-    /// The one thread that waits for the first alarm waits on it.
+    /// The condition variable on which one thread waits for the time of the first alarm.
     alarm: Condvar,
-    /// Number of handles of the pool and its workers. A thread that decrements it to zero then takes the
-    /// lock, under which waiting threads check it. So Relaxed suffices for the count.
+    /// Number of handles of the pool and its workers. Waiting threads check the count under the lock, and a
+    /// thread that decrements it to zero then takes the lock. So Relaxed suffices for the count.
     handles: AtomicUsize,
-    /// A copy of the field in `QueueState`, for checks without the lock. It may be stale, so Relaxed
+    /// A copy of the field in `QueueState`, for checks without the lock. The copy may be stale, so Relaxed
     /// suffices.
     shut_down: AtomicBool,
 }
@@ -58,7 +58,7 @@ struct QueueState {
     alarms_set: u64,
     /// Number of threads that wait for work and have no token yet.
     waiting: usize,
-    /// Number of wake-ups that no thread has consumed yet; each wakes a different thread.
+    /// Number of wake-ups that no thread has consumed yet. Each one is for a different thread.
     tokens: usize,
     /// Whether a thread waits for the first alarm.
     has_alarm_waiter: bool,
@@ -73,15 +73,15 @@ enum Wake {
     AlarmWaiter,
 }
 
-/// The origin of a change to the queue.
+/// The thread that changes the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Caller {
-    /// A thread of the pool that checks the queue next, so no thread must be woken.
+    /// A thread of the pool that checks the queue next, so no other thread must be woken.
     Pool,
     Other,
 }
 
-/// The time at which the queue must run a lane.
+/// The time at which the pool must run a lane.
 enum NextRun {
     Now,
     At(Time),
@@ -117,7 +117,7 @@ impl Lane {
             drop(cancelled);
             return true;
         }
-        // A thread that runs the lane, or will, checks all its tasks.
+        // A thread that runs the lane, or will run it, checks all its tasks.
         let wake = match state.status {
             LaneStatus::Idle => self.reschedule(&mut state, now, Caller::Other),
             LaneStatus::Ready | LaneStatus::Running => Wake::NoThread,
@@ -149,7 +149,7 @@ impl Lane {
         drop(dropped);
     }
 
-    /// Adds the lane to the ready queue or sets an alarm, by the due time of its first task.
+    /// Adds the lane to the ready queue or sets an alarm, depending on the due time of its first task.
     fn reschedule(self: &Arc<Self>, state: &mut LaneState, now: Time, caller: Caller) -> Wake {
         let next_run = match state.tasks.next_due() {
             Some(due) if due <= now => NextRun::Now,
@@ -172,7 +172,8 @@ impl Lane {
         wake
     }
 
-    /// Returns the remaining tasks of a lane whose pool was shut down. The caller drops them after the lock.
+    /// Returns the remaining tasks of a lane if the pool was shut down. The caller drops them after it has
+    /// released the lock.
     fn take_if_shut_down(
         &self,
         state: &mut LaneState,
@@ -181,7 +182,7 @@ impl Lane {
         shut_down.then(|| state.tasks.take_all())
     }
 
-    /// Takes the lane for the calling thread, if its status is `from`.
+    /// Gives the lane to the calling thread, if its status is `from`. Returns whether it did.
     fn start_running(&self, from: LaneStatus) -> bool {
         let mut state = lock(&self.state);
         let free = state.status == from;
@@ -191,7 +192,7 @@ impl Lane {
         free
     }
 
-    /// Clears the alarm after it went off, whether or not the lane was taken for it.
+    /// Clears the alarm after its time was reached, whether or not the thread runs the lane because of it.
     fn clear_alarm(&self, key: Key) {
         let mut state = lock(&self.state);
         if state.alarm == Some(key) {
@@ -204,8 +205,8 @@ impl TaskQueue for Lane {
     fn remove_cancelled(&self, key: &TaskKey) {
         let mut state = lock(&self.state);
         let removed = state.tasks.remove(key);
-        // An alarm for a lane with other tasks may go off in vain. One for an empty lane would keep the lane
-        // and the pool alive.
+        // If the lane has other tasks, leave the alarm, even if a thread wakes up in vain. In an empty lane,
+        // the alarm would keep the lane and the pool alive.
         let alarm = if state.tasks.is_empty() {
             state.alarm.take()
         } else {
@@ -243,7 +244,7 @@ impl Queue {
 
     pub(super) fn drop_handle(&self) {
         if self.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // Threads may be about to wait for an event that can no longer occur.
+            // Threads may be about to wait for work that can no longer arrive.
             drop(lock(&self.state));
             self.wake_all();
         }
@@ -267,8 +268,8 @@ impl Queue {
         lock(&self.state).shut_down
     }
 
-    /// Returns the next lane. The calling thread owns it until it calls `stop_running`. Returns `None` if the
-    /// thread must end.
+    /// Returns the next lane to run. The calling thread owns the lane until it calls `stop_running`. Returns
+    /// `None` if the thread must end.
     pub(super) fn next(&self) -> Option<Arc<Lane>> {
         let mut state = lock(&self.state);
         loop {
@@ -333,7 +334,7 @@ impl Queue {
         }
     }
 
-    /// Before the thread runs a lane, makes another thread wait for the remaining alarms.
+    /// Makes another thread wait for the remaining alarms. Called by a thread before it runs a lane.
     fn hand_over_alarms<'a>(
         &self,
         mut state: MutexGuard<'a, QueueState>,
@@ -345,15 +346,16 @@ impl Queue {
         state
     }
 
-    /// Returns whether no work is left and none can come, except from lanes that other threads run. Those
-    /// threads check the queue again.
+    /// Returns whether no work is left, and no more can arrive except from lanes that other threads run.
+    /// Those threads check the queue again.
     fn is_over(&self, state: &QueueState) -> bool {
         self.handles.load(Ordering::Relaxed) == 0
             && state.ready.is_empty()
             && state.alarms.is_empty()
     }
 
-    /// Replaces the queue's entry for a lane. Returns the key of its new alarm.
+    /// Replaces the lane's entry in the queue. Returns the key of the lane's new alarm, and the thread to
+    /// wake.
     fn update_entry(
         &self,
         lane: &Arc<Lane>,
@@ -362,7 +364,8 @@ impl Queue {
         caller: Caller,
     ) -> (Option<Key>, Wake) {
         let mut state = lock(&self.state);
-        // The caller holds a reference, so this never drops the last one of the lane.
+        // Drop the old entry after the lock. The caller has a reference to the lane, so this drop is not the
+        // last.
         let replaced = alarm.and_then(|key| state.alarms.remove(&key));
         let updated = match next_run {
             _ if state.shut_down => (None, Wake::NoThread),
@@ -407,7 +410,7 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Sets an alarm for a lane. Returns whether it is now the first one.
+    /// Sets an alarm for a lane. Returns its key, and whether the alarm is now the first one.
     fn set_alarm(&mut self, due: Time, lane: &Arc<Lane>) -> (Key, bool) {
         let key = (due, self.alarms_set);
         self.alarms_set += 1;

@@ -16,18 +16,18 @@ pub(super) trait Task<W>: Send + Sync {
     /// Runs the action, unless it was cancelled. Returns the due time of the next run.
     fn run(&self, worker: &W) -> Option<Time>;
 
-    /// Returns whether nothing is left to run.
+    /// Returns whether the task was cancelled or is complete.
     fn is_cancelled(&self) -> bool;
 
     /// Returns the key under which the task is queued.
     fn key(&self) -> &TaskKey;
 }
 
-/// The queue of tasks that have not run yet. An implementation removes a task under its lock and drops it
-/// afterwards.
+/// The queue of tasks that have not run yet. Implementations remove a task under their lock, and drop it
+/// after they have released the lock.
 pub(super) trait TaskQueue: Send + Sync {
-    /// Drops the entry of a cancelled task, if it still exists. Reads `key` under the queue's lock, because a
-    /// periodic task changes its key.
+    /// Drops the entry of a cancelled task, if it still exists. Reads `key` under the queue's lock, because
+    /// the key of a periodic task changes.
     fn remove_cancelled(&self, key: &TaskKey);
 }
 
@@ -158,7 +158,7 @@ impl<S: Send, A: Send> Registry for Periodic<S, A> {
     }
 }
 
-/// The state of a task until it runs or is cancelled, whichever comes first.
+/// The state of a task until the task is complete or cancelled.
 struct Slot<C> {
     work: Mutex<Work<C>>,
     over: Condvar,
@@ -247,7 +247,7 @@ impl<C> Slot<C> {
         drop(content);
     }
 
-    /// Waits for a run in progress, unless it is on the calling thread.
+    /// Waits for the end of a run in progress, unless the run is on the calling thread.
     fn wait_until_over(&self) {
         let current = std::thread::current().id();
         let mut work = lock(&self.work);
@@ -268,7 +268,8 @@ impl<C> Slot<C> {
     }
 }
 
-/// A guard for a run in progress. Its drop, including one by a panic of the action, ends the task.
+/// A guard for a run in progress. If it is dropped before [`finish`](Self::finish), for example by a panic of
+/// the action, the task ends.
 struct Running<'a, C>(&'a Slot<C>);
 
 impl<C> Running<'_, C> {

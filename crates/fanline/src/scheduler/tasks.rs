@@ -9,7 +9,7 @@ use crate::Time;
 /// A key that sorts by due time, and then by the order of scheduling.
 pub(super) type Key = (Time, u64);
 
-/// Tasks in the order in which they will run. Protected by the lock of the worker's queue.
+/// Tasks in the order in which they will run. The lock of the worker's queue protects them.
 pub(super) struct Tasks<W> {
     entries: BTreeMap<Key, Arc<dyn Task<W>>>,
     scheduled: u64,
@@ -23,14 +23,14 @@ impl<W> Tasks<W> {
         }
     }
 
-    /// Adds a task, unless it was cancelled in the meantime. Returns whether it is now the first.
+    /// Adds a task, unless it was cancelled in the meantime. Returns whether the task is now the first.
     pub(super) fn insert(
         &mut self,
         due: Time,
         task: Arc<dyn Task<W>>,
     ) -> Result<bool, Cancelled<W>> {
-        // A cancelling thread first empties the task, and then removes its entry under the queue's lock. So
-        // the entry is either never added, or found.
+        // A thread that cancels a task first empties the task, and then removes its entry under the queue's
+        // lock. So either the check here sees that the task is empty, or that thread finds the entry.
         if task.is_cancelled() {
             return Err(task);
         }

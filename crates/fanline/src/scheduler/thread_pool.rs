@@ -14,12 +14,12 @@ use crate::{Clock, Guard, Precise, Time};
 /// A scheduler with a fixed number of threads, which all workers share.
 ///
 /// The actions of one worker run one after the other, on any free thread. Actions of different workers run in
-/// parallel. A thread switches to another worker after a few dozen actions. Delayed actions occupy no thread
-/// until they are due.
+/// parallel. A thread switches to another worker after 64 actions. Delayed actions occupy no thread until
+/// they are due.
 ///
-/// A panic ends only its own action: the process's panic hook reports it, the pool's own hook
+/// A panic ends only its own action. The process's panic hook reports the panic, the pool's own hook
 /// ([`on_panic`](ThreadPoolOptions::on_panic)) gets the payload, and the thread continues. An action that
-/// blocks occupies a thread. If all threads are blocked, the pool stops until one of the actions ends.
+/// blocks occupies a thread. If all threads are blocked, the pool stops until one of these actions ends.
 ///
 /// The threads, named `fanline-pool`, end when all handles of the pool and of its workers are dropped and all
 /// work is done.
@@ -43,12 +43,12 @@ pub struct ThreadPool {
 /// A worker of a [`ThreadPool`].
 pub struct PoolWorker {
     lane: Arc<Lane>,
-    /// Whether this handle keeps the pool alive. The handle that is passed to actions does not.
+    /// Whether this handle keeps the pool alive. The handle that actions get does not.
     counted: bool,
 }
 
 thread_local! {
-    /// The pool that the thread belongs to; only compared, never dereferenced.
+    /// The pool that the thread belongs to. The pointer is only compared, never dereferenced.
     static POOL: Cell<*const Queue> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -71,8 +71,8 @@ impl ThreadPool {
         }
     }
 
-    /// Returns the pool of the process, with as many threads as the machine can run in parallel. The first
-    /// call creates it, and it never ends.
+    /// Returns the global pool of the process, with as many threads as the machine can run in parallel. The
+    /// first call creates the pool, which never ends.
     ///
     /// # Panics
     ///
@@ -82,8 +82,8 @@ impl ThreadPool {
         GLOBAL.get_or_init(|| Self::options().build()).clone()
     }
 
-    /// Drops queued actions, and from now on newly scheduled ones; the threads end. Does not interrupt
-    /// running actions.
+    /// Drops all queued actions, and all actions that are scheduled later, and ends the threads. Does not
+    /// interrupt running actions.
     pub fn shut_down(&self) {
         self.queue.shut_down();
     }
@@ -174,7 +174,7 @@ impl ThreadPoolOptions {
         self
     }
 
-    /// Sets a hook that gets the payload of each action's panic, on the pool's thread.
+    /// Sets a hook that gets the payload of each action's panic, on the thread that ran the action.
     pub fn on_panic(mut self, hook: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
         self.on_panic = PanicHook::new(hook);
         self
@@ -214,7 +214,7 @@ impl std::fmt::Debug for ThreadPoolOptions {
     }
 }
 
-/// Number of actions of one lane that a thread runs before it checks other lanes.
+/// Number of actions of one worker that a thread runs before it checks for other workers.
 const ACTIONS_BEFORE_YIELD: usize = 64;
 
 /// Runs a thread of the pool.
@@ -271,7 +271,8 @@ impl Worker for PoolWorker {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        // `push` reads the clock.
+        // A time in the past, so that this method does not read the clock. `push` replaces it by the current
+        // time.
         self.schedule_at(Time::ZERO, state, action)
     }
 
@@ -286,7 +287,7 @@ impl Worker for PoolWorker {
     }
 
     fn runs_here(&self) -> bool {
-        // If all threads of a pool waited for workers of that pool, none would be left to run them.
+        // If all threads of a pool waited for actions of that pool, no thread could run them.
         POOL.get() == self.lane.queue_ptr()
     }
 }

@@ -1,5 +1,5 @@
-//! Workers with their own thread: the workers of [`NewThread`](super::NewThread) and
-//! [`EventLoop`](super::EventLoop). The serial queue of such a worker is called a lane.
+//! Workers that run on a single thread: those of [`NewThread`](super::NewThread) and
+//! [`EventLoop`](super::EventLoop). A *lane* is the serial queue of such a worker.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
@@ -13,11 +13,11 @@ use super::tasks::Tasks;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait, wait_timeout};
 use crate::{Clock, Guard, Precise, Time};
 
-/// A worker that runs on one thread: its own with [`NewThread`](super::NewThread), the loop's with
-/// [`EventLoop`](super::EventLoop).
+/// A worker whose actions all run on one thread. With [`NewThread`](super::NewThread) each worker has a
+/// thread of its own, and with [`EventLoop`](super::EventLoop) it is the loop's thread.
 pub struct ThreadWorker {
     lane: Arc<Lane>,
-    /// Whether this handle keeps the lane alive. The handle that is passed to actions does not.
+    /// Whether this handle keeps the lane alive. The handle that actions get does not.
     counted: bool,
 }
 
@@ -32,18 +32,18 @@ pub(super) enum Driver {
     /// A thread that the lane starts when there is an action to run.
     Own {
         name: String,
-        /// How long the thread waits for more actions before it ends.
+        /// Time for which an idle thread waits for more actions before it ends; forever if `None`.
         idle_max: Option<Duration>,
     },
-    /// A thread of the application. The closure asks it to run the lane.
+    /// A thread of the application. The closure notifies it that it must run the lane.
     External(Box<dyn Fn() + Send + Sync>),
 }
 
 struct Lane {
     state: Mutex<State>,
     wake: Condvar,
-    /// Number of counted handles. A thread that decrements it to zero then takes the lock, under which the
-    /// lane's thread checks it before it waits. So Relaxed suffices for the count.
+    /// Number of counted handles. The lane's thread checks the count under the lock before it waits, and a
+    /// thread that decrements it to zero then takes the lock. So Relaxed suffices for the count.
     handles: AtomicUsize,
     config: Config,
 }
@@ -55,7 +55,7 @@ struct State {
     shut_down: bool,
 }
 
-/// The state of the thread that runs the lane.
+/// Whether a thread runs the lane, and whether that thread waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DriverState {
     /// There is no thread, or the application's thread is not running the lane.
@@ -68,7 +68,7 @@ enum DriverState {
 /// The result of a check for tasks.
 enum Found {
     Task(Arc<dyn Task<ThreadWorker>>),
-    /// No task is due yet; contains the due time of the next one.
+    /// No task is due yet. Contains the due time of the next task.
     NotYet(Option<Time>),
 }
 
@@ -99,7 +99,7 @@ impl ThreadWorker {
         }
     }
 
-    /// Drops queued tasks, and from now on newly scheduled ones.
+    /// Drops all queued tasks, and all tasks that are scheduled later.
     pub(super) fn shut_down(&self) {
         let mut state = lock(&self.lane.state);
         state.shut_down = true;
@@ -117,11 +117,11 @@ impl ThreadWorker {
         lock(&self.lane.state).tasks.len()
     }
 
-    /// Runs due tasks on the calling thread. Panics unwind to the caller. Returns the due time of the next
-    /// task.
+    /// Runs due tasks on the calling thread, and returns the due time of the next task. Panics unwind to the
+    /// caller.
     pub(super) fn run_pending(&self) -> Option<Time> {
         let run = ExternalRun::begin(&self.lane);
-        // Tasks that become due in the meantime are left for the next call, or this one might never return.
+        // Leave tasks that become due from now on for the next call. Otherwise this call might never return.
         let now = Precise.now();
         loop {
             match run.lane.find(now) {
@@ -131,7 +131,7 @@ impl ThreadWorker {
         }
     }
 
-    /// Runs tasks on the calling thread until no more can come. Panics unwind to the caller.
+    /// Runs tasks on the calling thread until no more can arrive. Panics unwind to the caller.
     pub(super) fn run_to_end(&self) {
         let run = ExternalRun::begin(&self.lane);
         while let Some(task) = run.lane.next(None) {
@@ -202,7 +202,8 @@ impl Worker for ThreadWorker {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        // `push` reads the clock.
+        // A time in the past, so that this method does not read the clock. `push` replaces it by the current
+        // time.
         self.schedule_at(Time::ZERO, state, action)
     }
 
@@ -234,7 +235,7 @@ impl Clone for ThreadWorker {
 impl Drop for ThreadWorker {
     fn drop(&mut self) {
         if self.counted && self.lane.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // The thread may be about to wait for tasks that can no longer come.
+            // The lane's thread may be about to wait for tasks that can no longer arrive.
             self.lane.wake_driver();
         }
     }
@@ -252,7 +253,7 @@ impl std::fmt::Debug for ThreadWorker {
 struct ShutDown;
 
 impl Lane {
-    /// Queues a task. Returns whether a thread must be started for it.
+    /// Queues a task. Returns whether the caller must start a thread for the lane.
     fn push(&self, task: Arc<dyn Task<ThreadWorker>>, due: Time) -> Result<bool, ShutDown> {
         let due = due.max(Precise.now());
         let mut state = lock(&self.state);
@@ -289,14 +290,15 @@ impl Lane {
         }
     }
 
-    /// Makes the thread check again, if there is one.
+    /// Makes the thread that runs the lane check for tasks again, if it waits.
     fn wake_driver(&self) {
         let driver = lock(&self.state).driver;
         self.wake(driver);
     }
 
-    /// Returns the first task that is due at `now`. If there is none, marks the external thread as absent, so
-    /// that the next scheduling call wakes it and the returned due time stays correct.
+    /// Returns the first task that is due at `now`. If there is none, marks the application's thread as
+    /// absent: the next scheduling call must then wake it, because the due time returned here is no longer
+    /// correct.
     fn find(&self, now: Time) -> Found {
         let mut state = lock(&self.state);
         if let Some((_, task)) = state.tasks.pop_due(now) {
@@ -306,8 +308,8 @@ impl Lane {
         Found::NotYet(state.tasks.next_due())
     }
 
-    /// Returns the next task, and waits for one to arrive and become due. Returns `None` if no more can come,
-    /// or none came for `idle_max`; the thread is then marked as absent.
+    /// Waits for a task to become due, and returns it. Returns `None` if no more tasks can arrive, or if none
+    /// arrived for `idle_max`. Then the thread is marked as absent.
     fn next(&self, idle_max: Option<Duration>) -> Option<Arc<dyn Task<ThreadWorker>>> {
         let mut state = lock(&self.state);
         let idle_since = Precise.now();
@@ -351,13 +353,14 @@ impl TaskQueue for Lane {
         drop(state);
         drop(removed);
         if last {
-            // A thread that waited for this task may now have nothing to wait for.
+            // A thread that waited for this task may now have to end.
             self.wake(driver);
         }
     }
 }
 
-/// A guard that exists while an external thread runs the lane. A panic ends it as well.
+/// A guard that exists while a thread of the application runs the lane. It marks the thread as absent, even
+/// after a panic.
 struct ExternalRun<'a> {
     lane: &'a Lane,
 }

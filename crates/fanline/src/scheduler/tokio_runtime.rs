@@ -22,10 +22,10 @@ const ACTIONS_BEFORE_YIELD: usize = 64;
 /// A scheduler on a tokio runtime. Needs the feature `tokio`, and a runtime with its timer enabled.
 ///
 /// Each worker is a task of the runtime, which exists while the worker has actions and runs them one after
-/// the other. The clock is the runtime's: if a test pauses it, actions wait.
+/// the other. The clock is that of the runtime: while a test has paused it, delayed actions wait.
 ///
 /// Actions must not block, like all code on a runtime. A panic ends only its own action: the process's panic
-/// hook reports it, and the worker continues. When the runtime shuts down, it drops queued actions.
+/// hook reports the panic, and the worker continues. When the runtime shuts down, it drops queued actions.
 ///
 /// ```
 /// use fanline::{Scheduler, scheduler::TokioScheduler};
@@ -59,9 +59,9 @@ struct Lane {
 
 struct State {
     tasks: Tasks<TokioWorker>,
-    /// Whether a task of the runtime exists for this lane.
+    /// Whether a task of the runtime exists that runs this queue.
     driven: bool,
-    /// Wakes that task while it waits for a due time.
+    /// The waker of that task, while the task waits for a due time.
     waker: Option<Waker>,
 }
 
@@ -186,7 +186,7 @@ impl TaskQueue for Lane {
     fn remove_cancelled(&self, key: &TaskKey) {
         let mut state = lock(&self.state);
         let removed = state.tasks.remove(key);
-        // If the task of the runtime waits for nothing else, it can end.
+        // If the task of the runtime waits only for the cancelled action, it can end.
         let waker = if state.tasks.is_empty() {
             state.waker.take()
         } else {
@@ -200,7 +200,7 @@ impl TaskQueue for Lane {
     }
 }
 
-/// The task of the runtime that runs a lane until it is empty.
+/// The task of the runtime that runs a worker's actions until there are none.
 struct Driver {
     worker: TokioWorker,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -252,7 +252,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // If the lane is not empty, the runtime was shut down.
+        // If the runtime has actions left to run, it was shut down. Drop them.
         let mut state = lock(&self.worker.lane.state);
         let dropped = if state.driven {
             state.tasks.take_all()

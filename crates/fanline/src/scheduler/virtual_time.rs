@@ -8,16 +8,16 @@ use super::{Scheduler, Worker};
 use crate::sync::{Mutex, lock};
 use crate::{Clock, Guard, Time};
 
-/// A scheduler for tests, whose time advances only on request.
+/// A scheduler for tests. Its time advances only on request.
 ///
 /// It is also a [`Clock`]. All its workers share one queue. [`advance_to`](VirtualTime::advance_to),
 /// [`advance_by`](VirtualTime::advance_by), and [`run`](VirtualTime::run) run the actions that become due, on
-/// the calling thread, by due time and then in the order of scheduling. During each action, the clock shows
-/// its due time. An action with a due time in the past runs at the current time, on the next advance, even
-/// one by zero. No action runs inside the call that schedules it. A panic of an action unwinds to the caller
-/// that advances the clock; the other actions stay queued.
+/// the calling thread. Actions run by due time and then in the order of scheduling. During each action, the
+/// clock shows its due time. An action with a due time in the past runs at the current time, at the next
+/// advance, even if that advance is zero. No action runs inside the call that schedules it. A panic of an
+/// action unwinds to the caller that advances the clock, and the other actions stay queued.
 ///
-/// For observers and observables for such tests, see [`testing`](crate::testing).
+/// The module [`testing`](crate::testing) has observers and observables for such tests.
 ///
 /// ```
 /// use std::{sync::{Arc, Mutex}, time::Duration};
@@ -79,18 +79,19 @@ impl VirtualTime {
         }
     }
 
-    /// Returns the current time. The same as [`Clock::now`] and [`Scheduler::now`], between which a call on
-    /// this type would be ambiguous.
+    /// Returns the current time. Both [`Clock`] and [`Scheduler`] have a method `now`, so without this method
+    /// a call of `now` would be ambiguous.
     pub fn now(&self) -> Time {
         lock(&self.shared.state).now
     }
 
-    /// Runs the actions that are due until `time`, inclusive, and sets the clock to `time`. If an action
-    /// calls [`stop`](VirtualTime::stop), the clock keeps that action's time.
+    /// Runs the actions that are due at or before `time`, and sets the clock to `time`. If an action calls
+    /// [`stop`](VirtualTime::stop), the clock stays at that action's time.
     ///
     /// # Panics
     ///
-    /// If `time` has passed, or the clock is already being advanced, by a calling action or another thread.
+    /// If `time` has passed, or if another thread or an action that calls this is already advancing the
+    /// clock.
     pub fn advance_to(&self, time: Time) {
         let advance = Advance::begin(&self.shared);
         let now = self.now();
@@ -107,7 +108,7 @@ impl VirtualTime {
         drop(advance);
     }
 
-    /// Runs the actions that are due within `duration`, and advances the clock by it; see
+    /// Runs the actions that are due within `duration`, and advances the clock by `duration`; see
     /// [`advance_to`](VirtualTime::advance_to).
     ///
     /// # Panics
@@ -117,8 +118,8 @@ impl VirtualTime {
         self.advance_to(self.now() + duration);
     }
 
-    /// Runs all actions, and leaves the clock at the last due time. Does not return while actions repeat
-    /// forever, such as an interval, unless an action calls [`stop`](VirtualTime::stop).
+    /// Runs all actions, and leaves the clock at the last due time. Does not return while there are periodic
+    /// actions, unless an action calls [`stop`](VirtualTime::stop).
     ///
     /// # Panics
     ///
@@ -128,13 +129,14 @@ impl VirtualTime {
         self.run_until(Time::from_nanos(u64::MAX));
     }
 
-    /// Ends the advance in progress after the running action. Has no effect without an advance.
+    /// Makes the advance in progress return after the running action. Has no effect if the clock is not being
+    /// advanced.
     pub fn stop(&self) {
         let mut state = lock(&self.shared.state);
         state.stopped = state.advancing;
     }
 
-    /// Moves the clock without running actions, like an action that takes this long.
+    /// Moves the clock without running actions. An action can call this to simulate that it takes this long.
     pub fn sleep(&self, duration: Duration) {
         let mut state = lock(&self.shared.state);
         state.now = state.now + duration;
@@ -223,7 +225,7 @@ impl Worker for VirtualWorker {
     }
 
     fn runs_here(&self) -> bool {
-        // The thread that waits may be the one that advances the clock.
+        // The thread that waits for an action may be the only one that advances the clock.
         true
     }
 }
@@ -246,14 +248,14 @@ impl Shared {
         drop(inserted);
     }
 
-    /// Removes the first task that is due until `time`, and moves the clock to its due time.
+    /// Removes the first task that is due at or before `time`, and moves the clock to its due time.
     fn next(&self, time: Time) -> Option<Arc<dyn Task<VirtualWorker>>> {
         let mut state = lock(&self.state);
         if state.stopped {
             return None;
         }
         let (due, task) = state.tasks.pop_due(time)?;
-        // An action that called `sleep` may have moved the clock further.
+        // An action that called `sleep` may have moved the clock past the due time.
         state.now = state.now.max(due);
         Some(task)
     }
@@ -266,7 +268,7 @@ impl TaskQueue for Shared {
     }
 }
 
-/// A guard for an advance of the clock. A panic ends it as well.
+/// A guard for an advance of the clock. Its drop ends the advance, even after a panic.
 struct Advance<'a>(&'a Shared);
 
 impl<'a> Advance<'a> {

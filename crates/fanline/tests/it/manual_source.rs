@@ -1,4 +1,4 @@
-//! Sources that a test drives manually, and scripts for them, on which the tables of operator tests run.
+//! Sources that a test drives manually, and the scripts for them that tables of operator tests contain.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,8 +10,8 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A hot source that emits to all its observers on request. It drops an observer that is unsubscribed,
-/// closed, or has panicked, and all observers at the end.
+/// A hot source that emits to all its observers on request. It drops an observer that has unsubscribed, is
+/// closed, or has panicked. At the end it drops all observers.
 pub(crate) struct ManualSource<T, E = &'static str> {
     shared: Arc<Shared<T, E>>,
 }
@@ -24,7 +24,7 @@ struct Shared<T, E> {
 
 struct Subscription<T, E> {
     id: u64,
-    /// `None` while it is called.
+    /// `None` while the observer is being called.
     observer: Option<BoxObserver<T, E>>,
 }
 
@@ -149,7 +149,7 @@ impl<T: 'static, E: 'static> Observable for ManualSource<T, E> {
     }
 }
 
-/// A cold source: emits its values, and then its end, if any, inside each subscription.
+/// A cold source. In each subscription it emits its values, and then its end if it has one.
 #[derive(Clone)]
 pub(crate) struct Cold<T, E = &'static str> {
     pub(crate) values: Vec<T>,
@@ -196,8 +196,8 @@ impl<T: Send + 'static, E: Send + 'static> Observable for Cold<T, E> {
     }
 }
 
-/// An observer that logs its calls: values, then `|` for completion, or `#` and the error. It panics on a
-/// call after the end and on overlapping calls.
+/// An observer that logs its calls: values, `|` for completion, and `#` with the text of an error. It panics
+/// on a call after the end and on overlapping calls.
 #[derive(Clone, Default)]
 pub(crate) struct Log {
     shared: Arc<LogShared>,
@@ -219,7 +219,8 @@ impl Log {
         self.shared.ended.load(Ordering::SeqCst) > 0
     }
 
-    /// Returns the number of handles, including the observer; 1 after the observer was dropped.
+    /// Returns the number of handles of the log, including the observer. It is 1 after the observer was
+    /// dropped.
     pub(crate) fn handles(&self) -> usize {
         Arc::strong_count(&self.shared)
     }
@@ -262,9 +263,9 @@ pub(crate) fn sources() -> Sources {
 
 /// A line of a table: the script of the sources, and the expected log.
 ///
-/// Words of a script: `a1` is a value of `a`, `a|` its completion, `a#` its error, `a-` its drop without an
-/// end, and `!` unsubscribes. A `.` at the end of the expected log means that no more calls can follow for
-/// that reason.
+/// Words of a script: `a1` is a value of `a`, `a|` its completion, and `a#` its error. `a-` drops `a` without
+/// an end, and `!` unsubscribes. A `.` at the end of the expected log means that all sources have lost their
+/// observers although the log has no end.
 pub(crate) type Line = (&'static str, &'static str);
 
 pub(crate) fn act(sources: &Sources, word: &str) {
@@ -286,7 +287,7 @@ pub(crate) fn without_dot(expected: &str) -> (&str, bool) {
     }
 }
 
-/// Plays each line and compares the log. After an end or `!`, no source may have an observer, and the
+/// Runs each script and compares the log. After an end or `!`, no source may have an observer, and the
 /// observer must have been dropped.
 #[track_caller]
 pub(crate) fn check<T: Debug + 'static>(

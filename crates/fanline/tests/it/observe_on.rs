@@ -1,4 +1,4 @@
-//! Hand-over between threads: order, ends, bounds, and panics.
+//! Queues between threads: order, ends, bounds, and panics.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use fanline::{Guard, Observable, ObservableExt, Observer, Scheduler, Subject, ob
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Emits like an iterator, on the subscribing thread.
+/// A source that emits a range on the subscribing thread, one value at a time.
 #[derive(Clone)]
 struct Values(std::ops::Range<u32>);
 
@@ -68,7 +68,8 @@ fn order_is_preserved_on_every_scheduler() {
     check_order(ThreadPool::new(3));
 }
 
-/// A range hands over its values in batches, unless they are counted for a bound.
+/// Without a bound, a range passes its values to the queue in batches. With a bound it passes them one by
+/// one.
 #[test]
 fn range_is_delivered_completely_and_stops_when_closed() {
     for bound in [None, Some(Bound::block(3))] {
@@ -86,7 +87,7 @@ fn range_is_delivered_completely_and_stops_when_closed() {
             drop(guard);
         }
     }
-    // Without the early end, this would never return.
+    // If the range did not stop early, this would never return.
     let (tx, rx) = mpsc::channel();
     let first = fanline::range(0..).observe_on(EventLoop::new()).take(100);
     first
@@ -487,7 +488,7 @@ fn chained_observe_on_loses_nothing() {
     }
 }
 
-/// Non-atomic state moves with the values from thread to thread.
+/// State that is not atomic can move with the values from thread to thread.
 #[test]
 fn effects_of_one_action_are_visible_to_the_next() {
     let (done, end) = mpsc::channel();
@@ -519,7 +520,7 @@ fn take_before_observe_on_delivers_values_and_end() {
     drop(guard);
 }
 
-/// Room is counted without the values that the observer has received, including the current one.
+/// The bound does not count values that the observer has received, including the one that it is processing.
 #[test]
 fn current_value_does_not_count_toward_bound() {
     let time = VirtualTime::new();
@@ -548,7 +549,7 @@ fn current_value_does_not_count_toward_bound() {
     drop(guard);
 }
 
-/// Unsubscribes while values flow: none is delivered afterwards, and each is dropped once.
+/// Unsubscribes while values flow. No value is delivered after that, and each value is dropped once.
 #[test]
 fn unsubscribe_during_delivery_drops_each_value_once() {
     for round in 0..200_u32 {

@@ -176,8 +176,8 @@ fn sample_by() {
     );
 }
 
-/// The story: `take_until(stop)` was used on a connection's values, and the connection's producer was
-/// dropped. Its observer stayed subscribed to `stop` until the server ended.
+/// Regression: `take_until(stop)` was used on a connection's values, and the connection's producer was
+/// dropped. The observer stayed subscribed to `stop` until the server ended.
 #[test]
 fn dropped_source_unsubscribes_the_other() {
     check(
@@ -221,8 +221,8 @@ fn inner(sources: &Sources, at: u32) -> ManualSource<u32> {
     sources[usize::try_from(at).expect("0 to 3")].clone()
 }
 
-// In the tables of the next four tests, the value 1 of `a` stands for the inner observable `b`, 2 for `c`,
-// and 3 for `d`.
+// In the tables of the next four tests, the value 1 of `a` stands for the inner observable `b`, the value 2
+// for `c`, and the value 3 for `d`.
 
 #[test]
 fn flat_map() {
@@ -358,7 +358,7 @@ fn many_immediate_inner_sources_use_constant_stack() {
     drop(guard);
 }
 
-/// Emits until its observer is closed.
+/// A source that emits until its observer is closed.
 #[derive(Clone)]
 struct Endless;
 impl Observable for Endless {
@@ -374,7 +374,7 @@ impl Observable for Endless {
         Guard::closed()
     }
 }
-/// Accepts a number of values, then completes.
+/// An observer that accepts a number of values, and then completes.
 struct Few(usize, Log);
 impl<T: std::fmt::Debug> Observer<T, &'static str> for Few {
     fn next(&mut self, value: &T) {
@@ -506,7 +506,7 @@ fn panic_ends_operator_and_unsubscribes_all_sources() {
     }
 }
 
-/// Counts values and ends.
+/// An observer that counts values and ends.
 #[derive(Clone, Default)]
 struct Tally {
     log: Arc<TallyShared>,
@@ -545,7 +545,7 @@ fn two_threads_lose_no_value_and_calls_never_overlap() {
     const EACH: u32 = 5_000;
     type Build =
         fn(ManualSource<u32>, ManualSource<u32>) -> fanline::BoxObservable<u32, &'static str>;
-    // Each case with the least and the largest number of values.
+    // Each case has the least and the largest number of values that may arrive.
     let table: [(&str, Build, u32, u32); 6] = [
         ("merge", |a, b| a.merge(b).boxed(), 2 * EACH, 2 * EACH),
         ("zip", |a, b| a.zip_with(b, |a, _| a).boxed(), EACH, EACH),

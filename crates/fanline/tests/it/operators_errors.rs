@@ -121,8 +121,8 @@ fn source_stored_for_retry_is_dropped_at_end() {
     drop(guard);
 }
 
-/// An operator that subscribes again stores a clone of its source, and here that clone stores the
-/// subscription. Dropping the last handle must drop both, even though the guard was detached.
+/// An operator that subscribes again stores a clone of its source, and here that clone also stores the
+/// subscription. Dropping the last handle must drop both, although the guard was detached.
 #[test]
 fn dropped_subject_drops_resubscribing_chains() {
     let token = Arc::new(());

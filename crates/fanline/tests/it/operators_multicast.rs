@@ -14,14 +14,15 @@ use fanline::{
 
 use crate::manual_source::{Cold, Log, ManualSource};
 
-/// The state that scripts act on. `+x` and `-x` subscribe and unsubscribe the observer `x`, `c` connects, `d`
-/// disconnects. A number is a value of the source, `|` its end, and `#` its error.
+/// The source and the observers that a script uses. In a script, `+x` and `-x` subscribe and unsubscribe the
+/// observer `x`, `c` connects, and `d` disconnects. A number is a value of the source, `|` its end, and `#`
+/// its error.
 struct Stage {
     source: ManualSource<u32>,
     logs: [(Log, Option<Guard>); 3],
 }
 
-/// Plays a script, and checks the logs of the observers `x`, `y`, and `z` and the number of subscriptions of
+/// Runs a script, and checks the logs of the observers `x`, `y`, and `z` and the number of subscriptions to
 /// the source.
 #[track_caller]
 fn check(

@@ -17,7 +17,7 @@ macro_rules! four {
     };
 }
 
-/// Returns a chain of forty operators, each type nested in the next.
+/// Returns a chain of forty operators, whose types are nested in each other.
 fn forty() -> impl Observable<Item = u64, Error = &'static str> + Send + 'static {
     let source = fanline::from_iter(0..3_u64).with_error_type();
     let ten = four!(four!(source)).take(9).tap(|_| ());
@@ -26,8 +26,8 @@ fn forty() -> impl Observable<Item = u64, Error = &'static str> + Send + 'static
     four!(four!(thirty)).take(9).tap(|_| ())
 }
 
-/// The main check is that this compiles, and quickly: compile time grows linearly with the length of the
-/// chain, and the compiler's limits are not reached.
+/// The main check is that this test compiles, and quickly. The compile time grows linearly with the length of
+/// the chain, and the compiler's limits are not reached.
 #[test]
 fn chain_of_forty_operators_can_be_boxed() {
     let chain = forty();
@@ -41,7 +41,7 @@ fn chain_of_forty_operators_can_be_boxed() {
     assert_eq!(log.text(), "8 9 10 |");
 }
 
-/// The chain contains queues, workers, and shared state, and several sources.
+/// Builds a chain with queues, workers, shared state, and several sources.
 #[test]
 fn chain_can_be_boxed_at_each_step() {
     let time = fanline::scheduler::VirtualTime::new();

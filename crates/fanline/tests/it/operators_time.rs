@@ -1,4 +1,4 @@
-//! Operators that wait, on virtual time.
+//! Operators that wait, tested on virtual time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -14,8 +14,8 @@ pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Plays scripts like `manual_source::check`. `+5` advances the clock by 5 ms. The log contains the time of
-/// each value: `7@5` is the value 7 after 5 ms.
+/// Runs scripts like `manual_source::check`. In a script, `+5` advances the clock by 5 ms. The log contains
+/// the time of each value: `7@5` is the value 7 after 5 ms.
 #[track_caller]
 pub(crate) fn check<T: std::fmt::Debug + Send + 'static>(
     build: impl Fn(Sources, VirtualTime) -> BoxObservable<T, &'static str>,
@@ -157,8 +157,8 @@ fn sample() {
     );
 }
 
-/// The story: the producer was dropped, but the sampler of its values kept ticking forever, with nothing to
-/// emit, and kept its observer alive.
+/// Regression: the producer was dropped, but the timer of `sample` repeated forever. It had nothing to emit,
+/// and kept the observer alive.
 #[test]
 fn dropped_source_stops_repeating_timers() {
     check(
@@ -177,7 +177,7 @@ fn dropped_source_stops_repeating_timers() {
         |[a, ..], time| a.window_time(ms(10), time).concat_map(Clone::clone).boxed(),
         &[("a1 +10 a2 a-", "1@0 2@10 .")],
     );
-    // Values that wait for their time are still delivered.
+    // Delayed values are still delivered.
     check(
         |[a, ..], time| a.delay(ms(10), time).boxed(),
         &[("a1 a- +10", "1@10 .")],
@@ -319,8 +319,8 @@ fn flat_map_on_subscribes_inners_on_scheduler() {
     assert_eq!(log.handles(), 1);
 }
 
-/// `unsubscribe_and_wait` must also wait for an emission that an alarm caused, although it comes from no
-/// source. So the scheduled action must stay registered until it is over.
+/// `unsubscribe_and_wait` must also wait for an emission that a timer caused, although no source is emitting.
+/// So the scheduled action must stay registered until it has returned.
 #[test]
 fn unsubscribe_and_wait_waits_for_alarm_emission() {
     let (entered, inside) = mpsc::channel();
@@ -342,7 +342,7 @@ fn unsubscribe_and_wait_waits_for_alarm_emission() {
         guard.unsubscribe_and_wait();
         done.load(Ordering::SeqCst)
     });
-    // Gives the waiting thread a chance to return too early.
+    // Give the waiting thread a chance to return too early.
     while subject.has_observers() {
         std::thread::yield_now();
     }

@@ -55,7 +55,7 @@ fn window_count() {
             ("a1 !", ""),
         ],
     );
-    // The first window is complete, although no other is requested.
+    // The first window is complete, although `take` requests no other window.
     check(
         |[a, ..], _| a.window_count(2).take(1).flat_map(1, Clone::clone).boxed(),
         &[
@@ -99,7 +99,7 @@ fn window_time() {
     );
 }
 
-/// The story: the sums of the groups came in a different order in each run.
+/// Regression: the sums of the groups arrived in a different order in each run.
 #[test]
 fn groups_end_in_order_of_creation() {
     let sum = |group: &Grouped<u32, u32>| group.clone().sum();

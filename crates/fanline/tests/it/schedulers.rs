@@ -1,4 +1,4 @@
-//! The contract of all schedulers, checked for each; then tests of single schedulers.
+//! The contract of all schedulers, checked for each scheduler, and tests of single schedulers.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -268,7 +268,7 @@ fn clock_does_not_go_back<S: Scheduler>(case: &Case<S>) {
     assert!(case.scheduler.now() >= before);
 }
 
-/// Uses the methods of the scheduler itself, by the names that a program uses.
+/// Calls the methods of the scheduler itself, with the names that a program uses.
 fn scheduler_methods_run_actions<S: Scheduler>(case: &Case<S>) {
     let (tx, rx) = mpsc::channel();
     let scheduler = &case.scheduler;
@@ -315,8 +315,8 @@ fn check_contract<S: Scheduler>(case: &Case<S>) {
     clock_does_not_go_back(case);
 }
 
-/// With the prelude in scope, each method name must resolve to one method on each concrete type. Generic code
-/// cannot check that.
+/// With the prelude in scope, each method name must be unambiguous on each concrete type. Generic code cannot
+/// check this.
 #[test]
 fn methods_resolve_on_each_scheduler() {
     macro_rules! check {
@@ -512,7 +512,7 @@ fn threads_have_documented_names() {
     check(&EventLoop::options().name("ring").build(), "ring");
 }
 
-/// An action that blocks in `unsubscribe_and_wait` occupies one thread only.
+/// An action that blocks in `unsubscribe_and_wait` occupies only one thread.
 #[test]
 fn blocking_unsubscribe_occupies_one_pool_thread() {
     let pool = ThreadPool::new(2);
@@ -536,8 +536,8 @@ fn blocking_unsubscribe_occupies_one_pool_thread() {
     assert_eq!(receive(&rx, 1), ["has waited"]);
 }
 
-/// One thread cancels an action while another is about to run it. The action runs or is dropped unrun,
-/// exactly once.
+/// One thread cancels an action while another thread is about to run it. The action either runs or is
+/// dropped, exactly once.
 #[test]
 fn action_cancelled_at_its_start_is_dropped_once() {
     let pool = ThreadPool::new(1);
@@ -739,7 +739,7 @@ fn manual_loop_runs_on_driving_thread() {
     assert_eq!(wakes.load(Ordering::SeqCst), 2);
     worker.schedule_after(MS, tx, report("last")).detach();
     drop((event_loop, worker));
-    // Returns because no handle is left.
+    // The driver returns because no handle of the loop is left.
     driver.run();
     assert_eq!(rx.iter().collect::<Vec<_>>(), ["from outside", "last"]);
 }

@@ -133,7 +133,8 @@ fn periodic_action_does_not_drift() {
     });
     time.advance_to(at(60));
     let times: Vec<_> = log.take().into_iter().map(|(at, _)| at).collect();
-    // The second run takes until 45. The runs of 30 and 40 are made up for, and the one of 50 is on time.
+    // The second run lasts until 45. The missed runs of 30 and 40 follow at once, and the run of 50 is on
+    // time.
     assert_eq!(times, [10, 20, 45, 45, 50, 60]);
     drop(guard);
     assert_eq!(time.queued(), 0);
@@ -181,7 +182,7 @@ fn real_clocks_share_origin_and_are_monotonic() {
     assert!(coarse.now_exact() >= before);
     assert_eq!(coarse.granularity(), Duration::from_millis(1));
     drop(coarse);
-    // A new handle after a time without any: its first reading must be fresh.
+    // A new handle is created after a time without handles. Its first reading must be fresh.
     std::thread::sleep(Duration::from_millis(5));
     let before = Precise.now();
     let again = Coarse::new();

@@ -1,4 +1,4 @@
-//! A client connection: the handshake, subscriptions, and the ping that confirms them.
+//! An MQTT connection: the handshake, subscriptions, and the ping that confirms that they are active.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -34,19 +34,19 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a ping and waits for the response: the server has processed everything written before. Only for
-    /// connections on which no message is due.
+    /// Sends a ping and waits for the response. After that, the server has processed everything written
+    /// before. Allowed only if no message is expected on the connection.
     pub(crate) fn flush(&self) -> Result<()> {
         self.ask(&packets::PINGREQ_BYTES, packets::PINGRESP)?;
         Ok(())
     }
 
-    /// Returns the socket, for the measured paths.
+    /// Returns the socket, for measured code.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
-    /// Returns the server's answer, a packet of kind `kind`, without its header.
+    /// Sends a request. Returns the body of the server's response, which is a packet of type `kind`.
     fn ask(&self, bytes: &[u8], kind: u8) -> Result<Vec<u8>> {
         (&self.stream).write_all(bytes)?;
         let mut incoming = Incoming::new(&self.stream);

@@ -1,4 +1,4 @@
-//! Messages of QoS 1 or 2 from one client to another, with a fixed number in flight.
+//! Messages of QoS 1 or 2 from one client to another, with a fixed number of messages in flight.
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr};
@@ -14,28 +14,28 @@ use crate::generator::throughput::Burst;
 
 const TOPIC: &str = "flow/a";
 
-/// A load of published messages.
+/// The parameters of such a load.
 #[derive(Clone, Copy)]
 pub(crate) struct Flowing {
-    /// 1 or 2.
+    /// QoS of the messages: 1 or 2.
     pub(crate) qos: u8,
     pub(crate) in_flight: u64,
     pub(crate) payload_bytes: usize,
 }
 
-/// Both ends, connected.
+/// The publisher and the subscriber, connected.
 pub(crate) struct Flow {
     flowing: Flowing,
     publisher: Connection,
-    /// Its session outlives its connection.
+    /// The subscriber's session outlives its connection.
     subscriber: Connection,
     payload: Vec<u8>,
-    /// The last message of a run, which tells the subscriber to stop.
+    /// The last message of a run. When it arrives, the subscriber stops.
     last: Vec<u8>,
 }
 
 impl Flow {
-    /// Connects and subscribes.
+    /// Connects both clients, and subscribes.
     pub(crate) fn open(address: SocketAddr, flowing: Flowing) -> Result<Self> {
         let subscriber = Connection::open(address, "subscriber", false)?;
         subscriber.subscribe(TOPIC, flowing.qos)?;
@@ -51,8 +51,8 @@ impl Flow {
         })
     }
 
-    /// Publishes for `duration`. Measures from the first write until both sides have finished the last
-    /// message.
+    /// Publishes for `duration`. Measures from the first write until both clients have completed the
+    /// handshake of the last message.
     pub(crate) fn run(&self, duration: Duration) -> Result<Burst> {
         let start = Instant::now();
         let (received, sent) = thread::scope(|scope| {
@@ -61,7 +61,7 @@ impl Flow {
             (receiving.join(), sent)
         });
         let received = received.map_err(|_| anyhow!("the subscriber has panicked"))?;
-        // A side that failed stops the other one; its own error is more specific.
+        // A client that failed also stops the other. Its own error is more specific, so it comes first.
         let (sent, received) = (sent?, received?);
         ensure!(sent == received, "{received} of {sent} messages arrived");
         Ok(Burst {
@@ -73,7 +73,7 @@ impl Flow {
     fn hang_up_on_error<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() {
             for connection in [&self.publisher, &self.subscriber] {
-                // It may be closed already.
+                // The connection may already be closed.
                 let _ = connection.stream().shutdown(Shutdown::Both);
             }
         }
@@ -146,7 +146,7 @@ impl Flow {
     }
 }
 
-/// Returns the packet identifier of a message number. Identifiers wrap around and skip 0.
+/// Returns the packet identifier for a message number. Identifiers wrap around, and are never 0.
 fn packet_id(number: u64) -> Result<u16> {
     Ok(u16::try_from(number % u64::from(u16::MAX))? + 1)
 }

@@ -1,14 +1,14 @@
-//! Packets of a server from one socket.
+//! A reader of a server's packets from one socket.
 
 use std::io::Read;
 use std::net::TcpStream;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Bytes of one read, and size of the largest accepted packet.
+/// Number of bytes of one read, and size of the largest accepted packet.
 const READ_BYTES: usize = 256 * 1024;
 
-/// Bytes of one socket that were read and not processed.
+/// The bytes of one socket that were read and not processed yet.
 pub(crate) struct Incoming<'a> {
     stream: &'a TcpStream,
     buffer: Vec<u8>,
@@ -16,9 +16,9 @@ pub(crate) struct Incoming<'a> {
     end: usize,
 }
 
-/// A packet.
+/// A packet from the server.
 pub(crate) struct Packet<'a> {
-    /// Its first byte.
+    /// First byte of the packet: its type and flags.
     pub(crate) first: u8,
     pub(crate) body: &'a [u8],
 }
@@ -29,13 +29,13 @@ impl<'a> Packet<'a> {
         self.first & 0xF0
     }
 
-    /// Returns the identifier of a packet that begins with one.
+    /// Returns the packet identifier, if the packet begins with one.
     pub(crate) fn packet_id(&self) -> Result<u16> {
         let bytes = self.body.first_chunk().context("a packet is truncated")?;
         Ok(u16::from_be_bytes(*bytes))
     }
 
-    /// Returns identifier and payload of a PUBLISH above QoS 0.
+    /// Returns the packet identifier and payload of a PUBLISH with QoS 1 or 2.
     pub(crate) fn numbered(&self) -> Result<(u16, &'a [u8])> {
         let topic = usize::from(self.packet_id()?);
         let rest = self.body.get(2 + topic..).context("a topic is truncated")?;
@@ -45,7 +45,7 @@ impl<'a> Packet<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Creates the buffer of a socket on which no packet is due.
+    /// Creates a reader for a socket on which no packet is expected yet.
     pub(crate) fn new(stream: &'a TcpStream) -> Self {
         Self {
             stream,
@@ -55,7 +55,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Reads once and blocks for it. The caller must have taken all whole packets before.
+    /// Reads once, and blocks until there are bytes. The caller must have taken all complete packets before.
     pub(crate) fn read(&mut self) -> Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -69,7 +69,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// Returns the next whole packet.
+    /// Returns the next complete packet, or `None` if there is none.
     pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>> {
         let rest = &self.buffer[self.start..self.end];
         let Some((head_bytes, body_bytes)) = lengths(rest)? else {
@@ -88,7 +88,7 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Returns the lengths of the fixed header and of the remaining packet, or `None` if the header is
+/// Returns the lengths of the fixed header and of the rest of the packet. Returns `None` if the header is
 /// incomplete.
 fn lengths(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let (mut length, mut shift) = (0, 0);

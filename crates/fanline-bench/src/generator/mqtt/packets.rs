@@ -1,4 +1,4 @@
-//! The packets of a client, as bytes (OASIS MQTT 3.1.1, chapter 3).
+//! The packets that a client sends, as bytes (OASIS MQTT 3.1.1, chapter 3).
 
 pub(crate) const CONNACK: u8 = 0x20;
 pub(crate) const PUBLISH: u8 = 0x30;
@@ -10,10 +10,10 @@ pub(crate) const SUBACK: u8 = 0x90;
 pub(crate) const PINGRESP: u8 = 0xD0;
 pub(crate) const PINGREQ_BYTES: [u8; 2] = [0xC0, 0];
 
-/// Reserved bits of PUBREL, SUBSCRIBE, and UNSUBSCRIBE.
+/// The reserved bits that PUBREL, SUBSCRIBE, and UNSUBSCRIBE must set.
 const RESERVED: u8 = 0x02;
 
-/// Returns a CONNECT without keep alive, so no pings are necessary.
+/// Returns a CONNECT without keep-alive, so that the client need not send pings.
 pub(crate) fn connect(client_id: &str, is_clean: bool) -> Vec<u8> {
     let flags = if is_clean { 0x02 } else { 0 };
     let mut body = b"\0\x04MQTT\x04".to_vec();
@@ -38,7 +38,7 @@ pub(crate) fn publish(topic: &str, payload: &[u8]) -> Vec<u8> {
     packet(PUBLISH, &body)
 }
 
-/// Returns a PUBLISH with space for its identifier, and the position of that space.
+/// Returns a PUBLISH with space for a packet identifier, and the position of that space.
 pub(crate) fn numbered_publish(topic: &str, payload: &[u8], qos: u8) -> (Vec<u8>, usize) {
     let mut body = Vec::new();
     push_text(&mut body, topic);

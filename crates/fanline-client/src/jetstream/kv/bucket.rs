@@ -11,13 +11,13 @@ use super::keys::check_bucket;
 use super::{KeyValue, STREAM_PREFIX};
 use crate::jetstream::{JetStream, JetStreamError, Kept, StreamInfo};
 
-/// Maximum time for which the id of a write is remembered.
+/// Maximum time for which the server remembers the id of a write, to detect duplicates.
 const DUPLICATE_WINDOW_MAX: Nanos = Nanos::from_secs(120);
 
 /// The configuration of a bucket.
 #[derive(Clone, Debug, Default)]
 pub struct BucketConfig {
-    /// Name.
+    /// Name of the bucket.
     pub bucket: String,
     /// Description for people.
     pub description: String,
@@ -29,17 +29,18 @@ pub struct BucketConfig {
     pub value_bytes_max: Option<u32>,
     /// Maximum number of bytes in total.
     pub bytes_max: Option<u64>,
-    /// Where it is stored.
+    /// Where the bucket is stored.
     pub storage: Storage,
-    /// Number of servers that store it; 0 means 1.
+    /// Number of servers that store the bucket; 0 means 1.
     pub replicas: u8,
-    /// Whether it is compressed.
+    /// Whether the bucket is compressed.
     pub compression: bool,
-    /// Maximum age of the marker of a removed key. If set, keys can have a TTL of their own.
+    /// Maximum age of the marker that replaces a removed key. If this is set, keys can have a TTL of their
+    /// own.
     pub limit_marker_ttl: Option<Duration>,
     /// Rule that publishes values again with another subject.
     pub republish: Option<Republish>,
-    /// Servers of a cluster that may store it.
+    /// Servers of a cluster that may store the bucket.
     pub placement: Option<Placement>,
     /// Bucket that this one is a copy of.
     pub mirror: Option<StreamSource>,
@@ -102,7 +103,7 @@ impl BucketConfig {
     }
 }
 
-/// Converts the name of a bucket to that of its stream, in an origin.
+/// Replaces the name of a bucket in an origin by the name of its stream.
 fn origin_stream(mut origin: StreamSource) -> StreamSource {
     if !origin.name.starts_with(STREAM_PREFIX) {
         origin.name.insert_str(0, STREAM_PREFIX);
@@ -126,7 +127,7 @@ impl JetStream {
         Ok(KeyValue::of(self, &config.bucket, &info))
     }
 
-    /// Updates a bucket. Settings of its stream that buckets do not have stay as they are.
+    /// Updates a bucket. Settings of its stream that are not part of a bucket's configuration stay unchanged.
     ///
     /// # Errors
     ///
@@ -166,7 +167,7 @@ impl JetStream {
     ///
     /// Those of a request.
     pub async fn buckets(&self) -> Result<Vec<StreamInfo>, JetStreamError> {
-        // A mirror has no subjects of its own, so all streams are listed and selected by name.
+        // A mirror has no subjects of its own, so list all streams and select buckets by their names.
         let mut streams = self.streams("").await?;
         streams.retain(|info| info.config.name.starts_with(STREAM_PREFIX));
         Ok(streams)

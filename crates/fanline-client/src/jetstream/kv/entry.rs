@@ -9,7 +9,7 @@ use crate::jetstream::{Delivery, StoredMessage};
 
 /// Header that marks a deletion.
 pub(super) const OPERATION_HEADER: &str = "KV-Operation";
-/// Header with the server's reason for removing a value.
+/// Header that contains the server's reason for removing a value.
 const MARKER_HEADER: &str = "Nats-Marker-Reason";
 
 /// An operation on a key.
@@ -24,7 +24,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns its name in JSON, headers, and tables.
+    /// Returns the operation's name in JSON, headers, and tables.
     pub fn word(self) -> &'static str {
         match self {
             Operation::Put => "PUT",
@@ -51,11 +51,11 @@ pub struct Entry {
     pub value: Bytes,
     /// Revision: the sequence in the bucket's stream.
     pub revision: u64,
-    /// Time at which it was written.
+    /// Time at which the entry was written.
     pub created: Timestamp,
     /// Operation.
     pub operation: Operation,
-    /// Number of entries that followed when this one was read.
+    /// Number of entries after this one, as of the time when it was read.
     pub delta: u64,
 }
 

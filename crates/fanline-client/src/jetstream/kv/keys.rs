@@ -2,7 +2,7 @@
 
 use crate::jetstream::JetStreamError;
 
-/// Checks a bucket's name: letters, digits, `_` and `-`.
+/// Checks the name of a bucket, which consists of letters, digits, `_`, and `-`.
 pub(in crate::jetstream) fn check_bucket(name: &str) -> Result<(), JetStreamError> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     match !name.is_empty() && name.bytes().all(is_allowed) {
@@ -15,12 +15,13 @@ pub(in crate::jetstream) fn check_bucket(name: &str) -> Result<(), JetStreamErro
     }
 }
 
-/// Checks a key: letters, digits and `-/_=.`, with no dot at its ends and no two in a row.
+/// Checks a key, which consists of letters, digits, and `-/_=.`. A dot cannot be at an end or next to another
+/// dot.
 pub(super) fn check_key(name: &str) -> Result<(), JetStreamError> {
     check_tokens(name, is_key_byte)
 }
 
-/// Checks a filter of keys: tokens may be `*`, and the last one `>`.
+/// Checks a filter of keys. A token may be `*`, and the last token `>`.
 pub(super) fn check_filter(name: &str) -> Result<(), JetStreamError> {
     check_tokens(name, |byte| {
         is_key_byte(byte) || matches!(byte, b'*' | b'>')

@@ -1,4 +1,4 @@
-//! Key-value buckets: a stream per bucket, a subject per key, as all NATS clients agree (ADR-8).
+//! Key-value buckets. A bucket is a stream, and a key is a subject, as all NATS clients agree (ADR-8).
 
 mod bucket;
 mod entry;
@@ -38,7 +38,7 @@ pub struct KeyValue {
     stream: String,
     /// Prefix of the subjects to read: `$KV.<bucket>.`.
     prefix: String,
-    /// Prefix of the subjects to write: the origin's, if the bucket is a mirror.
+    /// Prefix of the subjects to write to. If the bucket is a mirror, it is the prefix of the origin.
     write_prefix: String,
     is_direct: bool,
 }
@@ -49,7 +49,7 @@ impl KeyValue {
         &self.bucket
     }
 
-    /// Returns configuration and state of the bucket's stream.
+    /// Returns the configuration and state of the bucket's stream.
     ///
     /// # Errors
     ///
@@ -64,8 +64,8 @@ impl KeyValue {
         if let Some(mirror) = &info.config.mirror {
             let origin = mirror.name.strip_prefix(STREAM_PREFIX);
             let origin = format!("$KV.{}.", origin.unwrap_or(&mirror.name));
-            // The records of a mirror have the origin's subjects; another domain is reached through its
-            // API.
+            // The records of a mirror have the subjects of its origin. An origin in another domain is written
+            // to through that domain's API.
             write_prefix = match mirror.external.as_ref().filter(|e| !e.api.is_empty()) {
                 Some(external) => format!("{}.{origin}", external.api),
                 None => jetstream.write_subject(&origin),

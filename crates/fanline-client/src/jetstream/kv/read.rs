@@ -15,7 +15,7 @@ impl KeyValue {
         Ok(entry.filter(|entry| entry.operation == Operation::Put))
     }
 
-    /// Returns a key at a revision, or `None` if the key has no such revision.
+    /// Returns the entry of a key at a revision, or `None` if the key has no such revision.
     ///
     /// # Errors
     ///
@@ -50,7 +50,8 @@ impl KeyValue {
         self.collect(filter, options).await
     }
 
-    /// Returns the last entry of each key that matches and has a value; without the values if `meta_only`.
+    /// Returns the last entry of each key that matches and has a value. With `meta_only`, the entries contain
+    /// no values.
     ///
     /// # Errors
     ///

@@ -7,19 +7,19 @@ use crate::jetstream::{JetStreamError, Ordered, OrderedOptions, Start};
 /// Options of a watch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WatchOptions {
-    /// Whether to return the stored history of each key, not its last value only.
+    /// Whether to return the stored history of each key instead of only its last value.
     pub with_history: bool,
-    /// Whether to leave out entries from before the watch.
+    /// Whether to leave out entries that existed before the watch.
     pub updates_only: bool,
     /// Whether to leave out deletions.
     pub ignore_deletes: bool,
     /// Whether to leave out values.
     pub meta_only: bool,
-    /// Revision to start at.
+    /// Revision of the first entry to return.
     pub from_revision: Option<u64>,
 }
 
-/// A watch of keys: existing entries first, then changes, in order.
+/// A watch of keys. It returns existing entries first, and then changes, in order.
 pub struct Watch {
     bucket: KeyValue,
     ordered: Ordered,
@@ -31,7 +31,7 @@ pub struct Watch {
 }
 
 impl KeyValue {
-    /// Watches the keys that match; `>` means all.
+    /// Watches the keys that match the filter; `>` matches all.
     ///
     /// # Errors
     ///

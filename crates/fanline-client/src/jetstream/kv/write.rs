@@ -10,11 +10,11 @@ use super::{KeyValue, Operation};
 use crate::jetstream::{JetStreamError, Purge};
 use crate::{Headers, OutgoingMessage};
 
-/// Header with the last sequence of the subject that the write expects.
+/// Header that contains the last sequence of the subject that the writer expects.
 const EXPECTED_HEADER: &str = "Nats-Expected-Last-Subject-Sequence";
-/// Header that removes earlier messages.
+/// Header that makes the server remove earlier messages of the subject.
 const ROLLUP_HEADER: &str = "Nats-Rollup";
-/// Header with the maximum age of a message.
+/// Header that contains the maximum age of the message.
 const TTL_HEADER: &str = "Nats-TTL";
 
 impl KeyValue {
@@ -27,7 +27,7 @@ impl KeyValue {
         self.write(key, value.into(), Headers::new()).await
     }
 
-    /// Sets a key that has no value; with a TTL, the key is removed after that time.
+    /// Sets a key that has no value. With a TTL, the key is removed after that time.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl KeyValue {
             Err(error) if error.is_wrong_last_sequence() => {}
             outcome => return outcome,
         }
-        // The key has an entry: a value, or the marker of a deletion.
+        // The key has an entry, which is a value or the marker of a deletion.
         match self.last_entry(key).await? {
             Some(entry) if entry.operation == Operation::Put => Err(JetStreamError::KeyExists {
                 key: key.to_owned(),
@@ -61,11 +61,12 @@ impl KeyValue {
         }
     }
 
-    /// Sets a key if its last revision is the given one.
+    /// Sets a key if its last revision is the given one. Otherwise fails.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::is_wrong_last_sequence`]; those of [`put`](KeyValue::put).
+    /// An error with [`is_wrong_last_sequence`](JetStreamError::is_wrong_last_sequence) if the last revision
+    /// is another one; those of [`put`](KeyValue::put).
     pub async fn update(
         &self,
         key: &str,
@@ -75,7 +76,8 @@ impl KeyValue {
         self.write(key, value.into(), expecting(revision)?).await
     }
 
-    /// Deletes a key, whose history remains. With a revision: only if that is the last one.
+    /// Deletes a key. Its history remains. With a revision, deletes it only if that is the key's last
+    /// revision.
     ///
     /// # Errors
     ///
@@ -101,7 +103,8 @@ impl KeyValue {
         Ok(())
     }
 
-    /// Removes the markers and histories of deleted keys that are older than `keep`, and returns the number of keys.
+    /// Removes the markers and histories of deleted keys whose markers are older than `keep`. Returns the
+    /// number of these keys.
     ///
     /// # Errors
     ///
@@ -122,7 +125,7 @@ impl KeyValue {
             let is_young = entry.created.unix_nanos() > now_unix_nanos.saturating_sub(keep);
             let purge = Purge {
                 filter: format!("{}{}", self.prefix, entry.key),
-                // A recent marker stays.
+                // A recent marker remains.
                 keep: is_young.then_some(1),
                 seq: None,
             };

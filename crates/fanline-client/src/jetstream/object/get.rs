@@ -18,7 +18,7 @@ pub struct ObjectReader {
 }
 
 impl ObjectStore {
-    /// Description of a stored object.
+    /// Returns the description of a stored object.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl ObjectStore {
         }
     }
 
-    /// Starts to read an object; follows a link.
+    /// Starts to read an object. If it is a link, reads the target.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl ObjectReader {
         }
         let found = self.digest.clone().finish();
         let written = self.info.digest.strip_prefix(DIGEST_PREFIX);
-        // Some clients omit the padding.
+        // Some clients write the digest without padding.
         let expected = written.and_then(|text| {
             let decoded = URL_SAFE
                 .decode(text)

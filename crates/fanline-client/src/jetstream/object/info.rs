@@ -48,33 +48,33 @@ pub struct ObjectLink {
     pub name: String,
 }
 
-/// Description of a stored object.
+/// The description of a stored object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectInfo {
-    /// Properties that its owner set.
+    /// Properties that the object's owner set.
     #[serde(flatten)]
     pub meta: ObjectMeta,
     /// Name of the store.
     pub bucket: String,
-    /// Id of its chunks.
+    /// Id of the object's chunks.
     pub nuid: String,
-    /// Number of bytes.
+    /// Number of bytes of the object.
     pub size: u64,
-    /// Time at which it was stored.
+    /// Time at which the object was stored.
     pub mtime: Timestamp,
     /// Number of chunks.
     pub chunks: u64,
-    /// `SHA-256=` and the digest of its bytes in base 64 for URLs.
+    /// `SHA-256=`, and the digest of the object's bytes in the base64 variant for URLs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// Whether it was deleted.
+    /// Whether the object was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
 }
 
 impl ObjectInfo {
-    /// Returns the target, if it is a link.
+    /// Returns the target, if the object is a link.
     pub fn link(&self) -> Option<&ObjectLink> {
         self.meta.options.as_ref()?.link.as_ref()
     }
@@ -84,7 +84,7 @@ impl ObjectInfo {
 mod tests {
     use super::*;
 
-    /// nats.go writes the same JSON as this client.
+    /// Checks that this client writes the same JSON as nats.go.
     #[test]
     fn json_matches_other_clients() {
         let plain = r#"{"name":"cup.png","options":{"max_chunk_size":131072},"bucket":"images","nuid":"zSLbu3","size":4,"mtime":"2026-11-22T02:47:15.5Z","chunks":1,"digest":"SHA-256=-BEdAA=="}"#;

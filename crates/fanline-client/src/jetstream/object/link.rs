@@ -5,14 +5,14 @@ use crate::jetstream::JetStreamError;
 use crate::random_name;
 
 impl ObjectStore {
-    /// Creates a link to an object of this store or another one. It replaces a link of the same name.
+    /// Creates a link to an object of this or another store. It replaces an existing link of the same name.
     ///
     /// [`get`](ObjectStore::get) of the link returns the object.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`] when the object does not exist; [`JetStreamError::InvalidName`] when it is a link
-    /// itself, or the name is that of an object; those of a publish.
+    /// [`JetStreamError::NotFound`] when the object does not exist; [`JetStreamError::InvalidName`] when the
+    /// object is a link, or when `name` is the name of an object that is not a link; those of a publish.
     pub async fn link(
         &self,
         name: &str,

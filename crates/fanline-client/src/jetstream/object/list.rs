@@ -3,7 +3,7 @@
 use super::{ObjectInfo, ObjectStore};
 use crate::jetstream::{JetStreamError, Ordered, OrderedOptions, Start};
 
-/// A watch of objects: existing objects first, then changes, in order.
+/// A watch of objects. It returns existing objects first, and then changes, in order.
 pub struct ObjectWatch {
     ordered: Ordered,
     is_current: bool,
@@ -28,7 +28,7 @@ impl ObjectStore {
         Ok(objects)
     }
 
-    /// Watches for objects that are stored or deleted; with `updates_only`, without those that exist.
+    /// Watches for objects that are stored or deleted. With `updates_only`, leaves out existing objects.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! Object stores: files of any size as messages of a stream, as all NATS clients agree (ADR-20).
+//! Object stores, which store files of any size as messages of a stream, as all NATS clients agree (ADR-20).
 //!
-//! An object is a sequence of chunks, all with one subject that only this object has, and one message with its
-//! description, whose subject contains its name: [`ObjectInfo`].
+//! An object is a sequence of chunks and a description ([`ObjectInfo`]). All chunks have the same subject,
+//! which only this object uses. The description is one message whose subject contains the object's name.
 
 mod get;
 mod info;
@@ -55,7 +55,7 @@ impl ObjectStore {
         &self.bucket
     }
 
-    /// Returns configuration and state of the store's stream.
+    /// Returns the configuration and state of the store's stream.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl ObjectStore {
         self.jetstream.stream_info(&self.stream).await
     }
 
-    /// Seals the store: objects can no longer be added or removed.
+    /// Seals the store. Objects can no longer be added or removed.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl ObjectStore {
         format!("$O.{}.C.{nuid}", self.bucket)
     }
 
-    /// Removes the chunks of an object without a description.
+    /// Removes the chunks of an object that has no description.
     async fn purge_chunks(&self, nuid: &str) -> Result<(), JetStreamError> {
         let purge = Purge {
             filter: self.chunks_subject(nuid),

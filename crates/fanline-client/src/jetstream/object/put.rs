@@ -17,12 +17,12 @@ const CHUNK_BYTES: u32 = 128 * 1024;
 const CHUNKS_IN_FLIGHT_MAX: usize = 64;
 
 impl ObjectStore {
-    /// Stores an object. It replaces one of the same name.
+    /// Stores an object. It replaces an existing object of the same name.
     ///
     /// # Errors
     ///
-    /// Errors of the reader; those of [a publish](crate::jetstream::JetStream::publish). Chunks that were stored by then are
-    /// removed.
+    /// Errors of the reader; those of [a publish](crate::jetstream::JetStream::publish). After an error,
+    /// chunks that were already stored are removed.
     pub async fn put(
         &self,
         meta: ObjectMeta,
@@ -43,7 +43,8 @@ impl ObjectStore {
             error => error,
         };
         if let Err(error) = outcome {
-            // No description refers to them. The first error is returned.
+            // No description refers to these chunks. The caller gets the first error, not that of the
+            // removal.
             let _ = self.purge_chunks(&info.nuid).await;
             return Err(error);
         }
@@ -100,7 +101,7 @@ impl ObjectStore {
         Ok(())
     }
 
-    /// Stores the description of an object, which replaces the one before.
+    /// Stores the description of an object, which replaces the previous one.
     pub(super) async fn describe(&self, info: &mut ObjectInfo) -> Result<(), JetStreamError> {
         info.mtime = now();
         let mut headers = Headers::new();
@@ -116,7 +117,7 @@ impl ObjectStore {
     }
 }
 
-/// Reads the bytes of a chunk, or the rest.
+/// Reads the bytes of one chunk, or fewer at the end of the source.
 async fn read_chunk(
     source: &mut (impl AsyncRead + Unpin),
     chunk_bytes: usize,

@@ -11,7 +11,7 @@ use crate::jetstream::{JetStream, JetStreamError, StreamInfo};
 /// The configuration of an object store.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectStoreConfig {
-    /// Name.
+    /// Name of the store.
     pub bucket: String,
     /// Description for people.
     pub description: String,
@@ -19,13 +19,13 @@ pub struct ObjectStoreConfig {
     pub ttl: Duration,
     /// Maximum number of bytes in total.
     pub bytes_max: Option<u64>,
-    /// Where it is stored.
+    /// Where the store's messages are stored.
     pub storage: Storage,
-    /// Number of servers that store it; 0 means 1.
+    /// Number of servers that store the object store; 0 means 1.
     pub replicas: u8,
-    /// Whether it is compressed.
+    /// Whether the store is compressed.
     pub compression: bool,
-    /// Servers of a cluster that may store it.
+    /// Servers of a cluster that may store the object store.
     pub placement: Option<Placement>,
     /// Labels.
     pub metadata: Metadata,

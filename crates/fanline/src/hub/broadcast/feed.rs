@@ -7,9 +7,9 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 impl<T, E> BroadcastSender<T, E> {
     /// Sends every value that an observable emits (a subject, a chain of operators), and its end.
     ///
-    /// An observable can wait only by blocking: its thread blocks while the hub is full. So consumers must
-    /// not depend on the same thread, or the hub must be one that never waits
-    /// ([`SlowConsumer::Lag`](super::SlowConsumer::Lag), with
+    /// An observable can wait only by blocking: its thread blocks while the hub is full. So either no
+    /// consumer may depend on that thread, or the hub must never make its producer wait
+    /// ([`SlowConsumer::Lag`](super::SlowConsumer::Lag) with
     /// [`NobodyListens::Discard`](super::NobodyListens::Discard)). When the hub is closed, the source is
     /// unsubscribed.
     ///
@@ -44,7 +44,7 @@ impl<T: Clone, E, X: Clone + Into<E>> Observer<T, X> for Feed<T, E> {
     }
 
     fn next_owned(&mut self, value: T) {
-        // If the hub is closed, the source learns it from `is_closed`.
+        // If the hub is closed, the source finds out through `is_closed`.
         let _ = self.0.blocking_send(value);
     }
 

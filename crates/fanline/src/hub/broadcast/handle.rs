@@ -1,4 +1,4 @@
-//! Handles that neither send nor receive: one for subscribing, and one for ending the hub.
+//! Handles that neither send nor receive: `BroadcastHub` creates consumers, and `KillSwitch` ends a hub.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -32,8 +32,9 @@ impl<T, E> BroadcastHub<T, E> {
         Self { shared }
     }
 
-    /// Returns a new consumer, which starts where the hub's options say. After the hub has completed, it gets
-    /// the elements that are still stored, and the end. After a failure it gets the failure.
+    /// Returns a new consumer, whose start is the one in the hub's options. After the hub has completed, the
+    /// consumer gets the elements that are still stored, and then the end. After a failure it gets only the
+    /// failure.
     pub fn subscribe(&self) -> BroadcastReceiver<T, E> {
         self.subscribe_at(self.shared.rules.start)
     }
@@ -48,7 +49,8 @@ impl<T, E> BroadcastHub<T, E> {
         self.shared.consumers()
     }
 
-    /// Returns the number of elements that each consumer is behind, with its [`id`](BroadcastReceiver::id).
+    /// Returns the [`id`](BroadcastReceiver::id) of each consumer, and the number of elements that it is
+    /// behind.
     pub fn lags(&self) -> Vec<(u64, usize)> {
         self.shared.lags()
     }
@@ -99,8 +101,8 @@ impl<T, E> fmt::Debug for BroadcastHub<T, E> {
     }
 }
 
-/// A handle that ends a hub of any kind from any thread. Clones end the same hub. It does not keep the hub
-/// alive.
+/// A handle that ends a hub of any kind from any thread. Clones end the same hub. The handle does not keep
+/// the hub alive.
 ///
 /// Elements that the producer is sending at that moment may reach some consumers and not others.
 ///
@@ -141,16 +143,16 @@ impl<E> KillSwitch<E> {
         }
     }
 
-    /// Completes the hub: it accepts no more elements, and consumers still receive those that were sent.
-    /// Returns whether this call ended the hub.
+    /// Completes the hub: the hub accepts no more elements, and consumers still receive the elements that
+    /// were sent. Returns whether this call ended the hub.
     pub fn complete(&self) -> bool {
         self.hub
             .upgrade()
             .is_some_and(|hub| hub.end(Ended::Completed))
     }
 
-    /// Fails the hub: it accepts no more elements, and consumers receive none. Returns whether this call
-    /// ended the hub.
+    /// Fails the hub: the hub accepts no more elements, and consumers receive no more. Returns whether this
+    /// call ended the hub.
     pub fn fail(&self, error: impl Into<E>) -> bool {
         let error = HubError::Failed(Arc::new(error.into()));
         self.hub

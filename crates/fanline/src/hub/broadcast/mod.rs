@@ -10,15 +10,15 @@
 //! ```
 //!
 //! The hub is a ring of slots, addressed by positions that only grow. The producer owns `tail` and publishes
-//! it with each element. Each consumer owns its position and publishes it in a cell of its own. No word has
-//! two writers: a delivery is one read of the slot and one store to the consumer's own cache line.
+//! it with each element. Each consumer owns its position and publishes it in a cell of its own. Each word has
+//! only one writer, so a delivery is one read of the slot and one store to the consumer's own cache line.
 //!
-//! The producer keeps `limit` to itself. It reads the consumers' positions only when it reaches that limit,
-//! so this check costs each delivery a fraction of one read. If there is no room, it *watches* the head,
-//! which is the position of the slowest consumers: it writes that position to `watch`, executes a heavy
-//! fence, and checks which consumers are still there. It names one of them the *laggard*, and sleeps. A
-//! consumer stores its position and reads `watch`. When the laggard leaves the watched position, it names
-//! another consumer that is still there, or wakes the producer if there is none.
+//! Only the producer knows `limit`. It reads the consumers' positions only when the tail reaches the limit,
+//! so this check costs each delivery a fraction of one read. If there is no room, the producer *watches* the
+//! head, the position of the slowest consumers. It writes that position to `watch`, executes a heavy fence,
+//! and checks which consumers are still there. It names one of them the *laggard*, and sleeps. Each consumer
+//! stores its position and then reads `watch`. When the laggard leaves the watched position, it names another
+//! consumer that is still there, or wakes the producer if there is none.
 //!
 //! | race | first side | second side | why one side always sees the other |
 //! | --- | --- | --- | --- |
@@ -30,12 +30,12 @@
 //! | slots are read, then written | position by release | position by acquire, then the slot | release and acquire |
 //! | consumer joins, consumer leaves, head moves | the lock | the lock | the head moves under the lock only |
 //!
-//! The lock is taken to join, to leave, to look for room, and by the laggard; never for an element. No waker,
-//! clone, or drop runs under it.
+//! A thread takes the lock to join, to leave, to look for room, and as the laggard, but not to send or
+//! receive an element. No waker, clone, or drop runs under the lock.
 //!
 //! # Hazards
 //!
-//! The known hazards of such hubs. Comments refer to them by number.
+//! The known hazards of such hubs, and the code that avoids them.
 //!
 //! | number | hazard | solved in |
 //! | --- | --- | --- |
@@ -53,8 +53,9 @@
 //! # Cost
 //!
 //! Each delivery costs the read, a clone, a store to the consumer's own cell, and two loads of words that
-//! rarely change. Each batch that a consumer gets costs one push on the list, one wake-up, and one poll.
-//! Joining and leaving take the lock briefly, whatever the number of consumers.
+//! rarely change. Each batch of elements that a consumer receives costs one push to the list of waiting
+//! consumers, one wake-up, and one poll. The lock is held only briefly when a consumer joins or leaves,
+//! whatever their number.
 
 mod feed;
 mod handle;
@@ -85,7 +86,8 @@ use options::Rules;
 use ring::Ring;
 use shared::Shared;
 
-/// Returns a hub that stores `capacity` elements, with the other options as in [`BroadcastOptions::default`].
+/// Returns a hub that stores `capacity` elements. The other options are those of
+/// [`BroadcastOptions::default`].
 ///
 /// Every consumer gets every element after its start, in order. The producer waits when the slowest consumer
 /// is `capacity` elements behind. While there is no consumer, elements are stored, and the producer waits
@@ -164,7 +166,8 @@ pub fn try_broadcast_with<T, E>(
     build(options, Fences::detect(), 0)
 }
 
-/// Does the same, with positions starting at `origin`.
+/// Does the same as [`try_broadcast_with`], but with the given fences and with positions that start at
+/// `origin`.
 #[expect(
     clippy::type_complexity,
     reason = "two ends, each with its element and error type"
@@ -189,7 +192,7 @@ mod tests {
     use super::*;
     use crate::hub::{BoxError, TryRecvError};
 
-    /// Positions wrap around during this check; drops of elements are counted.
+    /// Checks that a hub whose positions wrap around loses, repeats, and leaks no element.
     fn check(capacity: usize, fences: Fences, slow_consumer: SlowConsumer) {
         let options = BroadcastOptions {
             capacity,
@@ -230,7 +233,8 @@ mod tests {
         assert_eq!(Arc::strong_count(&element), 1);
     }
 
-    /// Few elements, and every interaction of two threads. Small enough for Miri, which checks each access.
+    /// Runs most interactions of two threads with few elements, so that Miri can check each access in
+    /// acceptable time.
     #[test]
     fn two_threads_with_capacity_one_or_two() {
         for (capacity, slow_consumer) in [

@@ -1,4 +1,4 @@
-//! loom models of the hub: every interleaving of a few elements.
+//! loom models of the hub: they run every interleaving of threads with a few elements.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// Runs the first `runs` interleavings of a model that has too many.
+/// Runs only the first `runs` interleavings of a model that has too many to run all.
 fn model_in_part(preemptions: usize, runs: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -59,8 +59,8 @@ fn loom_hub_park_and_publish() {
     }
 }
 
-/// With three threads, a single preemption makes millions of interleavings. This runs all of those without
-/// preemption, and some of the others.
+/// With three threads, a single preemption makes millions of interleavings. This runs all interleavings
+/// without preemption, and some of those with one.
 #[test]
 fn loom_hub_two_consumers() {
     for (capacity, values) in [(1, &[1, 2][..]), (2, &[1, 2, 3])] {
@@ -100,7 +100,8 @@ fn loom_hub_two_leave_the_head() {
     });
 }
 
-/// The same, but one of them leaves the hub instead.
+/// Two consumers are at the head, and the producer waits for both. One moves on, and the other leaves the
+/// hub.
 #[test]
 fn loom_hub_head_and_hub_are_left() {
     model(2, || {
@@ -118,7 +119,7 @@ fn loom_hub_head_and_hub_are_left() {
     });
 }
 
-/// A consumer that joins late sees elements without gaps, wherever it starts.
+/// A consumer that joins late receives elements without gaps from its start on.
 #[test]
 fn loom_hub_join_and_head() {
     model(1, || {
@@ -138,7 +139,7 @@ fn loom_hub_join_and_head() {
     });
 }
 
-/// The consumer that the producer waits for leaves.
+/// The consumer that the producer waits for leaves the hub.
 #[test]
 fn loom_hub_leave_and_watch() {
     model(3, || {
@@ -215,7 +216,7 @@ fn loom_hub_close_and_park() {
     });
 }
 
-/// A failure from another thread races with a consumer that goes to sleep or reads, and with the producer's
+/// Another thread fails the hub while a consumer reads or goes to sleep, and while the producer goes to
 /// sleep.
 #[test]
 fn loom_hub_fail_and_sleep() {
@@ -229,7 +230,7 @@ fn loom_hub_fail_and_sleep() {
         });
         let killer = thread::spawn(move || assert!(switch.fail("stop")));
         for _ in 0..2 {
-            // Sent or rejected: the model checks only that the call returns.
+            // The send may succeed or fail; the model checks only that it returns.
             let _ = tx.blocking_send(1);
         }
         consumer.join().unwrap();
@@ -238,7 +239,7 @@ fn loom_hub_fail_and_sleep() {
     });
 }
 
-/// A listed consumer polls again with another waker while it is woken.
+/// A consumer in the list polls again, with another waker, while the producer wakes it.
 #[test]
 fn loom_hub_wake_and_poll_again() {
     model(3, || {
@@ -253,7 +254,7 @@ fn loom_hub_wake_and_poll_again() {
     });
 }
 
-/// A consumer is revoked while it reads, or before.
+/// The producer revokes a consumer before or while the consumer reads.
 #[test]
 fn loom_hub_revoke_and_read() {
     model(2, || {

@@ -24,13 +24,13 @@ pub const CAPACITY_MAX: usize = 1 << 28;
 #[derive(Clone, Debug)]
 pub struct BroadcastOptions {
     /// Number of elements that the slowest consumer can be behind before the producer waits; from 1 to
-    /// [`CAPACITY_MAX`]. It is exact, not rounded. The default is 256.
+    /// [`CAPACITY_MAX`]. The value is not rounded. The default is 256.
     pub capacity: usize,
     /// Number of consumers, at least 1, that must be subscribed at the same time before the hub accepts
     /// elements. `None`, the default, accepts elements at once. A hub that has started does not wait for
     /// consumers again.
     pub start_after: Option<usize>,
-    /// Start of a consumer that subscribes while elements are stored.
+    /// The first element of a consumer that subscribes while elements are stored.
     pub start: Start,
     /// Treatment of elements while there is no consumer.
     pub nobody_listens: NobodyListens,
@@ -68,9 +68,9 @@ impl Default for BroadcastOptions {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// The oldest stored element: the position of the slowest consumer, or of the last one that left. With
-    /// more than 64 consumers the start may be a little earlier: the position of the slowest consumer when
-    /// the producer last checked.
+    /// The oldest stored element: the position of the slowest consumer, or of the last consumer that left.
+    /// With more than 64 consumers the start may be a little earlier: the position that the slowest consumer
+    /// had when the producer last checked.
     #[default]
     Oldest,
     /// The next element that is sent.
@@ -92,7 +92,7 @@ pub enum NobodyListens {
     Close,
 }
 
-// By design, one slow consumer stops all (hazard 10). This option is the remedy.
+// `Wait` is the default, so one slow consumer stops all others.
 /// The treatment of a slow consumer that keeps the hub full.
 ///
 /// ```
@@ -119,13 +119,14 @@ pub enum SlowConsumer {
     /// [`HubError::TooSlow`](crate::hub::HubError::TooSlow).
     ///
     /// The elements that `next_ref` and `next_slice` lend are in use until the consumer requests the next
-    /// one. They cannot be taken back, so the producer waits for a consumer that holds one.
+    /// one. The hub cannot overwrite them, so the producer waits for such a consumer even after `after`.
     Disconnect {
         /// Time that the producer waits for room.
         after: Duration,
     },
-    /// Never makes the producer wait. It overwrites the oldest elements; the consumer resumes with the oldest
-    /// stored one and learns how many it missed. Lent elements make the producer wait, as with `Disconnect`.
+    /// Never makes the producer wait. The producer overwrites the oldest elements. The consumer resumes with
+    /// the oldest stored element and learns how many it missed. Lent elements make the producer wait, as with
+    /// `Disconnect`.
     Lag,
 }
 
@@ -141,7 +142,8 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Returns whether consumers can be revoked, and so must claim elements before they read them.
+    /// Returns whether the hub can revoke a consumer. If so, consumers must claim elements before they read
+    /// them.
     pub(super) fn can_revoke(&self) -> bool {
         self.slow_consumer != SlowConsumer::Wait
     }

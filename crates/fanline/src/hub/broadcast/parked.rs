@@ -10,13 +10,14 @@
 //!     no:  pending
 //! ```
 //!
-//! Both sides write one word and then read the other's, with a full fence in between, so one of them sees the
-//! other (hazard 3). Parking is one compare-and-swap for a whole batch of elements. If no consumer waits,
-//! waking is one load. There is no summary of the list that one consumer would rely on another to update
-//! (hazard 2).
+//! Each side writes one word, executes a full fence, and reads the word of the other side. So at least one
+//! side sees the other's write. A consumer executes one compare-and-swap for each batch of elements. If no
+//! consumer waits, waking is one load. There is no summary of the list, because one consumer would have to
+//! rely on another one to update it.
 //!
-//! The hub's registry keeps a listed member alive. When its receiver is dropped, the list takes over that
-//! ownership, and the next thread to take the list frees the member. A sweep bounds the number of such
+//! The hub's registry owns the members in the list. When the receiver of a listed member is dropped, the list
+//! becomes the owner, and the next thread that takes the list frees the member. A sweep bounds the number of
+//! such *orphans*.
 //! members.
 #![expect(
     unsafe_code,
@@ -33,19 +34,19 @@ use crate::sync::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Mutex, Ordering, SharedCell, fence, lock,
 };
 
-/// The member is not in the list: waker and link belong to the consumer.
+/// The member is not in the list. Its waker and its link to the next member belong to the consumer.
 const OUT: u8 = 0;
-/// The member is in the list, or was taken out with it and not processed yet. The link belongs to the list,
-/// and the waker and the state to the thread that holds the lock.
+/// The member is in the list, or in a taken list and not processed yet. The link belongs to the list, and the
+/// waker and the state to the thread that holds the lock.
 const LISTED: u8 = 1;
-/// As `LISTED`, but the receiver is gone, so the list owns the member.
+/// Like `LISTED`, but the receiver is gone, so the list owns the member.
 const ORPHANED: u8 = 2;
 
-/// Number of wakers that are taken under one lock before they are woken. A larger number shares the cost of
-/// the lock and lets more cache lines load at the same time.
+/// Number of wakers that are taken under one lock before they are woken. With a larger number, more members
+/// share the cost of the lock, and more cache lines load at the same time.
 const WAKE_AT_ONCE: usize = 16;
 
-/// The hub's entry for one consumer. It has a cache line of its own, because its consumer writes to it for
+/// The hub's entry for one consumer. It has a cache line of its own, because the consumer writes to it for
 /// each element.
 #[repr(align(64))]
 pub(super) struct Member {
@@ -64,7 +65,7 @@ pub(super) struct Member {
     next: SharedCell<*const Member>,
 }
 
-// SAFETY: the state names one owner of waker and link at any time, and only the owner uses them.
+// SAFETY: the state names one owner of the waker and the link at any time, and only the owner uses them.
 unsafe impl Send for Member {}
 // SAFETY: as above.
 unsafe impl Sync for Member {}
@@ -83,7 +84,7 @@ impl Member {
         }
     }
 
-    /// Replaces the waker. The caller must own it in the current state.
+    /// Replaces the waker. In the member's current state, the caller must be the owner of the waker.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
         // SAFETY: the caller is the consumer in the state `OUT`, or holds the lock in another state.
         let own = unsafe { &mut *self.waker.get() };
@@ -95,11 +96,11 @@ pub(super) struct Parked {
     head: AtomicPtr<Member>,
     /// Number of members in the list whose receivers are gone.
     orphans: AtomicUsize,
-    /// The thread that last woke a consumer.
+    /// A number that identifies the thread that last woke a consumer; 0 if none has.
     woken_by: AtomicUsize,
-    /// Held while a listed member's waker or state changes. A waking thread holds it for several members at
-    /// once; a consumer holds it for itself when it leaves or polls again without having been woken. A member
-    /// in the state `OUT` belongs to its consumer without this lock. May be taken inside the hub's lock.
+    /// Held while a listed member's waker or state changes. A waking thread holds the lock for several
+    /// members at once. A consumer takes it to leave, or to poll again before it was woken. A member in the
+    /// state `OUT` needs no lock. May be taken while the hub's lock is held.
     wakers: Mutex<()>,
 }
 
@@ -113,15 +114,16 @@ impl Parked {
         }
     }
 
-    /// Lists the consumer, to be woken once. The caller then checks the tail again, which the fence here
-    /// orders. Only the member's own consumer calls this.
+    /// Adds the consumer to the list, to be woken once. The caller then checks the tail again; the fence here
+    /// orders that check after the push. Only the member's own consumer calls this.
     pub(super) fn park(&self, member: &Arc<Member>, waker: &Waker) {
-        // The waker's own code runs only before or after the changes.
+        // The waker's own code runs only before or after the changes here.
         let mut waker = Some(waker.clone());
         // Acquire: the thread that set `OUT` has taken the waker.
         if member.state.load(Ordering::Acquire) != OUT {
             let guard = lock(&self.wakers);
-            // Relaxed: the lock orders it. The member may still be listed because of an unrelated poll.
+            // Relaxed: the lock orders the load. The member may still be in the list if the task polled for
+            // another reason.
             if member.state.load(Ordering::Relaxed) == LISTED {
                 waker = member.replace_waker(waker);
                 drop(guard);
@@ -131,7 +133,7 @@ impl Parked {
             }
         }
         drop(member.replace_waker(waker));
-        // Relaxed: the push below releases it, and no other thread reads it before.
+        // Relaxed: the push below releases the store, and no other thread reads the state before.
         member.state.store(LISTED, Ordering::Relaxed);
         self.push(Arc::as_ptr(member), member);
         fence_after_exchange();
@@ -139,7 +141,7 @@ impl Parked {
 
     /// Pushes a chain of linked members, from `first` to `last`.
     fn push(&self, first: *const Member, last: &Member) {
-        // Relaxed: only compared.
+        // Relaxed: the value is only compared.
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             // SAFETY: the chain belongs to the caller until the exchange succeeds.
@@ -157,12 +159,12 @@ impl Parked {
         }
     }
 
-    /// Wakes all listed consumers, in the order in which they parked. The fence orders this after the
-    /// caller's publication.
+    /// Wakes all listed consumers, in the order in which they parked. The caller has published something; the
+    /// fence here orders the check of the list after that.
     #[inline(always)]
     pub(super) fn wake_all(&self) {
         fence(Ordering::SeqCst);
-        // Relaxed: the fence orders it, and the swap acquires what is read through it.
+        // Relaxed: the fence orders the load, and the swap in `take` acquires the members.
         if !self.head.load(Ordering::Relaxed).is_null() {
             self.wake_listed();
         }
@@ -171,7 +173,7 @@ impl Parked {
     #[cold]
     #[inline(never)]
     fn wake_listed(&self) {
-        // Relaxed: only a hint.
+        // Relaxed: the number is only a hint.
         self.woken_by.store(this_thread(), Ordering::Relaxed);
         self.take().wake_all();
     }
@@ -198,16 +200,16 @@ impl Parked {
         }
     }
 
-    /// Handles the drop of a member's receiver (hazard 7). The registry's reference moves here, and on to the
-    /// list if the member is listed. Returns the waker, which the caller must drop where user code may run.
+    /// Handles the drop of a member's receiver. Takes the registry's reference, and passes it on to the list
+    /// if the member is listed. Returns the waker, which the caller must drop where user code may run.
     pub(super) fn disown(&self, member: Arc<Member>) -> Option<Waker> {
         let guard = lock(&self.wakers);
         let waker = member.replace_waker(None);
         // Relaxed: the lock orders it.
         if member.state.load(Ordering::Relaxed) == LISTED {
-            // Relaxed: a count for a decision that may be late.
+            // Relaxed: the count only decides about a sweep, which may happen late.
             self.orphans.fetch_add(1, Ordering::Relaxed);
-            // Relaxed: as above; the reference moves to the list.
+            // Relaxed: the lock orders the store. The reference moves to the list.
             member.state.store(ORPHANED, Ordering::Relaxed);
             let _ = Arc::into_raw(member);
         }
@@ -216,7 +218,7 @@ impl Parked {
         waker
     }
 
-    /// Returns whether another thread than the current one last woke consumers.
+    /// Returns whether the thread that last woke consumers is another than the current one.
     pub(super) fn is_woken_by_other_thread(&self) -> bool {
         // Relaxed: only a hint.
         let thread = self.woken_by.load(Ordering::Relaxed);
@@ -228,9 +230,9 @@ impl Parked {
         self.orphans.load(Ordering::Relaxed)
     }
 
-    /// Frees the listed members whose receivers are gone. Returns whether one of the others is not at `tail`:
-    /// a waking thread may have missed it in the meantime, so the caller must wake all. Called only under the
-    /// hub's lock, so that no receiver leaves.
+    /// Frees the listed members whose receivers are gone. Returns whether one of the other members is not at
+    /// `tail`. In that case a waking thread may have found the list empty in the meantime, so the caller must
+    /// wake all. Called only under the hub's lock, so that no receiver leaves.
     pub(super) fn sweep(&self, tail: impl FnOnce() -> usize) -> bool {
         let mut first: *const Member = ptr::null();
         let mut last: *const Member = ptr::null();
@@ -264,6 +266,8 @@ impl Parked {
         positions.iter().any(|position| *position != tail)
     }
 
+    /// Frees an orphan.
+    ///
     /// # Safety
     ///
     /// The member was orphaned and is in no list, and this is called once for it.
@@ -286,7 +290,7 @@ fn this_thread() -> usize {
 /// Executes a full fence directly after an exchange.
 #[inline(always)]
 fn fence_after_exchange() {
-    // On x86-64 an exchange is a full fence already; a second one would be the most expensive part of
+    // On x86-64 an exchange is already a full fence. A second one would be the most expensive part of
     // parking.
     #[cfg(all(target_arch = "x86_64", not(all(test, fanline_loom)), not(miri)))]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -301,8 +305,8 @@ impl Drop for Parked {
     }
 }
 
-/// Members taken from the list. Its drop wakes those that are left, so a waker that panics does not cost the
-/// others their wake-up.
+/// Members taken from the list. Its drop wakes the remaining ones, so if one waker panics, the others are
+/// still woken.
 struct Listed<'a> {
     parked: &'a Parked,
     next: *const Member,
@@ -342,7 +346,7 @@ impl Listed<'_> {
         while count < WAKE_AT_ONCE
             && let Some(member) = self.step()
         {
-            // SAFETY: listed, and so alive until the state is set to `OUT` or the member is freed.
+            // SAFETY: listed, and so alive until the state becomes `OUT` or the member is freed.
             let it = unsafe { &*member };
             // Relaxed: the lock orders it.
             if it.state.load(Ordering::Relaxed) == ORPHANED {
@@ -356,15 +360,15 @@ impl Listed<'_> {
             }
             self.wakers[count] = waker;
             count += 1;
-            // Release: the consumer finds no waker and owns the link again. The member must not be touched
-            // after this.
+            // Release: the consumer then finds no waker and owns the link again. This thread must not touch
+            // the member after this store.
             it.state.store(OUT, Ordering::Release);
         }
         count > 0
     }
 }
 
-/// Prefetches an address. With many consumers, the wakers are in no near cache.
+/// Prefetches an address. With many consumers, their wakers are unlikely to be in a fast cache.
 #[inline(always)]
 fn prefetch(address: *const ()) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

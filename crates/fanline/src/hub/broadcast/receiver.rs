@@ -1,4 +1,4 @@
-//! The consumer's end.
+//! The consuming end of a broadcast hub.
 #![expect(
     unsafe_code,
     reason = "elements at or after the published position are read in place"
@@ -22,22 +22,22 @@ use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
 use crate::sync::Ordering;
 
-/// Least number of elements after which a consumer yields to other tasks; the hub's capacity if that is
-/// larger (hazard 9).
+/// Number of elements in a row after which a consumer yields, so that other tasks of its executor run. The
+/// hub's capacity applies instead if it is larger.
 const RUN_MIN: usize = 128;
 
-/// The consuming end of a broadcast hub. It gets every element after its start, in order and without gaps;
-/// see [`broadcast`](super::broadcast()).
+/// The consuming end of a broadcast hub. The consumer gets every element after its start, in order and
+/// without gaps; see [`broadcast`](super::broadcast()).
 ///
-/// It receives elements one at a time, cloned ([`next`](Self::next), [`recv`](Self::recv), the [`Stream`]) or
-/// in place ([`next_ref`](Self::next_ref)), or as many as are contiguous ([`next_slice`](Self::next_slice),
-/// [`for_each_ref`](Self::for_each_ref)). A lent element stays stored until the consumer requests the next
-/// one or is dropped; until then it counts as not received.
+/// The consumer receives elements one at a time, cloned ([`next`](Self::next), [`recv`](Self::recv), the
+/// [`Stream`]) or in place ([`next_ref`](Self::next_ref)), or as many as are contiguous
+/// ([`next_slice`](Self::next_slice), [`for_each_ref`](Self::for_each_ref)). A lent element stays stored
+/// until the consumer requests the next one or is dropped. Until then it counts as not received.
 ///
-/// All of these are cancel safe: a future that is dropped before it is ready has received nothing.
+/// All of these methods are cancel safe: a future that is dropped before it is ready has received nothing.
 ///
-/// Dropping the receiver leaves the hub. A clone is another consumer, which starts with the next element of
-/// this one.
+/// Dropping the receiver leaves the hub. A clone is another consumer, which starts at the next element of the
+/// original.
 ///
 /// ```
 /// use futures::StreamExt;
@@ -60,24 +60,25 @@ const RUN_MIN: usize = 128;
 pub struct BroadcastReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     member: Arc<Member>,
-    /// Position of the next element. The published position is behind it while an element is lent.
+    /// Position of the next element. While an element is lent, the published position is smaller.
     position: usize,
-    /// End of the elements that can be taken with no check but `watch`: at most `tail`, the end of the lap,
-    /// or the next yield. One element if consumers can be revoked, because each is claimed separately.
+    /// End of the run: the elements that can be taken without another check of the tail. A run ends at most
+    /// at `tail`, at the end of the lap, or at the next yield. It is one element if consumers can be revoked,
+    /// because they claim each element separately.
     run_end: usize,
-    /// The lap of the run.
+    /// The pass over the ring in which the run lies.
     lap: Lap<T>,
     /// Whether a lent element may not have been returned yet.
     lent: bool,
-    /// Whether each element needs more work than in a usual hub.
+    /// Whether each element needs more work than in most hubs; see [`Shared::is_usual`].
     unusual: bool,
     /// End of the elements known to exist.
     tail: usize,
-    /// Number of elements before the next yield, counted from `run_end`.
+    /// Number of elements from `run_end` to the next yield.
     run: usize,
     backoff: YieldBackoff,
     missed: u64,
-    /// The part of `missed` that `recv` has not reported yet.
+    /// The part of `missed` that `recv` and `try_recv` have not reported yet.
     unreported: u64,
     end: Option<Ended<E>>,
 }
@@ -89,7 +90,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     fn with_member(shared: Arc<Shared<T, E>>, member: Arc<Member>, waker: Option<Waker>) -> Self {
-        // Relaxed: set by this thread.
+        // Relaxed: this thread stored the position.
         let position = member.position.load(Ordering::Relaxed);
         let receiver = Self {
             position,
@@ -106,7 +107,7 @@ impl<T, E> BroadcastReceiver<T, E> {
             member,
             shared,
         };
-        // User code: if it panics, the receiver is dropped and leaves again (hazard 6).
+        // The waker is user code. If it panics, the receiver is dropped and leaves the hub again.
         wake(waker);
         receiver
     }
@@ -125,7 +126,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         Next { receiver: self }
     }
 
-    /// Lends the next element. It stays stored for this consumer until the next receiving call or
+    /// Lends the next element. The hub keeps it stored until this consumer's next receiving call or
     /// [`release`](Self::release).
     #[inline]
     pub fn next_ref(&mut self) -> NextRef<'_, T, E> {
@@ -134,8 +135,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Lends all available elements that are contiguous, at least one. They stay stored for this consumer
-    /// until the next receiving call or [`release`](Self::release).
+    /// Lends all available elements that are contiguous, at least one. The hub keeps them stored until this
+    /// consumer's next receiving call or [`release`](Self::release).
     #[inline]
     pub async fn next_slice(&mut self) -> Option<&[T]> {
         if poll_fn(|context| self.poll_available(context)).await {
@@ -154,7 +155,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Returns the next element, or the reason why there is none. For consumers that may miss elements.
+    /// Returns the next element, or the reason why there is none. Consumers that may miss elements use this
+    /// method, because it reports the number of missed elements.
     ///
     /// # Errors
     ///
@@ -186,7 +188,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     where
         T: Clone,
     {
-        // This call does not yield, so keep at least one element of the budget.
+        // This call does not yield, so allow at least one element before the next yield.
         self.run = self.run.max(1);
         let available = self.poll_available_with(None);
         if let Some(lagged) = self.take_unreported() {
@@ -261,14 +263,15 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Returns the lent elements without requesting more.
+    /// Ends the loan of elements, without requesting more.
     pub fn release(&mut self) {
         self.lent = false;
-        // This also ends a claim: after a panic of a clone, an element is claimed but not lent.
+        // Also end a claim: after a panic in `clone`, an element is claimed but not lent.
         self.end_run();
     }
 
-    /// Returns the error after the consumer has seen the hub fail; `None` before, and after completion.
+    /// Returns the error, if the consumer has seen the hub fail. Before that, and after completion, returns
+    /// `None`.
     pub fn error(&self) -> Option<&HubError<E>> {
         match &self.end {
             None | Some(Ended::Completed) => None,
@@ -276,7 +279,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Returns whether the consumer has seen the end, after which no element follows.
+    /// Returns whether the consumer has seen the end of the hub. No element follows then.
     pub fn is_ended(&self) -> bool {
         self.end.is_some()
     }
@@ -287,8 +290,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         self.shared.tail().wrapping_sub(self.position)
     }
 
-    /// Returns the number of elements that were overwritten before this consumer received them, since its
-    /// start.
+    /// Returns the number of elements since this consumer's start that were overwritten before it received
+    /// them.
     pub fn missed(&self) -> u64 {
         self.missed
     }
@@ -319,7 +322,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                 Poll::Pending => return Poll::Pending,
             }
         }
-        // This also returns elements that were lent before.
+        // This also ends the loan of earlier elements.
         Poll::Ready(Some(self.take_clone()))
     }
 
@@ -333,11 +336,12 @@ impl<T, E> BroadcastReceiver<T, E> {
     ///
     /// # Safety
     ///
-    /// The element exists and may be read, and the consumer does not publish a position past it while the
+    /// The element exists and may be read. While the reference lives, the consumer does not publish a
+    /// position past the element.
     /// reference lives.
     #[inline(always)]
     unsafe fn element<'a>(&self) -> &'a T {
-        // loom checks the use of slots through the ring only.
+        // Under loom, read through the ring, because only the ring's methods check the use of slots.
         #[cfg(all(test, fanline_loom))]
         {
             // SAFETY: guaranteed by the caller.
@@ -352,8 +356,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Returns ready if `position` is in front of an element that this consumer may read, or if the hub has
-    /// ended. Returns elements that were lent before.
+    /// Returns ready if this consumer may read the element at `position`, or if the hub has ended. Ends the
+    /// loan of earlier elements.
     #[inline(always)]
     fn poll_available(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         self.poll_available_with(Some(context))
@@ -377,7 +381,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         if self.lent {
             self.release();
         }
-        // Return the unused part of the run to the budget.
+        // Move the unused part of the run back to `run`.
         self.run += self.run_end.wrapping_sub(self.position);
         self.run_end = self.position;
         loop {
@@ -404,7 +408,8 @@ impl<T, E> BroadcastReceiver<T, E> {
                 }
                 continue;
             }
-            // Check the end first: elements that were published before it are then visible.
+            // Check the end first. If the hub is closed, all elements that were published before are then
+            // visible.
             let closed = self.shared.is_closed();
             self.tail = self.shared.tail();
             if self.position != self.tail {
@@ -415,7 +420,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                 self.end_with(end);
                 continue;
             }
-            // Out of elements: other tasks run next in any case.
+            // There are no elements, so other tasks run next in any case.
             self.run = self.shared.rules.capacity.max(RUN_MIN);
             let Some(context) = &context else {
                 return Poll::Pending;
@@ -428,16 +433,16 @@ impl<T, E> BroadcastReceiver<T, E> {
                 return Poll::Pending;
             }
             self.shared.parked.park(&self.member, context.waker());
-            // Listed and fenced, so check once more: a producer that publishes after this check sees the
-            // list.
+            // The consumer is in the list now, and `park` has executed a fence. Check once more: a producer
+            // that publishes after this check sees the list.
             if !self.shared.is_closed() && self.shared.tail() == self.position {
                 return Poll::Pending;
             }
         }
     }
 
-    /// Starts a run at an element that may be read: sets how many elements may be taken with no check but
-    /// `watch`.
+    /// Starts a run at an element that may be read. Sets the end of the elements that can be taken without
+    /// another check of the tail.
     fn begin_run(&mut self) {
         let there = self.tail.wrapping_sub(self.position);
         let (lap, left) = self.shared.lap(self.position);
@@ -457,15 +462,15 @@ impl<T, E> BroadcastReceiver<T, E> {
         self.publish_position();
     }
 
-    /// Claims the right to read elements, if consumers can be revoked. Returns false if the consumer was
-    /// revoked; then it has resumed at another position, or has ended.
+    /// Claims the right to read elements, if consumers can be revoked. Returns false if this consumer was
+    /// revoked. Then the consumer has resumed at another position, or has ended.
     fn claim(&mut self) -> bool {
         if !self.shared.can_revoke() {
             return true;
         }
         self.member.claimed.store(true, Ordering::Relaxed);
         self.shared.fences.light();
-        // Relaxed: the fence orders it after the claim; what follows is under the lock.
+        // Relaxed: the fence orders this load after the claim. The code below takes the lock.
         if !self.member.revoked.load(Ordering::Relaxed) {
             return true;
         }
@@ -485,7 +490,7 @@ impl<T, E> BroadcastReceiver<T, E> {
                     self.position = position;
                     self.run_end = position;
                     self.tail = self.shared.tail();
-                    // User code runs only after the new position is stored (hazard 6).
+                    // The waker is user code, so it runs only after the new position is stored.
                     wake(waker);
                 }
             }
@@ -498,14 +503,14 @@ impl<T, E> BroadcastReceiver<T, E> {
         (unreported > 0).then_some(unreported)
     }
 
-    /// Gives up the run without reading it, so this consumer holds no element until it polls again.
+    /// Ends the run without reading it, so that this consumer holds no element until it polls again.
     fn end_run(&mut self) {
         self.run += self.run_end.wrapping_sub(self.position);
         self.run_end = self.position;
         self.publish_position();
     }
 
-    /// Publishes that everything before `position` was received.
+    /// Publishes that this consumer has received everything before `position`.
     #[inline(always)]
     fn publish_position(&self) {
         if self.unusual {
@@ -515,31 +520,31 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Clones the element. Only after `poll_available` was ready.
+    /// Clones the element at `position`. Called only after `poll_available` was ready.
     #[inline(always)]
     fn take_clone(&mut self) -> T
     where
         T: Clone,
     {
-        // SAFETY: in the run, and not published before it is cloned. If `clone` panics, the element counts as
-        // not received.
+        // SAFETY: the element is in the run, and the position past it is published only after the clone. If
+        // `clone` panics, the element counts as not received.
         let value = unsafe { self.element() }.clone();
         self.position = self.position.wrapping_add(1);
         self.publish_position();
         value
     }
 
-    /// Lends the element. Only after `poll_available` was ready.
+    /// Lends the element at `position`. Called only after `poll_available` was ready.
     #[inline(always)]
     fn lend(&mut self) -> &T {
-        // SAFETY: in the run; the calls that publish the position end the borrow.
+        // SAFETY: the element is in the run. The calls that publish the position past it end the borrow.
         let element = unsafe { self.element() };
         self.position = self.position.wrapping_add(1);
         self.lent = true;
         element
     }
 
-    /// Lends all contiguous elements. Only after `poll_available` was ready.
+    /// Lends all contiguous elements. Called only after `poll_available` was ready.
     #[inline(always)]
     fn lend_slice(&mut self) -> &[T] {
         debug_assert_ne!(self.position, self.tail);
@@ -555,10 +560,10 @@ impl<T, E> BroadcastReceiver<T, E> {
         slice
     }
 
-    /// Calls `each` for all contiguous elements. Only after `poll_available` was ready.
+    /// Calls `each` for all contiguous elements. Called only after `poll_available` was ready.
     #[inline(always)]
     fn visit(&mut self, each: &mut impl FnMut(&T)) {
-        // SAFETY: as in `lend_slice`; no position is published before the end.
+        // SAFETY: as in `lend_slice`. No position past these elements is published before the loop ends.
         let slice = unsafe { self.shared.slice(self.position, self.tail) };
         self.lent = true;
         let mut seen = Seen {
@@ -574,7 +579,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 }
 
-/// A future of the next element, cloned; see [`BroadcastReceiver::next`].
+/// A future that returns a clone of the next element; see [`BroadcastReceiver::next`].
 #[must_use = "futures do nothing unless they are awaited"]
 #[derive(Debug)]
 pub struct Next<'a, T, E = BoxError> {
@@ -584,14 +589,14 @@ pub struct Next<'a, T, E = BoxError> {
 impl<T: Clone, E> Future for Next<'_, T, E> {
     type Output = Option<T>;
 
-    // Without this, the compiler emits a call, which halves the speed.
+    // Without this attribute, the compiler emits a call, which halves the speed.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
         self.receiver.poll_clone(context)
     }
 }
 
-/// A future of the next element, lent; see [`BroadcastReceiver::next_ref`].
+/// A future that lends the next element; see [`BroadcastReceiver::next_ref`].
 #[must_use = "futures do nothing unless they are awaited"]
 #[derive(Debug)]
 pub struct NextRef<'a, T, E = BoxError> {
@@ -604,7 +609,7 @@ impl<'a, T, E> Future for NextRef<'a, T, E> {
 
     /// # Panics
     ///
-    /// If it is polled again after it was ready.
+    /// If the future is polled again after it was ready.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<&'a T>> {
         let receiver = self
@@ -662,8 +667,8 @@ impl<T, E> Clone for BroadcastReceiver<T, E> {
 
 impl<T, E> Drop for BroadcastReceiver<T, E> {
     fn drop(&mut self) {
-        // Lent elements were received, because the borrow has ended. After a revocation the position is no
-        // longer this receiver's, and is not read.
+        // Lent elements count as received, because the borrow has ended. If the consumer was revoked, `leave`
+        // does not read the position.
         self.member.position.store(self.position, Ordering::Release);
         self.shared.leave(&self.member);
     }

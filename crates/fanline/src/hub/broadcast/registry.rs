@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::parked::Member;
 use crate::sync::Ordering;
 
-/// The hub's members, unordered. Joining and leaving move at most one entry, and a search visits only current
-/// members.
+/// The hub's members, in no particular order. Joining or leaving moves at most one entry.
 #[derive(Default)]
 pub(super) struct ConsumerRegistry {
     members: Vec<Arc<Member>>,
@@ -41,7 +40,7 @@ impl ConsumerRegistry {
         self.members.iter()
     }
 
-    /// Returns the distance of the slowest consumer from `head`; no consumer is behind `head`.
+    /// Returns how far the slowest consumer is ahead of `head`. No consumer is behind `head`.
     ///
     /// Searches backwards, because executors run tasks in the order of their wake-ups, so the last member is
     /// likely the slowest. A member at `head` ends the search, so a repeated search is cheap while that
@@ -49,7 +48,8 @@ impl ConsumerRegistry {
     pub(super) fn slowest(&self, head: usize) -> Option<usize> {
         let mut slowest = None;
         for member in self.members.iter().rev() {
-            // Acquire: the consumer's reads before its position end before the slots are written.
+            // Acquire: the producer writes to the slots before the position only after the consumer's reads
+            // of them.
             let ahead = member.position.load(Ordering::Acquire).wrapping_sub(head);
             if slowest.is_none_or(|least| ahead < least) {
                 slowest = Some(ahead);

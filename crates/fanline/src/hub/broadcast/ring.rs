@@ -15,7 +15,7 @@ use std::mem::{MaybeUninit, needs_drop};
 pub(super) struct Ring<T> {
     slots: Box<[Slot<T>]>,
     mask: usize,
-    /// Stand-ins for the slots, whose accesses loom cannot see.
+    /// One cell for each slot. loom checks these, because it cannot see accesses to the slots themselves.
     #[cfg(all(test, fanline_loom))]
     checks: Vec<loom::cell::UnsafeCell<()>>,
 }
@@ -52,7 +52,8 @@ impl<T> Ring<T> {
 
     #[inline(always)]
     fn slot(&self, position: usize) -> *mut T {
-        // The mask keeps the index in bounds, but the compiler would still check it.
+        // The compiler does not see that the mask keeps the index in bounds, so a checked access would cost
+        // time.
         // SAFETY: `position & mask` is smaller than the number of slots.
         let slot = unsafe { self.slots.get_unchecked(position & self.mask) };
         slot.0.get().cast::<T>()
@@ -105,8 +106,8 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     ///
-    /// The element was published to the caller, whose own published position keeps the producer away from the
-    /// slot for as long as the reference lives.
+    /// The element was published to the caller. While the reference lives, the caller publishes no position
+    /// past the element, so the producer does not write to its slot.
     #[cfg(all(test, fanline_loom))]
     pub(super) unsafe fn get(&self, position: usize) -> &T {
         self.checks[position & self.mask].with(|_| ());
@@ -143,7 +144,8 @@ impl<T> Ring<T> {
     }
 }
 
-/// One pass over the ring: positions whose slots are contiguous, so that elements are found without the ring.
+/// One pass over the ring: positions whose slots are contiguous. With it, a consumer finds elements without
+/// access to the ring.
 pub(super) struct Lap<T>(*const T);
 
 impl<T> Lap<T> {
@@ -151,14 +153,14 @@ impl<T> Lap<T> {
     ///
     /// # Safety
     ///
-    /// The position is in the lap, and the ring is alive. An element was published there to the caller, whose
-    /// own published position keeps the producer away from the slot for as long as the reference lives
-    /// (hazard 5).
+    /// The position is in the lap, the ring is alive, and the element was published to the caller. While the
+    /// reference lives, the caller publishes no position past the element, so the producer does not write to
+    /// its slot.
     #[inline(always)]
     #[cfg(not(all(test, fanline_loom)))]
     pub(super) unsafe fn get<'a>(&self, position: usize) -> &'a T {
-        // SAFETY: in the lap, so this is its slot; the caller guarantees that it is initialized and not
-        // written to.
+        // SAFETY: the position is in the lap, so this is its slot. The caller guarantees that the slot is
+        // initialized and not written to.
         unsafe { &*self.0.wrapping_add(position) }
     }
 }

@@ -1,4 +1,4 @@
-//! The producer's end.
+//! The producing end of a broadcast hub.
 #![expect(
     unsafe_code,
     reason = "there is one producer, and it checks for room before it writes"
@@ -20,8 +20,8 @@ use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
 use crate::{Guard, Time};
 
-/// Least number of elements after which a producer that never waits yields to other tasks; the hub's capacity
-/// if that is larger (hazard 9).
+/// Number of elements in a row after which the producer yields, so that other tasks of its executor run. The
+/// hub's capacity applies instead if it is larger.
 const RUN_MIN: usize = 128;
 
 /// The producing end of a broadcast hub; see [`broadcast`](super::broadcast()).
@@ -34,7 +34,7 @@ const RUN_MIN: usize = 128;
 /// Dropping the sender completes the hub, like [`complete`](Self::complete). If the drop is part of a panic,
 /// consumers get [`HubError::Abandoned`] instead.
 ///
-/// It is also a [`Sink`], whose `close` completes the hub.
+/// The sender is also a [`Sink`], whose `close` completes the hub.
 ///
 /// ```
 /// use futures::{StreamExt, stream};
@@ -174,8 +174,8 @@ impl<T, E> BroadcastSender<T, E> {
     /// Sends every item of a stream, and then completes. Consumers are woken when the hub is full and
     /// whenever the stream is pending.
     ///
-    /// A stream cannot fail: the stream of another hub's receiver ends after a failure of its hub as it does
-    /// after completion. To forward a failure, keep the receiver and check its
+    /// A stream cannot fail. If the stream is the receiver of another hub, it ends after a failure of that
+    /// hub as it does after completion. To forward a failure, keep the receiver and check its
     /// [`error`](super::BroadcastReceiver::error) after the last element.
     ///
     /// ```
@@ -199,7 +199,7 @@ impl<T, E> BroadcastSender<T, E> {
     ///
     /// # Errors
     ///
-    /// If the hub is closed; the stream and the item that it had yielded are dropped.
+    /// If the hub is closed. The stream is dropped, and so is an item that was not sent.
     pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
     where
         S: Stream<Item = T>,
@@ -211,7 +211,7 @@ impl<T, E> BroadcastSender<T, E> {
                 let next = stream.as_mut().poll_next(context);
                 if next.is_pending() {
                     self.flush();
-                    // The hub may be closed while the stream is pending.
+                    // Check, because the hub may be closed while the stream is pending.
                     if self.poll_closed(context).is_ready() {
                         return Poll::Ready(Err(Closed));
                     }
@@ -229,13 +229,13 @@ impl<T, E> BroadcastSender<T, E> {
     }
 
     /// Completes the hub. Consumers, including those that subscribe later, get the elements that were sent,
-    /// and then the end. Has no effect after an end.
+    /// and then the end. Has no effect if the hub has already ended.
     pub fn complete(&mut self) {
         self.shared.end(Ended::Completed);
     }
 
     /// Fails the hub. Consumers, including those that subscribe later, get the error at once, before elements
-    /// that they have not received. Has no effect after an end.
+    /// that they have not received. Has no effect if the hub has already ended.
     pub fn fail(&mut self, error: impl Into<E>) {
         let error = HubError::Failed(Arc::new(error.into()));
         self.shared.end(Ended::Error(error));
@@ -256,20 +256,20 @@ impl<T, E> BroadcastSender<T, E> {
         self.shared.consumers()
     }
 
-    /// Returns the number of elements that each consumer is behind, with its
-    /// [`id`](super::BroadcastReceiver::id).
+    /// Returns the [`id`](super::BroadcastReceiver::id) of each consumer, and the number of elements that it
+    /// is behind.
     pub fn lags(&self) -> Vec<(u64, usize)> {
         self.shared.lags()
     }
 
-    /// Drops elements that every consumer has received. Without this call they are dropped when their slots
-    /// are needed.
+    /// Drops elements that every consumer has received. Without this call they are dropped when the producer
+    /// needs their slots.
     pub fn release(&mut self) {
-        // The limit stays, because the head alone does not decide whether there is room.
+        // Leave `limit` as it is, because the head alone does not decide whether there is room.
         let head = self.shared.look_for_head();
         let behind = self.tail.wrapping_sub(self.dropped_to);
         if self.tail.wrapping_sub(head) < behind {
-            // SAFETY: this is the producer, and `head` was a head; heads never go back.
+            // SAFETY: this is the producer. `head` was the head of the hub, and the head never moves back.
             unsafe { self.shared.drop_to(&mut self.dropped_to, head) };
         }
     }
@@ -292,7 +292,7 @@ impl<T, E> BroadcastSender<T, E> {
     #[cold]
     #[inline(never)]
     fn poll_more_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
-        // Other tasks run next in either case.
+        // Whether this call waits or yields, other tasks run next, so wake consumers first.
         self.flush();
         let spent = self.run == 0;
         self.run = self.shared.rules.capacity.max(RUN_MIN);
@@ -320,7 +320,7 @@ impl<T, E> BroadcastSender<T, E> {
                     }
                 }
                 Room::WaitForConsumers => {
-                    // A consumer that joins starts with the full timeout.
+                    // A consumer that joins starts a new deadline.
                     self.stall = None;
                     return Poll::Pending;
                 }
@@ -328,8 +328,8 @@ impl<T, E> BroadcastSender<T, E> {
         }
     }
 
-    /// Called while there is no room. Returns whether consumers were revoked, so that checking again makes
-    /// sense.
+    /// Checks the deadline while there is no room. Returns whether consumers were revoked; then there may be
+    /// room.
     fn stop_waiting(&mut self, context: &Context<'_>) -> bool {
         let SlowConsumer::Disconnect { after } = self.shared.rules.slow_consumer else {
             return false;
@@ -343,7 +343,7 @@ impl<T, E> BroadcastSender<T, E> {
             let mut core = self.shared.lock();
             return self.shared.revoke_slowest(&mut core);
         }
-        // The polling task may have changed, so register its waker.
+        // The task that polls may have changed, so register its waker.
         self.stall = Some((due, timer.wake_at(due, context.waker().clone())));
         false
     }
@@ -359,7 +359,7 @@ impl<T, E> BroadcastSender<T, E> {
         // old element.
         let old = unsafe { self.shared.publish(self.tail, value, &mut self.dropped_to) };
         self.tail = self.tail.wrapping_add(1);
-        // User code runs last, so that a panic leaves a consistent state (hazard 6).
+        // User code runs last, so that a panic in it leaves a consistent state.
         drop(old);
     }
 }

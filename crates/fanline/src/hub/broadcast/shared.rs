@@ -1,5 +1,5 @@
 //! The state that the producer, consumers, and handles of one hub share, and the protocol between them. The
-//! module documentation of [`hub::broadcast`](super) describes the whole.
+//! module documentation of [`hub::broadcast`](super) describes the protocol.
 #![expect(
     unsafe_code,
     reason = "the producer's and the consumers' access to the ring, by their positions"
@@ -25,19 +25,20 @@ const OPEN: u8 = 0;
 /// The hub has ended; no more elements will be published.
 const CLOSED: u8 = 1;
 
-/// Largest number of consumers whose positions a join reads, so that its time is bounded.
+/// Largest number of consumers whose positions are read when a consumer joins. It bounds the time of a join.
 const JOIN_LOOKS_MAX: usize = 64;
-/// Largest number of consumers for which repeated yields pay. This many read a full buffer in about the time
-/// in which a sleeping one is woken from another thread. With more, the yields keep the producer's thread
-/// from useful work.
+/// Largest number of consumers for which the producer yields repeatedly. This many consumers read a full
+/// buffer in about the time in which another thread wakes a sleeping consumer. With more consumers, repeated
+/// yields keep the producer's thread from useful work.
 const YIELD_CONSUMERS_MAX: usize = 256;
-/// Number of yields in a row that take about as long as that wake-up and a fence on all threads.
+/// Largest number of yields in a row. They take about as long as a wake-up from another thread and a fence on
+/// all threads.
 const YIELDS_MAX: u8 = 64;
-/// Number of orphaned members in the list that triggers a sweep; the number of consumers if that is larger.
-/// In a model, the second orphan does.
+/// The list is swept when it has more orphaned members than this, and more than the hub has consumers. In a
+/// loom model, the second orphan triggers the sweep.
 const ORPHANS_MIN: usize = if cfg!(all(test, fanline_loom)) { 1 } else { 64 };
 
-/// Alignment to two cache lines, since the hardware fetches them in pairs.
+/// Alignment to two cache lines, because the hardware fetches lines in pairs.
 #[repr(align(128))]
 pub(super) struct CachePadded<T>(T);
 
@@ -54,7 +55,7 @@ pub(super) struct Shared<T, E> {
     pub(super) rules: Rules,
     can_revoke: bool,
     pub(super) fences: Fences,
-    /// End of the elements that the producer has dropped; set when the producer is dropped.
+    /// End of the elements that the producer has dropped. Stored when the producer itself is dropped.
     dropped_to: AtomicUsize,
     /// End of the published elements; only the producer writes it.
     tail: CachePadded<AtomicUsize>,
@@ -63,26 +64,26 @@ pub(super) struct Shared<T, E> {
     core: CachePadded<Mutex<Core<E>>>,
 }
 
-/// Words that are rarely written and read for each element.
+/// Words that are read for each element and rarely written.
 struct Signals {
     watch: Watch,
     /// Whether the hub has ended. Written under the lock.
     end: AtomicU8,
 }
 
-/// The state that the lock protects. No user code runs while it is held; wakers are taken out and woken
+/// The state that the lock protects. No user code runs while the lock is held: wakers are taken out and woken
 /// afterwards.
 pub(super) struct Core<E> {
     pub(super) registry: ConsumerRegistry,
-    /// Revoked consumers that have not noticed yet.
+    /// Consumers that were revoked and have not noticed it yet.
     revoked: ConsumerRegistry,
     /// Position of the oldest stored element; no consumer is behind it.
     pub(super) head: usize,
-    /// A position, at or past the head, that no consumer in the registry is behind. It avoids a search of all
-    /// consumers while elements are overwritten one by one.
+    /// A position at or past the head that no consumer in the registry is behind. It avoids a search of all
+    /// consumers while the producer overwrites elements one by one.
     floor: usize,
     last_id: u64,
-    /// Index in the registry at which the laggard was found. No member at or after it is at the watched
+    /// Index in the registry at which the laggard was found. No consumer after this index is at the watched
     /// position.
     search_end: usize,
     /// Number of handles and receivers.
@@ -94,13 +95,13 @@ pub(super) struct Core<E> {
     pub(super) end: Option<Ended<E>>,
 }
 
-/// The result of the producer's check for room.
+/// The result of the producer's check for room in the ring.
 pub(super) enum Room {
-    /// There is room behind this head.
+    /// There is room for as many elements past this head as the capacity.
     From(usize),
     /// There is no room. The waker is stored, and woken when the producer should check again.
     Wait,
-    /// As `Wait`, but not because of a slow consumer: there is none, or fewer than `start_after`.
+    /// Like `Wait`, but there is no slow consumer: there are no consumers, or fewer than `start_after`.
     WaitForConsumers,
     /// There is no room, and the producer should yield before it waits.
     Yield,
@@ -153,8 +154,8 @@ impl<T, E> Shared<T, E> {
         self.signals.end.load(Ordering::Acquire) != OPEN
     }
 
-    /// Returns whether the producer is probably running right now: it waits for no consumer, and last ran on
-    /// another thread. For a consumer that has run out of elements.
+    /// Returns whether the producer is probably running now, on another thread: the producer waits for no
+    /// consumer, and another thread woke consumers last. Called by a consumer that has run out of elements.
     pub(super) fn more_is_likely(&self) -> bool {
         self.signals.watch.is_idle() && self.parked.is_woken_by_other_thread()
     }
@@ -170,7 +171,7 @@ impl<T, E> Shared<T, E> {
         self.parked.wake_all();
     }
 
-    // ---- The producer's side. `tail` belongs to the producer.
+    // ---- The producer's side. The producer owns `tail`.
 
     /// Publishes an element. `dropped_to` is the end of the elements that were dropped. Returns the
     /// overwritten element, which the caller must drop where user code may run.
@@ -211,9 +212,9 @@ impl<T, E> Shared<T, E> {
         unsafe { self.ring.drop_range(from, to) };
     }
 
-    /// Checks for room for one more element, and registers the producer's waker if there is none. The caller
-    /// clones `waker` beforehand, because that is user code. An unused or replaced waker is returned through
-    /// it.
+    /// Checks for room for one more element, and stores the producer's waker if there is none. The caller
+    /// passes a clone of its waker, because cloning is user code and must not run under the lock. `waker`
+    /// returns a replaced or unused waker to the caller.
     pub(super) fn room(
         &self,
         tail: usize,
@@ -239,15 +240,15 @@ impl<T, E> Shared<T, E> {
                 continue;
             }
             if !is_held {
-                // There is no consumer; one that joins wakes the producer.
+                // There is no consumer. A consumer that joins wakes the producer.
                 std::mem::swap(&mut core.producer, waker);
                 return Room::WaitForConsumers;
             }
             if backoff.should_yield(core.yields_for_room()) {
                 return Room::Yield;
             }
-            // Announce, fence, check again (hazard 1). A consumer that leaves the head after this sees that
-            // it is watched. The last of them takes the lock, under which the waker is stored.
+            // Announce the watch, execute a fence, and check again. A consumer that leaves the head later
+            // sees the watch. The laggard then takes the lock, and finds the waker that is stored below.
             self.signals.watch.begin(core.head);
             core.search_end = core.registry.len();
             self.fences.heavy();
@@ -268,7 +269,8 @@ impl<T, E> Shared<T, E> {
         {
             watch.name(member.id);
             core.search_end = index;
-            // Relaxed: only compared; the producer later reads it with Acquire.
+            // Relaxed: the position is only compared. Before it writes to slots, the producer reads positions
+            // with Acquire.
             if watch.is_at(member.position.load(Ordering::Relaxed)) {
                 return true;
             }
@@ -289,12 +291,12 @@ impl<T, E> Shared<T, E> {
         for member in &slowest {
             member.revoked.store(true, Ordering::Relaxed);
         }
-        // One fence for all of them. Either the consumer sees that it is revoked before it next reads an
-        // element, or this thread sees its claim.
+        // One fence for all consumers. Either a consumer sees that it is revoked before it reads its next
+        // element, or this thread sees the consumer's claim.
         self.fences.heavy();
         let mut any = false;
         for member in &slowest {
-            // Acquire: its reads before the end of the claim are complete.
+            // Acquire: if the consumer has ended its claim, its reads are complete.
             if member.claimed.load(Ordering::Acquire)
                 || member.position.load(Ordering::Acquire) != head
             {
@@ -321,43 +323,47 @@ impl<T, E> Shared<T, E> {
     ///
     /// # Safety
     ///
-    /// The caller is a consumer that saw a tail past the position, and does not publish a position past it
-    /// while the reference lives. If consumers can be revoked, it has a claim.
+    /// The caller is a consumer that saw a tail past the position. While the reference lives, it does not
+    /// publish a position past the element. If consumers can be revoked, the caller has a claim.
     #[cfg(all(test, fanline_loom))]
     pub(super) unsafe fn get(&self, position: usize) -> &T {
-        // SAFETY: published to the caller; the producer does not pass the caller's position.
+        // SAFETY: the element was published to the caller, and the producer does not pass the caller's
+        // position.
         unsafe { self.ring.get(position) }
     }
 
-    /// Returns the lap of a position, and the number of positions left in it.
+    /// Returns the lap (the pass over the ring) of a position, and the number of positions left in it.
     pub(super) fn lap(&self, position: usize) -> (Lap<T>, usize) {
         (self.ring.lap(position), self.ring.left_in_lap(position))
     }
 
-    /// Returns the contiguous elements from a position, at most up to `to`.
+    /// Returns the contiguous elements from position `from`, at most up to `to`.
     ///
     /// # Safety
     ///
-    /// The caller is a consumer that saw a tail at or past `to`, and does not publish a position past `from`
-    /// while the slice lives. If consumers can be revoked, it has a claim.
+    /// The caller is a consumer that saw a tail at or past `to`. While the slice lives, it does not publish a
+    /// position past `from`. If consumers can be revoked, the caller has a claim.
     #[inline(always)]
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
-        // SAFETY: as above.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.ring.slice(from, to) }
     }
 
-    /// Returns whether consumers need only [`advance_usual`](Self::advance_usual).
+    /// Returns whether consumers can use [`advance_usual`](Self::advance_usual): they cannot be revoked, and
+    /// the machine has the usual fences.
     pub(super) fn is_usual(&self) -> bool {
         !self.can_revoke && self.fences == Fences::USUAL
     }
 
-    /// Publishes that the consumer has finished with everything before `position`. Sufficient if the hub
+    /// Publishes that the consumer has finished with everything before `position`. Allowed only if the hub
     /// [`is_usual`](Self::is_usual).
     #[inline(always)]
     pub(super) fn advance_usual(&self, member: &Member, position: usize) {
-        // Relaxed: the consumer's own word. After a lent slice the position moves by more than one.
+        // Relaxed: only this consumer writes the position. After a lent slice the position moves by more than
+        // 1.
         let left = member.position.load(Ordering::Relaxed);
-        // Release: the consumer's reads are complete for a thread that sees the position (hazard 5).
+        // Release: a thread that sees the new position knows that the consumer's reads before it are
+        // complete.
         member.position.store(position, Ordering::Release);
         Fences::USUAL.light();
         if self.signals.watch.is_at(left) {
@@ -365,11 +371,12 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Does the same in all other hubs: executes the fence that this machine needs, and ends the claim.
+    /// Does the same as `advance_usual` for all other hubs: executes the fence that this machine needs, and
+    /// ends the claim.
     #[cold]
     #[inline(never)]
     pub(super) fn advance_unusual(&self, member: &Member, position: usize) {
-        // Relaxed, Release: as above.
+        // Relaxed, Release: as in `advance_usual`.
         let left = member.position.load(Ordering::Relaxed);
         member.position.store(position, Ordering::Release);
         self.fences.light();
@@ -393,7 +400,7 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Returns the producer's waker, if the producer waits for no consumer but this one.
+    /// Returns the producer's waker, if this consumer is the last one that the producer waits for.
     fn unwatch(&self, core: &mut Core<E>, id: u64) -> Option<Waker> {
         if !self.signals.watch.waits_for(id) || self.name_laggard(core) {
             return None;
@@ -404,23 +411,24 @@ impl<T, E> Shared<T, E> {
 
     // ---- Joining, leaving, and the end.
 
-    /// Adds a consumer. Also returns a waker, which the caller wakes once the member has an owner that drops
-    /// it if the waker panics.
+    /// Adds a consumer. Also returns a waker, which may panic. So the caller wakes it only when the member
+    /// has an owner that removes the member on drop.
     pub(super) fn join(&self, start: Start) -> (Arc<Member>, Option<Waker>) {
         let mut core = self.lock();
         let position = self.start_of(&mut core, start);
         self.add_consumer(&mut core, position)
     }
 
-    /// Adds a consumer that starts at the position of another one. That position is at or past the published
-    /// one, so its elements are still stored. Otherwise as [`join`](Self::join).
+    /// Adds a consumer that starts at `position`, the next position of another consumer. The elements from
+    /// there on are still stored, because the other consumer has not published a later position. Returns a
+    /// waker as [`join`](Self::join) does.
     pub(super) fn join_beside(
         &self,
         member: &Member,
         position: usize,
     ) -> (Arc<Member>, Option<Waker>) {
         let mut core = self.lock();
-        // Relaxed: set under the lock. A revoked consumer does not keep elements stored.
+        // Relaxed: `revoked` is set under the lock. For a revoked consumer no elements stay stored.
         let position = if member.revoked.load(Ordering::Relaxed) {
             self.start_of(&mut core, Start::Oldest)
         } else {
@@ -451,7 +459,7 @@ impl<T, E> Shared<T, E> {
     }
 
     /// Returns the start of a consumer that joins now. The head moves only under the lock, so it cannot
-    /// overtake a joining consumer (hazard 4).
+    /// overtake the joining consumer.
     fn start_of(&self, core: &mut Core<E>, start: Start) -> usize {
         if core.has_no_consumers(&self.rules) && self.rules.nobody_listens == NobodyListens::Discard
         {
@@ -466,8 +474,8 @@ impl<T, E> Shared<T, E> {
         core.head
     }
 
-    /// Moves a revoked consumer to the oldest stored element. Returns its position, and a waker to wake once
-    /// the position is stored. Returns `None` if it was not revoked.
+    /// Moves a revoked consumer to the oldest stored element. Returns the new position, and a waker to wake
+    /// once that position is stored. Returns `None` if the consumer was not revoked.
     pub(super) fn rejoin(&self, member: &Member) -> Option<(usize, Option<Waker>)> {
         let mut core = self.lock();
         if !member.revoked.load(Ordering::Relaxed) {
@@ -475,7 +483,7 @@ impl<T, E> Shared<T, E> {
         }
         let member = core.revoked.remove(member);
         let position = core.head;
-        // Relaxed: the lock orders it.
+        // Relaxed: the lock orders the store.
         member.position.store(position, Ordering::Relaxed);
         member.revoked.store(false, Ordering::Relaxed);
         let first = core.registry.is_empty();
@@ -490,7 +498,7 @@ impl<T, E> Shared<T, E> {
         member.revoked.load(Ordering::Relaxed)
     }
 
-    /// Removes a consumer. Elements that only it kept stored are free to be overwritten (hazard 8).
+    /// Removes a consumer. Elements that only this consumer had not received may now be overwritten.
     pub(super) fn leave(&self, member: &Member) {
         let mut core = self.lock();
         let was_revoked = member.revoked.load(Ordering::Relaxed);
@@ -502,7 +510,8 @@ impl<T, E> Shared<T, E> {
         let mut waker = self.unwatch(&mut core, member.id);
         if core.has_no_consumers(&self.rules) {
             if !was_revoked {
-                // The next consumer resumes at this position, so no element is lost or received twice.
+                // The next consumer resumes at this position, so it neither loses elements nor receives them
+                // twice.
                 core.head = member.position.load(Ordering::Acquire);
                 core.floor = core.head;
             }
@@ -510,8 +519,8 @@ impl<T, E> Shared<T, E> {
             waker = waker.or_else(|| core.producer.take());
         }
         let parked = self.parked.disown(owned);
-        // During the sweep, a thread that ended the hub or published may have found an empty list, so wake
-        // all.
+        // While the sweep had taken the list, a thread that published or ended the hub may have found it
+        // empty. So wake all consumers.
         let sweep = self.parked.orphans() > ORPHANS_MIN.max(core.registry.len())
             && (self.parked.sweep(|| self.tail()) || core.end.is_some());
         let waker = self.drop_handle(&mut core).or(waker);
@@ -524,8 +533,8 @@ impl<T, E> Shared<T, E> {
         both(|| wake(waker), || both(others, || drop(parked)));
     }
 
-    /// Returns ready if the hub has ended. Otherwise stores the waker, which any event for the producer
-    /// wakes.
+    /// Returns ready if the hub has ended. Otherwise stores the waker, which is woken by every event that
+    /// concerns the producer.
     pub(super) fn closed_or_wait(&self, waker: &mut Option<Waker>) -> Poll<()> {
         let mut core = self.lock();
         if core.end.is_some() {
@@ -546,8 +555,8 @@ impl<T, E> Shared<T, E> {
         wake(orphan);
     }
 
-    /// Removes one handle. Without any, no consumer can join, so the hub closes. Returns the producer's
-    /// waker.
+    /// Removes one handle. Without handles and receivers no consumer can join, so the hub closes. Returns the
+    /// producer's waker if the hub closed.
     fn drop_handle(&self, core: &mut Core<E>) -> Option<Waker> {
         core.handles -= 1;
         if core.handles > 0 {
@@ -557,7 +566,7 @@ impl<T, E> Shared<T, E> {
         core.producer.take()
     }
 
-    /// Closes the hub after the last consumer left, if the options say so.
+    /// Closes the hub after the last consumer left, if the options require it.
     fn close_if_configured(&self, core: &mut Core<E>) {
         if self.rules.nobody_listens == NobodyListens::Close && core.started {
             self.close(core, Ended::Completed);
@@ -578,7 +587,7 @@ impl<T, E> Shared<T, E> {
     }
 
     /// Ends the hub, unless it has ended before, and wakes waiting consumers. Returns whether this call ended
-    /// it.
+    /// the hub.
     pub(super) fn end(&self, end: Ended<E>) -> bool {
         let mut core = self.lock();
         let first = self.close(&mut core, end);
@@ -597,7 +606,7 @@ impl<T, E> Shared<T, E> {
     }
 
     pub(super) fn lag_of(&self, member: &Member) -> usize {
-        // Read the position first: the tail is never behind a position that was read before it.
+        // Read the position first: the tail is never behind a position that was read before the tail.
         let position = member.position.load(Ordering::Acquire);
         self.tail().wrapping_sub(position)
     }
@@ -609,11 +618,12 @@ impl<T, E> Shared<T, E> {
 
     /// Stores the end of the dropped elements when the producer is dropped.
     pub(super) fn set_dropped_to(&self, position: usize) {
-        // Relaxed: the last owner reads it, and the reference count orders that.
+        // Relaxed: the last owner reads it, and the reference count orders the read after this store.
         self.dropped_to.store(position, Ordering::Relaxed);
     }
 
-    /// Returns the position of the slowest consumer; elements before it are not needed.
+    /// Moves the head to the slowest consumer, and returns it. No consumer needs the elements before the
+    /// head.
     pub(super) fn look_for_head(&self) -> usize {
         let mut core = self.lock();
         core.catch_up(&self.rules);
@@ -647,7 +657,7 @@ impl<E> Core<E> {
         self.registry.add(member);
     }
 
-    /// Returns the number of yields in a row that are worth it before the producer waits for room.
+    /// Returns the number of yields in a row that the producer should try before it waits for room.
     fn yields_for_room(&self) -> u8 {
         if self.registry.len() <= YIELD_CONSUMERS_MAX {
             YIELDS_MAX
@@ -656,7 +666,7 @@ impl<E> Core<E> {
         }
     }
 
-    /// Moves the head as far as the consumers allow. Returns whether a consumer holds it.
+    /// Moves the head as far as the consumers allow. Returns whether a consumer prevents more.
     fn make_room(&mut self, tail: usize, rules: &Rules) -> bool {
         if self.will_some_rejoin(rules) {
             return self.make_room_for_one(tail, rules);
@@ -673,8 +683,8 @@ impl<E> Core<E> {
         false
     }
 
-    /// Does the same, but no further than needed, because revoked consumers resume at the oldest stored
-    /// element.
+    /// Does the same as `make_room`, but moves the head no further than needed, because revoked consumers
+    /// resume at the oldest stored element.
     fn make_room_for_one(&mut self, tail: usize, rules: &Rules) -> bool {
         let kept = tail.wrapping_sub(self.head);
         if kept < rules.capacity {
@@ -698,7 +708,7 @@ impl<E> Core<E> {
         true
     }
 
-    /// Moves the head to the slowest consumer, unless revoked consumers will resume at stored elements.
+    /// Moves the head to the slowest consumer. Leaves the head if revoked consumers will resume there.
     fn catch_up(&mut self, rules: &Rules) {
         if self.will_some_rejoin(rules) {
             return;

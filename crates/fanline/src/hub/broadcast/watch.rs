@@ -1,24 +1,26 @@
-//! The condition that the producer waits for when there is no room: that all consumers leave the head.
+//! The condition that the producer waits for when there is no room: that all consumers leave the head (the
+//! position of the slowest consumers).
 //!
-//! With several threads, consumers leave the head in any order. They are not counted, because that would cost
-//! a word that all of them write. Instead one of them is named, the laggard. When it leaves, it looks for
-//! another that is still there and names that one, or wakes the producer if there is none. So the producer
-//! sleeps once for all of them. The search goes through the registry once, because a consumer that has left
-//! the head does not come back. Few are named, because by then most others have left.
+//! With several threads, consumers leave the head in any order. They are not counted, because all of them
+//! would write the counter. Instead, one of them is named the *laggard*. When the laggard leaves the head, it
+//! names another consumer that is still there. If there is none, it wakes the producer. So the producer
+//! sleeps once for all of them. The search for laggards goes through the registry once, because a consumer
+//! never returns to the head. Few laggards are named, because most consumers leave the head before the search
+//! reaches them.
 //!
-//! A consumer that leaves the head sees that the head is watched, because the producer executed a heavy fence
-//! after setting the watch. The laggard may change in the meantime. So the thread that names one and the
-//! consumer that leaves both execute a full fence before they check. Only consumers that leave a watched head
-//! pay for it.
+//! A consumer that leaves the head sees the watch, because the producer executed a heavy fence after setting
+//! it. The laggard may change in the meantime. So the thread that names a laggard and the consumer that
+//! leaves both execute a full fence before they check. Only consumers that leave a watched head pay for that
+//! fence.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// The producer waits for no consumer.
 const IDLE: u64 = 0;
-/// The hub has failed. Consumers check this before anything else.
+/// The hub has failed. Consumers check this before they take an element.
 const FAILED: u64 = 2;
 
-/// Words that are rarely written, under the hub's lock, and read for each element.
+/// Two words that are read for each element, and rarely written. They are written under the hub's lock.
 pub(super) struct Watch {
     /// A watched position, encoded as an odd number, or one of the constants above.
     word: AtomicU64,
@@ -26,7 +28,8 @@ pub(super) struct Watch {
     laggard: AtomicU64,
 }
 
-/// The encoding drops the top bit. Positions that differ only in it never exist at the same time.
+/// Encodes a position; the top bit is lost. Positions that differ only in that bit never exist at the same
+/// time.
 #[inline(always)]
 fn word_of(position: usize) -> u64 {
     (position as u64) << 1 | 1
@@ -40,17 +43,17 @@ impl Watch {
         }
     }
 
-    /// Returns whether a position is watched. Called after the consumer's own position is published, and a
-    /// light fence.
+    /// Returns whether `position` is watched. Before the call, the consumer has published its own new
+    /// position and executed a light fence.
     #[inline(always)]
     pub(super) fn is_at(&self, position: usize) -> bool {
-        // Relaxed: the fence orders it; what follows is under the lock.
+        // Relaxed: the light fence orders the load. What the consumer does next is under the lock.
         self.word.load(Ordering::Relaxed) == word_of(position)
     }
 
     #[inline(always)]
     pub(super) fn has_failed(&self) -> bool {
-        // Relaxed: the announced error is read under the lock.
+        // Relaxed: the error itself is read under the lock.
         self.word.load(Ordering::Relaxed) == FAILED
     }
 
@@ -61,12 +64,12 @@ impl Watch {
 
     /// Returns whether a consumer that has left a watched position is the laggard.
     pub(super) fn is_laggard(&self, id: u64) -> bool {
-        // A thread that names it after this fence sees that it has left.
+        // A thread that names this consumer after the fence sees that the consumer has left.
         fence(Ordering::SeqCst);
         self.laggard.load(Ordering::Relaxed) == id
     }
 
-    /// Returns whether the producer waits for this consumer. Called under the lock.
+    /// Returns whether the producer waits for this consumer as its laggard. Called under the lock.
     pub(super) fn waits_for(&self, id: u64) -> bool {
         self.word.load(Ordering::Relaxed) & 1 != 0 && self.laggard.load(Ordering::Relaxed) == id
     }
@@ -78,7 +81,7 @@ impl Watch {
         self.word.store(word_of(position), Ordering::Relaxed);
     }
 
-    /// Names a consumer. The caller checks its position afterwards.
+    /// Names a consumer as the laggard. The caller checks the consumer's position afterwards.
     pub(super) fn name(&self, id: u64) {
         self.laggard.store(id, Ordering::Relaxed);
         fence(Ordering::SeqCst);

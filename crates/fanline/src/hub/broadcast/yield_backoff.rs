@@ -1,25 +1,28 @@
-//! The decision whether a consumer or producer that cannot proceed yields to the executor before it waits.
+//! The decision whether a consumer or producer that cannot proceed first yields to the executor or waits at
+//! once.
 //!
 //! A consumer that has run out of elements:
 //!
-//! While a producer on another thread sends element after element, a consumer that waits at once is woken for
-//! each of them, and so are all others. The wake-ups then take most of the time, and no consumer finds a
-//! batch. Leaving a consumer unwoken is not an option: only the poll of another consumer could make up for
-//! it, and no consumer has to poll. But a consumer can yield to its executor. When it runs again, all others
-//! have run, elements have accumulated, and no wake-up was needed.
+//! While a producer on another thread sends one element after another, consumers that wait at once are woken
+//! for each element. The wake-ups then take most of the time, and no consumer finds a batch. The producer
+//! cannot leave consumers asleep: they would depend on the poll of another consumer, and no consumer has to
+//! poll. But a consumer can yield to its executor. When it runs again, all other tasks have run, elements
+//! have accumulated, and no wake-up was needed.
 //!
-//! If elements are few, the yield is wasted. So a consumer yields only if wake-ups come from another thread
-//! and yields have helped it lately. Otherwise it tries one now and then.
+//! If elements are rare, the yield is wasted. So a consumer yields only if another thread wakes consumers and
+//! its recent yields were useful. Otherwise it tries a yield now and then.
 //!
-//! A producer that has run out of room: with several threads, another consumer is the slowest each time it
-//! checks. Waiting for each of them in turn costs a heavy fence and a wake-up for a few free slots. After a
-//! yield, all consumers that ran in the meantime have moved on. If the slowest consumer runs on another
-//! thread, the yield returns at once. A few more yields then cost no more than a wake-up from that thread, so
-//! the caller passes the number of yields that are worth it.
+//! A producer that has run out of room:
+//!
+//! With several threads, another consumer is the slowest at each check. To wait for each of them in turn
+//! costs a heavy fence and a wake-up for a few free slots. After a yield, all consumers that ran in the
+//! meantime have moved on. If the slowest consumer runs on another thread, the yield returns at once. A few
+//! more yields then cost no more than a wake-up from that thread, so the caller passes the number of yields
+//! that are worthwhile.
 
-/// Number of wasted yields in a row before backing off.
+/// Number of wasted yields in a row before the caller backs off.
 const FAILURES_MAX: u8 = 3;
-/// Number of waits without a yield before the next try.
+/// Number of waits without a yield before the next attempt.
 const WAITS_WITHOUT_YIELD: u8 = 16;
 
 pub(super) struct YieldBackoff {
@@ -48,8 +51,8 @@ impl YieldBackoff {
         }
     }
 
-    /// Returns whether to yield. The caller cannot proceed, and at most `limit` yields in a row are worth it;
-    /// 0 if a yield is unlikely to help.
+    /// Returns whether the caller, which cannot proceed, should yield. At most `limit` yields in a row are
+    /// worthwhile; `limit` is 0 if a yield is unlikely to help.
     pub(super) fn should_yield(&mut self, limit: u8) -> bool {
         if self.yields > 0 {
             if self.yields < limit {
@@ -81,7 +84,8 @@ impl YieldBackoff {
 mod tests {
     use super::*;
 
-    /// Runs out `times` times, and returns for each whether it yielded once, in vain.
+    /// Simulates a caller that cannot proceed `times` times. Returns for each time whether it yielded once,
+    /// in vain.
     fn wasted_yields(backoff: &mut YieldBackoff, times: usize) -> Vec<bool> {
         (0..times)
             .map(|_| backoff.should_yield(1) && !backoff.should_yield(1))
@@ -110,7 +114,7 @@ mod tests {
         assert!((0..16).all(|_| !backoff.should_yield(3)));
         let yields: Vec<_> = (0..4).map(|_| backoff.should_yield(3)).collect();
         assert_eq!(yields, [true, true, true, false]);
-        // This time the limit drops to one yield in the middle.
+        // This time the limit drops to 1 after two yields.
         assert!((0..16).all(|_| !backoff.should_yield(3)));
         assert_eq!(
             [3, 3, 1].map(|limit| backoff.should_yield(limit)),

@@ -3,7 +3,8 @@
 use crate::hub::waker_slot::WakerSlot;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// A lane: counters and wakers of one producer. It lives as long as the hub; a later producer reuses it.
+/// The counters and wakers of one producer (its *lane*). A lane lives as long as the hub, and is reused by a
+/// later producer.
 pub(super) struct Lane {
     consumer_side: ConsumerSide,
     producer_side: ProducerSide,
@@ -12,7 +13,7 @@ pub(super) struct Lane {
 /// Words with a cache line of their own: the consumer writes to them for each element.
 #[repr(align(64))]
 struct ConsumerSide {
-    /// Number of elements of the lane that were taken; only the consumer changes it.
+    /// Number of elements of this producer that were taken; only the consumer changes it.
     taken: AtomicU64,
     /// Wakes the producer when there is room.
     room: WakerSlot,
@@ -21,7 +22,7 @@ struct ConsumerSide {
 /// Words with a cache line of their own: the producer writes to them for each element.
 #[repr(align(64))]
 struct ProducerSide {
-    /// Number of elements that were appended to the lane, for length queries.
+    /// Number of elements that this producer has appended; used for length queries only.
     sent: AtomicU64,
     /// Wakes the producer when it is granted a permit.
     permit: WakerSlot,
@@ -50,12 +51,12 @@ impl Lane {
         }
     }
 
-    /// Wakes the producer when there is room, or at the end.
+    /// Returns the slot that wakes the producer when there is room, or at the end.
     pub(super) fn room(&self) -> &WakerSlot {
         &self.consumer_side.room
     }
 
-    /// Wakes the producer when it is granted a permit, or at the end.
+    /// Returns the slot that wakes the producer when it is granted a permit, or at the end.
     pub(super) fn permit(&self) -> &WakerSlot {
         &self.producer_side.permit
     }
@@ -65,23 +66,23 @@ impl Lane {
         [self.room(), self.permit(), self.end()]
     }
 
-    /// Wakes the producer only at the end.
+    /// Returns the slot that wakes the producer only at the end.
     pub(super) fn end(&self) -> &WakerSlot {
         &self.producer_side.end
     }
 
     #[inline]
     pub(super) fn taken(&self) -> u64 {
-        // Acquire: the producer reuses the nodes of elements that were taken.
+        // Acquire: the producer then reuses the nodes of the taken elements.
         self.consumer_side.taken.load(Ordering::Acquire)
     }
 
     /// Counts one more taken element. Only the consumer calls this.
     #[inline]
     pub(super) fn add_taken(&self) {
-        // Relaxed: no other thread writes it.
+        // Relaxed: no other thread writes the count.
         let taken = self.consumer_side.taken.load(Ordering::Relaxed) + 1;
-        // Release: after the node was emptied.
+        // Release: the store follows the removal of the element from its node.
         self.consumer_side.taken.store(taken, Ordering::Release);
     }
 
@@ -93,14 +94,15 @@ impl Lane {
     }
 
     pub(super) fn queued(&self) -> u64 {
-        // Read in this order, the result is too large rather than too small. It is not exact while other
+        // Read in this order, the result may be too large, but never too small. It is not exact while other
         // threads work.
         let taken = self.taken();
         let sent = self.producer_side.sent.load(Ordering::Relaxed);
         sent.saturating_sub(taken)
     }
 
-    // The ticket is used only under the lock of the wait queue, which orders it; hence Relaxed.
+    // The ticket is used only under the lock of the wait queue, which orders all accesses. So they are
+    // relaxed.
 
     pub(super) fn ticket(&self) -> u64 {
         self.producer_side.ticket.load(Ordering::Relaxed)
@@ -112,14 +114,14 @@ impl Lane {
 
     /// Grants a permit. Called under the lock of the wait queue.
     pub(super) fn grant(&self) {
-        // Release: ordered after the thread that returned the permit.
+        // Release: the producer is then ordered after the thread that returned the permit.
         self.producer_side.granted.store(true, Ordering::Release);
     }
 
     /// Returns whether a permit was granted, which the caller then owns. Only the producer calls this.
     #[inline]
     pub(super) fn take_grant(&self) -> bool {
-        // Acquire: as above. Relaxed below: no permit is granted to a lane that has one.
+        // Acquire: see `grant`. Relaxed below: no permit is granted to a lane that has one.
         let granted = self.producer_side.granted.load(Ordering::Acquire);
         if granted {
             self.producer_side.granted.store(false, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The queue of all producers' elements: a linked list that producers append to and the consumer reads.
+//! The queue of all producers' elements: a linked list. Producers append to it, and the consumer reads it.
 //!
 //! ```text
 //!          head (taken)                       tail: address of the last node, and a "closed" bit
@@ -7,13 +7,14 @@
 //!          [ a ] --next--> [ b ] --next--> [ a ]       each node belongs to its producer's lane
 //! ```
 //!
-//! A producer writes a value into a node of its own, makes it the tail by one exchange, and then links it to
-//! the previous tail. That exchange defines the order of arrival. The consumer follows the links. Closing is
-//! the same exchange with a bit: elements before it are received, and elements after it are rejected.
+//! A producer writes a value into a node of its own, makes the node the tail by one exchange, and then links
+//! it to the previous tail. That exchange defines the order of arrival. The consumer follows the links.
+//! Closing the list is the same exchange, which sets a bit of the address. Elements before it are received,
+//! and elements after it are rejected.
 //!
-//! The value of the consumer's current node was taken, but the next node will be linked to it, so the node is
-//! free only when the consumer has moved on. So a lane needs one node more than elements. Nodes live as long
-//! as the list.
+//! The value of the consumer's current node was taken, but the next node will be linked to it. So the node is
+//! free only when the consumer has moved on, and a producer needs one node more than it has elements queued.
+//! Nodes live as long as the list.
 #![expect(
     unsafe_code,
     reason = "producers write nodes that the consumer reads without a lock"
@@ -39,8 +40,8 @@ pub(super) struct List<T> {
 #[repr(align(64))]
 struct Tail<T>(AtomicPtr<Node<T>>);
 
-/// A slot for one element. It belongs to its producer, then to the list, then to the consumer, and to its
-/// producer again when the consumer has moved on.
+/// A node for one element. It belongs to its producer, then to the list, then to the consumer. When the
+/// consumer has moved on, it belongs to its producer again.
 pub(super) struct Node<T> {
     next: AtomicPtr<Self>,
     value: SharedCell<Option<T>>,
@@ -50,15 +51,15 @@ pub(super) struct Node<T> {
 /// The consumer's position: a node whose value was taken, or the first node, which never had one.
 pub(super) struct Head<T>(NonNull<Node<T>>);
 
-/// A producer's nodes of its lane.
+/// The nodes of one producer.
 pub(super) struct Spare<T> {
-    /// The nodes, least recently used first, each with the number of its element in the lane.
+    /// The nodes, least recently used first. Each has the number of its element, counted for this producer.
     nodes: VecDeque<(NonNull<Node<T>>, u64)>,
-    /// Number of elements of the lane that were taken, as far as the producer knows.
+    /// Number of this producer's elements that were taken, as far as the producer knows.
     taken: u64,
 }
 
-/// The number of a node without an element; elements are counted from 1.
+/// The number in [`Spare`] of a node without an element. Elements are counted from 1.
 const UNUSED: u64 = 0;
 
 /// The result of a read by the consumer.
@@ -67,20 +68,20 @@ pub(super) enum Found<'a, T> {
     Nothing,
     /// There is no element, and none will follow.
     End,
-    /// A producer has made its node the tail but not linked it yet; it is two instructions away from it.
+    /// A producer has made its node the tail but not linked it yet. It will do so within two instructions.
     Unlinked,
 }
 
-// SAFETY: one thread at a time accesses a node's value; the exchange, the link, and the lane's count hand it
-// over. Values move between threads, which `Send` allows.
+// SAFETY: one thread at a time accesses a node's value. The exchange, the link, and the count of taken
+// elements pass it from thread to thread. Values move between threads, which `Send` allows.
 unsafe impl<T: Send> Send for List<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for List<T> {}
-// SAFETY: it grants access to the values, which are `Send`.
+// SAFETY: a `Head` grants access to the values, which are `Send`.
 unsafe impl<T: Send> Send for Head<T> {}
 // SAFETY: a shared reference allows no access.
 unsafe impl<T: Send> Sync for Head<T> {}
-// SAFETY: it holds free nodes, without values.
+// SAFETY: a `Spare` holds free nodes, without values.
 unsafe impl<T: Send> Send for Spare<T> {}
 // SAFETY: a shared reference allows no access.
 unsafe impl<T: Send> Sync for Spare<T> {}
@@ -110,8 +111,8 @@ impl<T> List<T> {
         nodes
     }
 
-    /// Appends element `number` of the lane; the producer has checked that there is room. Returns the value
-    /// if the list is closed. The caller executes a fence after the exchange.
+    /// Appends an element, the producer's `number`th. The producer has checked that there is room. Returns
+    /// the value if the list is closed. The caller then executes a fence.
     #[inline]
     pub(super) fn append(
         &self,
@@ -125,9 +126,9 @@ impl<T> List<T> {
         let own = unsafe { node.as_ref() };
         // SAFETY: only this producer accesses the node, and it holds no value.
         unsafe { *own.value.get() = Some(value) };
-        // Relaxed: the exchange releases it.
+        // Relaxed: the exchange below releases the store.
         own.next.store(std::ptr::null_mut(), Ordering::Relaxed);
-        // Relaxed: only compared.
+        // Relaxed: the value is only compared.
         let mut tail = self.tail.0.load(Ordering::Relaxed);
         loop {
             if is_closed(tail) {
@@ -136,8 +137,8 @@ impl<T> List<T> {
                 let value = unsafe { (*own.value.get()).take() };
                 return Err(value.expect("the value was stored above"));
             }
-            // Release: publishes the node's `next` before another producer sets it. Acquire: sees the
-            // previous node's `next`.
+            // Release: publishes this node's `next` before another producer sets it. Acquire: sees the `next`
+            // of the previous node.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 node.as_ptr(),
@@ -150,15 +151,15 @@ impl<T> List<T> {
         }
         spare.nodes.push_back((node, number));
         // SAFETY: the consumer is at this node or before it, and cannot move on before the link exists. So
-        // the node is not reused.
+        // the node is alive and not reused.
         let before = unsafe { &*tail };
         // Release: publishes the value to the consumer.
         before.next.store(node.as_ptr(), Ordering::Release);
         Ok(())
     }
 
-    /// Takes the next element. The caller then raises its lane's count, after which the consumer's previous
-    /// node may be reused.
+    /// Takes the next element. The caller then raises the count of taken elements in the element's lane.
+    /// After that, the consumer's previous node may be reused.
     #[inline]
     pub(super) fn take(&self, head: &mut Head<T>) -> Found<'_, T> {
         // SAFETY: nodes live as long as the list.
@@ -166,7 +167,7 @@ impl<T> List<T> {
         // Acquire: sees the value of the linked node.
         let next = here.next.load(Ordering::Acquire);
         let Some(next) = NonNull::new(next) else {
-            // Acquire: together with the bit, sees what the closing thread did before.
+            // Acquire: if the list is closed, sees what the closing thread did before.
             let tail = self.tail.0.load(Ordering::Acquire);
             return if tail.addr() & !CLOSED != head.0.as_ptr().addr() {
                 Found::Unlinked
@@ -179,18 +180,18 @@ impl<T> List<T> {
         head.0 = next;
         // SAFETY: nodes live as long as the list.
         let node = unsafe { next.as_ref() };
-        // SAFETY: the node is linked, so its producer has written it, and does not touch it before the lane's
-        // count allows it. There is one consumer.
+        // SAFETY: the node is linked, so its producer has written it. The producer does not touch it again
+        // before the lane's count allows it. There is one consumer.
         let value = unsafe { (*node.value.get()).take() };
         Found::Value(value.expect("a linked node holds a value"), &node.lane)
     }
 
     /// Closes the list: no more elements can be appended.
     pub(super) fn close(&self) {
-        // Relaxed: only compared.
+        // Relaxed: the value is only compared.
         let mut tail = self.tail.0.load(Ordering::Relaxed);
         while !is_closed(tail) {
-            // As in `append`. Releases what the caller did before.
+            // AcqRel as in `append`. Also releases what the caller did before.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 tail.map_addr(|address| address | CLOSED),
@@ -238,7 +239,8 @@ impl<T> Spare<T> {
 
     #[inline]
     fn has_free(&self) -> bool {
-        // The consumer is at the last element that it took of this lane, or at one of another lane.
+        // A node is free when the consumer has taken a later element of this producer, because the consumer
+        // is past it then.
         self.nodes
             .front()
             .is_some_and(|(_, number)| *number < self.taken || *number == UNUSED)
@@ -246,7 +248,7 @@ impl<T> Spare<T> {
 
     #[cold]
     fn grow(&mut self, list: &List<T>, lane: &Arc<Lane>) {
-        // At most doubles the largest number ever in use, and stays small for producers that send little.
+        // At most doubles the number of nodes, so producers that send little have few.
         let count = self.nodes.len().clamp(2, 1024);
         let block = list.allocate(lane, count);
         for index in 0..count {
@@ -260,8 +262,8 @@ impl<T> Spare<T> {
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
         for block in std::mem::take(&mut *lock(&self.blocks)) {
-            // SAFETY: it was created from a box, and all references to it are gone. This also drops the
-            // remaining values.
+            // SAFETY: the block was created from a box, and all references to it are gone. This also drops
+            // the remaining values.
             drop(unsafe { Box::from_raw(block.as_ptr()) });
         }
     }

@@ -1,9 +1,9 @@
 //! The merge hub: any number of producers at any time, and one consumer of all their elements.
 //!
-//! Producers append to one [list], in the order of arrival, and the consumer reads it; neither takes a
-//! lock. Each producer has a [lane], which counts its appended and taken elements and so bounds them.
-//! [Permits](permits) bound the total of all producers. A lock protects the set of producers ([shared]) and
-//! is not taken for an element. No waker, clone, or drop runs under it.
+//! Producers append to one [list], in the order of arrival, and the consumer reads it; neither takes a lock.
+//! Each producer has a [lane], which counts its appended and taken elements and so bounds them.
+//! [Permits](permits) bound the total of all producers. A lock protects the set of producers ([shared]). It
+//! is not taken to send or receive an element, and no waker, clone, or drop runs under it.
 
 mod lane;
 mod list;
@@ -155,19 +155,20 @@ pub struct MergeHub<T, E = BoxError> {
 
 impl<T, E> MergeHub<T, E> {
     /// Returns a new producer. If the hub has ended or is draining, the producer is closed, and every send
-    /// returns an error with the element.
+    /// returns an error that contains the element.
     pub fn producer(&self) -> MergeSender<T, E> {
         MergeSender::new(self.shared.clone())
     }
 
     /// Accepts no new producers. The consumer's stream ends when the current producers have left and every
-    /// element was received, or at once if there are none.
+    /// element was received.
     pub fn drain(&self) {
         self.shared.drain();
     }
 
-    /// Returns a handle that can end the hub from any thread. Completing the hub lets the consumer receive
-    /// queued elements, failing it drops them. Both close the producers.
+    /// Returns a handle that can end the hub from any thread. If the handle completes the hub, the consumer
+    /// still receives queued elements. If it fails the hub, they are dropped. In both cases the producers are
+    /// closed.
     pub fn kill_switch(&self) -> KillSwitch<E>
     where
         T: Send + 'static,

@@ -1,4 +1,4 @@
-//! loom models of the hub: every interleaving of a few elements.
+//! loom models of the hub: they run every interleaving of threads with a few elements.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
 use super::{MergeHub, MergeOptions, MergeReceiver, try_merge_with};

@@ -1,8 +1,10 @@
-//! The total bound: permits that all producers share, and the queue of producers that wait for one.
+//! The bound on the elements of all producers: permits that they share, and the queue of producers that wait
+//! for a permit.
 //!
-//! A free permit goes to the first producer in the queue, and to no other. Only when the queue is empty may a
-//! producer take one directly. Releasing and queueing are a store followed by a load on both sides (hazard
-//! 3): `free`, fence, `has_waiters`; and `has_waiters`, fence, `free`.
+//! A free permit goes to the first producer in the queue. Only while the queue is empty may a producer take
+//! one directly. A thread that releases a permit writes `free`, executes a full fence, and reads
+//! `has_waiters`. A producer that queues writes `has_waiters`, executes a full fence, and reads `free`. So at
+//! least one of them sees the other's write.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -21,7 +23,8 @@ pub(super) struct Permits {
 
 #[derive(Default)]
 struct WaitQueue {
-    /// Queued lanes in order. An entry whose ticket is not its lane's current one has withdrawn.
+    /// Queued lanes in order. An entry has been withdrawn if its ticket is not the current ticket of its
+    /// lane.
     lanes: VecDeque<(u64, Arc<Lane>)>,
     withdrawn: usize,
     last_ticket: u64,
@@ -39,12 +42,12 @@ impl Permits {
     /// Takes a permit, if one is free and no producer is queued, or if one was granted to the lane.
     #[inline]
     pub(super) fn take(&self, lane: &Lane) -> bool {
-        // Relaxed: a producer that queues at this moment may be overtaken.
+        // Relaxed: the load may miss a producer that queues at this moment; that producer is then overtaken.
         lane.take_grant() || (!self.has_waiters.load(Ordering::Relaxed) && self.take_free())
     }
 
-    /// As [`take`](Self::take), but queues the lane if no permit is free. Granting a permit wakes the lane's
-    /// slot for permits, so the caller registers its waker before.
+    /// Does the same as [`take`](Self::take), but queues the lane if no permit is free. A granted permit
+    /// wakes the lane's permit slot, so the caller registers its waker there before.
     pub(super) fn take_or_queue(&self, lane: &Arc<Lane>) -> bool {
         if self.take(lane) {
             return true;
@@ -52,17 +55,17 @@ impl Permits {
         let mut queue = lock(&self.queue);
         queue.skip_withdrawn();
         if lane.ticket() == 0 {
-            // Another thread may have granted one in the meantime, under this lock.
+            // Another thread may have granted a permit in the meantime, under this lock.
             if lane.take_grant() {
                 return true;
             }
             queue.push(lane);
         }
-        // Relaxed: the fence orders it before the check of `free`.
+        // Relaxed: the fence orders the store before the check of `free`.
         self.has_waiters.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        // Relaxed: sees permits that were freed before the fence; a thread that frees one later sees this
-        // lane queued.
+        // Relaxed: the load sees permits that were released before the fence. A thread that releases one
+        // later sees that this lane is queued.
         let is_missed = self.free.load(Ordering::Relaxed) > 0;
         drop(queue);
         if is_missed {
@@ -71,18 +74,18 @@ impl Permits {
         lane.take_grant()
     }
 
-    /// Releases a permit and executes a full fence. If there are [waiters](Self::has_waiters) then, the
-    /// caller must [grant](Self::grant) it.
+    /// Releases a permit and executes a full fence. If there are [waiters](Self::has_waiters) after that, the
+    /// caller must [grant](Self::grant) the permit.
     #[inline]
     pub(super) fn release(&self) {
-        // Release: a thread that takes the permit is ordered after this.
+        // Release: orders the thread that takes the permit after this one.
         self.free.fetch_add(1, Ordering::AcqRel);
         fence_after_exchange();
     }
 
     #[inline]
     pub(super) fn has_waiters(&self) -> bool {
-        // Relaxed: the fence of `release` orders it.
+        // Relaxed: the fence of `release` orders the load.
         self.has_waiters.load(Ordering::Relaxed)
     }
 
@@ -94,7 +97,7 @@ impl Permits {
         }
     }
 
-    /// Withdraws the lane from the queue, and returns a permit that it was granted.
+    /// Withdraws the lane from the queue, and releases a permit that the lane was granted and has not used.
     pub(super) fn withdraw(&self, lane: &Lane) {
         let mut queue = lock(&self.queue);
         if lane.ticket() != 0 {
@@ -109,8 +112,8 @@ impl Permits {
         }
     }
 
-    /// Grants free permits to queued producers. If wakers panic, the first panic resumes after all of them
-    /// ran.
+    /// Grants free permits to queued producers. If wakers panic, the first panic resumes after all wakers
+    /// have run.
     #[cold]
     pub(super) fn grant(&self) {
         let mut panicked = None;
@@ -119,8 +122,8 @@ impl Permits {
             let next;
             (next, may_be_more) = self.grant_one();
             if let Some(lane) = next {
-                // The lane's producer registered its waker before it queued under the lock, which serves as
-                // the fence.
+                // The producer registered its waker before it queued under the lock. That lock serves as the
+                // fence that `wake` requires.
                 let woken = catch_unwind(AssertUnwindSafe(|| lane.permit().wake()));
                 panicked = panicked.or_else(|| woken.err());
             }
@@ -130,7 +133,7 @@ impl Permits {
         }
     }
 
-    /// Grants one permit. Returns the lane to wake, and whether to try again.
+    /// Grants one permit. Returns the lane to wake, and whether another permit may be granted.
     fn grant_one(&self) -> (Option<Arc<Lane>>, bool) {
         let mut queue = lock(&self.queue);
         queue.skip_withdrawn();
@@ -149,7 +152,7 @@ impl Permits {
         (next, may_be_more)
     }
 
-    /// Updates `has_waiters`, and returns it.
+    /// Stores and returns whether a producer is queued.
     fn update_has_waiters(&self, queue: &mut WaitQueue) -> bool {
         queue.skip_withdrawn();
         let has_waiters = !queue.lanes.is_empty();
@@ -160,7 +163,7 @@ impl Permits {
 
     #[inline]
     fn take_free(&self) -> bool {
-        // Acquire: ordered after the thread that released the permit.
+        // Acquire: orders this thread after the one that released the permit.
         self.free
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |free| {
                 free.checked_sub(1)
@@ -185,7 +188,7 @@ impl WaitQueue {
         }
     }
 
-    /// Removes withdrawn entries when they are more than about half of the queued ones. So a withdrawal has
+    /// Removes withdrawn entries when they are more than about half of the queue. So a withdrawal has
     /// constant amortized cost.
     fn compact(&mut self) {
         if self.withdrawn > 16 + self.lanes.len() / 2 {

@@ -1,4 +1,4 @@
-//! The consumer's end.
+//! The consuming end of a merge hub.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -58,7 +58,8 @@ impl<T, E> MergeReceiver<T, E> {
         pulling::attach(self, observer, Self::error).await;
     }
 
-    /// Returns the error after the consumer has seen the hub fail; `None` before, and after completion.
+    /// Returns the error, if the consumer has seen the hub fail. Before that, and after completion, returns
+    /// `None`.
     pub fn error(&self) -> Option<&HubError<E>> {
         self.pulling.error()
     }

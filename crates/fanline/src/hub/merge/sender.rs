@@ -1,4 +1,4 @@
-//! A producer's end.
+//! A producing end of a merge hub.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use crate::hub::feeding::{Feeding, Producer};
 use crate::hub::{BoxError, Closed, SendError, TrySendError};
 use crate::{Guard, IntoObservable, Observable};
 
-/// Number of elements after which a producer that always finds room yields to other tasks.
+/// Number of elements in a row after which a producer yields, so that other tasks of its executor run.
 const RUN: u32 = 128;
 
 /// A producing end of a merge hub. Dropping it leaves the hub; elements that it has sent are still received.
@@ -26,10 +26,10 @@ const RUN: u32 = 128;
 /// woken by [`flush`](Self::flush), with each [`send`](Self::send), and when there is no room. If you feed
 /// several elements and flush once, the consumer is woken once for all of them.
 ///
-/// It is also a [`Sink`], which feeds elements, and whose `close` leaves the hub.
+/// The sender is also a [`Sink`], which feeds elements, and whose `close` leaves the hub.
 pub struct MergeSender<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
-    /// `None` after it has left.
+    /// `None` after the producer has left.
     state: Option<SenderState<T>>,
     /// Number of elements before the next yield.
     run: u32,
@@ -114,7 +114,7 @@ impl<T, E> MergeSender<T, E> {
         }
     }
 
-    /// Sends an element if there is room that no other producer waits for, and wakes a waiting consumer.
+    /// Sends an element if there is room and no other producer waits for it, and wakes a waiting consumer.
     ///
     /// # Errors
     ///
@@ -136,8 +136,8 @@ impl<T, E> MergeSender<T, E> {
     ///
     /// # Errors
     ///
-    /// If the hub is closed, even while the stream is pending. The stream and the item that it had yielded
-    /// are dropped.
+    /// If the hub is closed, even while the stream is pending. The stream is dropped, and so is an item that
+    /// was not sent.
     pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
     where
         S: Stream<Item = T>,
@@ -148,7 +148,7 @@ impl<T, E> MergeSender<T, E> {
                 let next = stream.as_mut().poll_next(context);
                 if next.is_pending() {
                     self.flush();
-                    // The hub may be closed while the stream is pending.
+                    // Check, because the hub may be closed while the stream is pending.
                     if self.poll_closed(context).is_ready() {
                         return Poll::Ready(Err(Closed));
                     }
@@ -241,7 +241,7 @@ impl<T, E> MergeSender<T, E> {
         }
     }
 
-    /// Stops waiting, and returns an unused permit.
+    /// Leaves the wait queue, and releases an unused permit.
     fn give_back(&mut self) {
         if let Some(state) = &mut self.state {
             self.shared.give_back(state);
@@ -261,7 +261,8 @@ impl<T, E> MergeSender<T, E> {
     }
 }
 
-/// Drop guard of a send: returns the permit or leaves the queue if the future is dropped.
+/// A drop guard of a send. If the future is dropped, the guard leaves the wait queue and releases an unused
+/// permit.
 struct Waiting<'a, T, E> {
     sender: &'a mut MergeSender<T, E>,
     is_over: bool,

@@ -18,19 +18,19 @@ pub(super) struct Shared<T, E> {
     list: List<T>,
     /// Wakes the consumer when there are elements.
     consumer: WakerSlot,
-    /// Whether the hub has failed: no element is received any more, and queued ones are dropped.
+    /// Whether the hub has failed. Then no element is received any more, and queued elements are dropped.
     has_failed: AtomicBool,
     /// The permits, if the options set a total.
     permits: Option<Permits>,
     core: Mutex<Core<T, E>>,
 }
 
-/// The set of producers; not touched for an element.
+/// The set of producers and the end of the hub. Sending and receiving do not use it.
 struct Core<T, E> {
     /// All lanes that were ever created.
     lanes: Vec<Arc<Lane>>,
-    /// The lanes of producers that have left. Those without elements come first and are reused by new
-    /// producers; the others follow in the order in which they were left.
+    /// The lanes of producers that have left. Lanes without queued elements come first, and new producers
+    /// reuse them. The others follow in the order in which their producers left.
     free: VecDeque<SenderState<T>>,
     producers: usize,
     handles: usize,
@@ -46,9 +46,9 @@ pub(super) struct SenderState<T> {
     sent: u64,
     /// Number of its elements that were taken, as far as the producer knows.
     taken: u64,
-    /// Whether it has room for its next element, and a permit of the total.
+    /// Whether the producer has room for its next element, and a permit if the options set a total.
     has_permit: bool,
-    /// Whether it may be in the wait queue.
+    /// Whether the producer may be in the wait queue.
     may_be_queued: bool,
 }
 
@@ -87,7 +87,8 @@ impl<T, E> Shared<T, E> {
             return None;
         }
         core.producers += 1;
-        // A lane with elements still in the list has not all of its room.
+        // If elements of a lane are still queued, part of its room is in use, so a new producer cannot have
+        // it.
         let is_free = |state: &SenderState<T>| state.lane.taken() == state.sent;
         if core.free.front().is_some_and(is_free) {
             return core.free.pop_front();
@@ -104,8 +105,8 @@ impl<T, E> Shared<T, E> {
         })
     }
 
-    /// Acquires room and a permit for the next element. The producer keeps them until it uses them or gives
-    /// them back. Without a waker, it neither waits nor queues.
+    /// Acquires room and a permit for the next element. The producer holds them until it uses or releases
+    /// them. Without a waker, it neither waits nor joins the wait queue.
     pub(super) fn poll_permit(
         &self,
         state: &mut SenderState<T>,
@@ -132,7 +133,8 @@ impl<T, E> Shared<T, E> {
         if self.has_room(state) {
             return true;
         }
-        // The room that it waits for may depend on elements that were fed and not flushed.
+        // The producer may wait for the consumer to take elements that were fed and not flushed, so flush
+        // them.
         self.flush();
         let Some(waker) = waker else { return false };
         state.lane.room().register(waker);
@@ -151,7 +153,8 @@ impl<T, E> Shared<T, E> {
         state.sent - state.taken < self.per_producer
     }
 
-    /// Returns whether the producer has a permit of the total. If not, queues it and registers the waker.
+    /// Returns whether the producer has a permit. If not, queues it and registers the waker. Always true if
+    /// the options set no total.
     #[inline]
     fn wait_for_permit(&self, state: &mut SenderState<T>, waker: Option<&Waker>) -> bool {
         let Some(permits) = &self.permits else {
@@ -184,14 +187,14 @@ impl<T, E> Shared<T, E> {
         Ok(())
     }
 
-    /// Wakes the consumer, if it sleeps. Follows an `append`, whose exchange is part of the fence.
+    /// Wakes the consumer, if it sleeps. The last `append` executed an exchange, which is part of the fence.
     #[inline]
     pub(super) fn flush(&self) {
         fence_after_exchange();
         self.consumer.wake();
     }
 
-    /// Stops waiting, and returns an unused permit.
+    /// Stops waiting, and releases an unused permit.
     pub(super) fn give_back(&self, state: &mut SenderState<T>) {
         state.lane.room().clear();
         state.lane.permit().clear();
@@ -207,7 +210,7 @@ impl<T, E> Shared<T, E> {
         state.has_permit = false;
     }
 
-    /// Returns ready if the hub has ended. Otherwise registers the waker for that.
+    /// Returns ready if the hub has ended. Otherwise registers the waker, to be woken at the end.
     pub(super) fn poll_closed(&self, state: &SenderState<T>, waker: &Waker) -> Poll<()> {
         state.lane.end().register(waker);
         if self.is_closed() {
@@ -265,7 +268,7 @@ impl<T, E> Shared<T, E> {
 
     #[inline]
     fn try_next(&self, head: &mut Head<T>) -> Option<Result<T, Ended<E>>> {
-        // Acquire: sees the end that was stored before.
+        // Acquire: sees the end, which was stored before.
         if self.has_failed.load(Ordering::Acquire) {
             return Some(Err(self.failed(head)));
         }
@@ -310,7 +313,7 @@ impl<T, E> Shared<T, E> {
     }
 
     fn drop_rest(&self, head: &mut Head<T>) {
-        // Collects first, so that all are dropped even if one drop panics.
+        // Collects the elements first, so that all of them are dropped even if one drop panics.
         let mut rest = Vec::new();
         loop {
             match self.list.take(head) {
@@ -333,7 +336,7 @@ impl<T, E> Shared<T, E> {
 
     // ---- The end, and queries.
 
-    /// Ends the hub. Returns whether this call ended it.
+    /// Ends the hub. Returns whether this call ended it, which it does unless the hub had ended before.
     pub(super) fn end(&self, end: Ended<E>) -> bool {
         let core = self.lock();
         if core.end.is_some() {
@@ -343,7 +346,7 @@ impl<T, E> Shared<T, E> {
         true
     }
 
-    /// Ends the hub if no element can follow.
+    /// Ends the hub if there are no producers and no new ones can join.
     fn finish_if_over(&self, core: MutexGuard<'_, Core<T, E>>) {
         let none_can_come = core.is_draining || core.handles == 0;
         if core.producers == 0 && none_can_come && core.end.is_none() {
@@ -352,7 +355,8 @@ impl<T, E> Shared<T, E> {
     }
 
     fn finish(&self, mut core: MutexGuard<'_, Core<T, E>>, end: Ended<E>) {
-        // Release: the consumer then takes the lock and sees the stored end.
+        // Release (in the store below): a consumer that sees the flag then takes the lock and sees the stored
+        // end.
         let has_failed = end.error().is_some();
         core.end = Some(end);
         self.has_failed.store(has_failed, Ordering::Release);
@@ -399,7 +403,7 @@ impl<T, E> Shared<T, E> {
     }
 }
 
-/// Wakes the first queued producer and the producer of the element, even if a waker panics.
+/// Grants permits to queued producers and wakes the producer of the taken element, even if a waker panics.
 #[cold]
 fn grant_and_wake(permits: &Permits, lane: &Lane) {
     both(|| permits.grant(), || lane.room().wake());
@@ -421,7 +425,8 @@ mod tests {
     use super::*;
     use crate::hub::BoxError;
 
-    /// New producers reuse a lane, even while the elements of another producer that left are still queued.
+    /// Producers that come and go reuse one lane, even while elements of another producer that left are still
+    /// queued.
     #[test]
     fn idle_producers_reuse_one_lane() {
         let (shared, _head) = Shared::<u64, BoxError>::new(&MergeOptions::default());

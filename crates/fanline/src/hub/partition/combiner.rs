@@ -1,8 +1,9 @@
-//! Exclusive access to the router by one thread at a time, without waiting (a combiner).
+//! Exclusive access to the router for one thread at a time, without waiting. The pattern is known as a
+//! combiner.
 //!
 //! A thread that has a change records it and requests access. If another thread has access, the same exchange
-//! notifies that thread, and it applies the change before it releases the access. So user code may run with
-//! access, for any time, and may request access again.
+//! notifies that thread, which then applies the change before it releases the access. So user code may run
+//! for any time while its thread has access, and may request access again.
 #![expect(
     unsafe_code,
     reason = "the state that one thread accesses at a time; a lock would cost two more \
@@ -15,7 +16,7 @@ use crate::sync::{AtomicU8, Ordering, SharedCell};
 
 const FREE: u8 = 0;
 const TAKEN: u8 = 1;
-/// Taken, and another thread has requested access since.
+/// Like `TAKEN`, but another thread has requested access in the meantime.
 const REQUESTED: u8 = 2;
 
 pub(super) struct Combiner<T> {
@@ -23,12 +24,12 @@ pub(super) struct Combiner<T> {
     value: SharedCell<T>,
 }
 
-// SAFETY: only the thread with access uses the value, which moves between threads.
+// SAFETY: only the thread with access uses the value. The value moves between threads, which `Send` allows.
 unsafe impl<T: Send> Send for Combiner<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Combiner<T> {}
 
-/// Exclusive access. If a panic drops it, the next access applies the requested changes.
+/// Exclusive access. If a panic drops it, requested changes are applied at the next access.
 pub(super) struct Access<'a, T>(&'a Combiner<T>);
 
 impl<T> Combiner<T> {
@@ -46,11 +47,12 @@ impl<T> Combiner<T> {
         let taken = self
             .state
             .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
-        // Constructed only on success, because dropping an `Access` releases it.
+        // Construct an `Access` only on success, because dropping one releases the access.
         taken.is_ok().then(|| Access(self))
     }
 
-    /// Acquires access. Otherwise the thread that has it will see what the caller recorded before.
+    /// Acquires access, and returns `None` if another thread has it. That thread then sees what the caller
+    /// recorded before.
     pub(super) fn take_or_notify(&self) -> Option<Access<'_, T>> {
         let mut state = FREE;
         loop {
@@ -69,7 +71,8 @@ impl<T> Combiner<T> {
 }
 
 impl<'a, T> Access<'a, T> {
-    /// Releases access, and returns `None`. If another thread has requested access, keeps it instead.
+    /// Releases access and returns `None`. If another thread has requested access, keeps the access and
+    /// returns it.
     #[inline]
     pub(super) fn release(self) -> Option<Self> {
         // Release: publishes the value.

@@ -25,13 +25,13 @@ impl Consumer {
     }
 }
 
-/// The consumers in the order in which they subscribed. The set is fixed; the number of queued elements is
+/// The consumers in the order in which they subscribed. The set is fixed. The number of queued elements is
 /// read on each call, and may already have changed.
 #[derive(Clone, Default)]
 pub struct Consumers {
     /// Sorted by id as well, since ids grow.
     list: Vec<Arc<Lane>>,
-    /// The slot of each consumer's queue in the hub.
+    /// The lane of each consumer, and the index of its queue in the router.
     by_id: HashMap<i64, Entry, BuildHasherDefault<IdHasher>>,
 }
 
@@ -62,7 +62,8 @@ impl Consumers {
         self.list.get(index).map(|lane| Consumer::from_lane(lane))
     }
 
-    /// Returns the id of the consumer at `index` modulo the number of consumers, for round robin and hashes.
+    /// Returns the id of the consumer at `index` modulo the number of consumers. Useful for round robin and
+    /// hashes.
     ///
     /// # Panics
     ///
@@ -93,7 +94,7 @@ impl Consumers {
         self.list.push(lane);
     }
 
-    /// Removes a consumer, and returns its slot.
+    /// Removes a consumer, and returns the index of its queue.
     pub(super) fn remove(&mut self, id: i64) -> Option<usize> {
         let entry = self.by_id.remove(&id)?;
         if let Ok(index) = self.list.binary_search_by_key(&id, |lane| lane.id) {
@@ -102,7 +103,7 @@ impl Consumers {
         Some(entry.slot)
     }
 
-    /// Returns the slot of a consumer.
+    /// Returns the index of a consumer's queue in the router.
     #[inline]
     pub(super) fn slot(&self, id: i64) -> Option<usize> {
         self.by_id.get(&id).map(|entry| entry.slot)
@@ -148,7 +149,8 @@ impl<'a> IntoIterator for &'a Consumers {
     }
 }
 
-/// A hasher for ids, which the hub assigns sequentially: it only spreads them over high and low bits.
+/// A hasher for ids. The hub assigns ids sequentially, so the hasher only spreads them over high and low
+/// bits.
 #[derive(Default)]
 pub(super) struct IdHasher(u64);
 

@@ -3,7 +3,7 @@
 use crate::hub::waker_slot::WakerSlot;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A lane: counters and the waker of one consumer.
+/// The counters and the waker of one consumer (its *lane*).
 pub(super) struct Lane {
     pub(super) id: i64,
     consumer_side: ConsumerSide,
@@ -46,14 +46,14 @@ impl Lane {
     /// Returns the number of elements that the consumer has taken.
     #[inline]
     pub(super) fn taken(&self) -> u64 {
-        // Relaxed: used as a bound only; the queue itself hands over its slots.
+        // Relaxed: the count is only a bound. The queue itself orders accesses to its slots.
         self.consumer_side.taken.load(Ordering::Relaxed)
     }
 
     /// Counts one more taken element. Only the consumer calls this.
     #[inline]
     pub(super) fn add_taken(&self) {
-        // Relaxed: no other thread writes it.
+        // Relaxed: no other thread writes the count.
         let taken = self.consumer_side.taken.load(Ordering::Relaxed) + 1;
         self.consumer_side.taken.store(taken, Ordering::Relaxed);
     }

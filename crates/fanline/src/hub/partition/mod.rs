@@ -1,11 +1,11 @@
 //! The partition hub: one producer, and each element for one consumer, which a partitioner chooses.
 //!
-//! Each consumer has a queue of its own. The consumer is its only reader, and the thread with exclusive
-//! [access](combiner) to the router is its only writer. Elements without a chosen consumer are *pending*
-//! ([router]). Usually the producer has the access, for the time of one element. When a consumer joins,
-//! leaves, or makes room that an element waits for, it records the change and requests the access. If another
-//! thread has it, that thread applies the change ([shared]). So the partitioner sees elements in order, one
-//! at a time, and never runs under a lock. Neither does any waker, clone, or drop.
+//! Each consumer has a queue of its own. The consumer is the queue's only reader, and the thread with
+//! exclusive [access](combiner) to the router is its only writer. Elements without a chosen consumer are
+//! *pending* ([router]). Usually the producer has the access, for the time of one element. A thread records a
+//! change and requests the access when a consumer joins or leaves, or makes room that an element waits for.
+//! If another thread has the access, that thread applies the change ([shared]). So the partitioner sees
+//! elements in order, one at a time. No partitioner, waker, clone, or drop runs under a lock.
 
 mod combiner;
 mod consumers;
@@ -35,7 +35,8 @@ use shared::Shared;
 /// number of consumers and an element, and returns the index of a consumer in the order of subscription. A
 /// negative index drops the element.
 ///
-/// While there is no consumer, elements are stored, and the partitioner is called when there is one.
+/// While there is no consumer, elements are stored. The partitioner is called for them when there is a
+/// consumer.
 ///
 /// ```
 /// # futures::executor::block_on(async {
@@ -55,8 +56,8 @@ use shared::Shared;
 ///
 /// # Panics
 ///
-/// If `capacity` is 0 or more than [`CAPACITY_MAX`](super::CAPACITY_MAX). Later, in the call that runs the
-/// partitioner, if it returns an index out of range.
+/// If `capacity` is 0 or more than [`CAPACITY_MAX`](super::CAPACITY_MAX). If the partitioner later returns an
+/// index out of range, the call that runs it panics.
 pub fn partition<T>(
     capacity: usize,
     choose: impl FnMut(usize, &T) -> i64 + Send + 'static,
@@ -69,7 +70,7 @@ pub fn partition<T>(
 }
 
 /// Returns a hub of `capacity` elements in total, with a partitioner that sees the consumers and the number
-/// of elements queued for each. The partitioner returns a consumer's id; a negative one drops the element.
+/// of elements queued for each. The partitioner returns a consumer's id. A negative id drops the element.
 ///
 /// ```
 /// // The consumer with the shortest queue gets the next element.
@@ -152,7 +153,7 @@ pub struct PartitionHub<T, E = BoxError> {
 }
 
 impl<T, E> PartitionHub<T, E> {
-    /// Returns a new consumer, the last in order.
+    /// Returns a new consumer, which comes last in the partitioner's order.
     pub fn subscribe(&self) -> PartitionReceiver<T, E> {
         PartitionReceiver::new(self.shared.clone())
     }
@@ -162,7 +163,7 @@ impl<T, E> PartitionHub<T, E> {
         self.shared.receivers()
     }
 
-    /// Returns the current consumers. The number of elements queued for each is read on each call.
+    /// Returns the current consumers. Their numbers of queued elements are read on each call.
     pub fn consumers(&self) -> Consumers {
         self.shared.consumers()
     }

@@ -1,4 +1,4 @@
-//! loom models of the hub: every interleaving of a few elements.
+//! loom models of the hub: they run every interleaving of threads with a few elements.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
 use super::{
@@ -65,7 +65,7 @@ fn loom_partition_stuck_and_room() {
     });
 }
 
-/// A consumer leaves while the producer sends to it: the others get every element.
+/// A consumer leaves while the producer sends to it. The other consumers get every element.
 #[test]
 fn loom_partition_leave_and_push() {
     model(3, || {

@@ -30,7 +30,7 @@ pub struct PartitionOptions {
     /// 256.
     pub capacity: usize,
     /// Number of elements that can be queued for one consumer; at least 1. `None`, the default, means
-    /// `capacity`; then one stalled consumer can fill the whole hub.
+    /// `capacity`. Then one stalled consumer can fill the whole hub.
     pub per_consumer: Option<usize>,
     /// Treatment of an element whose consumer's queue is full.
     pub full_consumer: FullConsumer,
@@ -56,7 +56,7 @@ impl Default for PartitionOptions {
 /// The treatment of an element whose consumer's queue is [full](PartitionOptions::per_consumer).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FullConsumer {
-    /// The element waits, and all elements after it.
+    /// The element waits for room, and all later elements wait behind it.
     #[default]
     Wait,
     /// The element goes to the consumer with the shortest queue. If all queues are full, it waits.
@@ -114,16 +114,16 @@ type Choose<T> = Box<dyn FnMut(usize, &T) -> i64 + Send>;
 type ChooseAmong<T> = Box<dyn FnMut(&Consumers, &T) -> i64 + Send>;
 
 impl<T> Partitioner<T> {
-    /// Returns a partitioner that chooses an index, given the number of consumers, in the order of
-    /// subscription. A negative index drops the element.
+    /// Returns a partitioner that chooses an index. It gets the number of consumers and an element, and
+    /// returns the index of a consumer in the order of subscription. A negative index drops the element.
     pub fn by_index(choose: impl FnMut(usize, &T) -> i64 + Send + 'static) -> Self {
         Self {
             by: By::Index(Box::new(choose)),
         }
     }
 
-    /// Returns a partitioner that chooses an id. A negative id drops the element. Each query of the consumers
-    /// costs constant time, whatever their number.
+    /// Returns a partitioner that chooses an id. It gets the consumers and an element. A negative id drops
+    /// the element. Each query of the consumers costs constant time, whatever their number.
     pub fn by_id(choose: impl FnMut(&Consumers, &T) -> i64 + Send + 'static) -> Self {
         Self {
             by: By::Id(Box::new(choose)),
@@ -140,8 +140,8 @@ impl<T> Partitioner<T> {
         })
     }
 
-    /// Returns a partitioner that chooses the consumer with the fewest queued elements, and among equals the
-    /// one that subscribed first. It reads all consumers' counts for each element.
+    /// Returns a partitioner that chooses the consumer with the fewest queued elements. Among equals it
+    /// chooses the one that subscribed first. It reads the counts of all consumers for each element.
     pub fn least_loaded() -> Self {
         Self::by_id(|consumers, _| {
             let least = consumers.iter().min_by_key(|consumer| consumer.queued);

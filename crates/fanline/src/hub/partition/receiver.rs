@@ -1,4 +1,4 @@
-//! A consumer's end.
+//! A consuming end of a partition hub.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -14,9 +14,9 @@ use crate::hub::blocking::block_on;
 use crate::hub::pulling::{self, Pulling};
 use crate::hub::{BoxError, HubError, TryRecvError};
 
-/// A consuming end of a partition hub. It gets the elements for which the partitioner chose it, in the order
-/// in which they were sent. Dropping it leaves the hub; [`LeftElements`](super::LeftElements) decides about
-/// the elements queued for it.
+/// A consuming end of a partition hub. The consumer gets the elements for which the partitioner chose it, in
+/// the order in which they were sent. Dropping the receiver leaves the hub;
+/// [`LeftElements`](super::LeftElements) decides about the elements that are still queued for it.
 pub struct PartitionReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     state: ReceiverState<T>,
@@ -30,8 +30,8 @@ impl<T, E> PartitionReceiver<T, E> {
             shared,
             pulling: Pulling::new(),
         };
-        // Elements may be pending for it. If the partitioner panics, the receiver is dropped and leaves
-        // again.
+        // Elements may be pending, and the new consumer may get them. If the partitioner panics, the receiver
+        // is dropped and leaves the hub again.
         receiver.shared.route();
         receiver
     }
@@ -62,7 +62,8 @@ impl<T, E> PartitionReceiver<T, E> {
         pulling::attach(self, observer, Self::error).await;
     }
 
-    /// Returns the error after the consumer has seen the hub fail; `None` before, and after completion.
+    /// Returns the error, if the consumer has seen the hub fail. Before that, and after completion, returns
+    /// `None`.
     pub fn error(&self) -> Option<&HubError<E>> {
         self.pulling.error()
     }

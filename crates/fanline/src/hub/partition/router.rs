@@ -1,5 +1,5 @@
-//! The router: pending elements, the consumers' queues, and the choice between them. Used only with exclusive
-//! access.
+//! The router: pending elements, the consumers' queues, and the choice of a consumer. Only a thread with
+//! exclusive access uses it.
 
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
@@ -15,16 +15,16 @@ pub(super) struct Router<T> {
     options: PartitionOptions,
     partitioner: Partitioner<T>,
     consumers: Consumers,
-    /// The consumers' queues, by slot.
+    /// The sending ends of the consumers' queues. The index of an entry is the consumer's *slot*.
     outlets: Vec<Option<Outlet<T>>>,
     free_slots: Vec<usize>,
     /// Elements without a chosen consumer.
     pending: VecDeque<T>,
-    /// An element whose chosen consumer's queue is full; later elements wait behind it.
+    /// An element whose chosen consumer has a full queue. Later elements wait behind it.
     stuck: Option<Stuck<T>>,
     /// Whether `start_after` consumers have been subscribed at the same time.
     has_started: bool,
-    /// Slots of consumers that were sent elements and not woken yet.
+    /// Slots of consumers that have new elements and were not woken yet.
     unwoken: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Router<T> {
 struct Outlet<T> {
     lane: Arc<Lane>,
     sender: chunks::Sender<T>,
-    /// Number of elements that were taken, as far as the router knows.
+    /// Number of elements that the consumer has taken, as far as the router knows.
     taken: u64,
     is_unwoken: bool,
 }
@@ -55,7 +55,7 @@ pub(super) enum Routed<T> {
     Queued,
     /// The element must be dropped.
     Dropped(T),
-    /// The element waits, and all elements after it.
+    /// The element waits for room, and later elements wait behind it.
     Stuck,
 }
 
@@ -97,12 +97,13 @@ impl<T> Router<T> {
         self.has_started |= self.consumers.len() >= self.options.start_after.unwrap_or(1);
     }
 
-    /// Starts routing to the current consumers, although they are fewer than `start_after`.
+    /// Starts routing to the current consumers, even if they are fewer than `start_after`.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// Removes a consumer, given the receiving end of its queue. Elements to drop are moved to `lost`.
+    /// Removes a consumer. `queue` is the receiving end of its queue. Elements that must be dropped are moved
+    /// to `lost`.
     pub(super) fn remove(&mut self, id: i64, mut queue: chunks::Receiver<T>, lost: &mut Vec<T>) {
         let Some(slot) = self.consumers.remove(id) else {
             return;
@@ -110,7 +111,7 @@ impl<T> Router<T> {
         self.outlets[slot] = None;
         self.free_slots.push(slot);
         if let Some(stuck) = self.stuck.take_if(|stuck| stuck.is_for(slot)) {
-            // It is the next element of the same consumer.
+            // The element comes after those in the consumer's queue, which are put before it below.
             self.pending.push_front(stuck.value);
         }
         let left = std::iter::from_fn(|| {
@@ -160,8 +161,8 @@ impl<T> Router<T> {
         lost.extend(self.pending.drain(..));
     }
 
-    /// Routes one waiting element, if that is possible now. The guard that `choosing` returns is dropped if
-    /// the partitioner panics.
+    /// Routes one waiting element, if that is possible now. `choosing` returns a guard, which is dropped only
+    /// if the partitioner panics.
     pub(super) fn step<G>(&mut self, choosing: impl FnOnce() -> G) -> Option<Routed<T>> {
         if !self.has_started || self.consumers.is_empty() {
             return None;
@@ -267,7 +268,7 @@ impl<T> Router<T> {
 
     // ---- Waking.
 
-    /// Wakes the consumers that were sent elements since the last call. The caller has executed a full fence.
+    /// Wakes the consumers that got elements since the last call. The caller has executed a full fence.
     #[inline]
     pub(super) fn wake_unwoken(&mut self) {
         let mut unwoken = Unwoken(self);
@@ -280,8 +281,7 @@ impl<T> Router<T> {
     }
 }
 
-/// A drop guard that wakes the remaining consumers, so a waker that panics does not cost the others their
-/// wake-up.
+/// A drop guard that wakes the remaining consumers. If one waker panics, the others are still woken.
 struct Unwoken<'a, T>(&'a mut Router<T>);
 
 impl<T> Unwoken<'_, T> {
@@ -293,7 +293,7 @@ impl<T> Unwoken<'_, T> {
         };
         if let Some(outlet) = &mut self.0.outlets[slot] {
             outlet.is_unwoken = false;
-            // The waker can do anything: only this thread has access to the router.
+            // The waker may run any code, because only this thread has access to the router.
             outlet.lane.waker_slot().wake();
         }
         true

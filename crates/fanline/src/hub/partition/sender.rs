@@ -1,4 +1,4 @@
-//! The producer's end.
+//! The producing end of a partition hub.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ use crate::hub::feeding::{Feeding, Producer};
 use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
 use crate::{Guard, IntoObservable, Observable};
 
-/// Number of elements after which a producer that always finds room yields to other tasks.
+/// Number of elements in a row after which the producer yields, so that other tasks of its executor run.
 const RUN: u32 = 128;
 
 /// The producing end of a partition hub; see [`partition`](super::partition()). Dropping it completes the
@@ -27,7 +27,7 @@ const RUN: u32 = 128;
 /// there is no room. If you feed several elements and flush once, each consumer is woken once for all of
 /// them.
 ///
-/// It is also a [`Sink`], which feeds elements, and whose `close` completes the hub.
+/// The sender is also a [`Sink`], which feeds elements, and whose `close` completes the hub.
 pub struct PartitionSender<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     state: SenderState,
@@ -82,7 +82,7 @@ impl<T, E> PartitionSender<T, E> {
         }
     }
 
-    /// Wakes waiting consumers that were sent elements. Never blocks.
+    /// Wakes waiting consumers that have new elements. Never blocks.
     pub fn flush(&mut self) {
         self.shared.flush();
     }
@@ -141,8 +141,8 @@ impl<T, E> PartitionSender<T, E> {
     ///
     /// # Errors
     ///
-    /// If the hub is closed, even while the stream is pending. The stream and the item that it had yielded
-    /// are dropped.
+    /// If the hub is closed, even while the stream is pending. The stream is dropped, and so is an item that
+    /// was not sent.
     ///
     /// # Panics
     ///
@@ -157,7 +157,7 @@ impl<T, E> PartitionSender<T, E> {
                 let next = stream.as_mut().poll_next(context);
                 if next.is_pending() {
                     self.flush();
-                    // The hub may be closed while the stream is pending.
+                    // Check, because the hub may be closed while the stream is pending.
                     if self.shared.poll_closed(context.waker()).is_ready() {
                         return Poll::Ready(Err(Closed));
                     }
@@ -200,14 +200,14 @@ impl<T, E> PartitionSender<T, E> {
         source.into_observable().subscribe_with(Feeding::new(self))
     }
 
-    /// Completes the hub. Consumers get the elements that were sent, and then the end. Has no effect after an
-    /// end.
+    /// Completes the hub. Consumers get the elements that were sent, and then the end. Has no effect if the
+    /// hub has already ended.
     pub fn complete(&mut self) {
         self.shared.end(Ended::Completed);
     }
 
     /// Fails the hub. Consumers get the error at once, before elements that they have not received. Has no
-    /// effect after an end.
+    /// effect if the hub has already ended.
     pub fn fail(&mut self, error: impl Into<E>) {
         let error = HubError::Failed(Arc::new(error.into()));
         self.shared.end(Ended::Error(error));
@@ -255,7 +255,7 @@ impl<T, E> PartitionSender<T, E> {
     }
 }
 
-/// Drop guard of a send: removes the waker if the future is dropped.
+/// A drop guard of a send. If the future is dropped, the guard removes its waker.
 struct Waiting<'a, T, E> {
     sender: &'a mut PartitionSender<T, E>,
     is_over: bool,
@@ -336,11 +336,11 @@ impl<T, E> Drop for PartitionSender<T, E> {
         let finish = || {
             self.shared.stop_waiting();
             if !self.shared.end(end) {
-                // The hub has ended before, so finish changes that a panic may have left undone.
+                // The hub ended before. A panic may have left recorded changes, so apply them.
                 self.shared.route();
             }
         };
-        // User code may panic. Resume the panic, unless this thread is already panicking.
+        // User code may panic. Then resume the panic, unless this thread is already panicking.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(finish))
             && !is_panicking
         {

@@ -1,4 +1,4 @@
-//! The state that the ends of a partition hub share: the combiner of the router, its changes, and the
+//! The state that the ends of a partition hub share: the router behind its combiner, recorded changes, and
 //! counters.
 
 use std::mem::ManuallyDrop;
@@ -29,7 +29,7 @@ pub(super) struct Shared<T, E> {
     core: Mutex<Core<E>>,
 }
 
-/// Changes for the thread with access to the router, in order.
+/// Changes that the thread with access to the router has to apply, in order.
 struct Changes<T> {
     /// Whether there are changes; readable without the lock.
     any: AtomicBool,
@@ -39,13 +39,13 @@ struct Changes<T> {
 enum Change<T> {
     Value(T),
     Joined(Arc<Lane>, chunks::Sender<T>),
-    /// Contains the receiving end of its queue.
+    /// A consumer has left. Contains its id and the receiving end of its queue.
     Left(i64, chunks::Receiver<T>),
     /// The last handle that could create consumers was dropped.
     NoMoreConsumers,
 }
 
-/// Words with a cache line of their own: consumers write to them for each element.
+/// Words with a cache line of their own, because consumers write to them for each element.
 #[repr(align(64))]
 struct Removed {
     /// Number of elements that have left the hub.
@@ -54,22 +54,24 @@ struct Removed {
     producer: WakerSlot,
 }
 
-/// Words with a cache line of their own: read for each element, and rarely written.
+/// Words with a cache line of their own, because they are read for each element and rarely written.
 #[repr(align(64))]
 struct Flags {
-    /// Whether the hub accepts no more elements. Changed under the lock of the changes.
+    /// Whether the hub accepts no more elements. Written under the lock of the changes.
     is_closed: AtomicBool,
-    /// Whether the hub has failed: no element is received any more, and queued ones are dropped.
+    /// Whether the hub has failed. Then no element is received any more, and queued elements are dropped.
     has_failed: AtomicBool,
-    /// Whether no consumer gets another element: the hub is closed, and every element is in a queue.
+    /// Whether no more elements will be routed: the hub is closed, and every element is in a consumer's
+    /// queue.
     is_over: AtomicBool,
     /// Whether an element waits for room in a consumer's queue.
     is_stuck: AtomicBool,
-    /// Wakes a producer that is attached to a stream, which may be pending while the hub ends.
+    /// Wakes the producer at the end of the hub, while it waits for a stream that it is attached to.
     end: WakerSlot,
 }
 
-/// Number of elements accepted from the producer, which alone writes it. It has a cache line of its own.
+/// Number of elements accepted from the producer. It has a cache line of its own, because the producer writes
+/// it for each element.
 #[repr(align(64))]
 struct Sent(AtomicU64);
 
@@ -94,7 +96,7 @@ pub(super) struct SenderState {
 /// The private state of a consumer.
 pub(super) struct ReceiverState<T> {
     lane: Arc<Lane>,
-    /// `None` after it has left.
+    /// `None` after the consumer has left.
     queue: Option<chunks::Receiver<T>>,
 }
 
@@ -144,8 +146,8 @@ impl<T, E> Shared<T, E> {
 
     // ---- The producer.
 
-    /// Returns ready if there is room for an element, or if the hub is closed. Without a waker, it does not
-    /// wait.
+    /// Returns ready if there is room for an element, or if the hub is closed. Without a waker, registers
+    /// none.
     #[inline]
     pub(super) fn poll_room(
         &self,
@@ -167,7 +169,7 @@ impl<T, E> Shared<T, E> {
         state: &mut SenderState,
         waker: Option<&Waker>,
     ) -> Poll<Result<(), Closed>> {
-        // The room that it waits for may depend on elements that were fed and not flushed.
+        // The producer may wait for consumers to take elements that were fed and not flushed, so flush them.
         self.flush();
         let Some(waker) = waker else {
             return Poll::Pending;
@@ -189,21 +191,22 @@ impl<T, E> Shared<T, E> {
         state.sent - state.removed < self.capacity
     }
 
-    /// Accepts an element, for which there is room. Its consumer is woken now or by the next `flush`.
+    /// Accepts an element, for which there is room. Its consumer is woken now if `flushes` is set, otherwise
+    /// by the next `flush`.
     #[inline]
     pub(super) fn push(&self, state: &mut SenderState, value: T, flushes: bool) -> Result<(), T> {
         debug_assert!(state.sent - state.removed < self.capacity);
         let Some(mut access) = self.combiner.take() else {
             return self.push_as_change(state, value);
         };
-        // Checked with access, because a thread that closes the hub requests access afterwards.
+        // Checked with access, because a thread that closes the hub requests access after that.
         if self.is_closed() {
             self.work(access, None);
             return Err(value);
         }
         self.count_sent(state);
-        // Relaxed: a consumer that joins or leaves at this moment requests access, and `release` then sees
-        // the request.
+        // Relaxed: a consumer that joins or leaves at this moment requests access. Then `release` sees the
+        // request.
         if !access.is_clear() || self.changes.any.load(Ordering::Relaxed) {
             self.work(access, Some(value));
             return Ok(());
@@ -236,7 +239,7 @@ impl<T, E> Shared<T, E> {
     #[cold]
     fn push_as_change(&self, state: &mut SenderState, value: T) -> Result<(), T> {
         let mut list = lock(&self.changes.list);
-        // Relaxed: changed under this lock.
+        // Relaxed: the flag is changed under this lock.
         if self.flags.is_closed.load(Ordering::Relaxed) {
             return Err(value);
         }
@@ -254,7 +257,7 @@ impl<T, E> Shared<T, E> {
         self.sent.0.store(state.sent, Ordering::Relaxed);
     }
 
-    /// Wakes waiting consumers that were sent elements.
+    /// Wakes waiting consumers that have new elements.
     #[inline]
     pub(super) fn flush(&self) {
         if let Some(access) = self.combiner.take() {
@@ -264,7 +267,7 @@ impl<T, E> Shared<T, E> {
                 self.work(access, None);
             }
         }
-        // Otherwise the thread with access wakes them.
+        // Otherwise the thread with access wakes the consumers.
     }
 
     #[inline]
@@ -276,7 +279,7 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Returns ready if the hub has ended. Otherwise registers the waker for that.
+    /// Returns ready if the hub has ended. Otherwise registers the waker, to be woken at the end.
     pub(super) fn poll_closed(&self, waker: &Waker) -> Poll<()> {
         self.flags.end.register(waker);
         if self.is_closed() {
@@ -294,7 +297,8 @@ impl<T, E> Shared<T, E> {
 
     // ---- Routing.
 
-    /// Has recorded changes applied, by this thread or by the thread with access.
+    /// Applies recorded changes if this thread gets access. Otherwise the thread that has access applies
+    /// them.
     pub(super) fn route(&self) {
         if let Some(access) = self.combiner.take_or_notify() {
             self.work(access, None);
@@ -302,15 +306,16 @@ impl<T, E> Shared<T, E> {
     }
 
     fn announce(&self, list: MutexGuard<'_, Vec<Change<T>>>) {
-        // Relaxed: the lock and the combiner order it.
+        // Relaxed: the lock and the combiner order the store.
         self.changes.any.store(true, Ordering::Relaxed);
         drop(list);
     }
 
-    /// Applies all changes, and routes all elements that it can, then `value`.
+    /// Applies all recorded changes, and then routes as many waiting elements as it can. `value` is the last
+    /// of them.
     #[cold]
     fn work(&self, access: Access<'_, Router<T>>, mut value: Option<T>) {
-        // Dropped after the access is released, because user code may panic in it.
+        // Dropped after the access is released, because dropping elements is user code, which may panic.
         let mut lost = Vec::new();
         let mut counted = 0;
         let mut next = Some(access);
@@ -319,7 +324,7 @@ impl<T, E> Shared<T, E> {
             if let Some(value) = value.take() {
                 access.push_pending(value);
             }
-            // Relaxed: a thread that fails the hub requests access afterwards.
+            // Relaxed: a thread that fails the hub requests access after that.
             if self.flags.has_failed.load(Ordering::Relaxed) {
                 access.drain_all(&mut lost);
             }
@@ -346,7 +351,7 @@ impl<T, E> Shared<T, E> {
             if was_stuck == access.is_stuck() {
                 return;
             }
-            // Relaxed: the fence orders it before the next check for room.
+            // Relaxed: the fence orders the store before the next check for room.
             self.flags
                 .is_stuck
                 .store(access.is_stuck(), Ordering::Relaxed);
@@ -355,7 +360,8 @@ impl<T, E> Shared<T, E> {
     }
 
     fn apply_changes(&self, access: &mut Access<'_, Router<T>>, lost: &mut Vec<T>) {
-        // Relaxed: the combiner orders requested changes; `release` sees later ones.
+        // Relaxed: the combiner orders changes whose access was requested before. `release` sees later
+        // requests.
         if !self.changes.any.load(Ordering::Relaxed) {
             return;
         }
@@ -374,15 +380,16 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Updates `is_over`, and wakes all consumers if no element will follow. Rerouted elements can reset it.
+    /// Updates `is_over`, and wakes all consumers if no element will follow. `is_over` becomes false again
+    /// when elements of a consumer that leaves are rerouted.
     fn update_is_over(&self, access: &Access<'_, Router<T>>) {
         let is_over =
             self.is_closed() && access.is_empty() && !self.changes.any.load(Ordering::Relaxed);
-        // Relaxed: changed only with access.
+        // Relaxed: only a thread with access changes the flag.
         if is_over == self.flags.is_over.load(Ordering::Relaxed) {
             return;
         }
-        // Release: all elements were put in their queues before.
+        // Release: a consumer that sees the flag also sees all elements in its queue.
         self.flags.is_over.store(is_over, Ordering::Release);
         if is_over {
             let lanes = self.lock().lanes.clone();
@@ -394,7 +401,7 @@ impl<T, E> Shared<T, E> {
     /// Counts elements that have left the hub, and wakes the producer.
     #[inline]
     fn count_removed(&self, count: u64) {
-        // Release: ordered after the use of the elements.
+        // Release: the use of the elements is complete before.
         self.removed.count.fetch_add(count, Ordering::AcqRel);
         fence_after_exchange();
         self.removed.producer.wake();
@@ -410,7 +417,7 @@ impl<T, E> Shared<T, E> {
         core.receivers += 1;
         let lane = Arc::new(Lane::new(core.last_id));
         core.lanes.push(Arc::clone(&lane));
-        // Under the lock, so that changes are in the order of the ids.
+        // Recorded under the hub's lock, so that the changes have the order of the ids.
         let mut list = lock(&self.changes.list);
         list.push(Change::Joined(Arc::clone(&lane), sender));
         self.announce(list);
@@ -445,11 +452,11 @@ impl<T, E> Shared<T, E> {
 
     #[inline]
     fn try_next(&self, state: &mut ReceiverState<T>) -> Option<Result<T, Ended<E>>> {
-        // Acquire: sees the end that was stored before.
+        // Acquire: sees the end, which was stored before.
         if self.flags.has_failed.load(Ordering::Acquire) {
             return Some(Err(self.leave_at_end(state)));
         }
-        // Acquire, and before the queue is checked: if it is over, all elements are in the queue.
+        // Acquire, and read before the queue: if the flag is set, all elements are visible in the queue.
         let is_over = self.flags.is_over.load(Ordering::Acquire);
         let Some(queue) = &mut state.queue else {
             return Some(Err(self.leave_at_end(state)));
@@ -459,7 +466,7 @@ impl<T, E> Shared<T, E> {
         {
             state.lane.add_taken();
             self.count_removed(1);
-            // Relaxed: the fence in `count_removed` orders it.
+            // Relaxed: the fence in `count_removed` orders the load.
             if self.flags.is_stuck.load(Ordering::Relaxed) {
                 self.route();
             }
@@ -468,7 +475,7 @@ impl<T, E> Shared<T, E> {
         is_over.then(|| Err(self.leave_at_end(state)))
     }
 
-    /// Leaves, so that no rerouted element comes here any more, and returns the end.
+    /// Leaves, so that no rerouted element arrives here, and returns the end of the hub.
     #[cold]
     fn leave_at_end(&self, state: &mut ReceiverState<T>) -> Ended<E> {
         self.leave(state);
@@ -497,7 +504,7 @@ impl<T, E> Shared<T, E> {
     }
 
     pub(super) fn drop_receiver(&self, state: &mut ReceiverState<T>) {
-        // The partitioner may panic. Resume the panic, unless this thread is already panicking.
+        // The partitioner may panic. Then resume the panic, unless this thread is already panicking.
         let left = catch_unwind(AssertUnwindSafe(|| self.leave(state)));
         let mut core = self.lock();
         core.receivers -= 1;
@@ -561,7 +568,7 @@ impl<T, E> Shared<T, E> {
         self.route();
     }
 
-    /// Closes the hub and drops its elements, if it has no consumer and can get none.
+    /// Closes the hub and drops its elements, if the hub has no consumer and can get none.
     fn close_if_unused(&self, mut core: MutexGuard<'_, Core<E>>) {
         if core.handles == 0 && core.receivers == 0 {
             core.end.get_or_insert(Ended::Completed);
@@ -596,7 +603,8 @@ impl<T, E> Shared<T, E> {
     }
 }
 
-/// A drop guard that counts an element as removed when a panic of the partitioner loses it.
+/// A drop guard that counts an element as removed if the partitioner panics, because the element is lost
+/// then.
 struct Lost<'a, T, E>(&'a Shared<T, E>);
 
 impl<T, E> Drop for Lost<'_, T, E> {

@@ -144,7 +144,7 @@ fn closed_observer_ends_attach() {
     });
 }
 
-/// The stream yields no item, so only the kill switch can end the attachment.
+/// Checks that a kill switch ends an attachment whose stream yields no item. Returns the attachment's result.
 fn check_pending_attach<F: Future>(attached: F, switch: &KillSwitch) -> F::Output {
     block_on(async {
         let mut attached = Box::pin(attached);
@@ -168,7 +168,7 @@ fn kill_switch_ends_attach_to_pending_stream() {
     check_pending_attach(rx.attach(Seen::default()), &hub.kill_switch());
 }
 
-/// A pending attached stream holds no permit that other producers could use.
+/// A producer attached to a pending stream holds no permit, so other producers can use it.
 #[test]
 fn pending_stream_holds_no_permit() {
     block_on(async {

@@ -1,4 +1,4 @@
-//! The broadcast hub: delivery, waiting of the producer, and consumers that join and leave.
+//! The broadcast hub: delivery, a producer that waits, and consumers that join and leave.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -421,7 +421,7 @@ fn disconnecting(capacity: usize, time: &VirtualTime) -> BroadcastOptions {
     }
 }
 
-/// While the hub waits for more consumers, the present ones are not slow.
+/// While the hub waits for more consumers, those that have subscribed do not count as slow.
 #[test]
 fn consumer_is_not_slow_while_start_after_waits() {
     block_on(async {
@@ -529,7 +529,8 @@ fn no_consumer_close_closes_hub_when_last_is_disconnected() {
     });
 }
 
-/// A wait that was dropped and resolved before the next one began does not count toward the timeout.
+/// The producer's first wait is dropped, and there is room before the next wait. The first wait does not
+/// count toward the timeout of the next.
 #[test]
 fn room_in_between_resets_the_timeout() {
     block_on(async {
@@ -572,7 +573,7 @@ fn lagging_consumer_gets_number_of_missed_elements() {
     assert_eq!(drain(&mut fast), [16, 17, 18, 19]);
 }
 
-/// A consumer that got `Lagged` and then idles does not make the producer wait.
+/// A consumer that got `Lagged` and then does not poll does not make the producer wait.
 #[test]
 fn idle_consumer_after_lagged_does_not_block_producer() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {

@@ -73,7 +73,7 @@ fn start_after_loses_no_element() {
     }
 }
 
-/// A subject emits without waiting for consumers; the hub blocks its thread.
+/// A subject does not wait for consumers, so the hub blocks the emitting thread.
 #[test]
 fn attach_source_blocks_emitting_thread_when_full() {
     let (mut subject, source) = fanline::subject::<u64>();
@@ -132,7 +132,7 @@ fn consecutive_consumers_share_stream_without_gap() {
         let consuming = async move {
             let first: Vec<_> = hub.subscribe().take(10).collect().await;
             let second: Vec<_> = hub.subscribe().take(10).collect().await;
-            // The last handle: the sender sees the hub closed.
+            // With the last handle dropped, the sender sees that the hub is closed.
             drop(hub);
             (first, second)
         };
@@ -229,7 +229,7 @@ fn discard_stops_at_first_consumer_and_resumes_after_last() {
     }
 }
 
-/// Elements that were discarded do not appear for consumers that join after the end.
+/// Consumers that join after the end do not get elements that were discarded before.
 #[test]
 fn discarded_elements_stay_discarded_after_the_end() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
@@ -255,7 +255,8 @@ fn end_follows_elements_and_needs_no_room() {
     assert_eq!(block_on(all_of(rx)), [0, 1]);
 }
 
-/// In Pekko, a stream that completes without consumers is lost with all its elements.
+/// Unlike in Pekko, where the elements are lost, the elements of a stream that completes without consumers
+/// remain.
 #[test]
 fn unreceived_elements_remain_after_completion() {
     let (mut tx, hub) = broadcast::<u64>(4);
@@ -264,7 +265,7 @@ fn unreceived_elements_remain_after_completion() {
     }
     drop(tx);
     assert_eq!(block_on(all_of(hub.subscribe())), [0, 1, 2]);
-    // The last consumer has left behind them, so the next one gets nothing.
+    // The previous consumer has received all elements, so the next one gets nothing.
     assert_eq!(block_on(all_of(hub.subscribe())), []);
 }
 
@@ -368,7 +369,7 @@ fn consumer_runtime_shutdown_closes_hub() {
     assert_eq!(producer.join().unwrap().unwrap_err().0, 2);
 }
 
-/// Consumers join and leave at once beside one that stays, which loses no element.
+/// One consumer stays while others join and leave at once. It loses no element.
 #[test]
 fn joining_and_leaving_costs_no_consumer_an_element() {
     for _ in 0..50 {
@@ -454,7 +455,7 @@ fn two_hundred_consumers_get_two_thousand_elements_in_order() {
     });
 }
 
-/// The buffer is so small that nearly every element makes a consumer or the producer sleep, on two threads.
+/// The buffer is so small that nearly every element makes a consumer or the producer sleep.
 #[test]
 fn small_buffers_on_two_threads() {
     for (capacity, consumers) in [(1, 1), (1, 8), (2, 2), (2, 8), (16, 3), (16, 32)] {
@@ -476,7 +477,7 @@ fn small_buffers_on_two_threads() {
                         tx.flush();
                     }
                     _ => {
-                        // If the hub is full, sends by waiting.
+                        // If the hub is full, wait for room.
                         if let Err(error) = tx.try_send(value) {
                             tx.send(error.into_inner()).await.unwrap();
                         }
@@ -491,7 +492,7 @@ fn small_buffers_on_two_threads() {
     }
 }
 
-/// On one thread, every hub accepts elements that are not `Send`.
+/// If all ends are on one thread, hubs accept elements that are not `Send`.
 #[test]
 fn elements_need_not_be_send_on_one_thread() {
     block_on(async {
@@ -517,7 +518,7 @@ fn elements_need_not_be_send_on_one_thread() {
     });
 }
 
-/// The same code runs under an executor that does not know tokio.
+/// The hub works under an executor that is not tokio's.
 #[test]
 fn works_under_any_executor() {
     let mut local = LocalPool::new();

@@ -48,7 +48,7 @@ fn noop_poll(rx: &mut BroadcastReceiver<Counted>) -> Option<u64> {
     }
 }
 
-/// An element is dropped when its slot is reused, and the remaining ones with the hub.
+/// An element is dropped when its slot is reused, and the remaining elements with the hub.
 #[test]
 fn element_is_dropped_once_when_its_slot_is_reused() {
     for capacity in [1, 2, 4] {
@@ -108,14 +108,14 @@ fn unsent_elements_are_dropped_once_or_returned() {
     let (mut tx, hub) = broadcast::<Counted>(1);
     let rx = hub.subscribe();
     tx.send(drops.element(0)).now_or_never().unwrap().unwrap();
-    // Dropped while it waits for room.
+    // The future is dropped while it waits for room.
     {
         let mut sending = Box::pin(tx.send(drops.element(1)));
         block_on(async { assert!(poll!(&mut sending).is_pending()) });
         assert_eq!(drops.of(1), 0);
     }
     assert_eq!(drops.of(1), 1);
-    // Never polled.
+    // The future is dropped before its first poll.
     drop(tx.send(drops.element(2)));
     assert_eq!(drops.of(2), 1);
     let back = tx.try_send(drops.element(3)).unwrap_err().into_inner();
@@ -142,7 +142,7 @@ fn overwritten_elements_are_dropped_once() {
         assert!(tx.try_send(drops.element(number)).is_ok());
         if number % 7 == 0 {
             noop_poll(&mut rx);
-            // The producer would wait for a lent element.
+            // Without this call, the producer would wait for the lent element.
             rx.release();
         }
     }
@@ -150,7 +150,8 @@ fn overwritten_elements_are_dropped_once() {
     assert_eq!(drops.all(30), vec![1; 30]);
 }
 
-/// The stored waker of a dropped `send` has no effect on others, and the next `send` gets its own wake-up.
+/// A dropped `send` leaves its waker behind. That waker affects no other `send`, and the next `send` is
+/// woken.
 #[test]
 fn dropped_send_costs_no_wake_up() {
     block_on(async {
@@ -174,7 +175,7 @@ fn dropped_send_costs_no_wake_up() {
     });
 }
 
-/// A dropped `next` receives nothing, and the element is there for the following `next`.
+/// A dropped `next` receives nothing, and the following `next` gets the element.
 #[test]
 fn dropped_next_receives_nothing() {
     block_on(async {
@@ -196,7 +197,7 @@ fn dropped_next_receives_nothing() {
     });
 }
 
-/// A waker that counts wake-ups, and calls `act` at each.
+/// A waker that counts wake-ups, and calls `act` at each one.
 struct OnWake<F> {
     count: AtomicUsize,
     act: F,
@@ -246,8 +247,8 @@ fn consumer_is_woken_once_by_its_last_waker() {
     assert_eq!(wakes(&old), 0);
 }
 
-/// A producer that often had to wait yields before it waits: at most 64 times in a row, and seldom if that
-/// did not help.
+/// A producer that often has to wait for room yields before it waits. It yields at most 64 times in a row,
+/// and seldom if yields have not helped.
 #[test]
 fn producer_without_room_yields_a_bounded_number_of_times() {
     const YIELDS_MAX: usize = 64;
@@ -278,7 +279,8 @@ fn producer_without_room_yields_a_bounded_number_of_times() {
     assert!(waits_without_yield > 180, "{waits_without_yield}");
 }
 
-/// All consumers were disconnected, and the producer waits for a new one. A clone counts as a new one.
+/// All consumers were disconnected, and the producer waits for a new one. A clone of a receiver counts as
+/// new.
 #[test]
 fn clone_of_disconnected_receiver_wakes_producer() {
     let time = VirtualTime::new();
@@ -362,7 +364,7 @@ fn end_wakes_all_waiting_consumers() {
     }
 }
 
-/// More consumers than one wake-up batch, and some of their wakers panic.
+/// There are more consumers than a batch of wake-ups has, and some of their wakers panic.
 #[test]
 fn panicking_wakers_cost_no_other_wake_up() {
     let (mut tx, hub) = broadcast::<u64>(2);
@@ -385,7 +387,7 @@ fn panicking_wakers_cost_no_other_wake_up() {
     tx.try_send(2).unwrap();
 }
 
-/// The producer's waker panics in the consumer that moves on. The consumer has received its element
+/// A consumer moves on and wakes the producer, whose waker panics. The consumer has received its element
 /// nevertheless.
 #[test]
 fn panicking_producer_waker_leaves_element_received() {
@@ -436,7 +438,7 @@ fn panicking_producer_waker_does_not_hide_end_of_broadcast_hub() {
     assert!(slow.error().is_some());
 }
 
-/// The producer's waker panics in `subscribe`, which leaves no ownerless consumer behind.
+/// The producer's waker panics inside `subscribe`. The new consumer, which has no owner, is removed.
 #[test]
 fn panicking_subscribe_leaves_no_consumer() {
     let (mut tx, hub) = broadcast::<u64>(1);
@@ -471,7 +473,7 @@ fn waker_may_drop_all_consumers() {
     *all.lock().unwrap() = consumers;
     tx.try_send(1).unwrap();
     assert_eq!(hub.receiver_count(), 0);
-    // Consumers whose wakers were already taken are woken in vain; the others are not woken.
+    // Consumers whose wakers were already taken are woken in vain. The others are not woken.
     assert!((1..100).contains(&wakes(&waker)));
     tx.try_send(2).unwrap();
     assert_eq!(hub.subscribe().next().now_or_never(), Some(Some(1)));
@@ -505,7 +507,7 @@ fn parked_consumers_are_dropped_while_they_are_woken() {
     }
 }
 
-/// A receiver may be polled by a different task each time.
+/// A different task may poll the receiver each time.
 #[test]
 fn receiver_may_move_between_tasks() {
     block_on(async {

@@ -1,5 +1,5 @@
-//! Cases of Pekko's `HubSpec` for merge and partition hubs that the other files do not cover; `hub.rs` has
-//! the whole list.
+//! Cases of Pekko's `HubSpec` for merge and partition hubs that the other files do not cover. `hub.rs` lists
+//! all cases.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -35,7 +35,8 @@ fn numbers(range: std::ops::Range<u64>) -> Vec<u64> {
 
 // ---- Merge.
 
-/// Two producers send `count` elements each; both sides yield the given number of times before each element.
+/// Checks a hub with two producers of `count` elements each. Before each element, both sides yield the given
+/// number of times.
 fn check_merge(per_producer: usize, count: u64, producer_yields: usize, consumer_yields: usize) {
     let (hub, mut rx) = merge::<u64>(per_producer);
     let producers = [0, count].map(|first| {
@@ -104,7 +105,7 @@ fn dropped_merge_receiver_closes_current_and_later_producers() {
     });
 }
 
-/// Exactly as many elements can follow as were received.
+/// A full hub accepts exactly as many elements as were received.
 #[test]
 fn merge_frees_as_much_room_as_was_received() {
     let (hub, mut rx): (MergeHub<u64>, MergeReceiver<u64>) = merge(3);
@@ -124,7 +125,7 @@ fn merge_frees_as_much_room_as_was_received() {
     fill(1);
 }
 
-/// The producer's end is not a failure.
+/// The drop of a producer by its runtime is not a failure.
 #[test]
 fn producer_runtime_shutdown_is_no_merge_failure() {
     let (hub, mut rx) = merge::<u64>(16);
@@ -267,7 +268,8 @@ fn producer_runtime_shutdown_completes_partition_hub() {
     assert!(hub.is_closed());
 }
 
-/// A stalled consumer keeps its own share of the room, and no more, as long as others are chosen.
+/// While the partitioner also chooses others, a stalled consumer occupies its own share of the room, and no
+/// more.
 #[test]
 fn stalled_partition_consumer_keeps_only_its_share() {
     let options = PartitionOptions {
@@ -287,7 +289,7 @@ fn stalled_partition_consumer_keeps_only_its_share() {
 
 // ---- All hubs.
 
-/// A subject can be the end of a chain, whatever its error type.
+/// A subject can follow a hub as the end of a chain.
 #[test]
 fn attach_hub_to_subject() {
     let (mut tx, hub) = broadcast::<u64>(8);

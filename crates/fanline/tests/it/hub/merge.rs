@@ -67,7 +67,7 @@ fn total_is_never_exceeded_and_permits_are_fifo() {
         assert_eq!(ready, [true, true, false, false]);
         assert_eq!(hub.len(), 2);
         assert_eq!(rx.next().await, Some(0));
-        // The permit belongs to the third producer; neither the fourth nor a new one can take it.
+        // The permit belongs to the third producer. Neither the fourth nor a new producer can take it.
         assert!(poll!(&mut sends[3]).is_pending());
         assert!(hub.producer().try_send(9).is_err());
         // When the third producer drops its send, the fourth gets the permit.
@@ -165,7 +165,7 @@ fn producer_created_after_receiver_dropped_is_closed() {
     assert_eq!(hub.producer_count(), 0);
 }
 
-/// Producers leave while their elements are queued. New producers have their own room.
+/// Producers leave while their elements are queued. New producers have as much room as the first ones had.
 #[test]
 fn new_producer_has_full_room() {
     let (hub, mut rx) = merge::<u64>(2);

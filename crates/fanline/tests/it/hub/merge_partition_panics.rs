@@ -31,7 +31,7 @@ fn park(future: impl Future, on_wake: impl Fn() + Send + Sync + 'static) {
     assert!(pin!(future).as_mut().poll(&mut context).is_pending());
 }
 
-/// Counts drops. The drop of number 1 panics.
+/// An element that counts its drop. The drop of the element with number 1 panics.
 struct BadDrop(u32, Arc<AtomicUsize>);
 
 impl Drop for BadDrop {
@@ -263,7 +263,7 @@ fn partitioner_may_call_the_hub() {
         "the later consumer joined during the choice"
     );
     assert_eq!(kept.lock().unwrap()[0].try_recv().unwrap(), 2);
-    // Otherwise the hub would own itself.
+    // Removes the hub from its own partitioner, because otherwise the hub would own itself.
     hub_of_partitioner.lock().unwrap().take();
 }
 
@@ -316,7 +316,7 @@ fn dropped_pending_send_or_receiver_loses_no_element() {
         "no producer waits any more"
     );
     tx.try_send(element.clone()).unwrap();
-    // The same for a consumer that waited.
+    // The result is the same for a consumer that waited.
     drop(rx.try_recv().unwrap());
     park(rx.next(), || {});
     drop(rx);
@@ -340,7 +340,7 @@ fn large_and_unpin_types_are_delivered() {
     }
 }
 
-/// A burst causes one wake-up, and so do fed elements after a flush.
+/// A burst of elements causes one wake-up, and so do several fed elements after a flush.
 #[test]
 fn burst_causes_one_wake_up() {
     let woken = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,5 @@
-//! Merge and partition hubs on two or more threads with small bounds: order, and no loss.
+//! Merge and partition hubs on two or more threads with small bounds: elements stay in order, and none is
+//! lost.
 
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ fn merge_keeps_order_per_producer_on_threads() {
     }
 }
 
-/// Producers join and leave all the time, each with one run of elements.
+/// Producers join and leave all the time. Each sends a few consecutive elements.
 #[test]
 fn merge_loses_nothing_when_producers_join_and_leave() {
     for bound in BOUNDS {
@@ -76,7 +77,7 @@ fn merge_loses_nothing_when_producers_join_and_leave() {
         let mut next = [0; 2];
         while let Some((id, value)) = rx.blocking_recv() {
             let next = &mut next[usize::try_from(id).unwrap()];
-            // The producers of one thread followed each other.
+            // The producers of one thread sent one after the other.
             assert_eq!(value, *next);
             *next += 1;
         }

@@ -101,7 +101,7 @@ fn check(capacity: usize, steps: &[Step]) {
                 consumers.swap_remove(index % count);
                 let cursor = model.cursors.swap_remove(index % count);
                 if model.cursors.is_empty() {
-                    // The next consumer resumes here.
+                    // Keep the elements from here on, because the next consumer resumes here.
                     model.cursors.push(cursor);
                     model.update();
                     model.cursors.clear();
@@ -136,14 +136,15 @@ impl Cursor {
         Self { at, unreported: 0 }
     }
 
-    /// Skips the overwritten elements.
+    /// Moves past the elements that were overwritten.
     fn look(&mut self, base: u64) {
         let missed = base.saturating_sub(self.at);
         self.unreported += missed;
         self.at += missed;
     }
 
-    /// Returns an element, or the number of missed ones, or `None` if there is neither.
+    /// Returns the next element. If there is none, returns the number of missed elements, or `None` without
+    /// any.
     fn receive(&mut self, base: u64, sent: u64) -> Result<u64, Option<u64>> {
         self.look(base);
         if self.unreported > 0 {
@@ -158,7 +159,7 @@ impl Cursor {
 }
 
 impl Lagging {
-    /// Without consumers at stored elements, none are stored.
+    /// Moves the base to the slowest consumer: only consumers keep elements stored.
     fn update(&mut self) {
         if let Some(least) = self.cursors.iter().map(|cursor| cursor.at).min() {
             self.base = self.base.max(least);

@@ -14,7 +14,7 @@ fn panics(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_err()
 }
 
-/// An element whose clone panics when the counter reaches one.
+/// An element whose clone panics when the counter `clones_until` reaches 1.
 #[derive(Debug)]
 struct Bad {
     number: u32,
@@ -52,8 +52,8 @@ fn panicking_clone_leaves_element_unreceived() {
     assert_eq!(remaining, [1, 2]);
 }
 
-/// After the panic the consumer releases its claim, and the oldest elements are overwritten. It must not read
-/// one of those.
+/// After the panic the consumer releases its claim, and the oldest elements are overwritten. The consumer
+/// must not read an overwritten element.
 #[test]
 fn consumer_can_lag_after_panicking_clone() {
     let (mut tx, hub) = broadcast_with::<Bad>(BroadcastOptions {
@@ -150,7 +150,7 @@ fn waker_may_drop_consumers_and_subscribe() {
         let (all, hub) = (consumers.clone(), hub.clone());
         let mut rx = consumers.lock().unwrap()[index].take().unwrap();
         park(&mut rx, move || {
-            // Drops itself, and the consumer that is woken next.
+            // Drops the receiver of this waker, and the receiver that is woken next.
             for index in [index, (index + 1) % 3] {
                 let gone = all.lock().unwrap()[index].take();
                 drop(gone);
@@ -162,7 +162,7 @@ fn waker_may_drop_consumers_and_subscribe() {
     tx.try_send(1).unwrap();
     assert_eq!(hub.receiver_count(), 0);
     drop(hub);
-    // The wakers held the other handles.
+    // The wakers were the last owners of handles.
     assert!(tx.is_closed());
 }
 

@@ -51,7 +51,7 @@ fn options() -> impl Strategy<Value = PartitionOptions> {
     )
 }
 
-/// Depends only on the element, so the hub and the model choose alike.
+/// Chooses a consumer by the element alone, so the hub and the model choose the same.
 fn choose(count: usize, value: u64) -> i64 {
     if value.is_multiple_of(7) {
         -1
@@ -64,7 +64,7 @@ fn choose(count: usize, value: u64) -> i64 {
 struct Model {
     options: PartitionOptions,
     pending: VecDeque<u64>,
-    /// The element, and the id of its consumer, or `None` for any consumer with room.
+    /// The element that waits for room, and the id of its consumer, or `None` for any consumer with room.
     stuck: Option<(u64, Option<i64>)>,
     queues: Vec<(i64, VecDeque<u64>)>,
     has_started: bool,

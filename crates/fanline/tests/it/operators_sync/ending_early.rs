@@ -63,13 +63,13 @@ where
     assert!(!tx.has_observers(), "after value {taken}");
     assert!(guard.is_closed());
 
-    // The same with slices, where the chain ends in the middle of one.
+    // The same for slices; the chain ends in the middle of a slice.
     let guard = chain(source.clone()).subscribe(|_| {});
     tx.next_slice(&(0..20).collect::<Vec<_>>());
     assert!(!tx.has_observers(), "after a slice");
     assert!(guard.is_closed());
 
-    // Unsubscribed before the end.
+    // The observer unsubscribes before the end.
     let guard = chain(source).subscribe(|_| {});
     drop(guard);
     assert!(!tx.has_observers(), "after unsubscription");

@@ -282,7 +282,8 @@ fn distinct_and_distinct_until_changed() {
         |source| source.distinct_until_changed_by_key(|n| n / 10),
         &completes([11, 25, 13]),
     );
-    // Compared with the last emitted value, not with the previous one, so slow drift gets through.
+    // Each value is compared with the last emitted value, not with the previous value, so slow drift is
+    // detected.
     check(
         &[0, 2, 4, 6, 8, 9],
         Completes,

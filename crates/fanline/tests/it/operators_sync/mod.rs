@@ -1,8 +1,8 @@
-//! Creation functions, and operators that do all their work inside the calls of their observer.
+//! Creation functions, and operators that work only inside the calls of their observer.
 //!
-//! All tests go through [`check`]: the source's events, the chain, and the expected output. It runs the chain
+//! All tests call [`check`] with the source's events, the chain, and the expected output. It runs the chain
 //! for each way in which a source can deliver its values, and again with observers that close after each
-//! number of calls.
+//! possible number of calls.
 #![expect(
     clippy::unwrap_used,
     reason = "a lock is poisoned only by a test that has failed"
@@ -58,7 +58,7 @@ struct Script<T> {
     values: Vec<T>,
     end: End,
     way: Way,
-    /// Number of values that it has delivered.
+    /// Number of values that the source has delivered.
     sent: Arc<Mutex<usize>>,
 }
 
@@ -112,7 +112,7 @@ impl<T: Clone + Send + 'static> Observable for Script<T> {
 /// An observer that records its calls, and panics on a call that violates the contract.
 struct Recorder<T, E> {
     received: Arc<Mutex<Vec<Notification<T, E>>>>,
-    /// Number of calls after which it is closed.
+    /// Number of calls after which the observer is closed.
     limit: usize,
 }
 
@@ -211,12 +211,12 @@ fn open<T: Clone, E>(values: impl AsRef<[T]>) -> Vec<Notification<T, E>> {
         .collect()
 }
 
-/// Returns only an error, for chains that drop their values then.
+/// Returns only an error, for chains that drop their values when the source fails.
 fn only_fails<T: Clone>(error: Failure) -> Vec<Notification<T, Failure>> {
     fails([], error)
 }
 
-/// Checks the output of a chain without a scripted source.
+/// Checks the output of a chain that has no scripted source.
 #[track_caller]
 fn check_whole<S>(chain: &S, expected: &[Notification<S::Item, S::Error>])
 where

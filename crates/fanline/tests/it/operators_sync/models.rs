@@ -1,4 +1,4 @@
-//! Compares each operator with the iterator adaptor that does the same.
+//! Compares each operator with the iterator adaptor that has the same effect.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the expected output for a source that ends with `end`: `values`, and on completion also `late`.
+/// Returns the output that is expected if the source ends with `end`: `values`, and after completion also
+/// `late`.
 fn expected<T: Clone>(
     end: End,
     values: impl IntoIterator<Item = T>,

@@ -24,7 +24,7 @@ fn buffer_count() {
         &completes([vec![1, 2], vec![3, 4]]),
     );
     check(&[], Completes, pairs, &completes([]));
-    // The rest is dropped on an error, because it may be incomplete.
+    // An error drops the last part, because that part may be incomplete.
     check(
         &five,
         Fails("no"),
@@ -203,7 +203,8 @@ fn materialize_and_dematerialize() {
     check(&[1], Fails("no"), round_trip, &fails([1], "no"));
     check(&[1], Never, round_trip, &open([1]));
 
-    // The first end counts, whatever follows it. Without one, the source's own end counts.
+    // The first end counts, whatever follows it. If there is no end among the values, the source's own end
+    // counts.
     let dematerialized =
         |all: &[Notification<i32, Failure>]| fanline::from_iter(all.to_vec()).dematerialize();
     check_whole(

@@ -247,7 +247,7 @@ fn unsubscribe_and_wait_waits_for_call_in_progress() {
     }
 }
 
-/// A stream that another thread feeds, with pauses, so that wake-ups coincide with running actions.
+/// Checks a stream that another thread feeds with pauses, so that wake-ups coincide with running actions.
 fn check_scheduler(scheduler: impl fanline::Scheduler) {
     for _ in 0..20 {
         let (sender, receiver) = mpsc::unbounded();

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::manual::{ManualSource, Wakes};
 
-/// An item as text, whatever the policy.
+/// An item of a stream as text. Each policy has an item type of its own.
 trait Show {
     fn show(&self) -> String;
 }
@@ -51,8 +51,8 @@ fn show<T: Show>(polled: &Poll<Option<T>>) -> String {
     }
 }
 
-/// Runs `script` over a stream: a number is emitted, `[` to `]` is a slice, `?` polls, `.` completes, and `x`
-/// drops the observer. Returns the results of the polls.
+/// Runs `script` over a stream. A number is emitted, `[` and `]` enclose a slice, `?` polls, `.` completes,
+/// and `x` drops the observer. Returns the results of the polls, and the number of lost values.
 fn run<P: Policy>(policy: P, script: &str) -> (String, u64)
 where
     P::Item<u32>: Show,
@@ -70,7 +70,7 @@ where
             "]" => source.next_slice(&slice.take().unwrap()),
             number => match (&mut slice, number.parse().unwrap()) {
                 (Some(slice), value) => slice.push(value),
-                // Values are delivered in both ways.
+                // Deliver even values owned, and odd values by reference.
                 (None, value) if value % 2 == 0 => source.next_owned(value),
                 (None, value) => source.next(value),
             },
@@ -201,7 +201,7 @@ fn capacity_zero_panics() {
     }
 }
 
-/// A naive model of a bounded queue: a list in which dropped values become gaps.
+/// A naive model of a bounded queue: a list in which gaps stand for dropped values.
 #[derive(Default)]
 struct Model {
     items: VecDeque<Result<u32, Lagged>>,
@@ -330,7 +330,7 @@ fn last_registered_waker_is_woken() {
     assert_eq!(Arc::strong_count(&second_wakes), 1);
 }
 
-/// A waker that polls the stream that it wakes. It would block forever if the queue were locked.
+/// A waker that polls the stream that it wakes. If the queue were locked, the waker would block forever.
 struct PollOnWake {
     stream: Mutex<Option<IntoStream<u32, Unbounded>>>,
     seen: Mutex<Vec<u32>>,

@@ -37,7 +37,7 @@ impl<T, E> ManualSource<T, E> {
         Self::with_ready(Vec::new())
     }
 
-    /// Delivers these values inside each subscription.
+    /// Returns a source that delivers these values inside each subscription.
     pub(super) fn with_ready(ready: Vec<T>) -> Self {
         Self {
             state: Arc::new(Mutex::new(State {

@@ -136,7 +136,7 @@ fn failed_forward_leaves_producer_open() {
     });
 }
 
-/// Sends through a handle and through a reference to one, and closes.
+/// Sends through a handle and through a reference to a handle, and closes the sink.
 macro_rules! check_sink {
     ($subject:expr, $expected:expr) => {
         block_on(async {

@@ -5,7 +5,8 @@ use fanline::ObservableExt;
 
 use super::manual::{ManualSource, Wakes};
 
-/// Runs `script` (numbers, `.` completes, `!` fails, `x` disposes) and returns the first and the last value.
+/// Runs `script`, and returns the first and the last value. Numbers are emitted, `.` completes, `!` fails,
+/// and `x` disposes.
 fn run(script: &str) -> [Result<Option<u32>, &'static str>; 2] {
     [true, false].map(|first| {
         let source = ManualSource::<u32, &str>::new();

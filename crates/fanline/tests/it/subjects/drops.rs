@@ -1,5 +1,5 @@
-//! User-defined destructors, clones, and clocks: they may do anything, even panic, and never run while the
-//! subject is locked. A deadlock here is a failure.
+//! User-defined destructors, clones, and clocks. They may run any code and panic, and must never run while
+//! the subject is locked. If one does, its test deadlocks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ impl<D> Observer<u32, Fault> for Once<D> {
     }
 }
 
-/// The story: an observer that left while a closed observer was dropped was called once more.
+/// Regression: an observer that left while a closed observer was dropped was called once more.
 #[test]
 fn dropped_observer_can_unsubscribe_the_next() {
     for form in FORMS {
@@ -216,7 +216,7 @@ fn values_can_access_their_subject_in_drop_and_clone() {
     }
 }
 
-/// The story: a disposal dropped an error under the lock.
+/// Regression: a disposal dropped an error under the lock.
 #[test]
 fn errors_and_panics_can_access_subject_in_drop() {
     struct AccessOnDropError(Source<u32, AccessOnDropError>);
@@ -227,7 +227,7 @@ fn errors_and_panics_can_access_subject_in_drop() {
     }
     let subject = Subject::<u32, AccessOnDropError>::with_error();
     let source = subject.source();
-    // Three panics in one emission; the first one resumes.
+    // Three panics in one emission. The first one resumes.
     for number in 0..3 {
         let source = source.clone();
         subject
@@ -251,7 +251,7 @@ fn errors_and_panics_can_access_subject_in_drop() {
     assert!(subject.has_ended());
 }
 
-/// The story: values that were cloned before a panic were emitted with the next slice.
+/// Regression: values that were cloned before a panic were emitted with the next slice.
 #[test]
 fn panicking_clone_in_slice_emits_nothing() {
     struct Brittle(u32);
@@ -292,7 +292,7 @@ fn panicking_observer_destructor_keeps_subject_consistent() {
         });
         rig.source.subscribe(record).detach();
         rig.emit.next(1);
-        // While idle, the panic resumes in the call that unsubscribes.
+        // Without an emission in progress, the panic resumes in the call that unsubscribes.
         assert!(catch_unwind(AssertUnwindSafe(|| drop(idle))).is_err());
         rig.emit.next(2);
         let last = OnDrop(|| throw());
@@ -368,7 +368,7 @@ fn panicking_clock_keeps_subject_consistent() {
     panics(&mut || tx.next(1));
     tx.next(2);
     assert_eq!(source.snapshot(), [2]);
-    // A producer has no second try, so the subject is disposed of.
+    // A producer is consumed by the first call, so a panic in it disposes of the subject.
     let mut tx = Some(tx);
     panics(&mut || tx.take().into_iter().for_each(Producer::complete));
     assert!(source.has_ended());

@@ -1,4 +1,5 @@
-//! A simple single-threaded model of a subject: all values ever emitted in a `Vec`, with their times.
+//! A simple single-threaded model of a subject. It stores all values ever emitted in a `Vec`, with their
+//! times.
 
 use std::collections::VecDeque;
 
@@ -24,7 +25,7 @@ struct ObserverState {
     closed: bool,
     /// Whether the observer is in memory.
     in_memory: bool,
-    /// Whether its guard exists and was not dropped.
+    /// Whether the observer's guard exists.
     guarded: bool,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Model {
     /// Number of values that are no longer retained.
     dropped: usize,
     clock: u64,
-    /// The latest reading of the clock.
+    /// The latest time that was read from the clock.
     latest: u64,
     end: Option<End>,
     states: Vec<ObserverState>,
@@ -76,7 +77,7 @@ impl Model {
             Op::Complete => self.emit(Emission::End(End::Completed)),
             Op::Fail => self.emit(Emission::End(End::Failed)),
             Op::Dispose => {
-                // An exclusive producer no longer exists after the end.
+                // After the end there is no exclusive producer that could dispose of the subject.
                 if self.form == Form::Shared || self.end.is_none() {
                     self.dispose();
                 }
@@ -111,7 +112,8 @@ impl Model {
         }
     }
 
-    /// Emits, and then emits values that observers emitted. A panic is reported after all of them.
+    /// Emits `emission`, and then the values that observers emitted meanwhile. Reports a panic after all of
+    /// them.
     fn emit(&mut self, emission: Emission) -> Result<(), Panicked> {
         self.queue.push_back(emission);
         if self.emitting {
@@ -175,7 +177,7 @@ impl Model {
             _ => None,
         };
         let mut outcome = Ok(());
-        // No observer counts as subscribed from now on; `in_memory` distinguishes those that leave.
+        // No observer counts as subscribed from now on. `in_memory` distinguishes the observers that leave.
         let members = std::mem::take(&mut self.members);
         for id in members {
             if !self.states[id].in_memory {
@@ -256,7 +258,7 @@ impl Model {
         self.read_clock();
         let mut at = self.log.len() - self.replayed();
         while self.end != Some(End::Disposed) && at < self.log.len() {
-            // Values that are delivered in one batch are not cut short by a disposal.
+            // A disposal does not cut short a batch of values that is being delivered.
             let given = self.log[at..].to_vec();
             for (value, _) in given {
                 self.call(id, Line::Next(id, value))?;

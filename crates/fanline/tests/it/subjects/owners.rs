@@ -7,8 +7,8 @@ use fanline::{Guard, Replay, Subject};
 
 use crate::manual_source::locked;
 
-/// An observer that owns its own guard causes no leak: neither after the end, nor when all other owners are
-/// dropped without one.
+/// An observer that owns its own guard causes no leak, neither after the end of the subject, nor when all
+/// other owners are dropped without an end.
 #[test]
 fn observer_owning_its_guard_does_not_leak() {
     for completes in [true, false] {
@@ -32,7 +32,8 @@ fn observer_owning_its_guard_does_not_leak() {
     }
 }
 
-/// The producer and the last source are dropped while other threads drop guards, each with its own reference.
+/// One thread drops the producer and the last source while other threads drop guards. Each guard owns a
+/// reference to the subject.
 #[test]
 fn owners_and_guards_dropped_concurrently_do_not_leak() {
     for _ in 0..300 {

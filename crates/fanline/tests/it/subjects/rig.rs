@@ -35,7 +35,7 @@ pub(crate) enum Flavor {
     All,
     One,
     Many(usize),
-    /// The window in nanoseconds, and whether it freezes at the end.
+    /// Contains the window in nanoseconds, and whether values stop aging at the end of the subject.
     Within(u64, bool),
     ManyWithin(usize, u64, bool),
 }
@@ -85,7 +85,7 @@ impl Flavor {
 pub(crate) trait Value: Clone + Debug + Send + Sync + 'static {
     fn of(number: u32) -> Self;
     fn number(&self) -> u32;
-    /// Returns the number of live values on this thread, if it is counted.
+    /// Returns the number of live values on this thread, or `None` if they are not counted.
     fn alive() -> Option<i64>;
 }
 
@@ -111,7 +111,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Counted {
     number: u32,
-    /// Separate memory, so that a second drop is detected.
+    /// A heap allocation, so that tools detect a second drop.
     memory: Box<u32>,
 }
 
@@ -164,7 +164,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// The emitting half. Calls after the end are ignored; the exclusive producer no longer exists then.
+/// The emitting half of a subject. Calls after the end have no effect; an exclusive producer no longer exists
+/// then.
 pub(crate) trait Emit<T>: Send {
     fn next(&mut self, value: T);
     fn slice(&mut self, values: &[T]);
@@ -172,7 +173,7 @@ pub(crate) trait Emit<T>: Send {
     fn error(&mut self);
     fn dispose(&mut self);
     fn count(&self) -> usize;
-    /// Returns another handle of the same subject, if there can be one.
+    /// Returns another handle of the same subject, or `None` for an exclusive producer.
     fn another(&self) -> Option<Box<dyn Emit<T>>>;
 }
 

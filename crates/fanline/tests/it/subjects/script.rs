@@ -9,7 +9,7 @@ use super::model::Model;
 use super::rig::{Emit, FAULT, Fault, Flavor, Form, ManualClock, Rig, Value};
 use crate::manual_source::locked;
 
-/// An operation from outside. Observers are numbered in the order of subscription.
+/// An operation on the subject by the test. Observers are numbered in the order of subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Next(u32),
@@ -25,7 +25,8 @@ pub(crate) enum Op {
     Snapshot,
 }
 
-/// The actions of an observer, each with the number of the call, counted from 1, at which it happens.
+/// The actions of an observer. The number before each action is the observer's call, counted from 1, that
+/// performs it.
 pub(crate) type Plan = Vec<(usize, Act)>;
 
 /// An action of an observer during a call. Only observers of the shared form can emit.
@@ -60,7 +61,7 @@ pub(crate) struct Step {
     pub(crate) ended: bool,
     /// Number of observers in memory.
     pub(crate) observers_in_memory: usize,
-    /// Number of values in memory, if it is counted.
+    /// Number of values in memory, or `None` if they are not counted.
     pub(crate) values_in_memory: Option<i64>,
 }
 
@@ -100,7 +101,7 @@ struct Run<T> {
     emit: Mutex<Option<Box<dyn Emit<T>>>>,
     lines: Mutex<Vec<Line>>,
     guards: Mutex<Vec<Option<Guard>>>,
-    /// A token whose owners are the observers.
+    /// A token that every observer owns, to count the observers in memory.
     token: Arc<()>,
 }
 

@@ -49,7 +49,7 @@ fn behavior_subject_value_tracks_state() {
     assert_eq!(disposed.value(), Err(NoValue::Disposed));
 }
 
-/// A clock whose cheap reading is late by up to one tick, like the coarse clock's.
+/// A clock whose cheap reading can be late by up to one tick, like that of the coarse clock.
 #[derive(Clone)]
 struct Ticking {
     time: VirtualTime,
@@ -70,7 +70,7 @@ impl Clock for Ticking {
     }
 }
 
-/// A value is retained for the window plus at most one tick, however late the reading is.
+/// A value stays retained for the window plus at most one tick, however late the clock's reading is.
 #[test]
 fn late_clock_extends_window_by_at_most_one_tick() {
     for (age, retained) in [(100, true), (101, true), (109, true), (111, false)] {
@@ -82,7 +82,7 @@ fn late_clock_extends_window_by_at_most_one_tick() {
         };
         let subject = ReplaySubject::new(Replay::within(Duration::from_nanos(100)).clock(clock));
         time.advance_to(Time::from_nanos(49));
-        // Reads the exact time between two values of the same tick.
+        // `trim` reads the exact time, here between two values of the same tick.
         subject.trim();
         subject.next(1);
         time.advance_to(Time::from_nanos(49 + age));
@@ -119,7 +119,7 @@ fn windows_follow_virtual_time() {
     }
 }
 
-/// Observers of one type follow the same rules.
+/// Subjects with observers of one type follow the same rules.
 #[test]
 fn observers_of_one_type_follow_the_rules() {
     struct Member {
@@ -184,7 +184,7 @@ fn observers_of_one_type_follow_the_rules() {
     assert_eq!(Arc::strong_count(&seen), 1);
 }
 
-/// The story: `source.subscribe(subject)` is one of the first things that Rx users try.
+/// Rx users expect that `source.subscribe(subject)` works.
 #[test]
 fn subject_can_observe_another_source() {
     let history = ReplaySubject::with_error(Replay::all());

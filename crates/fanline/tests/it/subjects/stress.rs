@@ -9,7 +9,7 @@ use fanline::{Guard, Observer};
 use super::rig::{Emit, Fault, Flavor, Form, Rig, Value};
 use crate::manual_source::locked;
 
-/// A value whose copies in memory are counted over all threads.
+/// A value that is counted in memory across all threads.
 #[derive(Debug)]
 struct Tracked {
     number: u32,
@@ -59,7 +59,7 @@ struct Record {
 
 struct Follower {
     record: Arc<Mutex<Record>>,
-    /// Number of values after which it yields.
+    /// Number of values after which the observer yields.
     slow: Option<u32>,
     closes_after: Option<u32>,
     busy: AtomicBool,
@@ -106,18 +106,18 @@ impl<T: Value> Observer<T, Fault> for Follower {
 enum Expected {
     /// All values, from 0.
     All,
-    /// All values since its subscription, at least this many (a behavior subject always has a value).
+    /// All values since its subscription, and at least this many (a behavior subject always has a value).
     Suffix(u32),
     /// Only the last value.
     Last,
 }
 
 const EMITTED: u32 = 20_000;
-/// Number of values that are slow to create and check.
+/// Number of values in tests whose values are slow to create and check.
 const EMITTED_TRACKED: u32 = 4_000;
 const SUBSCRIBERS: u32 = 600;
 
-/// The record of a subscriber, the number of values after which it closes, and its guard, unless it was
+/// The record of a subscriber, the number of values after which it closes, and its guard unless the guard was
 /// dropped.
 type Followed = (Arc<Mutex<Record>>, Option<u32>, Option<Guard>);
 
@@ -156,7 +156,7 @@ fn check_exactly_once<T: Value>(
                 };
                 let guard = source.subscribe_with(follower);
                 followed.push((record, closes_after, Some(guard)));
-                // Some subscribers leave again, which bounds the number of the others, and so the time of the
+                // Some subscribers leave again. This bounds the number of subscribers, and so the time of the
                 // test.
                 if number % 3 != 0 {
                     let leaving = followed.len() / 2;
@@ -277,7 +277,8 @@ fn values_with_destructors_are_delivered_and_dropped_exactly_once() {
     assert_eq!(Arc::strong_count(&token()), 2, "each value is dropped once");
 }
 
-/// With three emitters, the order of each is preserved, and all observers see the same order.
+/// With three emitters, the order of each emitter's values is preserved, and all observers see the same
+/// order.
 fn check_many_emitters(flavor: Flavor) {
     const EACH: u32 = 8_000;
     let Rig { emit, source, .. } = Rig::<u32>::new(Form::Shared, flavor);
@@ -338,8 +339,8 @@ fn observers_see_one_order_of_many_emitters() {
     }
 }
 
-/// An observer that has left gets no later emission, however many leave at the end of one. The story: an
-/// observer that left at the end of an emission was marked as subscribed again by the next one that left.
+/// An observer that has left gets no later emission, however many observers leave at the end of one emission.
+/// Regression: such an observer was marked as subscribed again when the next observer left.
 #[test]
 fn unsubscribed_observer_is_never_called_again() {
     const LEAVERS: usize = 64;
@@ -369,7 +370,7 @@ fn unsubscribed_observer_is_never_called_again() {
                     }))
                 })
                 .collect();
-            // Every second one, so that the others move when the list is compacted.
+            // Remove every second observer, so that the others move when the list is compacted.
             let leave = |guards: &mut Vec<Option<Guard>>, from: usize| {
                 guards
                     .iter_mut()
@@ -403,8 +404,8 @@ fn wait_for_two(emitted: &AtomicUsize) {
     }
 }
 
-/// One thread disposes of the subject while another emits or ends it. No observer stays in memory, and none
-/// is called afterwards.
+/// One thread disposes of the subject while another emits or ends it. After that, no observer is in memory,
+/// and none is called.
 #[test]
 fn dispose_during_emission_drops_all_observers() {
     for round in 0..600 {

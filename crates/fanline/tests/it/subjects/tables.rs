@@ -1,4 +1,4 @@
-//! The behavior of each flavor in tables: operations, and the calls of observers that they cause.
+//! The behavior of each flavor in tables of operations and the observer calls that they cause.
 
 use super::rig::{Counted, FORMS, Flavor, Form};
 use super::script::{Act, Op, Plan, run};
@@ -37,8 +37,8 @@ use Op::{Clock, Complete, Dispose, Fail, Next, Slice, Snapshot, Trim, Unsubscrib
 
 #[test]
 fn late_subscribers_after_each_end() {
-    // Flavor; calls of B, which subscribes before the end; calls of C, which subscribes after completion, and
-    // after failure; snapshot after completion.
+    // Columns: the flavor; the calls of B, which subscribes before the end; the calls of C, which subscribes
+    // after completion, and after failure; the snapshot after completion.
     let rows: [(Flavor, &str, &str, &str, &str); 8] = [
         (Publish, "", "C.", "C!", "[]"),
         (Behavior, "B3", "C.", "C!", "[]"),
@@ -165,7 +165,7 @@ fn window_includes_its_boundary() {
         for (age, in_memory) in [(9, "A1 "), (10, "A1 "), (11, "")] {
             let now = 100 + age;
             let replayed = format!("{in_memory}A2");
-            // A subscription finds the value too old.
+            // A subscription finds that the value is too old.
             check(
                 flavor,
                 &[
@@ -177,7 +177,7 @@ fn window_includes_its_boundary() {
                     (plain(), if now > 111 { "" } else { replayed.as_str() }),
                 ],
             );
-            // A new value finds it too old. Moving the clock back then restores nothing.
+            // A new value finds that the first value is too old. Moving the clock back then restores nothing.
             let replayed = format!("{in_memory}A2 A3");
             check(
                 flavor,
@@ -192,7 +192,7 @@ fn window_includes_its_boundary() {
                     (plain(), &replayed),
                 ],
             );
-            // The end finds it too old, and so does `trim`.
+            // The end finds that the value is too old, and so does `trim`.
             let completed = format!("{in_memory}A2 A.");
             check(
                 flavor,
@@ -308,8 +308,8 @@ fn window_of_zero_and_count_of_zero() {
     }
 }
 
-/// The clock was read at a later time before the value's own, earlier reading. The value does not count as
-/// older than the later reading.
+/// The clock was read at a later time, and then a value's own reading was earlier. The value does not count
+/// as older because of the later reading.
 #[test]
 fn clock_going_back_does_not_age_values() {
     check(
@@ -413,7 +413,7 @@ fn nested_subscription_gets_retained_values() {
             (Next(2), "A2 B2"),
         ],
     );
-    // During its own replay, and at the end.
+    // Observers subscribe during their own replay, and at the end.
     check(
         One,
         &[

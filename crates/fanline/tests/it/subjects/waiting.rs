@@ -1,4 +1,4 @@
-//! `unsubscribe_and_wait`.
+//! `unsubscribe_and_wait`, on several threads and inside calls of observers.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -40,7 +40,7 @@ fn unsubscribe_and_wait_waits_for_call_on_another_thread() {
                 guard.unsubscribe_and_wait();
                 assert!(over.load(Ordering::SeqCst), "returned during a call");
             });
-            // Another observer that leaves without waiting does not block.
+            // Unsubscribing another observer without waiting does not block.
             drop(other);
             assert_eq!(source.observer_count(), usize::from(source.has_observers()));
             leave.wait();
@@ -70,7 +70,8 @@ fn unsubscribe_and_wait_returns_at_once_inside_and_when_idle() {
             rig.emit.next(1);
             rig.emit.next(2);
             assert_eq!(calls.load(Ordering::SeqCst), 1);
-            // While idle: before the first emission has added it to the list, and after.
+            // No emission is in progress. The observer leaves before an emission has added it to the list,
+            // and after.
             rig.source.subscribe(|_| {}).unsubscribe_and_wait();
             let guard = rig.source.subscribe(|_| {});
             rig.emit.next(3);
