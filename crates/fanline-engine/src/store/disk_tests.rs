@@ -77,7 +77,7 @@ fn steps(seed: u64) -> impl FnMut() -> Step {
     move || strategy.new_tree(&mut runner).unwrap().current()
 }
 
-/// A step may take longer than `UNAWAITED_MAX` after a few.
+/// Simulated time of a step. Five steps take longer than `UNAWAITED_MAX`.
 const MILLIS_PER_STEP: u64 = 60;
 
 /// A store under random steps, and the states that may exist after a crash: those since the last sync.
