@@ -56,10 +56,11 @@ pub struct Settings {
 ///
 /// # Calling order
 ///
-/// [`handle`](Self::handle) for each message, [`handle_interest`](Self::handle_interest),
-/// [`handle_synced`](Self::handle_synced), and [`handle_timeout`](Self::handle_timeout) as these events
-/// happen. Then [`settle`](Self::settle) once, which sends records; then [`poll_sync`](Self::poll_sync) until
-/// it returns `None`, [`release_acks`](Self::release_acks), and [`next_timeout`](Self::next_timeout).
+/// Call [`handle`](Self::handle), [`handle_interest`](Self::handle_interest),
+/// [`handle_synced`](Self::handle_synced), and [`handle_timeout`](Self::handle_timeout) for one or more
+/// events. Then call [`settle`](Self::settle) once, which serves consumers, [`poll_sync`](Self::poll_sync)
+/// until it returns `None`, [`release_acks`](Self::release_acks), and [`next_timeout`](Self::next_timeout).
+/// Call [`close`](Self::close) last.
 /// [`close`](Self::close) comes last.
 pub struct JetStream {
     pub(super) settings: Settings,

@@ -71,8 +71,8 @@ pub struct Message<'a> {
     pub shown: &'a [u8],
 }
 
-/// The outcome of a publish, an acknowledgement, or an API request: the sequence of the stored record, or 0 if none was
-/// stored.
+/// The outcome of a publish, an acknowledgement, or an API request: the sequence of the stored record, 0 if
+/// none was stored, or an error.
 pub type Outcome<'a> = Result<u64, &'a ApiError>;
 
 /// Publishes to the subscribers of one account, and reports which subscribers there are.
@@ -126,9 +126,9 @@ pub trait Ports {
 ///
 /// # Calling order
 ///
-/// `handle*` for each event, as often as there are any. Then [`settle`](Handler::settle) once, which writes
-/// records and serves consumers. Then [`poll_sync`](Handler::poll_sync) until it returns `None`, and
-/// [`release_acks`](Handler::release_acks).
+/// Call the `handle*` methods for one or more events. Then call [`settle`](Handler::settle) once, which
+/// writes records and serves consumers. Then call [`poll_sync`](Handler::poll_sync) until it returns `None`,
+/// and [`release_acks`](Handler::release_acks).
 pub trait Handler {
     /// Handles a message whose subject matches a subscription.
     fn handle(
@@ -190,7 +190,7 @@ pub trait Handler {
         false
     }
 
-    /// Ends a round of calls.
+    /// Performs the work that follows from handled events. Call it once after one or more of them.
     fn settle(&mut self, now: Now, ports: &mut dyn Ports);
 
     /// Returns the next sync to perform. Call it until it returns `None`.

@@ -148,7 +148,7 @@ impl Documents {
         self.last_ticket
     }
 
-    /// Whether a sync is under way.
+    /// Returns whether a sync is under way.
     pub fn is_syncing(&self) -> bool {
         self.in_flight.is_some()
     }

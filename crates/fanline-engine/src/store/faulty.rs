@@ -236,7 +236,7 @@ impl Faulty {
         std::mem::take(&mut self.world().read_bytes)
     }
 
-    /// Whether a file contains these bytes.
+    /// Returns whether some file contains these bytes.
     pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
         let world = self.world();
         let mut files = world.names.values().map(|file| &world.files[*file].bytes);

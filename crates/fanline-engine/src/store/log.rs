@@ -332,8 +332,8 @@ impl Store {
         }
     }
 
-    /// Returns the time at which the record in a slot was stored, live or dead. If its head is damaged, returns
-    /// the earliest time of the segment.
+    /// Returns the time at which the record in a slot was stored, live or dead. If its head is damaged,
+    /// returns the earliest time of the segment.
     pub(super) fn time_of(&mut self, at: usize, slot: usize) -> Result<i64, StoreError> {
         let offset = self.load(at)?.entries[slot].offset as usize;
         let segment = &mut self.segments[at];

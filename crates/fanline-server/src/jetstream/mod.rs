@@ -220,7 +220,7 @@ async fn work<H: Handler + Send>(
     Some(())
 }
 
-/// How long the thread waits before its next round.
+/// How long the thread waits before it continues to work.
 #[derive(Clone, Copy)]
 enum Pause {
     /// Not at all, except that other tasks run first.
@@ -237,7 +237,7 @@ async fn wait(common: &Common, pause: Pause) {
     match pause {
         Pause::None => tokio::task::yield_now().await,
         Pause::Until(at) => {
-            // Whichever event comes first, the next round begins.
+            // Whichever event comes first, the thread continues to work.
             let _ = tokio::time::timeout_at(common.instant(at), mail).await;
         }
         Pause::Endless => mail.await,
@@ -366,7 +366,7 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Sends the results of a round.
+    /// Sends the results of applied batches and timers.
     fn end_round(&mut self) {
         let now = self.now();
         self.service.settle(now);
@@ -376,8 +376,8 @@ impl<H: Handler + Send> Service<H> {
     }
 
     /// Applies messages from the service to itself, and further ones that result from them. Streams that feed
-    /// each other in a cycle produce messages without end, so messages that remain after [`OWN_ROUNDS_MAX`]
-    /// times wait for the next round.
+    /// each other in a cycle produce messages without end. Messages that remain after [`OWN_ROUNDS_MAX`]
+    /// times therefore wait until other work has run.
     fn apply_own_messages(&mut self, now: Now) {
         for _ in 0..OWN_ROUNDS_MAX {
             let outgoing = self.service.outgoing(self.index);
@@ -393,8 +393,7 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Sends the output of a round. Starts the next sync before acknowledgments are sent, to keep the disk
-    /// busy.
+    /// Sends all output. Starts the next sync before acknowledgments are sent, to keep the disk busy.
     fn send_output(&mut self, now: Now) {
         self.start_syncs(now.since_start);
         self.release_acks(now.since_start);

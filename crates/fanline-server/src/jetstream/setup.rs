@@ -73,8 +73,8 @@ fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo)
     }
 }
 
-/// Returns the limits of all streams together: by default three quarters of the machine's memory and free disk
-/// space.
+/// Returns the limits of all streams together. By default these are three quarters of the machine's memory
+/// and of the free disk space.
 fn limits(options: &JetStreamOptions, store: Option<&StoreFolder>) -> ServerLimits {
     let part = |bytes: u64| bytes / 4 * 3;
     let free = || store.and_then(|store| machine::disk_bytes_free(store.path()));
