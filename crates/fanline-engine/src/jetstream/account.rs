@@ -61,7 +61,6 @@ pub struct Settings {
 /// events. Then call [`settle`](Self::settle) once, which serves consumers, [`poll_sync`](Self::poll_sync)
 /// until it returns `None`, [`release_acks`](Self::release_acks), and [`next_timeout`](Self::next_timeout).
 /// Call [`close`](Self::close) last.
-/// [`close`](Self::close) comes last.
 pub struct JetStream {
     pub(super) settings: Settings,
     pub(super) streams: Streams,

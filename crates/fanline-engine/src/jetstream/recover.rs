@@ -169,7 +169,8 @@ fn recover_consumer(
     if let Some(Ok(_)) = restored {
         return Ok(());
     }
-    // A consumer without a state starts from the beginning: records are redelivered rather than lost.
+    // Without a state, the consumer begins where its deliver policy determines. Records are redelivered rather
+    // than lost.
     let made = consumers.create(config, created, context);
     made.map(|_| ()).map_err(ApiError::consumer_create)
 }

@@ -13,8 +13,7 @@ pub enum Retention {
     /// A limit is exceeded.
     #[default]
     Limits,
-    /// A limit is exceeded, or every consumer with a matching filter has acknowledged the record, or there is
-    /// none.
+    /// A limit is exceeded, or no consumer with a matching filter still needs the record.
     Interest,
     /// A limit is exceeded, or the consumer with a matching filter has acknowledged the record.
     WorkQueue,

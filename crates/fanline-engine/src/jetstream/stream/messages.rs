@@ -89,8 +89,8 @@ impl Stream {
 
     /// Removes records, and returns their number.
     ///
+    /// # Errors
     /// The stream does not allow purges, or the disk fails.
-    /// The stream does not allow it, or the disk fails.
     pub fn purge(
         &mut self,
         purge: &Purge<'_>,

@@ -150,7 +150,7 @@ impl JetStream {
         created_reply(self, key, now)
     }
 
-    /// Restores a consumer. A consumer with an invalid state starts from the beginning.
+    /// Restores a consumer. If its state is invalid, it begins where its deliver policy determines.
     fn restore_consumer(
         &mut self,
         key: Key,
