@@ -29,7 +29,8 @@ const FILTERS: [&str; 2] = ["$JS.API.>", "$JS.SNAPSHOT.>"];
 pub struct Settings {
     /// The account's name, for acknowledgements and events.
     pub account: String,
-    /// The server's domain: `$JS.<domain>.API.>` is answered too.
+    /// The server's JetStream domain. Requests to `$JS.<domain>.API.>` are answered like those to
+    /// `$JS.API.>`.
     pub domain: Option<String>,
     /// The server's id, for events.
     pub server_id: String,
@@ -39,13 +40,13 @@ pub struct Settings {
     pub server_version: String,
     /// How unknown fields of requests are treated.
     pub strictness: Strictness,
-    /// What the account may use.
+    /// Limits of the account.
     pub limits: AccountLimits,
-    /// What all accounts together may use.
+    /// Limits of all accounts together.
     pub server_limits: ServerLimits,
     /// Limits of each stream and each consumer.
     pub asset_limits: AssetLimits,
-    /// When records are synced, unless their stream specifies it.
+    /// When records are synced. The configuration of a stream may override it.
     pub sync: SyncMode,
     /// Key that encrypts everything on disk.
     pub key: Option<store::Key>,
@@ -55,11 +56,11 @@ pub struct Settings {
 ///
 /// # Calling order
 ///
-/// [`handle`](Self::handle) for each message, [`handle_interest`](Self::handle_interest),
-/// [`handle_synced`](Self::handle_synced), and [`handle_timeout`](Self::handle_timeout) as these events
-/// happen. Then [`settle`](Self::settle) once, which sends records; then [`poll_sync`](Self::poll_sync) until
-/// it returns `None`, [`release_acks`](Self::release_acks), and [`next_timeout`](Self::next_timeout).
-/// [`close`](Self::close) comes last.
+/// Call [`handle`](Self::handle), [`handle_interest`](Self::handle_interest),
+/// [`handle_synced`](Self::handle_synced), and [`handle_timeout`](Self::handle_timeout) for one or more
+/// events. Then call [`settle`](Self::settle) once, which serves consumers, [`poll_sync`](Self::poll_sync)
+/// until it returns `None`, [`release_acks`](Self::release_acks), and [`next_timeout`](Self::next_timeout).
+/// Call [`close`](Self::close) last.
 pub struct JetStream {
     pub(super) settings: Settings,
     pub(super) streams: Streams,
@@ -69,7 +70,7 @@ pub struct JetStream {
     pub(super) stats: ApiStats,
     pub(super) transfers: Transfers,
     pub(super) usage: Usage,
-    /// Reservations of other accounts, as far as this account needs them.
+    /// Bytes that other accounts have reserved. Set before each request that may create or change a stream.
     pub(super) reserved_elsewhere: Reserved,
     /// Open batches of all streams.
     pub(super) batches: OpenBatches,
@@ -145,7 +146,7 @@ impl JetStream {
             return;
         }
         if let Some(subject) = self.store_subject(message.subject) {
-            // Other domains write to the buckets of this domain by its name.
+            // Clients in other domains address buckets of this domain by a subject with its API prefix.
             return self.handle(
                 &Message {
                     subject,
@@ -199,7 +200,7 @@ impl JetStream {
         self.streams.find(name).is_some()
     }
 
-    /// Handles a message to JetStream itself.
+    /// Handles a message to a subject that begins with `$JS.`.
     fn handle_own(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         let subject = message.subject;
         if let Some(path) = subject.strip_prefix(b"$JS.API.") {
@@ -217,7 +218,8 @@ impl JetStream {
         }
     }
 
-    /// Returns the subject under which to store a message to `$JS.<domain>.API.$KV.…`, or to `$OBJ` instead.
+    /// Returns the subject under which to store a message to `$JS.<domain>.API.$KV.…` or `….$OBJ.…`: the part
+    /// after the API prefix.
     fn store_subject<'a>(&self, subject: &'a [u8]) -> Option<&'a [u8]> {
         let path = subject.strip_prefix(&**self.domain_prefix.as_ref()?)?;
         let is_store = path.starts_with(b"$KV.") || path.starts_with(b"$OBJ.");
@@ -257,7 +259,7 @@ impl JetStream {
 
     /// Handles the first subscription to a filter, or the end of the last one.
     pub fn handle_interest(&mut self, filter: &[u8], now: Now, port: &mut dyn Port) {
-        // Consumers created a moment ago must be notified, too.
+        // Consumers created since the last call of `settle` are not in `receivers` yet.
         for key in self.streams.touched().to_vec() {
             self.note_receivers(key);
         }
@@ -274,7 +276,7 @@ impl JetStream {
         self.begin_snapshots(now, port);
     }
 
-    /// Updates the deliver subjects of a stream's consumers.
+    /// Updates the index of deliver subjects after changes of a stream's consumers.
     pub(super) fn note_receivers(&mut self, key: Key) {
         let receivers = &mut self.receivers;
         if let Some(stream) = self.streams.get_mut(key) {
@@ -327,7 +329,7 @@ impl JetStream {
         self.unsynced.insert(key);
     }
 
-    /// Copies new records into a stream from its origins, and from it into its copies.
+    /// Copies new records from the stream's origins into it, and from it into its copies.
     fn copy(&mut self, key: Key, now: Now, port: &mut dyn Port) {
         let Some(stream) = self.streams.get(key) else {
             return;
@@ -340,7 +342,8 @@ impl JetStream {
             .filter_map(|origin| self.streams.find(origin));
         pairs.extend(origins.map(|origin| (key, origin)));
         if let Some(stream) = self.streams.get_mut(key) {
-            // Records that cannot be removed now are removed when the next consumer is.
+            // If the disk cannot remove records now, removing them is retried with the next change of
+            // consumers.
             let _ = stream.set_copies(&copies);
         }
         for (reader, origin) in pairs {
@@ -355,7 +358,7 @@ impl JetStream {
         }
     }
 
-    /// Returns the names of the streams that copy from this one.
+    /// Returns the names of the streams that copy from this stream.
     pub(super) fn copies_of(&self, origin: &str) -> Vec<String> {
         let readers = self.streams.readers(origin).iter();
         let copies = readers.filter_map(|reader| self.streams.get(*reader));
@@ -407,7 +410,7 @@ impl JetStream {
         self.inboxes.set(key, Vec::new());
     }
 
-    /// Notifies clients that wait for records that the server stops. Call it before connections close.
+    /// Notifies waiting requesters and subscribers that the server stops. Call it before connections close.
     pub fn notify_shutdown(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -446,7 +449,7 @@ impl JetStream {
         }
     }
 
-    /// Cancels all subscriptions: the account loses JetStream.
+    /// Cancels all subscriptions, when the account loses JetStream.
     pub(super) fn unsubscribe_all(&mut self, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -471,7 +474,7 @@ impl JetStream {
         timers.into_iter().flatten().min()
     }
 
-    /// Returns the problems since the last call that no client was notified of, as text.
+    /// Returns, as text, the problems since the last call that were not reported to any client.
     pub fn take_problems(&mut self) -> Vec<String> {
         std::mem::take(&mut self.problems)
     }
@@ -480,17 +483,17 @@ impl JetStream {
         self.problems.push(problem);
     }
 
-    /// Sets what other accounts use of the server's limits.
+    /// Sets the bytes that other accounts use. They count toward the server's limits.
     pub(super) fn set_elsewhere(&mut self, used: Used) {
         self.usage.set_elsewhere(used);
     }
 
-    /// Sets what other accounts have reserved.
+    /// Sets the bytes that other accounts have reserved.
     pub(super) fn set_reserved_elsewhere(&mut self, reserved: Reserved) {
         self.reserved_elsewhere = reserved;
     }
 
-    /// Returns what all streams use.
+    /// Returns the bytes that the account's streams use.
     pub(super) fn used(&self) -> Used {
         self.usage.used()
     }
@@ -500,7 +503,7 @@ impl JetStream {
         self.settings.limits = limits;
     }
 
-    /// Returns what all streams except one have reserved.
+    /// Returns the bytes that the account's streams have reserved, without those of `except`.
     pub(super) fn reserved(&self, except: Option<Key>) -> Reserved {
         let mut reserved = Reserved::default();
         let others = self.streams.iter().filter(|(key, _)| Some(*key) != except);
@@ -509,7 +512,7 @@ impl JetStream {
     }
 }
 
-/// Returns the stream of a quick request, from the whole subject.
+/// Returns the stream that a request's subject names, if requests of this kind are processed quickly.
 fn quick_request_stream(subject: &[u8]) -> Option<&[u8]> {
     const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
     if let Some(ack) = AckSubject::parse(subject) {

@@ -1,4 +1,4 @@
-//! The JetStream of each account: they share a server, and nothing else.
+//! The JetStream instances of a server, one for each account. They share only the server's limits.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::trace::Asked;
 const API: &str = "$JS.API.>";
 const API_PREFIX: &[u8] = b"$JS.API.";
 
-/// An account that imports this request uses the API of another account instead of its own.
+/// Subject of the account information request. An account that imports it uses another account's API.
 const ACCOUNT_INFO: &str = "$JS.API.INFO";
 
 /// Folders with the streams of each account.
@@ -66,11 +66,11 @@ pub struct JetStreams {
     /// Settings of all accounts; each has its own account name and limits.
     settings: Settings,
     folders: Option<Box<dyn AccountFolders>>,
-    /// Seeds each JetStream, including one that starts again.
+    /// Generates a seed for each [`JetStream`] that is created.
     random: Random,
     entries: Vec<AccountEntry>,
     used: Used,
-    /// Accounts with events since they were settled.
+    /// Accounts with events since the last call of `settle`.
     touched: BTreeSet<AccountId>,
     /// Accounts that may have something to sync.
     unsynced: BTreeSet<AccountId>,
@@ -85,11 +85,12 @@ struct AccountEntry {
     name: String,
     state: State,
     used: Used,
-    /// Where to send traces of messages that others traced.
+    /// Where to send traces of messages that belong to a trace begun by another system.
     trace: Option<TraceTo>,
-    /// Its clients use the JetStream of another server because this one has none for them.
+    /// Whether another server may answer the account's API requests over a leaf connection. If so, and
+    /// JetStream is disabled here, this server ignores these requests instead of refusing them.
     is_elsewhere: bool,
-    /// Requests of the API are subscribed to, to answer or refuse them.
+    /// Whether the API's requests are subscribed to, in order to answer or refuse them.
     has_api: bool,
 }
 
@@ -104,8 +105,8 @@ enum State {
 }
 
 impl JetStreams {
-    /// Creates it without accounts. Without folders, streams on disk are refused. `seed` makes generated
-    /// names differ from those of other runs.
+    /// Creates the registry without accounts. Without folders, streams on disk are refused. `seed` makes
+    /// generated names differ from those of other runs.
     pub fn new(
         settings: Settings,
         folders: Option<Box<dyn AccountFolders>>,
@@ -145,8 +146,8 @@ impl JetStreams {
         }
     }
 
-    /// Sets what an account may use from now on; `None` disables JetStream. Existing streams stay, and stored
-    /// ones are recovered.
+    /// Sets the limits of an account; `None` disables JetStream and closes its streams, without deleting
+    /// them. When JetStream is enabled, stored streams are recovered.
     fn grant(
         &mut self,
         account: AccountId,
@@ -171,7 +172,7 @@ impl JetStreams {
         }
     }
 
-    /// Creates the JetStream of an account that may have one.
+    /// Creates the JetStream of an account for which it is enabled.
     fn start(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
         let entry = &mut self.entries[account.index()];
         let State::Granted(limits) = &entry.state else {
@@ -197,7 +198,7 @@ impl JetStreams {
         self.touched.insert(account);
     }
 
-    /// Syncs the account's JetStream and drops it. It answers no more requests.
+    /// Syncs and drops the account's JetStream. It answers no more requests.
     fn close_account(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
         let entry = &mut self.entries[account.index()];
         if let State::Running(mut jetstream) = std::mem::take(&mut entry.state) {
@@ -254,7 +255,7 @@ impl Default for AccountEntry {
     }
 }
 
-/// Whether an account imports the API from another one.
+/// Returns whether an account imports the API of another account.
 fn imports_api(account: &Account) -> bool {
     let mut imports = account.imports.iter();
     imports.any(|import| {
@@ -285,7 +286,7 @@ impl Handler for JetStreams {
             State::Granted(_) => self.start(account, now, ports),
             State::Running(_) => {}
         }
-        // Only creating and changing streams depends on it.
+        // Only requests that create or change a stream need the reservations of other accounts.
         if message.subject.starts_with(b"$JS.API.STREAM.") {
             let reserved = self.reserved_elsewhere(account);
             if let Some(jetstream) = self.touch(account) {
@@ -307,7 +308,8 @@ impl Handler for JetStreams {
     ) -> bool {
         let entry = self.entries.get(account.index());
         let by_parent = entry.and_then(|entry| entry.trace.clone());
-        // Whether to trace was already decided where the message arrived.
+        // The shard that received the message has applied the sampling percentage. The ticket 0 always
+        // passes.
         let Some(asked) = Asked::read(message.headers, by_parent.as_ref(), 0) else {
             return true;
         };
@@ -449,7 +451,7 @@ impl Handler for JetStreams {
         }
     }
 
-    /// While `$G` is the only account, it may use everything.
+    /// While `$G` is the only account, its JetStream is unlimited.
     fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
         let is_alone = access.accounts().len() <= AccountId::SYSTEM.index() + 1;
         for (id, account) in (0..).map(AccountId).zip(access.accounts()) {

@@ -117,8 +117,8 @@ impl Advisories {
     }
 
     /// Reports the beginning or end of a backup or restore. `what` is one of `snapshot_create`,
-    /// `snapshot_complete`, `restore_create`, `restore_complete`. The first includes the state that is backed
-    /// up.
+    /// `snapshot_complete`, `restore_create`, `restore_complete`. A `snapshot_create` event includes the
+    /// state that is backed up.
     pub(super) fn transfer(
         &mut self,
         what: &'static str,

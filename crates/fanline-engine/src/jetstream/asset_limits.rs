@@ -37,7 +37,7 @@ pub struct BatchLimits {
 }
 
 impl AssetLimits {
-    /// Fills in values that a stream leaves open and for which the server has a lower limit.
+    /// Sets values that the configuration leaves unset, if a server limit is below their default.
     pub(super) fn fill_stream(
         &self,
         config: &mut StreamConfig,
@@ -71,8 +71,8 @@ impl AssetLimits {
         }
     }
 
-    /// Fills in values that a consumer leaves open and for which the server or the account has a lower limit.
-    /// Also checks the server's limits, which come before the stream's own.
+    /// Sets values that the configuration of a consumer leaves unset, if a limit of the server or the account
+    /// is below their default. Also checks the server's limits; the stream's own limits are checked later.
     pub(super) fn fill_consumer(
         &self,
         config: &mut ConsumerConfig,
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// Requested window, age in seconds, and resulting window or error.
+    /// Each case: requested window in seconds, maximum age in seconds, and resulting window or error.
     #[test]
     fn streams_are_limited_in_duplicate_window() {
         for (window, age, expected) in [
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Requested value, limits of the stream and the account, and resulting value or error.
+    /// Each case: requested value, limits of the stream and the account, and resulting value or error.
     #[test]
     fn consumers_are_limited_in_pending_acks() {
         for (wanted, stream, account, expected) in [

@@ -24,7 +24,7 @@ pub(super) const STATE: &str = "state.";
 /// Name of the document with the progress of a stream's sources.
 pub(super) const SOURCES: &str = "sources";
 
-/// Prefix of the second copy of a configuration: each is written twice.
+/// Prefix of the second copy of a configuration. Each configuration is stored twice, in case one is damaged.
 pub(super) const COPY: &str = "copy.";
 
 /// Document of a stream's or consumer's configuration.
@@ -46,7 +46,8 @@ impl JetStream {
         self.persist_stream(parts, config, now, port)
     }
 
-    /// Creates a stream on a storage and writes its configuration. On failure nothing remains.
+    /// Creates a stream with the given storage and persists its configuration. On failure, its folder is
+    /// removed.
     pub(super) fn persist_stream(
         &mut self,
         parts: StreamParts,
@@ -58,7 +59,7 @@ impl JetStream {
         let is_in_folder = parts.documents.is_some();
         let result = self.write_stream(parts, config, now, port);
         if let (Err(_), true, Some(folders)) = (&result, is_in_folder, &mut self.folders) {
-            // A folder that cannot be removed now is removed at the next start, because its stream was not
+            // If the folder cannot be removed now, the next start removes it, because its creation was not
             // confirmed.
             let _ = folders.remove(&name);
         }
@@ -106,7 +107,7 @@ impl JetStream {
         Ok(self.streams.insert(stream, parts.documents))
     }
 
-    /// Applies a changed configuration, which was checked.
+    /// Applies a changed configuration that the caller has checked.
     pub(super) fn change_stream(
         &mut self,
         key: Key,
@@ -137,7 +138,7 @@ impl JetStream {
             self.delete_consumer(key, id, now, port);
         }
         self.delete_origin_consumers(key, port);
-        // A deleted stream fulfills everything that pending answers promise.
+        // With the stream gone, the changes that pending answers confirm cannot be undone by a crash.
         if let Some((_, _, answers)) = self.streams.with_answers(key) {
             answers.release_all(port);
         }
@@ -187,7 +188,7 @@ impl JetStream {
         }
     }
 
-    /// Creates a consumer; its configuration was fully checked.
+    /// Creates a consumer with a configuration that the caller has checked.
     pub(super) fn create_consumer(
         &mut self,
         key: Key,
@@ -202,7 +203,8 @@ impl JetStream {
         let result = stream.with_consumers(now, port, |consumers, context| {
             let made = consumers.create(config.clone(), created, context);
             let id = made.map_err(ApiError::consumer_create)?;
-            // After a crash its starting point could not be computed again.
+            // The starting position depends on the records that the stream has now. After a crash it could
+            // not be computed again, so it is stored.
             if let (Some(consumer), Some(documents)) = (consumers.get(id), &mut documents) {
                 let mut state = Vec::new();
                 consumer.encode_state(&mut state);
@@ -220,7 +222,7 @@ impl JetStream {
         result
     }
 
-    /// Applies a changed configuration, which was checked.
+    /// Applies a changed configuration that the caller has checked.
     pub(super) fn change_consumer(
         &mut self,
         (key, id): (Key, ConsumerId),
@@ -243,7 +245,8 @@ impl JetStream {
             updated.map_err(ApiError::consumer_create)
         })?;
         if filters_change {
-            // Records that the disk cannot remove now are removed when the next consumer is.
+            // If the disk cannot remove records now, removing them is retried with the next change of
+            // consumers.
             let _ = stream.remove_unneeded();
         }
         Ok(())
@@ -290,7 +293,7 @@ impl JetStream {
             return;
         };
         remove_consumer_documents(documents, consumer.name());
-        // Records that the disk cannot remove now are removed when the next consumer is.
+        // If the disk cannot remove records now, removing them is retried with the next change of consumers.
         let _ = stream.remove_unneeded();
         if !consumer.config().direct {
             let stream = stream.config().name.clone();
@@ -300,7 +303,7 @@ impl JetStream {
         self.note_receivers(key);
     }
 
-    /// Writes the progress of a stream's sources if that is due, or with `all` in any case.
+    /// Writes the progress of a stream's sources if a write is due; with `all`, always.
     pub(super) fn persist_sources(&mut self, key: Key, all: bool, now: Now) {
         if let Some((stream, Some(documents))) = self.streams.with_documents(key)
             && let Some(progress) = stream.progress_to_save(now.since_start, all)
@@ -309,7 +312,7 @@ impl JetStream {
         }
     }
 
-    /// Writes the states of a stream's consumers if that is due, or with `all` in any case.
+    /// Writes the states of a stream's consumers that are due; with `all`, every changed state.
     pub(super) fn persist_consumer_states(
         &mut self,
         key: Key,
@@ -335,8 +338,8 @@ impl JetStream {
     }
 }
 
-/// Returns the filters of messages from subscribers to a stream. They contain its name, so that messages for
-/// a stream on another server go only there.
+/// Returns the filters of acknowledgements and flow control messages of a stream. Each filter contains the
+/// stream's name, so that leaf connections pass on only the messages of this server's streams.
 fn own_filters(stream: &str) -> [String; 2] {
     [format!("$JS.ACK.{stream}.>"), format!("$JS.FC.{stream}.>")]
 }
@@ -352,7 +355,7 @@ fn change(
     let created = stream.created();
     stream.update(config, now, port)?;
     let config = stream.config().clone();
-    // Adds new subjects first, so that unchanged ones never lack interest.
+    // Subscribes first: a subject that an old filter and a new one match never lacks interest.
     for subject in config.subjects.iter().filter(|s| !was.subjects.contains(s)) {
         port.subscribe(subject.as_bytes());
     }
@@ -368,7 +371,7 @@ fn change(
     }
 }
 
-/// Writes a consumer's configuration; of a durable consumer it is synced before the answer.
+/// Writes a consumer's configuration. That of a durable consumer is synced before this returns.
 pub(super) fn persist_consumer_config(
     documents: Option<&mut Documents>,
     created: i64,

@@ -7,7 +7,8 @@ use super::account::JetStream;
 use super::streams::{Key, StreamEntry, StreamId};
 use crate::store::{DiskError, SyncId, SyncRequest};
 
-/// Bit in the ids of syncs of documents, which are numbered independently of those of logs.
+/// Bit that marks the sync ids of documents. The log and the documents of a stream number their syncs
+/// independently.
 const OF_DOCUMENTS: u64 = 1 << 63;
 
 /// Delay after a failure before the disk is used again.
@@ -25,7 +26,7 @@ pub struct StreamSync {
 }
 
 impl JetStream {
-    /// Returns what to sync now; call it until it returns `None`.
+    /// Returns the next sync to perform. Call it until it returns `None`.
     pub fn poll_sync(&mut self, now: Duration) -> Option<StreamSync> {
         while let Some(key) = self.unsynced.last().copied() {
             if let Some(entry) = self.streams.entry(key)
@@ -83,7 +84,8 @@ impl JetStream {
             entry.stream.release_acks(port);
             let is_backing_off = entry.is_backing_off(now);
             let failure = entry.failure();
-            // While a failed disk is retried, its state is unknown.
+            // While a sync retries a failed disk, the earlier failure still counts: whether the disk works is
+            // unknown.
             let before = entry.retried();
             match failure {
                 Some(error) => self.fail_answers(key, error, port),
@@ -92,13 +94,13 @@ impl JetStream {
             if !is_backing_off {
                 self.note_disk(key, failure.or(before), now);
             }
-            // A checkpoint that has begun continues by itself.
+            // Sets the timer for the next part of a checkpoint in progress.
             self.streams.set_timer(key);
         }
         self.unreleased = unreleased;
     }
 
-    /// Notes whether the disk fails. Each change is reported once.
+    /// Records whether the disk fails. Each change is reported once.
     fn note_disk(&mut self, key: Key, failure: Option<DiskError>, now: Duration) {
         let backoff = failure.map(|error| (error, now.saturating_add(DISK_RETRY_DELAY)));
         let was = self.streams.set_backoff(key, backoff);
@@ -115,7 +117,8 @@ impl JetStream {
 }
 
 impl StreamEntry {
-    /// Returns what to sync now: the log first, because states of consumers rely on its removals.
+    /// Returns the next sync to perform. The log is synced first, because states of consumers rely on its
+    /// removals.
     fn next_request(&mut self, now: Duration) -> Option<SyncRequest> {
         if self.is_backing_off(now) {
             return None;
@@ -139,14 +142,14 @@ impl StreamEntry {
         self.stream.failure().or(of_documents)
     }
 
-    /// Returns why the disk failed before, while a sync retries it.
+    /// Returns the earlier error of the disk, while a sync retries it.
     fn retried(&self) -> Option<DiskError> {
         let documents = self.documents.as_ref();
         let is_syncing = self.stream.is_syncing() || documents.is_some_and(|it| it.is_syncing());
         self.backoff.filter(|_| is_syncing).map(|(error, _)| error)
     }
 
-    /// Whether the disk has failed and is not retried yet.
+    /// Returns whether the disk has failed and its retry is not due yet.
     fn is_backing_off(&self, now: Duration) -> bool {
         self.backoff.is_some_and(|(_, until)| now < until)
     }

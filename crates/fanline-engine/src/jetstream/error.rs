@@ -1,4 +1,4 @@
-//! All errors with which a JetStream request can be answered: one entry each.
+//! All errors of JetStream requests, one entry each.
 //!
 //! Codes and texts are nats-server's, because clients branch on them and users search for them.
 

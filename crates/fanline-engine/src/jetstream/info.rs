@@ -55,7 +55,7 @@ pub struct StateInfo {
     /// Number of records of each requested subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subjects: Option<BTreeMap<String, u64>>,
-    /// Number of deleted records between others.
+    /// Number of deleted records between the first and the last.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_deleted: u64,
     /// Deleted sequences, if requested.

@@ -6,7 +6,7 @@ use super::streams::Key;
 use super::{ApiError, Settings, Storage, StreamConfig};
 use crate::limits::{AccountLimits, tier_name};
 
-/// What all accounts together may use; `None` is unlimited.
+/// Limits of all accounts together; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Bytes of all streams in memory.
@@ -16,7 +16,8 @@ pub struct ServerLimits {
 }
 
 impl ServerLimits {
-    /// Checks the configuration of a stream, given the reservations of others.
+    /// Checks a stream's configuration against the limits. `others` are the reservations of all other
+    /// streams.
     pub(super) fn check(self, config: &StreamConfig, others: Reserved) -> Result<(), ApiError> {
         let (max, reserved, exceeded) = match config.storage {
             Storage::Memory => (
@@ -30,7 +31,7 @@ impl ServerLimits {
                 ApiError::STORAGE_RESOURCES_EXCEEDED,
             ),
         };
-        // A stream without a size also needs space: there is none when everything is reserved.
+        // A stream without `max_bytes` counts as one byte, so that it is refused when all space is reserved.
         let wanted = reserved.saturating_add(config.max_bytes.max(1));
         let is_exceeded = |max| u64::try_from(wanted).is_ok_and(|wanted| wanted > max);
         match max.is_some_and(is_exceeded) {
@@ -40,8 +41,8 @@ impl ServerLimits {
     }
 }
 
-/// Bytes of each stream, and their sum. Updated once a round, so one round may exceed the server's limit; the
-/// account's own limit is checked for each message.
+/// Bytes of each stream, and their sum. The bytes of other accounts are updated only when accounts settle, so
+/// the server's limit may be exceeded until then. The account's own limit is checked for each message.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     streams: HashMap<Key, (Storage, u64)>,
@@ -81,7 +82,7 @@ impl Usage {
         }
     }
 
-    /// Sets what other accounts use.
+    /// Sets the bytes that other accounts use.
     pub(super) fn set_elsewhere(&mut self, elsewhere: Used) {
         self.elsewhere = elsewhere;
     }
@@ -99,7 +100,7 @@ impl Usage {
         self.take(before);
     }
 
-    /// Checks whether the account has space for `bytes` more, and the server for any.
+    /// Checks that the account has space for `bytes` more, and that the server's limit is not exceeded yet.
     pub(super) fn check(
         &self,
         storage: Storage,
@@ -170,7 +171,7 @@ impl Reserved {
 }
 
 impl AccountLimits {
-    /// Whether there are limits for streams with this number of replicas.
+    /// Checks that the account has limits for streams with this number of replicas.
     pub(super) fn check_tier(&self, replicas: i64) -> Result<(), ApiError> {
         match self.tiers.is_empty() || self.tiers.contains_key(&tier_name(replicas)) {
             true => Ok(()),
@@ -178,7 +179,8 @@ impl AccountLimits {
         }
     }
 
-    /// Returns the limits to show as the account's own: none if it has tiers.
+    /// Returns the limits to report as the account's own. They are zero if the account has limits by number
+    /// of replicas.
     pub(super) fn shown(&self) -> Self {
         match self.tiers.is_empty() {
             true => self.clone(),
@@ -186,7 +188,7 @@ impl AccountLimits {
         }
     }
 
-    /// Checks the configuration of a stream, given the reservations of others.
+    /// Checks a stream's configuration against the limits. `others` are the reservations of other streams.
     pub(super) fn check(&self, config: &StreamConfig, others: Reserved) -> Result<(), ApiError> {
         if self.max_bytes_required && config.max_bytes <= 0 {
             return Err(ApiError::STREAM_MAX_BYTES_REQUIRED);
@@ -214,7 +216,8 @@ impl AccountLimits {
         Ok(())
     }
 
-    /// Whether bytes of this storage are counted message by message.
+    /// Returns whether the account limits the bytes of this storage. If so, bytes are counted after each
+    /// message.
     pub(super) fn bounds(&self, storage: Storage) -> bool {
         match storage {
             Storage::Memory => self.max_memory >= 0,

@@ -49,7 +49,7 @@ pub use streams::StreamId;
 /// The current time on two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
-    /// Time since the server's start, which never goes back; for timers.
+    /// Time since the server's start, for timers. This clock never goes back.
     pub since_start: Duration,
     /// Nanoseconds since 1970 UTC; for timestamps of records.
     pub unix_nanos: i64,
@@ -66,36 +66,36 @@ pub struct Message<'a> {
     pub headers: &'a [u8],
     /// Payload.
     pub payload: &'a [u8],
-    /// Subject that its subscriber sees, if it differs from `subject`, or empty. A consumer publishes a record
-    /// to the deliver subject, and the subscriber sees the record's own subject.
+    /// Subject that subscribers see instead of `subject`, or empty if they see `subject`. A consumer
+    /// publishes a record to its deliver subject, but subscribers see the record's own subject.
     pub shown: &'a [u8],
 }
 
-/// The outcome of a publish, an acknowledgement, or an API request: the sequence of the stored record, or 0 if none was
-/// stored.
+/// The outcome of a publish, an acknowledgement, or an API request: the sequence of the stored record, 0 if
+/// none was stored, or an error.
 pub type Outcome<'a> = Result<u64, &'a ApiError>;
 
-/// The account's subscribers and publishers, as JetStream reaches them.
+/// Publishes to the subscribers of one account, and reports which subscribers there are.
 pub trait Port {
     /// Publishes a message to all subscribers, including streams of the same account.
     fn publish(&mut self, message: &Message<'_>);
 
-    /// Publishes the reply to a publish, an acknowledgement, or an API request. Its requester may use the outcome
-    /// in place of the message.
+    /// Publishes the reply to a publish, an acknowledgement, or an API request. The port may also pass
+    /// `outcome` to a requester in this process, which then needs not parse the message.
     fn answer(&mut self, message: &Message<'_>, _outcome: Outcome<'_>) {
         self.publish(message);
     }
 
-    /// Publishes a message to `to`, but its subscribers see the message's own subject. A consumer delivers
-    /// records so to its deliver subject or to the inbox of a pull request.
+    /// Publishes a message to the subject `to`, but subscribers see the message's own subject. Consumers
+    /// deliver records this way, to a deliver subject or to the inbox of a pull request.
     fn deliver(&mut self, to: &[u8], message: &Message<'_>);
 
     /// Returns whether this subject has a subscriber now.
     fn has_interest(&mut self, subject: &[u8]) -> bool;
 
-    /// Returns whether exactly this subject has a subscriber in a queue group now; with an empty `group`, a
-    /// subscriber outside any. Wildcard subscriptions, as for monitoring, do not count: records are not meant
-    /// for them.
+    /// Returns whether exactly this subject has a subscriber in the queue group `group`. With an empty
+    /// `group`, only subscribers outside any queue group count. Wildcard subscriptions do not count, because
+    /// they usually serve monitoring rather than receive records.
     fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool;
 
     /// Returns whether exactly this filter is subscribed to, not a wildcard that matches it.
@@ -103,13 +103,13 @@ pub trait Port {
         self.has_interest(filter)
     }
 
-    /// Returns whether a message to this subject also goes to subscribers that are not JetStream, in this
+    /// Returns whether a message to this subject also goes to subscribers other than JetStream, in this
     /// account or through an import.
     fn has_others(&mut self, _subject: &[u8]) -> bool {
         false
     }
 
-    /// Subscribes to a filter. Two subscriptions need two calls of [`unsubscribe`](Port::unsubscribe).
+    /// Subscribes to a filter. Each call needs its own call of [`unsubscribe`](Port::unsubscribe).
     fn subscribe(&mut self, filter: &[u8]);
 
     /// Cancels a subscription of [`subscribe`](Port::subscribe).
@@ -122,13 +122,13 @@ pub trait Ports {
     fn of(&mut self, account: AccountId) -> &mut dyn Port;
 }
 
-/// The work of a [`JetStreamService`](crate::JetStreamService): JetStream, or a stub in the service's tests.
+/// The implementation behind a [`JetStreamService`](crate::JetStreamService): JetStream, or a stub in tests.
 ///
 /// # Calling order
 ///
-/// `handle*` for each event, as often as there are any. Then [`settle`](Handler::settle) once, which writes
-/// records and serves consumers. Then [`poll_sync`](Handler::poll_sync) until it returns `None`, and
-/// [`release_acks`](Handler::release_acks).
+/// Call the `handle*` methods for one or more events. Then call [`settle`](Handler::settle) once, which
+/// writes records and serves consumers. Then call [`poll_sync`](Handler::poll_sync) until it returns `None`,
+/// and [`release_acks`](Handler::release_acks).
 pub trait Handler {
     /// Handles a message whose subject matches a subscription.
     fn handle(
@@ -151,7 +151,8 @@ pub trait Handler {
         true
     }
 
-    /// Handles the first subscription to a filter, the end of the last one, or a change of its queue groups.
+    /// Handles a change of interest in a filter: the first subscription, the end of the last one, or a change
+    /// of its queue groups.
     fn handle_interest(
         &mut self,
         account: AccountId,
@@ -189,10 +190,10 @@ pub trait Handler {
         false
     }
 
-    /// Ends a round of calls.
+    /// Performs the work that follows from handled events. Call it once after one or more of them.
     fn settle(&mut self, now: Now, ports: &mut dyn Ports);
 
-    /// Returns what to sync now; call it until it returns `None`.
+    /// Returns the next sync to perform. Call it until it returns `None`.
     fn poll_sync(&mut self, _now: Duration) -> Option<AccountSync> {
         None
     }
@@ -209,17 +210,17 @@ pub trait Handler {
     ) {
     }
 
-    /// Sends pending answers that are durable now. Call it when [`poll_sync`](Handler::poll_sync) has
-    /// returned `None`, so that the next sync runs meanwhile.
+    /// Sends the pending answers whose effect is durable now. Call it when [`poll_sync`](Handler::poll_sync)
+    /// has returned `None`, so that the next sync runs meanwhile.
     fn release_acks(&mut self, _now: Duration, _ports: &mut dyn Ports) {}
 
-    /// Notifies clients that wait for records that the server stops. Call it before connections close.
+    /// Notifies waiting requesters and subscribers that the server stops. Call it before connections close.
     fn notify_shutdown(&mut self, _now: Now, _ports: &mut dyn Ports) {}
 
     /// Writes and syncs everything, and blocks until it is done. Call it once, before the server stops.
     fn close(&mut self, _now: Now, _ports: &mut dyn Ports) {}
 
-    /// Sets the accounts, and what each may use.
+    /// Sets the accounts and their JetStream limits.
     fn set_accounts(&mut self, _access: &Access, _now: Now, _ports: &mut dyn Ports) {}
 
     /// Returns the totals of each account.
@@ -232,7 +233,7 @@ pub trait Handler {
         Vec::new()
     }
 
-    /// Returns the problems since the last call that no client was notified of, as text.
+    /// Returns, as text, the problems since the last call that were not reported to any client.
     fn take_problems(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -18,7 +18,7 @@ pub struct OverviewWanted {
     pub streams: bool,
     /// Each consumer of each stream.
     pub consumers: bool,
-    /// Each consumer that belongs to another stream.
+    /// Each consumer that a mirror or source created to copy from a stream.
     pub direct_consumers: bool,
     /// Configurations of streams and consumers.
     pub config: bool,
@@ -70,7 +70,7 @@ pub struct StreamOverview {
     /// Its consumers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub consumer_detail: Vec<ConsumerInfo>,
-    /// Its consumers that belong to other streams.
+    /// Consumers that mirrors or sources created to copy from the stream.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub direct_consumer_detail: Vec<ConsumerInfo>,
     /// Progress of copying its origin, for a mirror.
@@ -97,11 +97,11 @@ impl Overview {
 }
 
 impl Overview {
-    /// Returns the sum of all accounts, without their streams.
+    /// Returns the sum of all accounts, without details of streams.
     pub fn sum(accounts: &[AccountOverview]) -> Overview {
         let mut sum = Overview::default();
         for AccountOverview { overview: one, .. } in accounts {
-            // A limit of the server, the same for all accounts.
+            // The limits are those of the server, so all accounts report the same ones.
             sum.limits = one.limits;
             sum.accounts += 1;
             sum.memory += one.memory;

@@ -1,7 +1,9 @@
-//! Answers that wait until their effect is on the disk.
+//! Answers that wait until the change that they confirm is on disk.
 //!
-//! Purges, deletions, and confirmed acknowledgements have no sequence of their own, unlike publishes. So each
-//! answer waits for a mark in the log and a ticket of the documents; one sync of either serves all of them.
+//! A publish waits until its sequence is synced, but purges, deletions, and confirmed acknowledgements have
+//! no sequence. Their answers wait for two counters instead: a mark, which counts changes of the log, and a
+//! ticket, which counts changes of the documents. One sync of the log or of the documents serves all waiting
+//! answers.
 
 use std::collections::VecDeque;
 
@@ -11,8 +13,8 @@ use super::streams::Key;
 use super::{ApiError, Message, Now, Port};
 use crate::store::DiskError;
 
-/// Maximum answers of one stream that wait for the disk. Above it, requests are refused and acknowledgements
-/// are not confirmed, so that their senders retry.
+/// Maximum answers of one stream that wait for the disk. At this limit, requests are refused and
+/// acknowledgements are not confirmed, so that their senders retry.
 const PENDING_ANSWERS_MAX: usize = 65_536;
 
 /// The pending answers of one stream, oldest first.
@@ -20,9 +22,9 @@ const PENDING_ANSWERS_MAX: usize = 65_536;
 pub(super) struct PendingAnswers(VecDeque<PendingAnswer>);
 
 struct PendingAnswer {
-    /// Mark up to which the log must be safe.
+    /// Mark up to which the log must be durable.
     log: u64,
-    /// Ticket up to which the documents must be safe.
+    /// Ticket up to which the documents must be durable.
     documents: u64,
     answer: Answer,
 }
@@ -84,7 +86,8 @@ impl PendingAnswers {
 }
 
 impl JetStream {
-    /// Sends an answer once all changes to a stream so far are as safe as the stream makes them.
+    /// Sends an answer once all changes to a stream so far are durable, or at once if the stream does not
+    /// wait for syncs.
     pub(super) fn answer_when_durable(&mut self, key: Key, answer: Answer, port: &mut dyn Port) {
         let Some((stream, documents, answers)) = self.streams.with_answers(key) else {
             return answer.send(port);
@@ -117,8 +120,9 @@ impl JetStream {
         }
     }
 
-    /// Confirms acknowledgements that were sent as requests, once the state of their consumers is on the
-    /// disk. Further ones accumulate while a state is being written, except with `last`.
+    /// Confirms acknowledgements that requested a confirmation, once the states of their consumers are on
+    /// disk. While a sync is under way, such acknowledgements accumulate and share the next one. `last`
+    /// disables this at the end.
     pub(super) fn confirm_acks(&mut self, key: Key, last: bool, now: Now, port: &mut dyn Port) {
         let Some((stream, mut documents)) = self.streams.with_documents(key) else {
             return;

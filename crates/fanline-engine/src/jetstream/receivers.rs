@@ -13,7 +13,7 @@ pub(super) struct Receivers {
 }
 
 impl Receivers {
-    /// Adds or removes a push consumer of a stream.
+    /// Adds a push consumer of a stream, or removes one if `is_there` is `false`.
     pub(super) fn change(&mut self, key: Key, subject: Box<[u8]>, is_there: bool) {
         let entry = (subject, key);
         if is_there {
@@ -26,8 +26,8 @@ impl Receivers {
         }
     }
 
-    /// Returns the streams with a consumer that pushes to a subject that the filter matches. Most filters are
-    /// literal and looked up; others are compared with every deliver subject.
+    /// Returns the streams that push to a subject that the filter matches. Most filters are literal and
+    /// looked up directly. Filters with wildcards are compared with every deliver subject.
     pub(super) fn of(&self, filter: Filter<'_>) -> Vec<Key> {
         let mut keys: Vec<Key> = if filter.is_literal() {
             let subject: Box<[u8]> = filter.as_bytes().into();

@@ -33,8 +33,8 @@ impl JetStream {
         self.remove_unneeded();
     }
 
-    /// Removes records that no consumer or copy needs. The copies of a stream are known only after all
-    /// streams are recovered.
+    /// Removes records that no consumer or copy needs. It runs after the recovery of all streams, because
+    /// only then the copies of each stream are known.
     fn remove_unneeded(&mut self) {
         let all = self.streams.iter();
         let all: Vec<_> = all
@@ -63,7 +63,7 @@ impl JetStream {
         now: Now,
         port: &mut dyn Port,
     ) -> Result<(), ApiError> {
-        // The log's options are in a document.
+        // The documents come first: one contains the options with which to open the log.
         let (_, found) = self.open_documents(name)?;
         if found.documents.is_empty() && found.damaged.is_empty() {
             // The stream was never confirmed: the server stopped while creating it.
@@ -93,7 +93,7 @@ impl JetStream {
             let finished = stream.finish_rollups(from, port);
             finished.map_err(ApiError::stream_create)?;
         }
-        // Counted before consumers are recovered, which must not see these removals later.
+        // Counts records removed during recovery now. Otherwise consumers would handle these removals later.
         stream.settle_removed(port);
         stream.with_consumers(now, port, |consumers, context| {
             for name in consumer_names(&found) {
@@ -115,7 +115,8 @@ impl JetStream {
         Ok(())
     }
 
-    /// Syncs the states of consumers that were ahead of the log, before new records are stored.
+    /// Syncs the states of consumers whose positions were beyond the log's end, before new records are
+    /// stored.
     fn save_consumers(&mut self, key: Key, now: Now, port: &mut dyn Port) -> Result<(), DiskError> {
         self.persist_consumer_states(key, true, now, port);
         let documents = self.streams.with_documents(key);
@@ -168,7 +169,8 @@ fn recover_consumer(
     if let Some(Ok(_)) = restored {
         return Ok(());
     }
-    // Without its state it starts over: records are redelivered rather than lost.
+    // Without a state, the consumer begins where its deliver policy determines. Records are redelivered rather
+    // than lost.
     let made = consumers.create(config, created, context);
     made.map(|_| ()).map_err(ApiError::consumer_create)
 }

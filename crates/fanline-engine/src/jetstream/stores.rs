@@ -13,7 +13,7 @@ const INTERVAL_DEFAULT: Duration = Duration::from_secs(120);
 /// Storage of one stream.
 pub(super) struct StreamParts {
     pub(super) store: Store,
-    /// Documents beside its records; `None` for a stream in memory.
+    /// Documents in the stream's folder; `None` for a stream in memory.
     pub(super) documents: Option<Documents>,
 }
 
@@ -32,7 +32,7 @@ impl JetStream {
         Ok(parts)
     }
 
-    /// Opens the storage in a folder. Also returns its documents, and what was wrong with its log.
+    /// Opens the storage in a folder. Also returns its documents and the problems found in its log.
     pub(super) fn open_parts(
         &mut self,
         config: &StreamConfig,
@@ -91,7 +91,7 @@ impl JetStream {
             Some(Asked::Commit) => SyncMode::Commit,
             Some(Asked::Interval) => SyncMode::Interval(interval),
             Some(Asked::None) => SyncMode::None,
-            // With this option an acknowledgement may precede the sync.
+            // With this option, acknowledgements may be sent before the sync.
             None if config.persist_mode == PersistMode::Async => SyncMode::Interval(interval),
             None => self.settings.sync,
         }

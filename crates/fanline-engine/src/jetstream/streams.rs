@@ -40,7 +40,7 @@ pub(super) struct Streams {
 
 pub(super) struct StreamEntry {
     pub(super) stream: Stream,
-    /// Documents beside its records; `None` for a stream in memory.
+    /// Documents in the stream's folder; `None` for a stream in memory.
     pub(super) documents: Option<Documents>,
     /// Answers that wait for the disk.
     answers: PendingAnswers,
@@ -50,7 +50,7 @@ pub(super) struct StreamEntry {
     pub(super) backoff: Option<(DiskError, Duration)>,
 }
 
-/// The stream that stores a subject.
+/// The stream that has a filter of the trie among its subjects.
 #[derive(Default)]
 struct SubjectOwner(Option<Key>);
 
@@ -77,7 +77,7 @@ impl Streams {
         self.entries.get(key).map(|entry| entry.id)
     }
 
-    /// Returns a stream with its parts, without touching it.
+    /// Returns a stream with its documents and state, without marking it as touched.
     pub(super) fn entry(&mut self, key: Key) -> Option<&mut StreamEntry> {
         self.entries.get_mut(key)
     }
@@ -86,7 +86,7 @@ impl Streams {
         self.entries.get(key).map(|entry| &entry.stream)
     }
 
-    /// Returns a stream to change; it counts as touched.
+    /// Returns a stream to change, and marks it as touched, so that the next `settle` processes it.
     pub(super) fn touch(&mut self, key: Key) -> Option<&mut Stream> {
         let entry = self.entries.get_mut(key)?;
         if !entry.is_touched {
@@ -96,7 +96,7 @@ impl Streams {
         Some(&mut entry.stream)
     }
 
-    /// Returns a stream to inspect, or to change without consequences.
+    /// Returns a stream to read, or to change in a way that needs no `settle`.
     pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Stream> {
         self.entries.get_mut(key).map(|entry| &mut entry.stream)
     }
@@ -120,7 +120,7 @@ impl Streams {
         Some((&mut entry.stream, documents, &mut entry.answers))
     }
 
-    /// Returns two streams at once, without touching either.
+    /// Returns two streams at once, without marking them as touched.
     pub(super) fn pair(&mut self, one: Key, other: Key) -> Option<(&mut Stream, &mut Stream)> {
         let (one, other) = self.entries.get2_mut(one, other)?;
         Some((&mut one.stream, &mut other.stream))
@@ -163,12 +163,12 @@ impl Streams {
         found
     }
 
-    /// Returns the streams that copy from one of this name.
+    /// Returns the streams that copy from a stream of this name.
     pub(super) fn readers(&self, origin: &str) -> &[Key] {
         self.readers.get(origin).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns a mirror that answers direct reads for an origin of this name.
+    /// Returns a mirror that answers direct gets in place of a stream of this name.
     pub(super) fn mirror_of(&self, origin: &str) -> Option<Key> {
         // A scan suffices: mirrors are few, and this is called only if there is no such stream.
         let stands_in = |stream: &Stream| {
@@ -209,7 +209,7 @@ impl Streams {
         Some(entry.stream)
     }
 
-    /// Removes a stream's subjects and origins from the tables, before they change.
+    /// Removes a stream's subjects and origins from the tables. Call it before they change.
     pub(super) fn leave(&mut self, key: Key) {
         self.last_lookup.0.clear();
         let Some(entry) = self.entries.get(key) else {
@@ -227,7 +227,7 @@ impl Streams {
         });
     }
 
-    /// Adds a stream's subjects and origins to the tables.
+    /// Adds a stream's subjects and origins to the tables. Call it after they have changed.
     pub(super) fn enter(&mut self, key: Key) {
         self.last_lookup.0.clear();
         let Some(entry) = self.entries.get(key) else {
@@ -245,7 +245,7 @@ impl Streams {
         }
     }
 
-    /// Whether another stream stores a subject that one of the filters matches.
+    /// Returns whether a stream other than `except` stores a subject that one of the filters matches.
     pub(super) fn is_any_stored(
         &self,
         filters: &[String],
@@ -265,12 +265,12 @@ impl Streams {
         Ok(false)
     }
 
-    /// Returns the streams with events.
+    /// Returns the streams marked as touched.
     pub(super) fn touched(&self) -> &[Key] {
         &self.touched
     }
 
-    /// Returns the streams with events since the last call.
+    /// Moves the streams marked as touched into `touched`, and clears the marks.
     pub(super) fn take_touched(&mut self, touched: &mut Vec<Key>) {
         touched.append(&mut self.touched);
         for key in touched {
@@ -284,7 +284,7 @@ impl Streams {
         !self.touched.is_empty()
     }
 
-    /// Updates when a stream is due.
+    /// Updates the time at which a stream is due.
     pub(super) fn set_timer(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
@@ -322,7 +322,7 @@ impl Streams {
     }
 }
 
-/// Whether the filter matches some subject of the stream.
+/// Returns whether the filter matches some subject that the stream stores.
 pub(super) fn has_subject(stream: &Stream, filter: &str) -> bool {
     let subjects = &stream.config().subjects;
     Filter::parse(filter.as_bytes()).is_ok() && subjects.iter().any(|s| super::overlap(s, filter))

@@ -16,7 +16,7 @@ const SUBJECTS_PER_STEP: usize = if cfg!(test) { 3 } else { 4096 };
 /// Approximate bytes of segments, or bytes of an encrypted checkpoint, to write in one step.
 const BYTES_PER_STEP: usize = if cfg!(test) { 500 } else { 1 << 20 };
 
-/// A checkpoint being written: the state when it was begun.
+/// A checkpoint being written. It contains the state at its beginning.
 pub(super) struct Checkpoint {
     file: FileId,
     /// Bytes written to the file.
@@ -25,7 +25,7 @@ pub(super) struct Checkpoint {
     segments: VecDeque<Segment>,
     has_subjects: bool,
     expiries: IntoIter<(i64, u64)>,
-    /// Remaining bytes of an encrypted checkpoint, once all of it is encrypted.
+    /// Remaining bytes of an encrypted checkpoint; `None` while it is being encoded.
     encrypted: Option<Vec<u8>>,
 }
 
@@ -106,7 +106,7 @@ impl Store {
             return;
         };
         files.disk.close(checkpoint.file);
-        // The file has no effect, but takes space.
+        // The unfinished file has no effect, but takes space.
         let _ = files.disk.remove(index::NEW_NAME);
         self.upkeep.phase = Phase::Idle;
     }
@@ -126,7 +126,7 @@ impl Checkpoint {
                     self.writer.clear();
                     return Ok(is_all);
                 }
-                // The checkpoint is encrypted as a whole.
+                // A checkpoint is encrypted as a whole, so all of it must be encoded first.
                 (Some(_), false) => return Ok(false),
                 (Some(cipher), true) => {
                     self.encrypted = Some(cipher.seal_file(self.writer.bytes()));

@@ -1,18 +1,18 @@
 //! Encryption with AES-256-GCM or ChaCha20-Poly1305.
 //!
-//! Each start of a store encrypts with its own key, derived from the configured key and a random number, the
-//! *epoch*. Nonces count up within an epoch. So no nonce is used twice, whatever a crash did to earlier
-//! writes.
+//! At each start a store uses a new key, derived from the configured key and a random number, the *epoch*.
+//! Nonces count up within an epoch. A nonce is therefore never used twice with the same key, even if a crash
+//! lost earlier writes.
 
 use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 
-/// Bytes added to a content: epoch and nonce before it, the tag behind it.
+/// Bytes that encryption adds: the epoch and the nonce before the content, and the tag after it.
 pub(super) const SEAL_BYTES: usize = NUMBERS_BYTES + TAG_BYTES;
 const NUMBERS_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 const NONCE_BYTES: usize = 12;
-/// Number of keys of earlier starts to cache.
+/// Maximum number of cached keys of earlier epochs.
 const CACHED_KEYS_MAX: usize = 16;
 
 const FILE_MAGIC: &[u8; 4] = b"FSea";
@@ -51,12 +51,12 @@ impl Algorithm {
 pub struct Key {
     pub(super) secret: [u8; 32],
     algorithm: Algorithm,
-    /// Streams use the key itself instead of a derived one, as the first builds did.
+    /// Whether streams use this key itself instead of a derived one, as the first builds did.
     pub(super) is_shared: bool,
 }
 
 impl Key {
-    /// Takes 32 bytes that are hard to guess.
+    /// Creates a key from 32 bytes that are hard to guess.
     pub fn new(secret: [u8; 32]) -> Self {
         Key {
             secret,
@@ -65,7 +65,7 @@ impl Key {
         }
     }
 
-    /// Returns the same key, used by streams as it is.
+    /// Returns the same key, which streams then use without deriving their own.
     pub(super) fn shared(self) -> Self {
         Key {
             is_shared: true,
@@ -73,14 +73,15 @@ impl Key {
         }
     }
 
-    /// Derives the key of one stream, so that records of one stream cannot be moved to another.
+    /// Derives the key of one stream. Records that are moved to the files of another stream cannot be
+    /// decrypted.
     #[must_use]
     pub(crate) fn of_stream(&self, account: &str, stream: &str) -> Self {
         if self.is_shared {
             return self.clone();
         }
         let derived = hkdf::Salt::new(hkdf::HKDF_SHA256, b"fanline stream").extract(&self.secret);
-        // A name contains no zero byte.
+        // The zero byte separates the names: no name contains one.
         let info = [account.as_bytes(), b"\0", stream.as_bytes()];
         let mut secret = [0; 32];
         derived
@@ -93,7 +94,7 @@ impl Key {
         }
     }
 
-    /// Returns the same key with the algorithm for new data.
+    /// Returns the same key, with another algorithm for new data.
     #[must_use]
     pub fn sealing_with(self, algorithm: Algorithm) -> Self {
         Key { algorithm, ..self }
@@ -106,7 +107,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Separates two users of the same key and random number.
+/// What a cipher encrypts. Ciphers with the same key and epoch, but different purposes, use different keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Log,
@@ -136,12 +137,12 @@ pub(super) struct Cipher {
     key_check: u64,
     epoch: u64,
     next_nonce: u64,
-    /// Keys by epoch, the own one first.
+    /// Derived keys by epoch, that of the own epoch first.
     known: Vec<(u64, LessSafeKey)>,
 }
 
 impl Cipher {
-    /// Creates a cipher. `epoch` must be different each time.
+    /// Creates a cipher. `epoch` must be different at each start.
     pub(super) fn new(key: &Key, purpose: Purpose, epoch: u64) -> Self {
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"fanline store");
         let derived = salt.extract(&key.secret);
@@ -159,12 +160,12 @@ impl Cipher {
         cipher
     }
 
-    /// Returns a value that distinguishes keys without revealing them. Never 0.
+    /// Returns a value that differs between keys, but does not reveal them. Never 0.
     pub(super) fn key_check(&self) -> u64 {
         self.key_check
     }
 
-    /// Appends the encrypted `content`, authenticated together with `known`.
+    /// Appends the encrypted `content`. `known` is authenticated with it, but not stored.
     pub(super) fn seal(&mut self, known: [u8; 28], content: &[u8], out: &mut Vec<u8>) {
         let number = self.next_nonce;
         self.next_nonce += 1;
@@ -179,7 +180,7 @@ impl Cipher {
         out.extend_from_slice(tag.as_ref());
     }
 
-    /// Decrypts bytes of [`seal`](Self::seal); `None` when they are not intact.
+    /// Decrypts the result of [`seal`](Self::seal); `None` if it is damaged or `known` differs.
     pub(super) fn open<'a>(
         &mut self,
         known: [u8; 28],
@@ -218,7 +219,7 @@ impl Cipher {
         Some(LessSafeKey::new(UnboundKey::from(derived)))
     }
 
-    /// Returns a whole file, encrypted.
+    /// Returns the encrypted bytes of a whole file.
     pub(super) fn seal_file(&mut self, content: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(FILE_HEAD_BYTES + SEAL_BYTES + content.len() + 4);
         out.extend_from_slice(FILE_MAGIC);
@@ -232,12 +233,13 @@ impl Cipher {
     }
 }
 
-/// Whether a file is encrypted. A flipped bit makes an encrypted file damaged, never plain.
+/// Returns whether a file is encrypted. If a bit of the magic bytes flips, checksums detect that the file is
+/// damaged.
 fn is_sealed_file(bytes: &[u8]) -> bool {
     bytes.starts_with(FILE_MAGIC)
 }
 
-/// Returns the content of a file, decrypted if it was encrypted.
+/// Returns the content of a file, decrypted if the file is encrypted.
 pub(super) fn open_file<'a>(
     cipher: Option<&mut Cipher>,
     bytes: &'a [u8],

@@ -11,23 +11,23 @@ use super::files::Files;
 use super::index;
 use super::upkeep::Phase;
 
-/// Unsynced bytes at which a store requests a sync early.
+/// Unsynced bytes at which a store that does not sync each record requests a sync early.
 const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
-/// Changes that no client waits for, such as the removal of an acknowledged record, are synced after this
-/// time at the latest, and usually with the next record.
+/// Maximum delay of a sync for changes that no client waits for, such as the removal of an acknowledged
+/// record. Usually the sync for the next record includes them.
 pub(super) const UNAWAITED_MAX: Duration = Duration::from_millis(250);
 /// Maximum compactions before a checkpoint.
 const COMPACTIONS_PER_CHECKPOINT: usize = 2;
 
-/// When an acknowledgement may be sent.
+/// Condition under which the acknowledgement of a record may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncMode {
-    /// When the record is on the disk.
+    /// The record is synced to disk.
     #[default]
     Commit,
-    /// When the operating system has the record; it is synced at this interval.
+    /// The operating system has the record. The log is synced at this interval.
     Interval(Duration),
-    /// When the operating system has the record, which it writes to the disk at its own time.
+    /// The operating system has the record, and decides when to write it to the disk.
     None,
 }
 
@@ -35,7 +35,7 @@ pub enum SyncMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncId(pub u64);
 
-/// What to bring to the disk, by a thread that may block. Files first, then the folder.
+/// A sync to perform, on a thread that may block: files first, then the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncRequest {
     /// Id to pass to [`Store::handle_synced`](super::Store::handle_synced).
@@ -46,7 +46,7 @@ pub struct SyncRequest {
     pub folder: bool,
 }
 
-/// The sync under way, and what it covers.
+/// The sync under way, and the changes that it covers.
 pub(super) struct InFlight {
     id: u64,
     sequence: u64,
@@ -56,17 +56,17 @@ pub(super) struct InFlight {
 }
 
 impl Store {
-    /// Writes pending bytes and returns what to sync now; `None` when there is nothing, or while a sync is
-    /// under way. Call it after every batch of appends, after [`handle_synced`](Self::handle_synced), and at
-    /// [`next_sync_at`](Self::next_sync_at).
+    /// Writes pending bytes and returns the next sync to perform; `None` if there is nothing to sync, or
+    /// while a sync is under way. Call it after every batch of appends, after
+    /// [`handle_synced`](Self::handle_synced), and at [`next_sync_at`](Self::next_sync_at).
     pub fn poll_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         self.log_floor();
         self.log_sync_point(now);
         self.free_full_disk();
-        // A checkpoint that fails is restarted when the next is due.
+        // If the checkpoint fails, a new one begins when the next is due.
         let _ = self.continue_checkpoint();
         if self.files.as_ref()?.is_syncing() {
-            // Written during the current sync, so that the next one can start at once.
+            // Writes during the current sync, so that the next one can begin when it ends.
             let _ = self.files.as_mut()?.write();
             return None;
         }
@@ -75,7 +75,7 @@ impl Store {
             for _ in 0..COMPACTIONS_PER_CHECKPOINT {
                 self.compact();
             }
-            // If this fails, the old checkpoint stays valid; it is retried later.
+            // If this fails, the old checkpoint stays valid, and a new one begins when the next is due.
             if self.begin_checkpoint().is_err() {
                 self.upkeep.written_then = self.upkeep.written;
                 self.upkeep.retired_bytes = 0;
@@ -95,18 +95,18 @@ impl Store {
         Some(request)
     }
 
-    /// Requests a sync of all changes so far, removals included, without delay, because a client waits for
-    /// them. Call it before [`poll_sync`](Self::poll_sync). Records need no such request.
+    /// Requests that the next [`poll_sync`](Self::poll_sync) syncs all changes so far, including removals,
+    /// because a client waits for them. Records are synced without this request.
     pub fn request_sync(&mut self) {
         if let Some(files) = &mut self.files {
             files.is_awaited = true;
         }
     }
 
-    /// Returns when to call [`poll_sync`](Self::poll_sync) even if nothing is appended.
+    /// Returns when to call [`poll_sync`](Self::poll_sync) even if no record is appended.
     pub fn next_sync_at(&self) -> Option<Duration> {
         match self.upkeep.phase {
-            // Immediately, after other work had a chance to run.
+            // At once, but other streams can run between two parts of a checkpoint.
             Phase::Writing => Some(Duration::ZERO),
             _ => self.files.as_ref()?.next_sync_at(),
         }
@@ -148,7 +148,7 @@ impl Store {
         }
     }
 
-    /// Performs what [`poll_sync`](Self::poll_sync) requests, and blocks until it is done.
+    /// Requests a sync, performs it, and blocks until it is done.
     ///
     /// # Errors
     /// Fails if the disk fails.
@@ -165,7 +165,7 @@ impl Store {
 }
 
 impl Files {
-    /// Returns the highest sequence that is as safe as the mode makes it.
+    /// Returns the highest sequence up to which the mode allows acknowledgements.
     pub(super) fn durable(&self) -> u64 {
         match self.mode {
             SyncMode::Commit => self.synced,
@@ -173,7 +173,8 @@ impl Files {
         }
     }
 
-    /// Begins a sync of what is written, and of `extra`. With `must`, even if the mode would wait.
+    /// Begins a sync of all written bytes and of the file `extra`. With `must`, it begins even if the mode
+    /// would wait.
     fn begin_sync(
         &mut self,
         now: Duration,
@@ -222,7 +223,8 @@ impl Files {
         })
     }
 
-    /// Whether to sync now: a record waits for its acknowledgement, or the time has come.
+    /// Returns whether to sync now: a record or a client waits for it, or other changes have waited long
+    /// enough.
     fn must_commit(&mut self, now: Duration) -> bool {
         let has_new = self.synced < self.written;
         if has_new || self.is_awaited || !self.sealed.is_empty() || self.is_folder_dirty {
@@ -232,7 +234,7 @@ impl Files {
         now >= since + UNAWAITED_MAX
     }
 
-    /// Returns when a sync is due if nothing happens.
+    /// Returns when a sync or a sync point is due, if nothing else happens.
     fn next_sync_at(&self) -> Option<Duration> {
         if self.is_syncing() {
             return None;
@@ -251,8 +253,8 @@ impl Files {
         self.in_flight.is_some()
     }
 
-    /// Takes the result of a sync and returns what it covered; `None` when it failed or is not the one under
-    /// way.
+    /// Takes the result of a sync and returns what it covered; `None` if it failed or is not the current
+    /// sync.
     fn end_sync(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<InFlight> {
         let in_flight = self.in_flight.take_if(|in_flight| in_flight.id == id.0)?;
         self.unsynced_removals.finish(id, result.is_ok());
@@ -264,7 +266,7 @@ impl Files {
             return None;
         }
         self.synced = self.synced.max(in_flight.sequence);
-        // The active file may have been sealed since.
+        // Appends may have filled and sealed the active file during the sync.
         if self.sealed.len() > in_flight.sealed {
             let sealed = &mut self.sealed[in_flight.sealed];
             let done = in_flight.active_bytes.saturating_sub(sealed.from);

@@ -10,7 +10,7 @@ use super::segment::{BloomFilter, Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::types::{NewRecord, StoreError};
 
-/// Maximum segments' worth of bytes to read for one compaction, which blocks the store.
+/// Maximum bytes to read for one compaction, as a number of full segments. The store is blocked meanwhile.
 const SEGMENTS_READ_MAX: u64 = 4;
 /// Maximum number of segments that become one.
 const RUN_MAX: usize = 64;
@@ -24,25 +24,27 @@ struct Compacted {
     slots: Slots,
     segment: Segment,
     hashes: Vec<u64>,
-    /// Control records for sequences below this have nothing to act on.
+    /// Lowest sequence that segments before these may contain. Control records for sequences below it have no
+    /// effect.
     oldest: u64,
-    /// Control records for sequences from here on were applied by leaving records out.
+    /// First sequence of the compacted segments. Control records for sequences from here on have already been
+    /// applied, by leaving out the records that they remove.
     first: u64,
     salt: u32,
 }
 
 impl Store {
-    /// Merges a run of segments with few live records into one. The old files stay until a checkpoint no
-    /// longer needs them, so a failure loses nothing.
+    /// Merges adjacent segments with few live records into one segment. The old files stay until a checkpoint
+    /// no longer needs them, so a failure loses nothing.
     pub(super) fn compact(&mut self) {
         if let Some(run) = self.mostly_dead() {
-            // It is retried with the next checkpoint.
+            // If this fails, it is retried before the next checkpoint.
             let _ = self.compact_run(run);
         }
     }
 
-    /// Returns adjacent segments of which more than half is dead and which together fill at most half a
-    /// segment.
+    /// Returns adjacent segments whose bytes are more than half dead, and whose live bytes fill at most half
+    /// a segment.
     fn mostly_dead(&self) -> Option<Range<usize>> {
         let sealed = self.segments.len() - 1;
         let segment_bytes = self.segment_bytes as u64;
@@ -113,7 +115,8 @@ impl Store {
             }
         }
         file.bytes = out.bytes.len() as u64;
-        // Written even without a record: a missing number means a missing file.
+        // Writes the file even without records, because a gap in the numbers would mean that a file is
+        // missing.
         if let Some(files) = &mut self.files {
             file.file = Some(files.write_sealed(&file.name(), &out.bytes)?);
         }
@@ -150,9 +153,9 @@ impl Store {
         }
     }
 
-    /// Copies the live records of a segment, bytes and checksums unchanged, and the control records that
-    /// earlier segments need. Returns `false` when the segment has a hole, which is left for readers to
-    /// report.
+    /// Copies the live records of a segment, without changing bytes or checksums, and the control records
+    /// that act on earlier segments. Returns `false` if the segment is damaged. Such a segment is not
+    /// compacted, so that readers report the damage.
     fn copy_living(&mut self, at: usize, out: &mut Compacted) -> Result<bool, StoreError> {
         self.load(at)?;
         let mut bytes = Vec::new();
@@ -214,7 +217,7 @@ impl Compacted {
         self.bytes.extend_from_slice(record);
     }
 
-    /// Whether a control record may act on records before these segments.
+    /// Returns whether a control record may act on records before the compacted segments.
     fn needs(&self, head: &Head) -> bool {
         let has_earlier = self.oldest < self.first;
         match head.kind {
@@ -225,7 +228,7 @@ impl Compacted {
         }
     }
 
-    /// Preserves the removal that a dropped record caused when it replaced another one.
+    /// Appends a control record for the record that a dropped record replaced, so that it stays removed.
     fn keep_control_of(&mut self, record: &[u8]) {
         let replaced = record::decode(record).and_then(|parts| parts.replaced);
         let Some(replaced) = replaced.filter(|s| (self.oldest..self.first).contains(s)) else {

@@ -1,10 +1,10 @@
-//! The disk as a store uses it: one folder of files.
+//! The interface between a store and the disk: one folder of files.
 
-/// An open file of a [`Disk`].
+/// Id of an open file of a [`Disk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub u32);
 
-/// Why a disk operation failed.
+/// Reason for which a disk operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {
@@ -14,16 +14,17 @@ pub enum DiskError {
     /// The file does not exist.
     #[error("no such file")]
     NotFound,
-    /// Any other error, with the operating system's number.
+    /// Any other error, with the operating system's error number.
     #[error("disk error {0}")]
     Other(i32),
 }
 
-/// One folder. The thread that owns the store makes all calls. They return when the operating system has
-/// taken the bytes; only [`sync_file`](Disk::sync_file) brings them to the disk.
+/// One folder of files. All calls come from the thread that owns the store. A call returns when the operating
+/// system has the bytes; only [`sync_file`](Disk::sync_file) and [`sync_folder`](Disk::sync_folder) wait
+/// until they are on disk.
 ///
-/// A [`SyncRequest`](super::SyncRequest) names files by [`FileId`], so that another thread can sync them. How
-/// that thread resolves an id is up to the implementation.
+/// A [`SyncRequest`](super::SyncRequest) contains [`FileId`]s, so that another thread can sync the files. The
+/// implementation defines how that thread finds the file of an id.
 pub trait Disk: Send {
     /// Returns the names of all files in the folder, in any order.
     ///
@@ -76,13 +77,13 @@ pub trait Disk: Send {
     /// The system's error.
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError>;
 
-    /// Brings a file's bytes and length to the disk (`fdatasync`).
+    /// Writes a file's bytes and length to the disk and waits until this is done (`fdatasync`).
     ///
     /// # Errors
     /// The system's error. Anything written since the last success may be missing from the disk.
     fn sync_file(&mut self, file: FileId) -> Result<(), DiskError>;
 
-    /// Brings creations, removals, and renames to the disk.
+    /// Writes creations, removals, and renames to the disk and waits until this is done.
     ///
     /// # Errors
     /// The system's error.

@@ -12,7 +12,7 @@ use super::faulty::{Dice, Faulty, Reach};
 use super::tests::{Model, Step, apply, compare, compiled, step};
 use super::*;
 
-/// The seeds of a plain run; `FANLINE_SEEDS=from..to` selects others.
+/// The default seeds of random runs. `FANLINE_SEEDS=from..to` selects other ones.
 #[expect(clippy::disallowed_methods, reason = "a long run is started by hand")]
 pub(crate) fn seeds() -> Range<u64> {
     let given = std::env::var("FANLINE_SEEDS").ok();
@@ -74,10 +74,10 @@ fn steps(seed: u64) -> impl FnMut() -> Step {
     move || strategy.new_tree(&mut runner).unwrap().current()
 }
 
-/// Some steps exceed the time that a sync point waits for records.
+/// Simulated time of a step. Five steps take longer than `UNAWAITED_MAX`.
 const MILLIS_PER_STEP: u64 = 60;
 
-/// A store and the states that may exist after a crash: those from the last sync on.
+/// A store under random steps, and the states that may exist after a crash: those since the last sync.
 struct Rounds {
     seed: u64,
     disk: Faulty,
@@ -86,7 +86,7 @@ struct Rounds {
     model: Model,
     /// States of the model after each step since the request of the last good sync.
     states: VecDeque<Model>,
-    /// The request under way, what it covers, and the number of states before it.
+    /// The current sync request, what the sync covers, and the number of states before the request.
     in_flight: Option<(SyncRequest, Reach, usize)>,
     now: i64,
 }
@@ -148,7 +148,7 @@ impl Rounds {
             self.disk.kill();
         }
         self.in_flight = None;
-        // A random number that differs each time, as the store requires for encryption.
+        // A seed that differs at each start, as encryption requires.
         let options = FileOptions {
             seed: self.seed + 1_000_000 * u64::try_from(self.now).unwrap(),
             ..encoding(self.seed)
@@ -179,14 +179,14 @@ impl Rounds {
         self.model = found;
         self.model.limits = *self.store.limits();
         compare(&mut self.store, &self.model, &mut compiled());
-        // Unsynced data may be lost in the next crash, but synced data may not.
+        // The next crash may lose unsynced data, but must not lose synced data.
         settle(&mut self.store, &mut self.disk, &mut self.dice);
         self.states = [self.model.clone()].into();
     }
 }
 
 impl Rounds {
-    /// Whether the store was in this state at the last sync or later.
+    /// Returns whether the model had the found state at the last sync or later.
     fn was_in(&self, found: &Model) -> bool {
         let limits = self.model.limits;
         let states = self.states.iter().enumerate();
@@ -196,7 +196,7 @@ impl Rounds {
     }
 }
 
-/// Seeds of torn records that look like a flipped bit: the lost sector holds just one bit of them.
+/// Seeds of torn records that look like a flipped bit, because the lost sector contains one bit of them.
 const ONE_BIT_TORN: [u64; 3] = [25_097, 118_507, 130_557];
 
 #[test]
@@ -231,7 +231,7 @@ fn acknowledged_records_survive_failing_syncs() {
     }
 }
 
-/// Returns a disk with the history of a store, closed or killed, and its content.
+/// Returns a disk with the files of a store that was closed or killed, and the expected content.
 fn aged(seed: u64, is_closed: bool) -> (Faulty, Model) {
     let mut rounds = Rounds::new(seed);
     let mut next = steps(seed);
@@ -255,7 +255,7 @@ fn flipped_bit_loses_at_most_one_record_and_is_reported() {
     for seed in seeds() {
         let (disk, model) = aged(seed, seed % 2 == 0);
         if model.limits.messages_max.is_some() || model.limits.bytes_max.is_some() {
-            // A lost control record restores records, which make limits remove others.
+            // A lost control record restores the records that it removed, and limits then remove others.
             continue;
         }
         let whole =
@@ -278,7 +278,7 @@ fn flipped_bit_loses_at_most_one_record_and_is_reported() {
                 Err(error) => panic!("{error}"),
             };
             if !model.agrees(sequence, record.as_ref()) {
-                // These were removed by the record or control record that is lost.
+                // The lost record or control record had removed these sequences.
                 missing.extend(model.has(sequence).then_some(sequence));
             }
         }
@@ -288,7 +288,7 @@ fn flipped_bit_loses_at_most_one_record_and_is_reported() {
         let context = format!("{seed}, {file} at {at}: {missing:?}, {recovery:?}, {limits:?}");
         assert!(missing.len() <= 1, "{context}");
         assert!(missing.is_empty() || told, "{context}");
-        // An erased record whose removal is lost is also unreadable.
+        // An erased record is unreadable, too, if its removal is lost.
         assert!(lost.messages <= 2, "{context}");
     }
 }
@@ -421,12 +421,12 @@ fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
         append(&mut store);
     }
     assert!(polls(&mut store, Duration::ZERO));
-    // A sync point waits for records to be written with, and needs no sync itself.
+    // A sync point is written with the next records, and needs no sync itself.
     assert!(!polls(&mut store, Duration::ZERO));
     assert_eq!(store.next_sync_at(), Some(SOON));
     assert!(!polls(&mut store, SOON) && store.next_sync_at().is_none());
 
-    // After a short delay.
+    // A removal is synced after a short delay,
     let began = Duration::from_secs(1);
     assert_eq!(store.remove(1, false), Ok(true));
     assert!(!polls(&mut store, began));
@@ -435,13 +435,13 @@ fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
     assert!(polls(&mut store, began + SOON));
     assert_eq!(store.next_sync_at(), None);
 
-    // With the next record.
+    // with the next record,
     assert_eq!(store.remove(2, false), Ok(true));
     assert!(!polls(&mut store, began));
     append(&mut store);
     assert!(polls(&mut store, began) && store.next_sync_at().is_none());
 
-    // Once, when a client waits.
+    // or at once when a client waits for it.
     assert_eq!(store.remove(3, false), Ok(true));
     assert!(!polls(&mut store, began));
     store.request_sync();
@@ -449,7 +449,7 @@ fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
     assert_eq!(store.remove(4, false), Ok(true));
     assert!(!polls(&mut store, began));
 
-    // Synced removals survive a power cut.
+    // The synced removals survive a power cut.
     disk.crash(&mut dice);
     let (mut store, _) = open(&disk, &StoreLimits::default());
     for sequence in 1..=3 {
@@ -493,11 +493,11 @@ fn zeros_written_ahead_are_not_records() {
         settle(&mut store, &mut disk, &mut dice);
     }
     let messages = store.messages();
-    // Full segments end with their last record, or with the seven zeros at the end of a sync point.
+    // A full segment ends with its last record, or with a sync point, whose last seven bytes are zero.
     let zeros = zeros_at_the_end(&mut disk);
     assert!(zeros[0] < 8 && zeros[1] < 8 && zeros[2] > 8, "{zeros:?}");
 
-    // The power failed before the length of a full segment was on the disk.
+    // Simulates a power cut before the new length of a full segment was on disk.
     let names = disk.names();
     let file = disk.open(&names[0], false).unwrap();
     let end = disk.len(file).unwrap();
@@ -509,7 +509,7 @@ fn zeros_written_ahead_are_not_records() {
     assert_eq!(store.messages(), messages);
     assert!(zeros_at_the_end(&mut disk).iter().all(|zeros| *zeros < 8));
 
-    // A closed store leaves no zeros either.
+    // After closing, the file has no zeros at its end.
     for _ in 0..30 {
         store.append(&record).unwrap();
         settle(&mut store, &mut disk, &mut dice);
@@ -570,7 +570,7 @@ fn encrypted_records_need_their_key() {
             store.close().unwrap();
             recovery
         };
-        // Encrypted from the second record on.
+        // The second and third record are encrypted.
         append(&with(None, compression), b"plain");
         append(&with(key(1), compression), b"sealed.one");
         append(&with(key(1), compression), b"sealed.two");
@@ -651,7 +651,7 @@ fn compaction_and_purge_free_disk_space() {
         }
         settle(&mut store, &mut disk, &mut dice);
     }
-    // 0.1 MB of the 4 MB written are live.
+    // Of the 4 MB written, 0.1 MB are live.
     assert!(disk.used_bytes() < 500_000, "{}", disk.used_bytes());
     store.purge(b"", None, 0).unwrap();
     settle(&mut store, &mut disk, &mut dice);
@@ -665,8 +665,8 @@ fn compaction_and_purge_free_disk_space() {
     assert_eq!(disk.names().len(), 2);
 }
 
-/// Story: slots store the distance to the segment's first sequence in 32 bits. Compaction joined segments
-/// that were too far apart, and their records reappeared under other sequences.
+/// Story: slots store the distance to the segment's first sequence in 32 bits. Compaction merged segments
+/// whose sequences were farther apart, and their records reappeared under wrong sequences.
 #[test]
 fn compaction_does_not_join_segments_too_far_apart() {
     let disk = Faulty::new();

@@ -1,4 +1,4 @@
-//! Small named documents beside the log: each is replaced atomically.
+//! Small named documents in the folder of a log. Each document is replaced atomically.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,22 @@ const HEAD_BYTES: usize = 16;
 const SUFFIX: &str = ".doc";
 const NEW_SUFFIX: &str = ".doc.new";
 
-/// The documents of a folder. [`poll_sync`](Self::poll_sync) writes them. A document is safe once
-/// [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) returned.
+/// The documents of a folder. [`poll_sync`](Self::poll_sync) writes changes. A change is durable once
+/// [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) or [`remove`](Self::remove)
+/// returned.
 pub struct Documents {
     disk: Box<dyn Disk>,
     cipher: Option<Cipher>,
     /// Contents to write; `None` removes the document.
     pending: BTreeMap<String, Option<Vec<u8>>>,
-    /// Written beside the old ones; to be synced and renamed.
+    /// New versions, written to files of their own, which will be synced and then renamed.
     written: Vec<Written>,
-    /// Names were changed, and the folder is not synced.
+    /// Whether files were renamed or removed since the last sync of the folder.
     is_folder_dirty: bool,
     in_flight: Option<SyncId>,
     next_id: u64,
     last_ticket: u64,
-    /// Highest tickets that are written, renamed, and safe.
+    /// Highest ticket whose change is written. The next two are the highest that are renamed and durable.
     written_ticket: u64,
     renamed_ticket: u64,
     durable: u64,
@@ -41,7 +42,7 @@ struct Written {
     file: Option<FileId>,
 }
 
-/// The documents that a folder held.
+/// The documents found in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Names and contents, in order of names.
@@ -51,16 +52,16 @@ pub struct Found {
 }
 
 impl Documents {
-    /// Opens the documents of a folder, encrypted or not.
+    /// Opens the documents of a folder without a key.
     ///
     /// # Errors
-    /// The disk fails, or a document is encrypted. Damaged documents are listed, not an error.
+    /// The disk fails, or a document is encrypted. Damaged documents are listed and are no error.
     pub fn open(disk: Box<dyn Disk>) -> Result<(Self, Found), StoreError> {
         Self::open_sealed(disk, None, 0)
     }
 
-    /// Opens them with a key: from now on contents are encrypted, but not names. `seed` is a random number, a
-    /// different one each time.
+    /// Opens the documents of a folder with a key, which encrypts new contents, but not names. `seed` is a
+    /// random number that must be different at each start.
     ///
     /// # Errors
     /// The disk fails, or a document is encrypted with another key.
@@ -127,15 +128,15 @@ impl Documents {
         Ok((documents, found, is_key_wrong))
     }
 
-    /// Stores a document, replacing any of the same name, and returns its ticket. Of several versions before
-    /// the next sync, the last is written.
+    /// Stores a document, replacing any of the same name, and returns the ticket of the change. If a document
+    /// changes several times before a sync, only the last version is written.
     pub fn put(&mut self, name: &str, content: Vec<u8>) -> u64 {
         self.pending.insert(name.to_owned(), Some(content));
         self.last_ticket += 1;
         self.last_ticket
     }
 
-    /// Removes a document, and returns its ticket.
+    /// Removes a document, and returns the ticket of the change.
     pub fn remove(&mut self, name: &str) -> u64 {
         self.pending.insert(name.to_owned(), None);
         self.last_ticket += 1;
@@ -147,12 +148,12 @@ impl Documents {
         self.last_ticket
     }
 
-    /// Whether a sync is under way.
+    /// Returns whether a sync is under way.
     pub fn is_syncing(&self) -> bool {
         self.in_flight.is_some()
     }
 
-    /// Returns the ticket up to which all changes are safe.
+    /// Returns the ticket up to which all changes are durable.
     pub fn durable(&self) -> u64 {
         self.durable
     }
@@ -162,8 +163,8 @@ impl Documents {
         self.failure
     }
 
-    /// Writes pending documents and returns what to sync now; `None` when there is nothing, while a sync is
-    /// under way, or when the disk refuses the write, which the next call retries.
+    /// Writes pending documents and returns the next sync to perform. Returns `None` if there is nothing to
+    /// sync, while a sync is under way, or if the write fails; the next call retries it.
     pub fn poll_sync(&mut self) -> Option<SyncRequest> {
         if self.in_flight.is_some() {
             return None;
@@ -209,12 +210,12 @@ impl Documents {
         }
     }
 
-    /// Brings all to the disk before it returns.
+    /// Writes and syncs all changes, and blocks until this is done.
     ///
     /// # Errors
     /// The disk fails; pending documents stay for another attempt.
     pub fn sync_now(&mut self) -> Result<(), DiskError> {
-        // A sync that another thread is performing is repeated here.
+        // If another thread is performing a sync, this call repeats it.
         self.in_flight = None;
         while self.durable < self.last_ticket {
             let Some(request) = self.poll_sync() else {
@@ -296,7 +297,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Makes written documents pending again, unless a newer version is.
+    /// Makes written documents pending again, except those with a newer pending version.
     fn write_again(&mut self, error: DiskError) {
         self.failure = Some(error);
         for written in self.written.drain(..) {
@@ -331,7 +332,7 @@ fn decode<'a>(name: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     is_sound.then_some(content)
 }
 
-/// Returns the checksum of a name and of all bytes except the checksum itself.
+/// Returns the checksum of a name and of all bytes except those of the checksum.
 fn sum(name: &str, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(name.as_bytes());
@@ -340,7 +341,7 @@ fn sum(name: &str, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Escapes a name for a file system; distinct names stay distinct.
+/// Escapes a name for a file system. Distinct names have distinct results.
 fn escape(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -393,7 +394,7 @@ mod tests {
         for seed in 0..1000 {
             let mut dice = Dice::new(seed);
             let mut disk = Faulty::new();
-            // Contents that each name may have: the last safe one, or a later one.
+            // Contents that each document may have after a crash: the last durable one, or a later one.
             let mut allowed: BTreeMap<String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
             for _ in 0..3 {
                 let (mut documents, found) = open(&disk);
@@ -402,7 +403,7 @@ mod tests {
                 for (name, allowed) in &mut allowed {
                     let content = found.get(name).cloned();
                     assert!(allowed.contains(&content), "seed {seed}: {name}");
-                    // Files may not be durable yet: their names are synced first.
+                    // Makes the found names durable, so that they exist after the next crash, too.
                     *allowed = vec![content];
                 }
                 disk.sync_folder().unwrap();
@@ -425,7 +426,7 @@ mod tests {
                         documents.handle_synced(request.id, result);
                     }
                 }
-                // Versions before the last safe one must be gone.
+                // Versions older than the last durable one must not reappear.
                 let mut safe_from = BTreeMap::new();
                 for (ticket, name, version) in tickets {
                     if ticket <= documents.durable() {
@@ -463,7 +464,7 @@ mod tests {
         assert_eq!(other.err(), Some(StoreError::WrongKey));
         let without = Documents::open(Box::new(disk.clone()));
         assert_eq!(without.err(), Some(StoreError::WrongKey));
-        // The key is the same with the other algorithm.
+        // The other algorithm uses the same key.
         let key = key.sealing_with(Algorithm::ChaCha);
         let (mut documents, same) = open_sealed(&key, 4).unwrap();
         assert_eq!(same, found);

@@ -1,11 +1,11 @@
-//! Encoded record bodies: compressed, encrypted, or both. Plain records cost nothing here.
+//! Encoding of record bodies: compression, encryption, or both. Unencoded records are not copied here.
 
 use super::cipher::Cipher;
 use super::record::{self, ENCODED_HEAD_BYTES, HEAD_BYTES, Head, RECORD_BYTES_MAX};
 
 /// Minimum length of a body to compress.
 const COMPRESSIBLE_BYTES_MIN: usize = 128;
-/// A compressed body must be shorter by at least one part in this many.
+/// A compressed body must save at least one part of this many.
 const GAIN_PARTS: usize = 8;
 /// Maximum bytes that one byte of LZ4 can expand to.
 const EXPANSION_MAX: usize = 256;
@@ -38,7 +38,7 @@ impl BodyEncoding {
         }
     }
 
-    /// Whether records are written as they are.
+    /// Returns whether records are stored without encoding.
     pub(super) fn is_off(&self) -> bool {
         self.compression == Compression::None && self.cipher.is_none()
     }
@@ -48,12 +48,12 @@ impl BodyEncoding {
         self.cipher.as_ref().map_or(0, Cipher::key_check)
     }
 
-    /// Whether bytes with this check value can be decrypted.
+    /// Returns whether bytes with this check value can be decrypted, or are not encrypted.
     pub(super) fn can_decrypt(&self, key_check: u64) -> bool {
         key_check == 0 || key_check == self.key_check()
     }
 
-    /// Encodes a record without checksums and appends it with checksums. Returns its head.
+    /// Encodes a record without checksums, and appends the result with checksums. Returns its head.
     pub(super) fn encode(
         &mut self,
         plain: &[u8],
@@ -87,7 +87,7 @@ impl BodyEncoding {
         encoded
     }
 
-    /// Compresses the body into the buffer. Returns whether that is worth it.
+    /// Compresses the body into the buffer. Returns whether it became short enough to use.
     fn compress(&mut self, body: &[u8]) -> bool {
         if body.len() < COMPRESSIBLE_BYTES_MIN {
             return false;

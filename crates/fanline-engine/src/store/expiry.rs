@@ -1,12 +1,12 @@
-//! Timers of records with a time to live of their own.
+//! Timers of records that have their own time to live.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::types::NEVER;
 
-/// Times and sequences, earliest first. Timers of records that were removed otherwise stay until they are
-/// more than half of all. Takes no memory while no record has a time to live.
+/// Times and sequences, earliest first. When a record is removed before its timer is due, the timer stays
+/// until such timers are more than half of all. Without times to live it uses no memory.
 #[derive(Default)]
 pub(super) struct Expiry {
     heap: BinaryHeap<Reverse<(i64, u64)>>,
@@ -20,8 +20,8 @@ impl Expiry {
         }
     }
 
-    /// Notes that a record with a time to live was removed otherwise. Returns whether to call
-    /// [`retain`](Self::retain).
+    /// Counts a record that was removed before its timer was due. Returns whether to call
+    /// [`retain`](Self::retain) to drop such timers.
     pub(super) fn note_gone(&mut self) -> bool {
         self.gone += 1;
         self.gone > 64 && self.gone > self.heap.len() / 2
@@ -41,7 +41,7 @@ impl Expiry {
     /// Removes and returns the earliest timer if it is due.
     pub(super) fn pop_until(&mut self, now: i64) -> Option<(i64, u64)> {
         self.peek().filter(|(at, _)| *at <= now)?;
-        // The caller removes this record and counts it as gone, but its timer is no longer here.
+        // The caller removes the record and calls `note_gone`, although its timer is no longer in the heap.
         self.gone = self.gone.saturating_sub(1);
         self.heap.pop().map(|Reverse(entry)| entry)
     }

@@ -1,4 +1,4 @@
-//! A disk in memory that loses, tears, and flips bytes and fails, all from a seed.
+//! A simulated disk, whose lost and torn writes, flipped bits, and errors depend on a seed.
 #![expect(
     clippy::disallowed_types,
     reason = "a test looks at the disk that its store owns"
@@ -11,7 +11,7 @@ use super::commit::SyncRequest;
 use super::disk::{Disk, DiskError, FileId};
 use crate::random::FastRandom;
 
-/// Units in which a volatile cache reaches the disk: any of them may be missing after a power cut.
+/// Units in which written bytes reach the simulated disk. A power cut may lose any of them.
 const PAGE_BYTES: [usize; 2] = [4096, 512];
 const EIO: DiskError = DiskError::Other(5);
 
@@ -33,10 +33,10 @@ impl Dice {
     }
 }
 
-/// How much of each file of a request a sync covers.
+/// The number of effects of each file of a request that a sync makes durable.
 pub(crate) struct Reach(Vec<usize>);
 
-/// The disk; clones share it.
+/// The simulated disk. Clones share its state.
 #[derive(Clone)]
 pub(crate) struct Faulty(Arc<Mutex<World>>);
 
@@ -65,7 +65,7 @@ enum Change {
 struct Content {
     bytes: Vec<u8>,
     synced: Vec<u8>,
-    /// Effects since the last sync, in order, and the number of earlier ones.
+    /// Writes and truncations since the last sync, in order, and the number of earlier ones.
     effects: VecDeque<Effect>,
     effects_before: usize,
 }
@@ -94,7 +94,7 @@ impl Survives {
         }
     }
 
-    /// Whether the latest of `versions` versions replaces the one chosen before.
+    /// Returns whether the newest of `versions` versions survives rather than the one chosen before.
     fn takes(self, dice: &mut Dice, versions: usize) -> bool {
         match self {
             Survives::Nothing => false,
@@ -112,7 +112,7 @@ impl Effect {
         }
     }
 
-    /// Returns the bytes that it changes in a file with this length before or after it.
+    /// Returns the range of bytes that the effect changes, given the file's length before or after it.
     fn range(&self, length: usize) -> std::ops::Range<usize> {
         match self {
             Effect::Write(at, part) => *at..at + part.len(),
@@ -122,7 +122,7 @@ impl Effect {
 }
 
 impl Content {
-    /// Brings effects to the disk, up to this number of all effects so far.
+    /// Makes effects durable, up to this number, counted from the creation of the file.
     fn sync(&mut self, until: usize) {
         while self.effects_before < until
             && let Some(effect) = self.effects.pop_front()
@@ -141,11 +141,11 @@ impl Content {
         self.effects.clear();
     }
 
-    /// Returns what a power cut leaves of the file.
+    /// Returns the content of the file after a power cut.
     fn after_crash(&self, page_bytes: usize, survives: Survives, dice: &mut Dice) -> Vec<u8> {
         let mut now = self.synced.clone();
         let mut length = (1, now.len());
-        // Number of versions of each changed page, and the version that survives.
+        // Number of versions of each changed page, and the version chosen to survive.
         let mut pages: BTreeMap<usize, (usize, Vec<u8>)> = BTreeMap::new();
         for effect in &self.effects {
             let before = now.len();
@@ -179,7 +179,7 @@ impl Content {
     }
 }
 
-/// Returns a page, with zeros behind the file's end.
+/// Returns a page, filled with zeros after the file's end.
 fn page_of(bytes: &[u8], page: usize, page_bytes: usize) -> Vec<u8> {
     let from = (page * page_bytes).min(bytes.len());
     let to = (from + page_bytes).min(bytes.len());
@@ -236,7 +236,7 @@ impl Faulty {
         std::mem::take(&mut self.world().read_bytes)
     }
 
-    /// Whether a file contains these bytes.
+    /// Returns whether some file contains these bytes.
     pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
         let world = self.world();
         let mut files = world.names.values().map(|file| &world.files[*file].bytes);
@@ -247,7 +247,7 @@ impl Faulty {
         self.world().names.keys().cloned().collect()
     }
 
-    /// Cuts the power: any part of the unsynced data survives, in any order over all files.
+    /// Cuts the power. Any part of the unsynced data of all files may survive, in any order.
     pub(crate) fn crash(&self, dice: &mut Dice) {
         let mut world = self.world();
         let survives = Survives::choose(dice);
@@ -271,7 +271,7 @@ impl Faulty {
         Faulty(Arc::new(Mutex::new(self.world().clone())))
     }
 
-    /// Kills the process: the system still has everything that was written.
+    /// Kills the process. Written data survives, because the operating system has it.
     pub(crate) fn kill(&self) {
         self.world().handles.clear();
     }
@@ -298,14 +298,14 @@ impl Faulty {
         unreachable!("the folder is empty");
     }
 
-    /// Returns what a sync requested now covers: later writes may be missing.
+    /// Returns what a sync that is requested now makes durable. It need not cover later writes.
     pub(crate) fn reach(&self, request: &SyncRequest) -> Reach {
         let world = self.world();
         let reach = |file: &FileId| world.files[world.handles[file.0 as usize]].effects_end();
         Reach(request.files.iter().map(reach).collect())
     }
 
-    /// Performs a request some time after it was made, as a sync thread does.
+    /// Performs a request some time after it was made, like a sync thread.
     pub(crate) fn perform_until(
         &mut self,
         request: &SyncRequest,
@@ -324,7 +324,7 @@ impl Faulty {
         }
     }
 
-    /// Performs a request, as a sync thread does.
+    /// Performs a request at once.
     pub(crate) fn perform(
         &mut self,
         request: &SyncRequest,
@@ -335,7 +335,7 @@ impl Faulty {
             if fails && dice.one_in(2) {
                 let mut world = self.world();
                 let file = world.handles[file.0 as usize];
-                // The system drops the pages and reports the error once.
+                // Like Linux, drops the unsynced pages and reports the error only once.
                 let content = &mut world.files[file];
                 content.bytes = content.synced.clone();
                 content.drop_effects();

@@ -1,4 +1,4 @@
-//! The files of a store: when bytes are written, and which of them are on the disk.
+//! The files of a store: writes bytes and tracks which of them are on disk.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -16,22 +16,23 @@ pub(super) const SEGMENT_HEAD_BYTES: usize = 2 * HEAD_COPY_BYTES;
 const HEAD_COPY_BYTES: usize = 48;
 const MAGIC: &[u8; 4] = b"FLog";
 const VERSION: u16 = 2;
-/// The first version, without sync points.
+/// The first version, which had no sync points.
 const VERSION_MIN: u16 = 1;
-/// Pending bytes at which the store writes without waiting for a request.
+/// Pending bytes at which the store writes without waiting for `poll_sync`.
 const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
-/// Newest bytes of the active file that stay in memory for readers, even when synced.
+/// Number of the newest bytes of the active file that stay in memory for readers after the sync.
 const TAIL_BYTES_MIN: usize = 1 << 18;
-/// Bytes to read at once when a read continues where the last one ended.
+/// Bytes to read when a read continues where the last one ended.
 const READ_AHEAD_BYTES: usize = 1 << 17;
-/// Unsynced bytes stay in memory. Above this limit appends are refused.
+/// Maximum unsynced bytes, which stay in memory. Above this limit, appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
-/// Zeros are written this far ahead of small batches, up to the end of a page. A sync that overwrites
-/// existing bytes need not record a new file length, which takes half of a sync's time.
+/// Zeros that are written after the last record of small batches, up to the end of a page. A sync of later
+/// records then overwrites existing bytes. It need not write a new file length, which takes half of a sync's
+/// time.
 pub(super) const AHEAD_BYTES: usize = 256 << 10;
 const PAGE_BYTES: u64 = 4096;
-/// A batch is small up to this fraction of the zeros ahead. The file must also be at least that long, so that
-/// nearly empty streams take no extra space.
+/// A batch is small if it has at most one part of this many of the zeros. Also the minimum length of a file
+/// with zeros is one part, so that nearly empty streams take no extra space.
 const AHEAD_PER_BATCH: usize = 4;
 /// Number of cached ranges of recently read files.
 const WINDOWS: usize = 4;
@@ -41,7 +42,7 @@ const WINDOWS: usize = 4;
 pub(super) struct SegmentFile {
     pub(super) number: u32,
     pub(super) generation: u32,
-    /// Open if it was read or written recently.
+    /// Id of the file if it is open, because it was read or written recently.
     pub(super) file: Option<FileId>,
     /// Length, including bytes that are not written yet.
     pub(super) bytes: u64,
@@ -56,7 +57,7 @@ impl SegmentFile {
     pub(super) fn parse_name(name: &str) -> Option<(u32, u32)> {
         let (number, generation) = name.strip_suffix(".log")?.split_once('-')?;
         let (number, generation) = (number.parse().ok()?, generation.parse().ok()?);
-        // Both must have a successor.
+        // Both numbers must have a successor.
         (number < u32::MAX && generation < u32::MAX).then_some((number, generation))
     }
 }
@@ -66,15 +67,15 @@ impl SegmentFile {
 pub(super) struct SegmentHead {
     pub(super) number: u32,
     pub(super) generation: u32,
-    /// The last number of the segments that were compacted into this one.
+    /// Highest number of the segments that were compacted into this one.
     pub(super) through: u32,
     pub(super) salt: u32,
     pub(super) first: u64,
-    /// Check value of the key of its records; 0 when they are not encrypted.
+    /// Check value of the key that encrypts its records; 0 if they are not encrypted.
     pub(super) key_check: u64,
-    /// Length of the previous segment's file when this one was begun; 0 when unknown.
+    /// Length of the previous segment's file when this segment began; 0 if unknown.
     pub(super) previous_bytes: u32,
-    /// Whether sync points are written to this file.
+    /// Whether this file contains sync points.
     pub(super) has_sync_points: bool,
 }
 
@@ -96,7 +97,7 @@ impl SegmentHead {
         bytes
     }
 
-    /// Parses the first intact copy.
+    /// Parses the first copy with a valid checksum.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let version = |copy: &[u8]| u16::from_le_bytes([copy[4], copy[5]]);
         let mut copies = bytes.get(..SEGMENT_HEAD_BYTES)?.chunks(HEAD_COPY_BYTES);
@@ -121,7 +122,7 @@ impl SegmentHead {
     }
 }
 
-/// A full file that may not be on the disk yet.
+/// A full file whose last bytes may not be synced yet.
 pub(super) struct Sealed {
     pub(super) file: FileId,
     pub(super) from: u64,
@@ -137,7 +138,7 @@ struct Window {
     used: u64,
 }
 
-/// Where the bytes of a record are in memory.
+/// Location of a record's bytes in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Located {
     source: Source,
@@ -163,7 +164,7 @@ impl Located {
         }
     }
 
-    /// Whether the bytes came from the disk and must be checked.
+    /// Returns whether the bytes were read from the disk, so that their checksums must be verified.
     pub(super) fn is_from_disk(&self) -> bool {
         matches!(self.source, Source::Window(_))
     }
@@ -175,38 +176,38 @@ pub(super) struct Files {
     pub(super) salt: u32,
     pub(super) mode: SyncMode,
     pub(super) encoding: BodyEncoding,
-    /// A record before encoding or after decoding.
+    /// Buffer for a record before encoding or after decoding.
     plain: Vec<u8>,
     pub(super) active: FileId,
-    /// Bytes of the active file from `tail_from` on: all that is not synced, and some that is.
+    /// Bytes of the active file from `tail_from` on: all unsynced bytes, and the newest synced ones.
     tail: Vec<u8>,
     tail_from: u64,
     pub(super) written_to: u64,
     pub(super) synced_to: u64,
-    /// End of the last record to sync; what follows it may be a sync point.
+    /// End of the last record that needs a sync. Only a sync point may follow.
     pub(super) dirty_to: u64,
-    /// The synced length of the active file that the last sync point records.
+    /// Synced length of the active file as of the last sync point in the log.
     sync_point: u64,
-    /// Time since which a sync point waits for records to be written with.
+    /// Time since which a sync point is due. It waits to be written with records.
     pub(super) sync_point_since: Option<Duration>,
-    /// Zeros are written up to here if this is beyond the end of the file.
+    /// End of the zeros in the active file, if it is beyond the last record.
     ahead_to: u64,
     ahead_bytes: usize,
     pub(super) sealed: Vec<Sealed>,
     pub(super) spare: Vec<u8>,
-    /// The highest sequence that was appended; those that are written and synced follow.
+    /// Highest sequence that was appended. The next two are the highest written and synced ones.
     appended: u64,
     pub(super) written: u64,
     pub(super) synced: u64,
-    /// All records below this are gone; the log does not record it yet.
+    /// First live sequence, if it has changed and is not logged yet.
     floor: Option<u64>,
-    /// The folder has unsynced changes.
+    /// Whether the folder has unsynced changes.
     pub(super) is_folder_dirty: bool,
     pub(super) in_flight: Option<InFlight>,
     pub(super) unsynced_removals: UnsyncedRemovals,
     pub(super) next_id: u64,
     pub(super) last_sync: Duration,
-    /// A client waits for a sync of all changes so far.
+    /// Whether a client waits for a sync of all changes so far.
     pub(super) is_awaited: bool,
     /// Time since which there are unsynced changes that no client waits for.
     pub(super) unawaited_since: Option<Duration>,
@@ -217,7 +218,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Creates it without an active file, which [`begin`](Self::begin) sets.
+    /// Creates the files of a store without an active file, which [`begin`](Self::begin) sets.
     pub(super) fn new(
         disk: Box<dyn Disk>,
         mode: SyncMode,
@@ -274,7 +275,7 @@ impl Files {
         self.synced = last;
     }
 
-    /// Requests a sync point: what a start read is synced, and no sync point records it.
+    /// Requests a sync point, because the log has none for the bytes that the start read and synced.
     pub(super) fn require_sync_point(&mut self) {
         self.sync_point = 0;
     }
@@ -288,13 +289,14 @@ impl Files {
         }
     }
 
-    /// Returns the bytes that stay in memory because they may have to be written again.
+    /// Returns the number of bytes that must stay in memory, because a failed sync requires writing them
+    /// again.
     pub(super) fn unsynced_bytes(&self) -> u64 {
         let sealed: u64 = self.sealed.iter().map(|s| s.bytes.len() as u64).sum();
         sealed + self.end() - self.needed_from().max(self.tail_from)
     }
 
-    /// Appends a record; the next batch writes it.
+    /// Appends a record to the pending bytes.
     pub(super) fn push(&mut self, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
         let head = if self.encoding.is_off() {
             let stamp = Stamp {
@@ -312,9 +314,9 @@ impl Files {
         head
     }
 
-    /// Appends a sync point if more is synced than the last one records, and if records wait to be written
-    /// with it or none arrived for a while. `number` is that of the active file. Returns whether it appended
-    /// one.
+    /// Appends a sync point if the synced length has grown since the last one. It waits until records are
+    /// pending, so that both are written together, or until `UNAWAITED_MAX` is over. `number` is that of the
+    /// active file. Returns whether it appended one.
     pub(super) fn push_sync_point(&mut self, number: u32, now: Duration) -> bool {
         if self.synced_to <= self.sync_point || !self.sealed.is_empty() {
             self.sync_point_since = None;
@@ -330,7 +332,7 @@ impl Files {
         true
     }
 
-    /// Returns a record with its body decoded; `None` when that fails.
+    /// Returns a record with its body decoded; `None` if decoding fails.
     pub(super) fn plain<'a>(&'a mut self, record: &'a [u8]) -> Option<&'a [u8]> {
         if !Head::peek(record)?.has_encoded_body() {
             return Some(record);
@@ -364,7 +366,7 @@ impl Files {
     pub(super) fn note_appended(&mut self, sequence: u64) {
         self.appended = self.appended.max(sequence);
         if self.end() - self.written_to >= UNWRITTEN_BYTES_MAX as u64 {
-            // The failure is stored and refuses the next append.
+            // The failure is stored, so that the next append is refused.
             let _ = self.write();
         }
     }
@@ -388,7 +390,7 @@ impl Files {
         Ok(())
     }
 
-    /// Extends the file by zeros if batches are small.
+    /// Writes zeros after the end of the last record if batches are small and the earlier zeros are used up.
     fn write_ahead(&mut self, batch_bytes: u64) {
         let small = (self.ahead_bytes / AHEAD_PER_BATCH) as u64;
         let is_used_up = self.written_to > self.ahead_to && self.written_to >= small;
@@ -399,13 +401,13 @@ impl Files {
         let to = self.written_to + self.ahead_bytes as u64;
         self.ahead_to = to.next_multiple_of(PAGE_BYTES);
         let zeros = usize::try_from(self.ahead_to - self.written_to).unwrap_or(0);
-        // Without room for the zeros syncs only take longer.
+        // If the zeros cannot be written, syncs only take longer.
         let _ = self
             .disk
             .write_at(self.active, self.written_to, &vec![0; zeros]);
     }
 
-    /// Truncates the zeros after the last record.
+    /// Truncates the file to the end of the last record.
     pub(super) fn cut_ahead(&mut self) -> Result<(), DiskError> {
         if self.ahead_to > self.written_to {
             self.disk.truncate(self.active, self.written_to)?;
@@ -414,7 +416,7 @@ impl Files {
         Ok(())
     }
 
-    /// Rewrites everything since the last good sync after a failed one.
+    /// After a failed sync, writes everything again since the last successful sync.
     fn write_again(&mut self) -> Result<(), DiskError> {
         if !self.must_rewrite {
             return Ok(());
@@ -433,7 +435,7 @@ impl Files {
         Ok(())
     }
 
-    /// Drops written and synced bytes from memory, except the newest.
+    /// Drops synced bytes from memory, except the newest.
     pub(super) fn trim(&mut self) {
         let needed_from = self
             .needed_from()
@@ -452,10 +454,10 @@ impl Files {
         }
     }
 
-    /// Continues in a new file, after writing what is pending.
+    /// Writes pending bytes, and continues in a new file.
     pub(super) fn roll(&mut self, head: &SegmentHead) -> Result<SegmentFile, StoreError> {
         self.write()?;
-        // A restart can tell the zeros from records, so a failure does no harm.
+        // If this fails, the zeros stay, but recovery can distinguish them from records.
         let _ = self.cut_ahead();
         let mut next = SegmentFile {
             number: head.number,
@@ -491,7 +493,7 @@ impl Files {
         Ok(next)
     }
 
-    /// Creates a file that will not be appended to; the next batch syncs it.
+    /// Creates a complete file, to which nothing is appended. The next sync includes it.
     pub(super) fn write_sealed(&mut self, name: &str, bytes: &[u8]) -> Result<FileId, DiskError> {
         let file = self.disk.open(name, true)?;
         let written = self
@@ -512,7 +514,7 @@ impl Files {
         Ok(file)
     }
 
-    /// Locates the bytes of a record in memory, or reads them from the disk.
+    /// Finds the bytes of a record in memory, or reads them from the disk.
     pub(super) fn locate(
         &mut self,
         segment: &mut SegmentFile,
@@ -550,13 +552,13 @@ impl Files {
         &all[located.from..located.to]
     }
 
-    /// Returns the failure if a sync has failed since: the system may then return other bytes than were
-    /// written.
+    /// Returns the error of a failed sync whose bytes were not written again yet. Until then, the operating
+    /// system may return other bytes than those written.
     pub(super) fn distrust(&self) -> Option<DiskError> {
         self.failure.filter(|_| self.must_rewrite)
     }
 
-    /// Performs a sync request.
+    /// Performs a sync request on this thread.
     pub(super) fn perform(&mut self, request: &SyncRequest) -> Result<(), DiskError> {
         for file in &request.files {
             self.disk.sync_file(*file)?;
@@ -567,7 +569,7 @@ impl Files {
         }
     }
 
-    /// Syncs everything before it returns.
+    /// Syncs all files, and blocks until this is done.
     pub(super) fn sync_all(&mut self) -> Result<(), DiskError> {
         for sealed in &self.sealed {
             self.disk.sync_file(sealed.file)?;
@@ -586,7 +588,7 @@ impl Files {
         offset: u64,
         bytes: usize,
     ) -> Result<usize, DiskError> {
-        // Sequential readers get a larger read; other readers get what they request.
+        // If a read continues an earlier one, reads more than requested.
         let follows = self.windows.iter().position(|w| {
             let end = w.from + w.bytes.len() as u64;
             w.file == Some(file) && (w.from..=end).contains(&offset)
@@ -673,7 +675,7 @@ impl Files {
         Ok(file)
     }
 
-    /// Closes the file of a segment, unless it waits for a sync. Returns whether it is closed.
+    /// Closes the file of a segment, unless the file waits for a sync. Returns whether it is closed.
     pub(super) fn close(&mut self, segment: &mut SegmentFile) -> bool {
         let Some(file) = segment.file else {
             return true;
@@ -701,7 +703,7 @@ impl Files {
         self.unsynced_removals.note_all(SyncId(self.next_id));
     }
 
-    /// Whether a power cut may restore one of these records.
+    /// Returns whether one of these records is removed, but a power cut may restore it.
     pub(super) fn has_unsynced_removal(&mut self, sequences: Range<u64>) -> bool {
         let is_dirty = self.in_flight.is_some() || self.synced_to < self.dirty_to;
         self.unsynced_removals

@@ -10,29 +10,29 @@ use super::subjects::{Subject, SubjectId, Subjects};
 use crate::subject::trie::{Trie, Vacant};
 use crate::subject::{Filter, FilterError};
 
-/// Above this many matching subjects the log is scanned in order instead of subject by subject.
+/// Maximum cached subjects. If more match, the log is scanned in order instead.
 const SUBJECTS_MAX: usize = 8192;
-/// Number of added subjects after which a set with too many matches is resolved again.
+/// Number of new subjects in the store after which a set with too many matches counts them again.
 const ADDED_MAX: usize = 8 * SUBJECTS_MAX;
 
-/// A set of subject filters that queries one store repeatedly: it remembers which subjects it matches. An
-/// empty set matches everything.
+/// A set of subject filters for repeated queries of one store. It caches the subjects that match. An empty
+/// set matches everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filters {
     filters: Vec<Box<[u8]>>,
-    /// Present with many filters.
+    /// Trie of the filters; `None` for few filters.
     index: Option<Index>,
     resolved: Resolved,
 }
 
-/// Up to this many filters are compared one by one with a subject.
+/// Maximum filters that are compared one by one with a subject.
 const UNINDEXED_MAX: usize = 16;
 
-/// Many filters, compared with a subject in one walk.
+/// A trie of many filters, which compares all of them with a subject in one walk.
 #[derive(Clone)]
 struct Index(Arc<Trie<Ends>>);
 
-/// Whether a filter ends at this node.
+/// Whether a filter ends at this node of the trie.
 #[derive(Default)]
 struct Ends(bool);
 
@@ -66,7 +66,7 @@ impl fmt::Debug for Index {
     }
 }
 
-/// Matching subjects, as of a number of additions.
+/// The matching subjects. `as_of` is the number of subjects added to the store at the time of the search.
 #[derive(Clone, Debug, Default)]
 enum Resolved {
     #[default]
@@ -80,23 +80,24 @@ enum Resolved {
     },
 }
 
-/// A small set of subjects in id order, some of which may be gone. Takes 14 bytes for each: at most 115 KB.
+/// A small set of subjects in id order, some of which may no longer exist. Takes 14 bytes for each id, at
+/// most 115 KB.
 #[derive(Clone, Debug)]
 pub(super) struct SubjectSet {
     pub(super) ids: Vec<SubjectId>,
     /// Hashes of their names.
     pub(super) hashes: Vec<u64>,
-    /// A bit for each id, by its lowest bits, which rejects most other ids quickly. The number of words is a
-    /// power of two.
+    /// A bitmap indexed by the lowest bits of an id, which rejects most ids outside the set quickly. The
+    /// number of words is a power of two.
     marks: Vec<u64>,
 }
 
-/// Minimum bits for each id.
+/// Minimum number of bits of the bitmap for each id.
 const MARKS_PER_ID: usize = 8;
 const MARK_WORDS_MIN: usize = 16;
 
 impl SubjectSet {
-    /// Creates a set of `ids`, which are in order.
+    /// Creates a set of `ids`, which must be sorted.
     pub(super) fn new(ids: Vec<SubjectId>, subjects: &Subjects) -> Self {
         let hashes = ids.iter().map(|id| hash_name(subjects.name(*id)));
         let mut few = SubjectSet {
@@ -124,14 +125,14 @@ impl SubjectSet {
         self.marks[word] >> bit & 1 == 1 && self.ids.binary_search(&id).is_ok()
     }
 
-    /// Whether a segment may hold one of them. Assumed for very large sets, where the check takes longer than
-    /// a scan.
+    /// Returns whether a segment may contain one of the subjects. Returns `true` for very large sets, where
+    /// the check takes longer than a scan.
     pub(super) fn may_be_in(&self, bloom: &BloomFilter) -> bool {
         self.ids.len() > SUBJECTS_MAX || self.hashes.iter().any(|hash| bloom.may_contain(*hash))
     }
 
     fn mark(&mut self, id: SubjectId) {
-        // Rebuilt with twice as many bits once the bits for each id have halved.
+        // Doubles the bitmap when it has only half the minimum number of bits for each id.
         if self.ids.len() * MARKS_PER_ID > 2 * 64 * self.marks.len() {
             self.mark_all();
         }
@@ -144,7 +145,7 @@ impl SubjectSet {
         (place / 64, place % 64)
     }
 
-    /// Returns a lower bound for the next live record of these subjects at or after `from`; `None` when there
+    /// Returns a lower bound for the first live record of these subjects at or after `from`; `None` if there
     /// is no such record.
     pub(super) fn next_at_least(&self, subjects: &Subjects, from: u64) -> Option<u64> {
         let known = self.ids.iter().filter_map(|id| subjects.get(*id));
@@ -156,7 +157,8 @@ impl SubjectSet {
         nexts.min()
     }
 
-    /// Updates the set for a newly assigned id, which may have belonged to another subject before.
+    /// Updates the set for a newly assigned id, which may have belonged to another subject before. `hash` is
+    /// `None` if the new subject does not match.
     fn note(&mut self, id: SubjectId, hash: Option<u64>) {
         match (self.ids.binary_search(&id), hash) {
             (Err(place), Some(hash)) => {
@@ -175,7 +177,7 @@ impl SubjectSet {
 }
 
 impl Filters {
-    /// Parses and stores the filters. A filter that matches everything makes the set empty.
+    /// Parses and stores the filters. If one of them matches everything, the set is empty.
     ///
     /// # Errors
     /// Why a filter is invalid.
@@ -195,17 +197,17 @@ impl Filters {
         })
     }
 
-    /// Whether everything matches.
+    /// Returns whether the set matches everything.
     pub fn matches_all(&self) -> bool {
         self.filters.is_empty()
     }
 
-    /// Returns the filters, or none when everything matches.
+    /// Returns the filters; none if the set matches everything.
     pub fn iter(&self) -> impl Iterator<Item = Filter<'_>> {
         self.filters.iter().map(|filter| Filter::parsed(filter))
     }
 
-    /// Whether a subject matches.
+    /// Returns whether a subject matches.
     pub fn matches(&self, subject: &[u8]) -> bool {
         match &self.index {
             Some(index) => index.matches(subject),
@@ -213,8 +215,8 @@ impl Filters {
         }
     }
 
-    /// Calls `visit` once for each matching subject, until it returns `false`. Costs at most a walk over all
-    /// subjects, whatever the number of filters.
+    /// Calls `visit` once for each matching subject, until it returns `false`. Costs at most one walk over
+    /// all subjects, regardless of the number of filters.
     pub(super) fn each_subject(
         &self,
         subjects: &Subjects,
@@ -242,7 +244,7 @@ impl Filters {
         }
     }
 
-    /// Returns the matching subjects if they are few.
+    /// Returns the matching subjects if there are at most `SUBJECTS_MAX`.
     pub(super) fn few(&mut self, subjects: &Subjects) -> Option<&SubjectSet> {
         self.update(subjects);
         match &self.resolved {
@@ -297,7 +299,7 @@ mod tests {
     use super::*;
 
     /// Story: a request with a thousand filters, repeated thousands of times, took minutes, because each
-    /// filter was compared with all before it.
+    /// filter was compared with all earlier ones.
     #[test]
     fn filter_set_matches_what_its_filters_match() {
         let mut subjects = Subjects::default();

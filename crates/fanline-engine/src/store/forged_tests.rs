@@ -1,4 +1,4 @@
-//! Inconsistent files with correct checksums, as only an attacker or a bug can write them.
+//! Files with correct checksums and inconsistent content, which only an attacker or a bug can write.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ fn inconsistent_index_is_ignored() {
     }
 }
 
-/// Story: with the highest possible number in the head of a segment, the next segment had no number.
+/// Story: if the head of a segment contained the highest possible number, the next segment could get none.
 #[test]
 fn segment_is_identified_by_its_file_name() {
     let disk = stored();

@@ -1,4 +1,4 @@
-//! A snapshot of the subjects, returned part by part while they change.
+//! A snapshot of the subjects, which is read part by part while the subjects change.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -6,12 +6,12 @@ use std::ops::Bound;
 use super::index::IndexedSubject;
 use super::subjects::Subjects;
 
-/// Changes since the snapshot.
+/// The saved states of subjects that have changed since the snapshot.
 #[derive(Default)]
 pub(super) struct Frozen {
-    /// The last name that was returned.
+    /// Last name that was read.
     done: Option<Box<[u8]>>,
-    /// Earlier state of each changed subject that was not returned yet; `None` when it did not exist.
+    /// State of each changed subject at the snapshot, unless it was already read; `None` if it did not exist.
     before: BTreeMap<Box<[u8]>, Option<Numbers>>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Numbers {
 }
 
 impl Frozen {
-    /// Saves the state of a subject before it changes.
+    /// Saves the state of a subject, which is about to change.
     pub(super) fn note(&mut self, name: &[u8], numbers: Option<Numbers>) {
         let is_done = self.done.as_deref().is_some_and(|done| name <= done);
         if !is_done && !self.before.contains_key(name) {
@@ -32,7 +32,7 @@ impl Frozen {
         }
     }
 
-    /// Returns the changed subjects up to a name.
+    /// Passes the saved states of subjects up to a name to `each`.
     fn hand_out(&mut self, to: Bound<&[u8]>, each: &mut dyn FnMut(&IndexedSubject<'_>)) {
         while let Some(entry) = self.before.first_entry() {
             let is_in = match to {
@@ -63,7 +63,7 @@ impl Numbers {
 }
 
 impl Subjects {
-    /// Takes a snapshot, which [`hand_out`](Self::hand_out) returns.
+    /// Takes a snapshot, which [`hand_out`](Self::hand_out) reads.
     pub(super) fn freeze(&mut self) {
         self.sort();
         self.frozen = Some(Box::default());
@@ -74,8 +74,8 @@ impl Subjects {
         self.frozen = None;
     }
 
-    /// Passes about `most` subjects of the snapshot to `each`, in name order. Returns whether these were the
-    /// last.
+    /// Passes about `most` subjects of the snapshot to `each`, in name order. Returns whether the snapshot
+    /// has no more subjects.
     pub(super) fn hand_out(
         &mut self,
         most: usize,
@@ -90,14 +90,14 @@ impl Subjects {
             None => 0,
         };
         let mut to = from.saturating_add(most).min(sorted.len());
-        // A removed subject may still be listed, beside a newer one of the same name.
+        // A removed subject may still be listed next to a newer one of the same name.
         while to > from && to < sorted.len() && self.name(sorted[to]) == self.name(sorted[to - 1]) {
             to += 1;
         }
         for id in &sorted[from..to] {
             let name = self.name(*id);
             frozen.hand_out(Bound::Excluded(name), each);
-            // Added, removed, and changed subjects come from their saved state.
+            // Subjects that were added, removed, or changed are read from their saved states.
             if let Some(subject) = self.get(*id)
                 && !frozen.before.contains_key(name)
             {

@@ -1,4 +1,4 @@
-//! The format of a checkpoint: everything that a start needs except the newest records.
+//! The format of a checkpoint, which contains the state of the store without the newest records.
 
 use super::files::SegmentFile;
 use super::marks::Mark;
@@ -8,7 +8,7 @@ pub(super) const NAME: &str = "index";
 pub(super) const NEW_NAME: &str = "index.new";
 const MAGIC: &[u8; 4] = b"FIdx";
 const VERSION: u16 = 2;
-/// The first version, without marks.
+/// The first version, which had no marks.
 const VERSION_MIN: u16 = 1;
 const NO_TIME: i64 = i64::MIN;
 const IN_ORDER_OF_TIME: u32 = 1;
@@ -18,7 +18,7 @@ const SUBJECT_BYTES: usize = 2 + 3 * 8;
 /// The fixed-size fields of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// Number of the last segment, and how much of it is covered.
+    /// Number of the last segment. `offset` is the end of the part that the checkpoint covers.
     pub(super) number: u32,
     pub(super) offset: u64,
     pub(super) salt: u32,
@@ -41,7 +41,7 @@ pub(super) struct IndexedSubject<'a> {
 /// Writes a checkpoint part by part, in the order of these methods.
 pub(super) struct Writer {
     out: Vec<u8>,
-    /// Checksum of all bytes that were taken out of `out`.
+    /// Checksum of all bytes that [`clear`](Self::clear) removed from `out`.
     sum: crc32fast::Hasher,
 }
 
@@ -110,7 +110,7 @@ impl Writer {
         self.numbers64(&[sequence]);
     }
 
-    /// Appends the checksum of everything.
+    /// Appends the checksum of all bytes.
     pub(super) fn finish(&mut self) {
         let mut sum = self.sum.clone();
         sum.update(&self.out);
@@ -122,7 +122,7 @@ impl Writer {
         &self.out
     }
 
-    /// Empties the buffer; the checksum continues.
+    /// Empties the buffer, after adding its bytes to the checksum.
     pub(super) fn clear(&mut self) {
         self.sum.update(&self.out);
         self.out.clear();
@@ -141,7 +141,7 @@ impl Writer {
     }
 }
 
-/// Reads a checkpoint whose checksum is right.
+/// Reads a checkpoint with a valid checksum.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
     version: u16,
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the next of `segments` segments; the caller opens its file.
+    /// Reads the next segment. The caller opens its file.
     pub(super) fn segment(&mut self) -> Option<(Segment, SegmentFile)> {
         let rest = &mut self.rest;
         let (number, generation) = (u32_of(rest)?, u32_of(rest)?);
@@ -215,12 +215,12 @@ impl<'a> Reader<'a> {
         segment.set_dead(Dead::from_words(words(rest, dead)?));
         let bloom = words(rest, bloom)?;
         segment.bloom = (!bloom.is_empty()).then(|| BloomFilter::from_words(bloom));
-        // The capacity is bounded by the bytes that exist, whatever the number claims.
+        // The result grows only as bytes are read, even if `marks` is far too high.
         segment.marks = (0..marks).map(|_| mark(rest)).collect::<Option<_>>()?;
         segment.is_plausible().then_some((segment, file))
     }
 
-    /// Returns the maximum number of subjects in the remaining bytes.
+    /// Returns the number of subjects, but at most as many as the remaining bytes can contain.
     pub(super) fn subjects_at_most(&self) -> usize {
         let most = self.rest.len() / SUBJECT_BYTES;
         usize::try_from(self.subjects).map_or(most, |subjects| subjects.min(most))
@@ -280,8 +280,8 @@ fn words(rest: &mut &[u8], count: u32) -> Option<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// Story: an index with correct checksums claimed more records than fit, and the store allocated room for
-    /// them.
+    /// Story: an index with correct checksums claimed more records than fit, and the store allocated memory
+    /// for them.
     #[test]
     fn impossible_segment_counts_are_rejected() {
         for (first, last, records, bytes, is_plausible) in [

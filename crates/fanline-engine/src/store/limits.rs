@@ -1,4 +1,4 @@
-//! Removal by limits, age, and times to live.
+//! Removal of records by limits, age, and time to live.
 
 use super::record::Kind;
 use super::types::{Cause, Discard, NEVER, NewRecord, StoreError, StoreLimits};
@@ -10,10 +10,10 @@ impl Store {
         &self.limits
     }
 
-    /// Sets new limits, and removes what exceeds them.
+    /// Sets new limits, and removes records that exceed them.
     ///
     /// # Errors
-    /// The disk cannot be read; the limits are in force nevertheless.
+    /// The disk cannot be read; the new limits apply nevertheless.
     pub fn set_limits(&mut self, limits: &StoreLimits) -> Result<(), StoreError> {
         let before = std::mem::replace(&mut self.limits, *limits);
         self.expiry_checked_below = 0;
@@ -25,7 +25,8 @@ impl Store {
         self.enforce(Cause::LimitChange)
     }
 
-    /// Refuses the record, or returns the record that the limit per subject replaces.
+    /// Checks whether limits allow a new record. Returns the record that it replaces by the limit per
+    /// subject.
     pub(super) fn make_room(&mut self, record: &NewRecord<'_>) -> Result<Option<u64>, StoreError> {
         self.recount()?;
         let replaced = match self.limits.messages_per_subject_max {
@@ -75,7 +76,7 @@ impl Store {
         Ok(self.counted_bytes(content_bytes, has_headers))
     }
 
-    /// Removes the oldest records until count and bytes are within the limits.
+    /// Removes the oldest records until the number of records and their bytes are within the limits.
     pub(super) fn enforce(&mut self, cause: Cause) -> Result<(), StoreError> {
         while self.messages > 0
             && (self
@@ -96,7 +97,7 @@ impl Store {
         let over: Vec<_> = self.subjects.iter().filter_map(excess).collect();
         for (id, excess) in over {
             for _ in 0..excess {
-                // The index of a damaged segment may be wrong.
+                // The index of a damaged segment may be wrong, so there may be no such record.
                 let Some(first) = self.first_of(id)? else {
                     break;
                 };
@@ -109,7 +110,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes records that are too old or whose own time to live has ended.
+    /// Removes records that exceed the age limit or whose own time to live has ended.
     ///
     /// # Errors
     /// The disk cannot be read; the next call removes the remaining records.
@@ -122,7 +123,7 @@ impl Store {
                 self.log_control(Kind::Remove, sequence, b"");
             }
             if !self.drop_sequence(sequence, Some(Cause::Age))? {
-                // The record is not where the index has it; the next call continues.
+                // The index is wrong: there is no such record. The next call continues after it.
                 self.skip_age_check(sequence);
                 break;
             }
@@ -145,7 +146,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns when [`expire`](Store::expire) has work next, in nanoseconds since 1970 UTC.
+    /// Returns when [`expire`](Store::expire) must be called next, in nanoseconds since 1970 UTC.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -158,7 +159,7 @@ impl Store {
         })
     }
 
-    /// Returns the oldest record that can exceed the age limit, and when it does.
+    /// Returns the oldest record that can exceed the age limit, and the time at which it does.
     fn next_to_age(&mut self) -> Result<Option<(u64, i64)>, StoreError> {
         let Some(age_max) = self.limits.age_nanos_max else {
             return Ok(None);
@@ -175,7 +176,7 @@ impl Store {
             }
             let record = match self.read(sequence) {
                 Ok(Some(record)) => record,
-                // The index of a damaged segment may be wrong.
+                // The index of a damaged segment may be wrong, so there may be no such record.
                 Ok(None) | Err(StoreError::Damaged(_)) => {
                     self.skip_age_check(sequence);
                     continue;
@@ -193,15 +194,15 @@ impl Store {
         }
     }
 
-    /// Continues after a record that cannot exceed the age limit, and never goes back.
+    /// Excludes the records up to this sequence from further checks of the age limit.
     fn skip_age_check(&mut self, sequence: u64) {
         self.expiry_checked_below = self.expiry_checked_below.max(sequence) + 1;
     }
 
-    /// Removes the timers of records that are already gone.
+    /// Removes the timers of records that no longer exist.
     pub(super) fn prune_expiry(&mut self) {
         let mut expiry = std::mem::take(&mut self.expiry);
-        // Timers of records that cannot be read now stay; they are checked again when due.
+        // The timers of records that cannot be read now stay, and are checked again when they are due.
         expiry.retain(|sequence| !matches!(self.find(sequence), Ok(None)));
         self.expiry = expiry;
     }

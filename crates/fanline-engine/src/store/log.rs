@@ -17,21 +17,21 @@ pub(crate) const SEQUENCE_MAX: u64 = 1 << 62;
 const SUBJECT_END_MAX: usize = record::SUBJECT_FROM_MAX + u16::MAX as usize;
 
 impl Store {
-    /// Appends a record, which can be read at once. See [`durable`](Store::durable) for when it is safe.
-    /// [`removed`](Store::removed) reports the records that limits remove for it.
+    /// Appends a record, which can be read at once, and returns its sequence. [`durable`](Store::durable)
+    /// tells when it is safe. [`removed`](Store::removed) reports records that limits remove because of it.
     ///
     /// # Errors
-    /// A limit with [`Discard::New`](super::Discard::New), or a failing disk: nothing was added.
+    /// A limit with [`Discard::New`](super::Discard::New), or a failing disk. Nothing was added.
     pub fn append(&mut self, record: &NewRecord<'_>) -> Result<u64, StoreError> {
         let sequence = self.last + 1;
         self.append_at(sequence, record)?;
         Ok(sequence)
     }
 
-    /// Appends a record with a sequence above all others. Sequences in between never exist.
+    /// Appends a record with a sequence above all others. The sequences that are skipped never exist.
     ///
     /// # Errors
-    /// As [`append`](Store::append), or the sequence is not above the last.
+    /// Those of [`append`](Store::append), or the sequence is not above the last one.
     pub fn append_at(&mut self, sequence: u64, record: &NewRecord<'_>) -> Result<(), StoreError> {
         let last = self.last;
         if sequence <= last {
@@ -59,7 +59,7 @@ impl Store {
         if let Some(expires_at) = record.expires_at {
             self.expiry.insert(expires_at, sequence);
         }
-        // The record is stored. Removals that fail now are retried at the next append.
+        // The record is stored. Removals that fail now are retried by the next append.
         if let Some(replaced) = replaced {
             let _ = self.drop_sequence(replaced, Some(Cause::Limit));
         }
@@ -70,7 +70,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives the next record at least this sequence.
+    /// Ensures that the next record has at least this sequence.
     ///
     /// # Errors
     /// The disk refuses the write.
@@ -87,12 +87,12 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the record of a sequence, borrowed from the store; `None` when it does not exist. May read
+    /// Returns the record of a sequence, borrowed from the store; `None` if there is no live record. May read
     /// from the disk.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the checksum is wrong; the record is then removed and no longer exists. A
-    /// disk error can be retried.
+    /// [`StoreError::Damaged`] if the checksum is wrong; the record is then removed. After a disk error, the
+    /// call can be repeated.
     pub fn read(&mut self, sequence: u64) -> Result<Option<Record<'_>>, StoreError> {
         let Some(location) = self.find(sequence)? else {
             return Ok(None);
@@ -110,12 +110,12 @@ impl Store {
         }
     }
 
-    /// Checks whether the disk accepts appends.
+    /// Returns an error if the disk refuses appends.
     pub(super) fn check_disk(&self) -> Result<(), StoreError> {
         self.files.as_ref().map_or(Ok(()), |files| files.check())
     }
 
-    /// Checks whether the disk accepts removals. A full disk does, because they free space.
+    /// Returns an error if the disk refuses removals. A full disk accepts them, because they free space.
     pub(super) fn check_disk_for_removal(&self) -> Result<(), StoreError> {
         match self.check_disk() {
             Err(StoreError::Disk(DiskError::Full)) => Ok(()),
@@ -147,10 +147,10 @@ impl Store {
         }
     }
 
-    /// Logs a control record, which the next start replays. A store in memory has none.
+    /// Logs a control record, which the next start replays. Does nothing for a store in memory.
     pub(super) fn log_control(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
         if self.files.is_some() {
-            // Also written when rolling fails: a removal that frees a full disk must be logged.
+            // Also writes if no new segment can begin: a removal that frees a full disk must be logged.
             let _ = self.roll_when_full(self.last + 1, 0);
             self.write_control(kind, sequence, filter);
         }
@@ -172,16 +172,16 @@ impl Store {
         }
     }
 
-    /// Logs where the log begins, if that has changed.
+    /// Logs the first live sequence, if it has changed.
     pub(super) fn log_floor(&mut self) {
         if let Some(floor) = self.files.as_mut().and_then(|files| files.take_floor()) {
-            // Also called when a new segment is about to begin, so this record never begins one.
+            // Rolling to a new segment calls this function, so the record must not begin another segment.
             self.write_control(Kind::Floor, floor, b"");
         }
     }
 
-    /// Logs how much of the log is on the disk, if that has grown since the last sync point. Nothing waits
-    /// for this record: it is written and synced with others if they arrive soon.
+    /// Logs how much of the log is on disk, if that has grown since the last sync point. No client waits for
+    /// this record, so it is written and synced with other records if they arrive soon.
     pub(super) fn log_sync_point(&mut self, now: Duration) {
         let Some(Segment {
             body: Body::File(active),
@@ -240,7 +240,8 @@ impl Store {
         if self.segments[at].slots.is_none() {
             match self.look_up(at, LookupKey::Sequence(sequence))? {
                 Lookup::Record(location) => return Ok(Some(location).filter(|p| self.is_live(p))),
-                // It must exist: a damaged head before it claims too many bytes.
+                // The record must exist, because no sequence is missing. A damaged head must have led past
+                // it.
                 Lookup::Missing if self.segments[at].is_whole() => {}
                 Lookup::Missing => return Ok(None),
                 Lookup::Unknown => {}
@@ -252,7 +253,7 @@ impl Store {
             return Ok(None);
         };
         let found = slots.find(sequence);
-        // A record with a damaged head may have any sequence between those of the adjacent records.
+        // A slot whose head is damaged may have any sequence between those of the adjacent slots.
         let found = found.or_else(|| slots.lost_beside(sequence, |slot| segment.is_dead(slot)));
         let Some(slot) = found.filter(|slot| !segment.is_dead(*slot)) else {
             return Ok(None);
@@ -283,7 +284,7 @@ impl Store {
         };
         let offset = u64::from(location.entry.offset);
         let bytes = location.stored_bytes as usize;
-        // A record that is not encoded has its subject near the beginning; damage behind it does not matter.
+        // An unencoded record has its subject near the beginning. Damage after the subject does not matter.
         let mut located = files.locate(file, offset, bytes.min(SUBJECT_END_MAX))?;
         if Head::peek(files.bytes(&located)).is_some_and(|head| head.has_encoded_body()) {
             located = files.locate(file, offset, bytes)?;
@@ -295,7 +296,7 @@ impl Store {
         Ok(subject.unwrap_or(UNKNOWN))
     }
 
-    /// Brings the bytes of a record into memory, and checks them if they come from the disk.
+    /// Makes a record's bytes available in memory. Verifies them if they were read from the disk.
     pub(super) fn locate(&mut self, location: &Location) -> Result<At, StoreError> {
         let offset = location.entry.offset as usize;
         let bytes = location.stored_bytes as usize;
@@ -313,7 +314,7 @@ impl Store {
         }
         let is_from_disk = located.is_from_disk();
         let located = files.decode(&located).ok_or(StoreError::WrongKey)?;
-        // Correct checksums alone do not make a valid record.
+        // A record with correct checksums may still have inconsistent lengths.
         if is_from_disk && record::decode(files.bytes(&located)).is_none() {
             return Err(StoreError::Damaged(location.sequence));
         }
@@ -331,8 +332,8 @@ impl Store {
         }
     }
 
-    /// Returns when the record in a slot was stored, live or dead. A damaged head counts as the earliest
-    /// time.
+    /// Returns the time at which the record in a slot was stored, live or dead. If its head is damaged,
+    /// returns the earliest time of the segment.
     pub(super) fn time_of(&mut self, at: usize, slot: usize) -> Result<i64, StoreError> {
         let offset = self.load(at)?.entries[slot].offset as usize;
         let segment = &mut self.segments[at];
@@ -355,7 +356,7 @@ impl Store {
         self.drop_at(location, Some(Cause::Damage))
     }
 
-    /// Removes a live record by its sequence. Returns whether there was one.
+    /// Removes a live record by its sequence. Returns whether there was such a record.
     pub(super) fn drop_sequence(
         &mut self,
         sequence: u64,
@@ -368,8 +369,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes the first live record. Returns whether there was one: the index of a damaged segment may be
-    /// wrong.
+    /// Removes the first live record. Returns whether there was such a record, because the index of a damaged
+    /// segment may be wrong.
     pub(super) fn drop_first(&mut self, cause: Option<Cause>) -> Result<bool, StoreError> {
         if self.drop_sequence(self.first, cause)? {
             return Ok(true);
@@ -380,7 +381,7 @@ impl Store {
         Ok(has_moved)
     }
 
-    /// Removes a live record. With a cause, [`removed`](Store::removed) reports it.
+    /// Removes a live record. If there is a cause, [`removed`](Store::removed) reports the removal.
     pub(super) fn drop_at(
         &mut self,
         location: &Location,
@@ -394,7 +395,8 @@ impl Store {
             segment.limited_by = last;
         }
         self.messages -= 1;
-        // The total comes from the index, which may be wrong for a damaged segment.
+        // `bytes` comes from the index, which may be wrong for a damaged segment, so the difference may be
+        // negative.
         let counted_bytes = self.counted_bytes(entry.content_bytes(), entry.has_headers());
         self.bytes = self.bytes.saturating_sub(counted_bytes);
         let newest = self.drop_from_subject(location.sequence, subject, cause);
@@ -419,7 +421,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns whether the newest record of the subject has changed.
+    /// Updates the totals of a removed record's subject. Returns whether `last` of the subject must be
+    /// updated.
     fn drop_from_subject(&mut self, sequence: u64, id: SubjectId, cause: Option<Cause>) -> bool {
         let has_subject = id != UNKNOWN && self.subjects.get(id).is_some();
         let mut left = 0;
@@ -459,9 +462,9 @@ impl Store {
     }
 }
 
-/// Location of a record's bytes, valid until the next read.
+/// Location of a record's bytes in memory, valid until the next read.
 pub(super) enum At {
-    /// Index of the segment, and offset in it.
+    /// Index of the segment, and offset in the segment's buffer.
     Memory(usize, usize),
     Files(Located),
 }

@@ -1,4 +1,5 @@
-//! Finds a record in a segment whose slots are not in memory by reading a small part of it.
+//! Finds a record in a segment whose slots are not in memory, by reading a small part of the segment. Marks
+//! are the known positions of some records, at which reading can begin.
 
 use super::Store;
 use super::record::Head;
@@ -8,16 +9,16 @@ use super::slots::{Slot, Slots};
 use super::subjects::UNKNOWN;
 use super::types::StoreError;
 
-/// A segment has a mark for each of about this many parts,
+/// Approximate number of marks of a segment. The bytes between two marks are a part.
 const MARKS_PER_SEGMENT: usize = 256;
-/// but parts have at least
+/// Minimum bytes of a part.
 const PART_BYTES_MIN: usize = 1024;
-/// and at most this many bytes, which are read to find a record.
+/// Maximum bytes of a part, which is read to find one record.
 const PART_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of open files of segments whose slots are not in memory.
 const OPEN_MAX: usize = 64;
-/// Once lookups have read this multiple of a segment's length, its slots are loaded, if they fit beside those
-/// of others.
+/// Once lookups have read this multiple of a segment's length, the slots are loaded, if there is room in
+/// memory.
 const LOOKUPS_PER_LOAD: u64 = 2;
 
 /// Position of a record in a segment.
@@ -51,13 +52,13 @@ pub(super) enum Lookup {
     Record(Location),
     /// The record does not exist.
     Missing,
-    /// Only the whole segment can tell: the part is damaged, or there is no mark.
+    /// The whole segment must be loaded to find out: the part is damaged, or there is no mark.
     Unknown,
 }
 
 /// The range from one mark to the next.
 struct MarkedRange {
-    /// Beginning: the mark, or a later record that was found before.
+    /// Beginning: a mark, or a later record that was found earlier.
     from: Mark,
     /// The first slot after the range.
     end_slot: u32,
@@ -69,8 +70,8 @@ fn part_bytes(segment_bytes: usize) -> usize {
     (segment_bytes / MARKS_PER_SEGMENT).clamp(PART_BYTES_MIN, PART_BYTES_MAX)
 }
 
-/// Returns the marks of a sealed segment. Records between two marks span at most one part, unless there is
-/// only one.
+/// Returns the marks of a sealed segment. The records between two marks fill at most one part, or are one
+/// larger record.
 fn marks_of(slots: &Slots, segment_bytes: usize) -> Vec<Mark> {
     let part_bytes = part_bytes(segment_bytes);
     let mut marks: Vec<Mark> = Vec::new();
@@ -109,7 +110,7 @@ impl Segment {
         let slots = mark.slot..next.map_or(self.records, |next| next.slot);
         let end = next.map_or(file.bytes, |next| u64::from(next.offset));
         let end = end.min(u64::from(mark.offset) + PART_BYTES_MAX as u64);
-        // Sequential readers begin at the last record found.
+        // A sequential reader continues at the record that was found last.
         let last_found = self.last_found.filter(|last_found| {
             slots.contains(&last_found.slot) && key.is_at_or_after(last_found)
         });
@@ -151,7 +152,7 @@ impl Store {
         Ok(walked?.0)
     }
 
-    /// Closes the file that was opened longest ago if too many are open.
+    /// Registers an opened file. If too many are open, closes the one that was opened first.
     fn note_opened(&mut self, number: u32) {
         self.opened.push_back(number);
         if self.opened.len() <= OPEN_MAX {
@@ -182,7 +183,7 @@ impl Store {
         Ok(self.load(at)?.sequence(slot))
     }
 
-    /// Whether lookups have read so much that loading the slots is cheaper.
+    /// Returns whether lookups have read so much that loading the slots is cheaper.
     fn should_load(&mut self, at: usize) -> bool {
         let segment = &self.segments[at];
         let Body::File(file) = &segment.body else {
@@ -199,7 +200,7 @@ impl Store {
 }
 
 impl MarkedRange {
-    /// Walks the records of the range. Also returns where the record was found.
+    /// Searches the records of the range. Also returns the position of the record, if it was found.
     fn walk(&self, bytes: &[u8], salt: u32, at: usize, key: LookupKey) -> (Lookup, Option<Mark>) {
         let mut offset = 0;
         let mut slot = self.from.slot;

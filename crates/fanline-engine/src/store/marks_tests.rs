@@ -1,9 +1,9 @@
-//! The cost of finding a record in a segment that is not in memory.
+//! Tests of how many bytes are read to find a record in a segment that is not in memory.
 
 use super::faulty::{Dice, Faulty};
 use super::*;
 
-/// Maximum cost of a random read: one part of a segment, and as much again if it continues an earlier read.
+/// Maximum bytes of a random read: one part of a segment, and as much again as read-ahead.
 const READ_BYTES_MAX: usize = 128 << 10;
 
 fn payload(sequence: u64) -> Vec<u8> {
@@ -15,7 +15,7 @@ fn subject(sequence: u64) -> Vec<u8> {
     format!("orders.{sequence}").into_bytes()
 }
 
-/// Returns a store of `records` records, closed and reopened.
+/// Creates a store of `records` records, closes it, and returns it reopened.
 fn reopened(disk: &Faulty, options: &FileOptions, records: u64) -> Store {
     let limits = StoreLimits::default();
     let (mut store, _) = Store::file(Box::new(disk.clone()), options, &limits).unwrap();
@@ -61,7 +61,7 @@ fn random_read_reads_part_of_segment() {
         let bytes = disk.take_read_bytes();
         assert!(bytes <= READ_BYTES_MAX, "{bytes} for {sequence}");
     }
-    // The same holds for the last record of a subject, a removal, and a missing record.
+    // The limit also applies to the last record of a subject, to a removal, and to a missing record.
     for _ in 0..100 {
         let sequence = dice.below(below) as u64 + 1;
         let known = store.subject(&subject(sequence));
@@ -111,14 +111,14 @@ fn sequential_read_reads_everything_about_once() {
     assert!(bytes < all + all / 2, "{bytes} of {all}");
 }
 
-/// A new consumer with filters queries how many records match, and which is first.
+/// Story: a new consumer with filters queries how many records match, and which is first.
 #[test]
 fn filtered_queries_do_not_scan_the_log() {
     let disk = Faulty::new();
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
     assert!(store.segments.len() > 2);
     let all = disk.used_bytes();
-    // One subject, some, and more than the cache holds.
+    // Numbers of filters: one, some, and more than the cache of matching subjects holds.
     for count in [1, 1_000, 9_000] {
         let names: Vec<Vec<u8>> = (20_000..20_000 + count).map(subject).collect();
         let filters = Filters::new(names.iter().map(Vec::as_slice)).unwrap();
@@ -128,7 +128,7 @@ fn filtered_queries_do_not_scan_the_log() {
     }
     let filters = Filters::new([&b"orders.*"[..]]).unwrap();
     assert_eq!(store.count_matching(&filters, 1), Ok(40_000));
-    // Also in the middle: no subject has records on both sides.
+    // Counting from the middle reads nothing, because no subject has records before and after it.
     assert_eq!(store.count_matching(&filters, 15_001), Ok(25_000));
     assert_eq!(disk.take_read_bytes(), 0);
 
@@ -165,7 +165,7 @@ fn index_version_1_without_marks_is_readable() {
     assert!(!store.segments[0].marks.is_empty());
 }
 
-/// Converts an index to version 1.
+/// Converts an index to version 1, which had no marks.
 fn without_marks(index: &[u8]) -> Vec<u8> {
     const COUNT_AT: usize = 28;
     const HEAD_BYTES: usize = 32 + 7 * 8;

@@ -1,9 +1,11 @@
-//! The log of one stream: records in sequence order, found by sequence, by subject, and by time, removed by
-//! limits, in memory or on a [`Disk`].
+//! The log of one stream: records in sequence order, in memory or on a [`Disk`].
 //!
-//! The store never waits. It writes to its [`Disk`] at once or in batches. It requests a sync of what must
-//! reach the disk before an acknowledgement by [`Store::poll_sync`], and takes the result by
-//! [`Store::handle_synced`]. Both kinds of store share this code: a segment's bytes are a buffer or a file.
+//! Records are found by sequence, subject, or time, and removed by request or by limits. A record is *live*
+//! until it is removed.
+//!
+//! The store never blocks on a sync. [`Store::poll_sync`] writes pending bytes and requests the sync that
+//! acknowledgements wait for; [`Store::handle_synced`] takes its result. Stores in memory and on disk share
+//! this code: the bytes of a segment are in a buffer or in a file.
 //!
 //! `docs/formats/log.md` describes the bytes on disk.
 //!
@@ -99,27 +101,27 @@ pub struct Store {
     last: u64,
     last_unix_nanos: Option<i64>,
     lost: Lost,
-    /// Sequence and time of the first record, cached by the first query.
+    /// Sequence and time of the first live record, cached by the first query.
     first_time: Option<(u64, i64)>,
     expiry: Expiry,
     /// No record below this sequence can exceed the age limit.
     expiry_checked_below: u64,
-    /// Sequence and time of the oldest record that can exceed the age limit.
+    /// Sequence and time of the oldest record that can exceed the age limit, cached.
     ages_next: Option<(u64, i64)>,
     unreported: UnreportedRemovals,
     spare: Spare,
-    /// Hashed names of the subjects in the last segment.
+    /// Hashes of the subjects in the last segment.
     active_hashes: Vec<u64>,
-    /// Bytes at which a new segment begins; a single larger record still fits.
+    /// Bytes at which a new segment begins. A larger record gets a segment of its own.
     segment_bytes: usize,
     /// `None` for a store in memory.
     files: Option<Box<Files>>,
     upkeep: Upkeep,
-    /// How many times slots were requested, as a clock for eviction.
+    /// Number of requests for slots so far, as a clock for their eviction from memory.
     loads: u64,
-    /// Numbers of segments whose file is open although their slots are not in memory.
+    /// Numbers of segments with an open file but without slots in memory.
     opened: VecDeque<u32>,
-    /// A live record is too damaged to read its subject, so some subject's count includes it.
+    /// Whether the count of some subject includes a damaged record, whose subject is unknown.
     must_recount: bool,
 }
 
@@ -177,21 +179,21 @@ impl Store {
         }
     }
 
-    /// Returns why the last write to disk failed, or `None` while writes succeed. After a failure the store
-    /// refuses appends; records that are not [`durable`](Self::durable) yet may still become durable.
+    /// Returns the error of the last write to disk, or `None` if it succeeded. After an error the store
+    /// refuses appends. Records that are not [`durable`](Self::durable) yet may still become durable.
     pub fn failure(&self) -> Option<DiskError> {
         self.files.as_ref()?.failure
     }
 
-    /// Returns the highest sequence whose record is as safe as the store makes it: acknowledgements up to it
-    /// may be sent. In memory that is every record; on disk see [`SyncMode`].
+    /// Returns the highest sequence up to which acknowledgements may be sent. In memory that is the last
+    /// sequence; on disk it depends on the [`SyncMode`].
     pub fn durable(&self) -> u64 {
         self.files.as_ref().map_or(self.last, |f| f.durable())
     }
 
-    /// Returns whether a power cut may restore one of these records because its removal is not on the disk
-    /// yet. A copy of the stream must wait for that: a record that it skipped would be missing from the copy
-    /// forever.
+    /// Returns whether one of these records is removed, but a power cut may restore it, because the removal
+    /// is not on disk yet. A copy of the stream waits until it is: if the copy skipped a record that is
+    /// restored later, the record would be missing from the copy forever.
     pub fn has_unsynced_removal(&mut self, sequences: Range<u64>) -> bool {
         let files = self
             .files
@@ -200,14 +202,15 @@ impl Store {
         files.is_some_and(|files| files.has_unsynced_removal(sequences))
     }
 
-    /// Whether acknowledgements wait for a sync: the store is on disk, in [`SyncMode::Commit`].
+    /// Returns whether acknowledgements wait for a sync: the store is on disk, in [`SyncMode::Commit`].
     pub fn commits(&self) -> bool {
         let mode = self.files.as_ref().map(|files| files.mode);
         mode == Some(SyncMode::Commit)
     }
 
-    /// Calls `each` for every record that limits, age, or damage have removed since the last call. Removals
-    /// accumulate until this call, so call it after appends and after [`expire`](Self::expire).
+    /// Calls `each` for every record that the store has removed since the last call because of limits, age,
+    /// or damage. Removals accumulate until then, so call this after appends and after
+    /// [`expire`](Self::expire).
     pub fn removed(&mut self, each: &mut dyn FnMut(&Removed<'_>)) {
         self.unreported.drain(each);
     }

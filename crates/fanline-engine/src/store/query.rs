@@ -9,11 +9,11 @@ use super::types::{StoreError, StoreState, SubjectState};
 use super::{Filters, Store};
 use crate::subject::Filter;
 
-/// Number of the newest records to check before subjects are searched.
+/// Number of newest records to check before a search by subject.
 const NEWEST_LOOKED_AT: usize = 256;
-/// Maximum records to scan in one search; the last segment may add some.
+/// Approximate maximum of records to scan in one search. The scan ends after the segment that reaches it.
 const SEARCHED_MAX: u64 = 64 << 10;
-/// Bytes read from the disk that cost as much as scanning one record.
+/// Bytes to read from the disk whose cost equals that of scanning one record.
 const SEARCHED_BYTES: u64 = 256;
 
 /// Result of [`search`](Store::search).
@@ -21,14 +21,14 @@ const SEARCHED_BYTES: u64 = 256;
 pub enum Search {
     /// Sequence of the first match.
     Found(u64),
-    /// Nothing matches.
+    /// No live record matches.
     Nothing,
-    /// Nothing below this sequence matches; the search can continue there.
+    /// No live record below this sequence matches. The search can continue from it.
     NotBelow(u64),
 }
 
 impl Segment {
-    /// Returns the cost of scanning the whole segment.
+    /// Returns the cost of scanning the whole segment, as a number of records.
     fn search_cost(&self) -> u64 {
         let read = match &self.body {
             Body::File(file) if self.slots.is_none() => file.bytes / SEARCHED_BYTES,
@@ -83,7 +83,7 @@ impl Store {
         self.bytes
     }
 
-    /// Returns the first live sequence; one above the last sequence when no record is live.
+    /// Returns the first live sequence; one above the last sequence if no record is live.
     pub fn first_sequence(&self) -> u64 {
         self.first
     }
@@ -93,7 +93,7 @@ impl Store {
         self.last
     }
 
-    /// Returns the totals of one subject in constant time; `None` when it has no live record.
+    /// Returns the totals of one subject, in constant time; `None` if it has no live record.
     pub fn subject(&self, subject: &[u8]) -> Option<SubjectState> {
         let known = self.subjects.get(self.subjects.find(subject)?)?;
         Some(SubjectState {
@@ -102,8 +102,9 @@ impl Store {
         })
     }
 
-    /// Calls `found` for all subjects that a filter matches, in no order; an empty filter matches all. The
-    /// cost is proportional to the subjects that share the filter's tokens before its first wildcard.
+    /// Calls `found` for all subjects that a filter matches, in any order. An empty filter matches all. The
+    /// cost is proportional to the number of subjects that begin with the filter's tokens before its first
+    /// wildcard.
     pub fn subjects(&self, filter: &[u8], found: &mut dyn FnMut(&[u8], SubjectState)) {
         let filter = if filter.is_empty() { b">" } else { filter };
         let Ok(filter) = Filter::parse(filter) else {
@@ -119,8 +120,8 @@ impl Store {
         });
     }
 
-    /// Calls `found` once for each subject that one of the filters matches, in no order, until it returns
-    /// `false`. Costs at most a walk over all subjects.
+    /// Calls `found` once for each subject that one of the filters matches, in any order, until it returns
+    /// `false`. Costs at most one walk over all subjects.
     pub fn subjects_matching(
         &self,
         filters: &Filters,
@@ -137,7 +138,7 @@ impl Store {
         });
     }
 
-    /// Returns the newest live record that a filter matches; an empty filter matches all.
+    /// Returns the sequence of the newest live record that a filter matches. An empty filter matches all.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -155,7 +156,8 @@ impl Store {
         Ok(last)
     }
 
-    /// A filter that matches very many subjects usually matches one of the newest records.
+    /// Searches only the newest records, because a filter that matches very many subjects usually matches one
+    /// of them.
     fn last_of_newest(&self, filter: &[u8]) -> Option<u64> {
         let filter = Filter::parse(filter).ok().filter(|f| !f.is_literal())?;
         let segment = self.segments.back()?;
@@ -170,8 +172,8 @@ impl Store {
         None
     }
 
-    /// Returns the first live record at or after a sequence that the filters match. Segments without a
-    /// matching subject are skipped, unless very many subjects match.
+    /// Returns the sequence of the first live record at or after `from` that the filters match. Segments
+    /// without a matching subject are skipped, unless very many subjects match.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -190,8 +192,8 @@ impl Store {
         }
     }
 
-    /// As [`next_matching`](Self::next_matching), but stops after a bounded number of records, for callers
-    /// that must not block.
+    /// Does the same as [`next_matching`](Self::next_matching), but stops after a bounded number of records,
+    /// for callers that must not block.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -238,7 +240,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Whether this record is found to be live without loading the slots of its segment.
+    /// Returns whether this record is live, if that can be determined without loading the segment's slots.
     fn lives_unloaded(&mut self, at: usize, sequence: u64) -> Result<bool, StoreError> {
         if self.segments[at].slots.is_some() || sequence < self.segments[at].first {
             return Ok(false);
@@ -249,7 +251,7 @@ impl Store {
 
     fn search_few(&mut self, few: &SubjectSet, from: u64) -> Result<Search, StoreError> {
         let is_wanted = |_: &Store, id| few.contains(id);
-        // The next match is usually near.
+        // Tries the segment of `from` first, because the next match is often close.
         let at = self.segment_at_or_after(from);
         let Some(near) = self.segments.get(at) else {
             return Ok(Search::Nothing);
@@ -268,9 +270,9 @@ impl Store {
         self.search_where(from, |bloom| few.may_be_in(bloom), is_wanted)
     }
 
-    /// Counts the live records at or after a sequence that the filters match. The totals of subjects give
-    /// most of the answer. Only subjects with records on both sides of the sequence are counted, on the
-    /// shorter side.
+    /// Returns the number of live records at or after a sequence that the filters match. Most subjects have
+    /// all their records on one side of the sequence, so their totals suffice. Records of the other subjects
+    /// are counted on the side with fewer sequences.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -308,7 +310,7 @@ impl Store {
         }
     }
 
-    /// Counts all live records at or after a sequence; whole segments by their totals.
+    /// Returns the number of live records at or after a sequence, using the totals of whole segments.
     fn count_all(&mut self, from: u64) -> Result<u64, StoreError> {
         if from <= self.first {
             return Ok(self.messages);
@@ -343,7 +345,7 @@ impl Store {
         Ok(count)
     }
 
-    /// Counts matching records in one segment.
+    /// Returns the number of matching records in one segment.
     fn count_in(
         &mut self,
         at: usize,
@@ -366,8 +368,8 @@ impl Store {
             .count() as u64)
     }
 
-    /// Returns the first live record stored at this time or later; one above the last sequence when there is
-    /// none.
+    /// Returns the sequence of the first live record stored at this time or later; one above the last
+    /// sequence if there is none.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -409,7 +411,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Calls `found` for all ranges of sequences between the first and the last that are not live.
+    /// Calls `found` for each range of sequences between the first and the last that has no live record.
     ///
     /// # Errors
     /// The disk cannot be read.
@@ -449,7 +451,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the first live record of a subject.
+    /// Returns the sequence of the first live record of a subject.
     pub(super) fn first_of(&mut self, id: SubjectId) -> Result<Option<u64>, StoreError> {
         let Some(subject) = self.subjects.get(id) else {
             return Ok(None);
@@ -492,8 +494,8 @@ impl Store {
         )
     }
 
-    /// Returns the first live record at or after a sequence with a wanted subject, in a segment that may hold
-    /// one.
+    /// Searches for the first live record at or after `from` with a wanted subject. Skips segments for which
+    /// `may_contain` returns `false`.
     fn search_where(
         &mut self,
         from: u64,
@@ -524,7 +526,7 @@ impl Store {
         Ok(Search::Nothing)
     }
 
-    /// Searches one segment.
+    /// Returns the sequence of the first live record with a wanted subject in one segment.
     fn next_in(
         &mut self,
         at: usize,
@@ -546,7 +548,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Returns the last live record of a subject below a sequence.
+    /// Returns the sequence of the last live record of a subject below a sequence.
     pub(super) fn last_before(
         &mut self,
         id: SubjectId,

@@ -6,7 +6,7 @@ use super::types::{NewRecord, Record};
 
 /// Bytes of the head that every record has.
 pub(super) const HEAD_BYTES: usize = 32;
-/// Bytes of the head of a record with an encoded body: it also has the length before encoding.
+/// Bytes of the head of a record with an encoded body. The additional bytes are the length before encoding.
 pub(super) const ENCODED_HEAD_BYTES: usize = HEAD_BYTES + 4;
 /// Bytes of a sync point, which has no body.
 pub(super) const SYNC_POINT_BYTES: u32 = 32;
@@ -14,7 +14,7 @@ pub(super) const SYNC_POINT_BYTES: u32 = 32;
 pub(super) const SUBJECT_FROM_MAX: usize = HEAD_BYTES + 4 + 8 + 8;
 /// Maximum bytes of a record, with its head.
 pub(super) const RECORD_BYTES_MAX: usize = (1 << 29) - 1;
-/// Maximum bytes of a record before encoding: encryption makes it longer.
+/// Maximum bytes of a record before encoding. Encryption makes the record longer.
 const PLAIN_BYTES_MAX: usize = RECORD_BYTES_MAX - 4 - SEAL_BYTES;
 
 /// Kind of a record: a message, or a control record.
@@ -28,9 +28,9 @@ pub(super) enum Kind {
     Floor,
     /// Removes all records below this sequence whose subject matches the filter in its subject field.
     Purge,
-    /// The next record has at least this sequence.
+    /// Sets the minimum sequence of the next record.
     Skip,
-    /// Everything before a position of the log is on the disk; see [`Head::sync_point`].
+    /// Records that everything before a position of the log is on disk; see [`Head::sync_point`].
     SyncPoint,
 }
 
@@ -47,7 +47,7 @@ impl Kind {
         })
     }
 
-    /// Whether the record has a sequence of its own.
+    /// Returns whether the record is a message rather than a control record.
     pub(super) fn is_message(self) -> bool {
         self == Kind::Message
     }
@@ -80,7 +80,7 @@ pub(super) type Position = (u32, u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) bytes: u32,
-    /// Value of `bytes` before the body was encoded.
+    /// Length of the record before its body was encoded.
     pub(super) plain_bytes: u32,
     pub(super) body_sum: u32,
     pub(super) subject_bytes: u16,
@@ -126,7 +126,7 @@ impl Head {
             return None;
         }
         let bytes = usize::try_from(head.bytes).ok()?;
-        // A purge may remove everything, including sequences that do not exist yet.
+        // A purge may be limited by any sequence, including one that does not exist yet.
         if head.kind != Kind::Purge && head.sequence > SEQUENCE_MAX + 1 {
             return None;
         }
@@ -152,7 +152,8 @@ impl Head {
         }
     }
 
-    /// Returns the head for the same record with another body; `None` when nothing was done to the body.
+    /// Returns the head of the same record with an encoded body; `None` if the body is neither compressed nor
+    /// encrypted.
     pub(super) fn with_body(
         self,
         content_bytes: usize,
@@ -215,12 +216,12 @@ impl Head {
         self.flags & HAS_REPLACED != 0
     }
 
-    /// Whether the next record belongs to the same atomic batch.
+    /// Returns whether the next record belongs to the same atomic batch.
     pub(super) fn has_more_in_batch(&self) -> bool {
         self.flags & MORE_IN_BATCH != 0
     }
 
-    /// Returns the position before which everything is on the disk, if this is a sync point.
+    /// Returns the position before which everything is on disk, if this is a sync point.
     pub(super) fn sync_point(&self) -> Option<Position> {
         let number = u32::try_from(self.unix_nanos).ok()?;
         (self.kind == Kind::SyncPoint).then_some((number, self.sequence))
@@ -243,13 +244,13 @@ pub(super) fn subject(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(from..from + usize::from(head.subject_bytes))
 }
 
-/// Fields that are written besides the record's own.
+/// Fields of the encoding that a [`NewRecord`] does not have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp {
     pub(super) kind: Kind,
     pub(super) sequence: u64,
     pub(super) replaced: Option<u64>,
-    /// Salt of the checksums; `None` in memory, where there are none.
+    /// Salt of the checksums; `None` in memory, where records have no checksums.
     pub(super) salt: Option<u32>,
 }
 
@@ -259,7 +260,7 @@ fn extra_bytes(flags: u8) -> usize {
         + usize::from(flags & HAS_REPLACED != 0) * 8
 }
 
-/// Returns the encoded length; `None` when the record is too long.
+/// Returns the encoded length; `None` if the record is too long.
 pub(super) fn encoded_bytes(record: &NewRecord<'_>, has_replaced: bool) -> Option<u32> {
     u16::try_from(record.subject.len()).ok()?;
     let bytes = HEAD_BYTES
@@ -290,8 +291,8 @@ fn flags(record: &NewRecord<'_>, has_replaced: bool) -> u8 {
     flags
 }
 
-/// Appends a record of `bytes` bytes, as computed by [`encoded_bytes`]. The returned head lacks its
-/// checksums.
+/// Appends a record of `bytes` bytes, as computed by [`encoded_bytes`]. The checksum in the returned head is
+/// not set.
 pub(super) fn encode(out: &mut Vec<u8>, stamp: &Stamp, record: &NewRecord<'_>, bytes: u32) -> Head {
     let from = out.len();
     let head = Head {
@@ -324,7 +325,7 @@ pub(super) fn encode(out: &mut Vec<u8>, stamp: &Stamp, record: &NewRecord<'_>, b
     head
 }
 
-/// Appends a sync point: everything before a position is on the disk.
+/// Appends a sync point, which records that everything before a position is on disk.
 pub(super) fn encode_sync_point(out: &mut Vec<u8>, (number, offset): Position, salt: u32) {
     let stamp = Stamp {
         kind: Kind::SyncPoint,
@@ -351,12 +352,12 @@ pub(super) fn seal(bytes: &mut [u8], salt: u32) {
     bytes[..4].copy_from_slice(&head_sum.to_le_bytes());
 }
 
-/// Returns the head that results from flipping one bit of a damaged one.
+/// Returns the head that results from flipping one bit of a damaged head, if any has a valid checksum.
 pub(super) fn mend(bytes: &[u8], salt: u32) -> Option<Head> {
     mend_at(bytes, salt).map(|(head, _)| head)
 }
 
-/// As [`mend`], with the index of the byte that holds the bit.
+/// Returns the same as [`mend`], and the index of the byte with the flipped bit.
 fn mend_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
     let mut head = bytes[..bytes.len().min(ENCODED_HEAD_BYTES)].to_vec();
     (0..head.len() * 8).find_map(|bit| {
@@ -367,15 +368,15 @@ fn mend_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
     })
 }
 
-/// A record that one flipped bit has damaged.
+/// A record that is damaged by one flipped bit.
 pub(super) struct OneBitOff {
     /// The repaired head.
     pub(super) head: Head,
-    /// Index of the byte that holds the bit.
+    /// Index of the byte with the flipped bit.
     pub(super) at: usize,
 }
 
-/// Returns the record at the beginning of these bytes if flipping one bit makes it intact.
+/// Returns the record at the beginning of these bytes, if flipping one bit makes its checksums valid.
 pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<OneBitOff> {
     let is_whole = |head: &Head| bytes.len() >= head.len();
     let (head, at) = match Head::parse(bytes, salt).filter(is_whole) {
@@ -392,8 +393,8 @@ pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<OneBitOff> {
     Some(OneBitOff { head, at })
 }
 
-/// Given the checksums of `bytes` bytes before and after one bit was flipped, returns the index of the byte
-/// that holds the bit. The difference of the two checksums depends only on the position of the bit.
+/// Given two checksums of `bytes` bytes, returns the index of the byte in which one flipped bit explains
+/// their difference. The difference depends only on the position of the bit.
 fn differ_by_one_bit(one: u32, other: u32, bytes: usize) -> Option<usize> {
     /// The polynomial of CRC-32, bits reversed.
     const POLYNOMIAL: u32 = 0xEDB8_8320;
@@ -421,20 +422,20 @@ pub(super) fn erase(bytes: &mut [u8]) {
     }
 }
 
-/// Whether both checksums are right.
+/// Returns whether both checksums are valid.
 pub(super) fn is_sound(bytes: &[u8], salt: u32) -> bool {
     Head::parse(bytes, salt)
         .is_some_and(|head| bytes.len() >= head.len() && is_body_sound(&head, bytes, salt))
 }
 
-/// Whether the body's checksum is right; the head's was already checked.
+/// Returns whether the body's checksum is valid. The head's checksum was already verified.
 pub(super) fn is_body_sound(head: &Head, bytes: &[u8], salt: u32) -> bool {
     bytes
         .get(head.head_len()..head.len())
         .is_some_and(|body| sum(salt, body) == head.body_sum)
 }
 
-/// Returns the part of the head that encryption authenticates: all but the checksums.
+/// Returns the part of the head that encryption authenticates: everything but the checksums.
 pub(super) fn authenticated_part(bytes: &[u8]) -> [u8; ENCODED_HEAD_BYTES - 8] {
     let mut covered = [0; ENCODED_HEAD_BYTES - 8];
     if let Some(head) = bytes.get(8..ENCODED_HEAD_BYTES) {
@@ -443,7 +444,7 @@ pub(super) fn authenticated_part(bytes: &[u8]) -> [u8; ENCODED_HEAD_BYTES - 8] {
     covered
 }
 
-/// Decodes a record whose body is not encoded; `None` when its parts do not add up.
+/// Decodes a record whose body is not encoded; `None` if its lengths are inconsistent.
 pub(super) fn decode(bytes: &[u8]) -> Option<Parts<'_>> {
     let head = Head::peek(bytes).filter(|head| !head.has_encoded_body())?;
     let bytes = bytes.get(..head.len())?;

@@ -18,26 +18,27 @@ use super::tail::Survey;
 use super::types::{Lost, StoreError, StoreLimits};
 use super::{Filters, Store};
 
-/// Maximum number of damaged places to list.
+/// Maximum number of entries in [`Recovery::damages`].
 const DAMAGES_MAX: usize = 64;
 const FILE_SEGMENT_BYTES: usize = 16 << 20;
-/// A segment is extended by zeros by at most this fraction of its size.
+/// Zeros after the last record take at most one part of this many of a segment.
 const AHEAD_PARTS: usize = 8;
-/// Keeps offsets in a segment within 32 bits.
+/// Maximum bytes of a segment, so that offsets have at most 32 bits.
 const SEGMENT_BYTES_MAX: usize = 1 << 30;
 
 /// Options of a store on disk.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
-    /// When an acknowledgement may be sent.
+    /// Condition under which an acknowledgement may be sent.
     pub mode: SyncMode,
-    /// A random number, a different one each time: the salt of a new store, and the epoch of encryption.
+    /// Random number that must be different at each start. It is the salt of a new store, and the epoch of
+    /// encryption.
     pub seed: u64,
     /// Compression of new records.
     pub compression: Compression,
-    /// Key that encrypts new data; existing encrypted data needs the same key.
+    /// Key that encrypts new data. Existing encrypted data must have been encrypted with the same key.
     pub key: Option<Key>,
-    /// Bytes at which a new segment begins, or one larger record; at most 1 GiB.
+    /// Bytes at which a new segment begins, at most 1 GiB. A larger record gets a segment of its own.
     pub segment_bytes: usize,
 }
 
@@ -53,24 +54,25 @@ impl Default for FileOptions {
     }
 }
 
-/// What a start found.
+/// The findings of a start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// The index existed but was unusable, so all segments were read.
+    /// Whether the index existed but was unusable, so that all segments were read.
     pub index_was_bad: bool,
     /// Number of records read.
     pub replayed: u64,
-    /// Bytes cut at the end because they were no whole record: left by a crash, or a damaged newest record.
+    /// Bytes cut off at the end because they are not a whole record. A crash left them, or the newest record
+    /// is damaged.
     pub torn_bytes: u64,
     /// Records that could not be read.
     pub lost: Lost,
-    /// Places of the first damages.
+    /// Damages, limited to the first ones.
     pub damages: Vec<Damage>,
-    /// Sequence of the first record that was possibly not synced. Records after it in the log may be missing.
+    /// Sequence of the first record that may not have been synced. Later records of the log may be missing.
     pub unsynced_from: Option<u64>,
 }
 
-/// A damaged place.
+/// Damaged bytes in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Name of the file.
@@ -84,10 +86,10 @@ pub struct Damage {
 }
 
 impl Store {
-    /// Opens the store in a folder. It contains everything that was last synced, and possibly more.
+    /// Opens the store in a folder. It contains everything that was synced, and possibly more.
     ///
     /// # Errors
-    /// The disk fails, or the key is wrong. Damage is no error: [`Recovery`] reports it.
+    /// The disk fails, or the key is wrong. Damage is not an error; [`Recovery`] reports it.
     pub fn file(
         disk: Box<dyn Disk>,
         options: &FileOptions,
@@ -125,7 +127,7 @@ impl Store {
         let newest = store.replay(covered, plan.segments, &mut findings)?;
         let recovery = findings.into_recovery();
         store.resume(newest)?;
-        // The control record that removes an erased record cannot read its subject if its body was encoded.
+        // If an erased record had an encoded body, replay could not attribute its removal to a subject.
         store.recount()?;
         store.lost = recovery.lost;
         store.set_limits(limits)?;
@@ -138,7 +140,7 @@ impl Store {
         store
     }
 
-    /// Applies the records after the index. Returns the head of the newest segment.
+    /// Applies the records that the index does not cover. Returns the head of the newest segment.
     fn replay(
         &mut self,
         covered: Option<Covered>,
@@ -151,8 +153,8 @@ impl Store {
         if let Some(covered) = covered {
             let at = self.segments.len() - 1;
             self.load(at)?;
-            // An erased record with an encoded body does not reveal its subject, which therefore is not
-            // counted.
+            // The subject of an erased record with an encoded body is unreadable, so some subject's count may
+            // be wrong.
             self.recount()?;
             self.active_hashes = self.subject_hashes(at);
             let Body::File(file) = self.segments[at].body else {
@@ -167,7 +169,7 @@ impl Store {
         let mut bytes = Vec::new();
         let (end, synced) = self.survey(&mut parts, synced, &mut bytes)?;
         findings.synced = synced;
-        // Segments after the end are removed.
+        // Segments after the end of the log are removed.
         let is_kept = |part: &&ReplayRange| end.is_none_or(|end| (part.file.number, 0) < end);
         let kept = parts.iter().filter(is_kept).count();
         let mut newest = None;
@@ -181,7 +183,7 @@ impl Store {
             let head = self.head_of(&bytes)?;
             newest = head.or(newest);
             if number == 0 && has_covered {
-                // It is open now, and is synced with the others before the store continues.
+                // The file is open and active now, so that `resume` syncs it.
                 self.set_active_file(file);
             } else {
                 let Some(head) = head else {
@@ -202,7 +204,8 @@ impl Store {
         Ok(newest)
     }
 
-    /// Returns where the log ends, and the position before which everything was synced.
+    /// Returns the end of the log, if it is before the end of the files, and the position before which
+    /// everything was synced.
     fn survey(
         &mut self,
         parts: &mut [ReplayRange],
@@ -227,7 +230,7 @@ impl Store {
 
     fn add_segment(&mut self, head: &SegmentHead, file: SegmentFile) {
         self.seal();
-        // A compacted segment may claim less than the segments before it.
+        // The head of a compacted segment may contain a lower sequence than earlier segments have.
         let first = head.first.max(self.last + 1);
         self.last = first - 1;
         let slots = Slots::with_base(first);
@@ -235,7 +238,7 @@ impl Store {
             .push_back(Segment::new(first, slots, Body::File(file)));
     }
 
-    /// Parses the head of a segment, and checks that its key is available.
+    /// Parses the head of a segment. Returns an error if its records are encrypted with another key.
     fn head_of(&self, bytes: &[u8]) -> Result<Option<SegmentHead>, StoreError> {
         let head = SegmentHead::parse(bytes);
         let key_check = head.map_or(0, |head| head.key_check);
@@ -260,7 +263,8 @@ impl Store {
         }
     }
 
-    /// Applies the records of the last segment from an offset on, up to the end of the log if that is in it.
+    /// Applies the records of the last segment from an offset on, up to `end`, if the log ends in this
+    /// segment.
     fn replay_records(
         &mut self,
         bytes: &[u8],
@@ -279,7 +283,8 @@ impl Store {
         };
         let mut file = *file;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        // These bytes are read at each start until there is a checkpoint.
+        // Every start reads these bytes until the next checkpoint, so they count as written since the last
+        // one.
         self.upkeep.written += bytes.len().saturating_sub(from) as u64;
         let mut plain = Vec::new();
         let end = end.and_then(|end| usize::try_from(end).ok());
@@ -387,7 +392,8 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the last segment can hold a record of this sequence. The writer never exceeds that.
+    /// Returns whether the last segment can contain a record of this sequence. Only damaged or forged files
+    /// violate this.
     fn can_note(&self, sequence: u64) -> bool {
         let newest = self.segments.back();
         newest.is_some_and(|newest| {
@@ -424,7 +430,7 @@ impl Store {
         Ok(())
     }
 
-    /// Continues to write after what was found.
+    /// Prepares the store for appends after the recovered records.
     fn resume(&mut self, newest: Option<SegmentHead>) -> Result<(), StoreError> {
         let last = self.last;
         let Some(files) = &mut self.files else {
@@ -458,7 +464,7 @@ impl Store {
         if self.messages == 0 {
             self.first = last + 1;
         }
-        // If only the process died, the bytes read may not be on the disk yet.
+        // If only the process died, the bytes that were read may not be on disk yet.
         for segment in &self.segments {
             if let Body::File(SegmentFile { file: Some(id), .. }) = segment.body {
                 files.disk.sync_file(id)?;
@@ -478,15 +484,15 @@ impl Store {
         }
         files.take_floor();
         if must_roll {
-            // A segment's head must name the key of its records, and the first format version has no sync
-            // points.
+            // A new segment begins if the newest one has another key in its head, or the first format
+            // version, which has no sync points.
             self.roll(last + 1)?;
         }
         self.evict(usize::MAX);
         Ok(())
     }
 
-    /// Returns the hashed names of the subjects of a loaded segment.
+    /// Returns the hashes of the subjects in a segment whose slots are in memory.
     fn subject_hashes(&self, at: usize) -> Vec<u64> {
         let slots = self.segments[at]
             .slots
@@ -506,12 +512,12 @@ struct ReplayRange {
     from: u64,
 }
 
-/// Whether these bytes were a sync point before one bit flipped, which is no loss.
+/// Returns whether these bytes are a sync point with one flipped bit. Its damage loses nothing.
 fn is_sync_point(bytes: &[u8], salt: u32) -> bool {
     record::mend(bytes, salt).is_some_and(|head| head.kind == Kind::SyncPoint)
 }
 
-/// Returns the number of bytes before the trailing zeros, which were written ahead.
+/// Returns the number of bytes without the zeros at the end, which were written ahead of records.
 fn without_zeros(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| *byte != 0);
     last.map_or(0, |last| last + 1)
@@ -521,11 +527,11 @@ fn without_zeros(bytes: &[u8]) -> usize {
 #[derive(Default)]
 struct Findings {
     recovery: Recovery,
-    /// Everything before this position was synced.
+    /// Position before which everything was synced.
     synced: Position,
     damages: Vec<Option<Damage>>,
-    /// Index in the list of a damaged record, by sequence. A stream with many erased records has as many
-    /// removals to match.
+    /// Index in `damages` of each damaged record, by sequence. A map is needed because a stream may have many
+    /// erased records, each with a removal.
     by_sequence: HashMap<u64, usize>,
 }
 
@@ -545,7 +551,7 @@ impl Findings {
         }));
     }
 
-    /// Removes a damage from the findings: the record was erased on purpose.
+    /// Removes a damaged record from the findings, because it was erased on request.
     fn discount(&mut self, sequence: u64) {
         let at = self.by_sequence.remove(&sequence);
         if let Some(damage) = at.and_then(|at| self.damages[at].take()) {
@@ -561,7 +567,7 @@ impl Findings {
     }
 }
 
-/// What an index covers.
+/// The part of the log that the index covers.
 struct Covered {
     number: u32,
     offset: u64,
@@ -569,7 +575,7 @@ struct Covered {
     files: Vec<(u32, u32)>,
 }
 
-/// Fills an empty store from the index; `None` when the index is unusable.
+/// Restores an empty store from the index; `None` if the index is unusable.
 fn restore(
     store: &mut Store,
     files: &mut Files,
@@ -594,7 +600,7 @@ fn restore(
         .files
         .iter()
         .all(|key| folder.segments.contains_key(key));
-    // The newest segment must be at least as long as the index claims.
+    // The newest segment must contain the whole part that the index covers.
     let newest = store
         .segments
         .back()
@@ -652,7 +658,7 @@ fn restore_from(store: &mut Store, bytes: &[u8]) -> Option<Covered> {
     })
 }
 
-/// Whether the totals of an index and its segments are consistent, as queries rely on both.
+/// Returns whether the totals of an index are consistent with its segments, because queries rely on both.
 fn is_plausible(totals: &Totals, segments: &VecDeque<Segment>) -> bool {
     let number = |segment: &Segment| match segment.body {
         Body::File(file) => file.number,
@@ -679,12 +685,12 @@ fn is_plausible(totals: &Totals, segments: &VecDeque<Segment>) -> bool {
         && totals.bytes <= SEQUENCE_MAX
 }
 
-/// The segments of a folder, by number and generation.
+/// The segment files of a folder, by number and generation.
 struct Folder {
     segments: BTreeMap<(u32, u32), String>,
 }
 
-/// What to do with them.
+/// The files to read and the files to remove at a start.
 #[derive(Default)]
 struct Plan {
     segments: Vec<SegmentFile>,
@@ -702,8 +708,8 @@ impl Folder {
         }
     }
 
-    /// Returns the segments after the index's coverage. Older ones that the index does not list were to be
-    /// removed.
+    /// Returns the segments after the covered part as files to read. Other segments that the index does not
+    /// contain were about to be removed.
     fn after(&self, covered: &Covered) -> Plan {
         let mut plan = Plan::default();
         for ((number, generation), name) in &self.segments {
@@ -716,7 +722,8 @@ impl Folder {
         plan
     }
 
-    /// Returns all segments, except compacted ones whose originals exist, or else the originals.
+    /// Returns the segments to read without an index. If all originals of a compacted segment still exist,
+    /// they are read instead of it.
     fn everything(&self, disk: &mut dyn Disk) -> Result<Plan, StoreError> {
         let mut plan = Plan::default();
         let mut heads = Vec::new();
@@ -725,11 +732,12 @@ impl Folder {
             let file = disk.open(name, false)?;
             let read = disk.read_at(file, 0, &mut bytes);
             disk.close(file);
-            // A file with another number in its name does not belong to the log.
+            // If the number in the head differs from that in the file's name, the head does not belong to
+            // this log.
             let head = SegmentHead::parse(&bytes[..read?])
                 .filter(|head| (head.number, head.generation) == (*number, *generation));
             plan.salt = plan.salt.or_else(|| head.map(|head| head.salt));
-            // Its name also contains the number.
+            // Without a valid head, the number is that in the file's name.
             heads.push(head.unwrap_or(SegmentHead {
                 number: *number,
                 generation: *generation,
@@ -778,7 +786,7 @@ fn file_of(number: u32, generation: u32) -> SegmentFile {
     }
 }
 
-/// Derives a number from which the next one cannot be guessed (splitmix64).
+/// Mixes a seed into a number from which the result for the next seed cannot be guessed (splitmix64).
 fn spread(seed: u64) -> u32 {
     let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -7,7 +7,7 @@ use super::segment::{Body, Location};
 use super::{Filters, Store, StoreError};
 use crate::subject::FilterError;
 
-/// A record to overwrite.
+/// A record whose bytes must be overwritten.
 pub(super) struct Erasure {
     number: u32,
     generation: u32,
@@ -22,7 +22,7 @@ impl Erasure {
 }
 
 impl Store {
-    /// Removes one record, and returns whether it existed. With `erase` its bytes are overwritten.
+    /// Removes one record, and returns whether it existed. With `erase`, its bytes are also overwritten.
     ///
     /// # Errors
     /// The disk cannot be read or written.
@@ -39,9 +39,9 @@ impl Store {
         Ok(true)
     }
 
-    /// Overwrites the bytes of a record; on disk, once its removal is synced, because a crash must not undo
-    /// that. If the record also removed another one, that removal is logged again: the overwritten record
-    /// cannot be trusted.
+    /// Overwrites the bytes of a record. On disk this happens after its removal is synced, because a crash
+    /// must not restore an overwritten record. If the record had replaced another one, the removal of that
+    /// one is logged again, because an overwritten record is not replayed.
     fn erase(&mut self, location: &Location) -> Result<(), StoreError> {
         let offset = location.entry.offset as usize;
         let bytes = location.stored_bytes as usize;
@@ -72,7 +72,7 @@ impl Store {
         Ok(())
     }
 
-    /// Overwrites the first `count` pending erasures.
+    /// Performs the first `count` pending erasures.
     pub(super) fn overwrite_erased(&mut self, count: usize) {
         for erasure in self.upkeep.erasures.drain(..count) {
             let file = self
@@ -83,7 +83,7 @@ impl Store {
                     _ => None,
                 });
             let (Some(file), Some(files)) = (file, &mut self.files) else {
-                // It was compacted away; the next checkpoint removes its file.
+                // The segment was compacted. The next checkpoint removes its old file.
                 continue;
             };
             let Ok(located) = files.locate(file, erasure.offset, erasure.bytes) else {
@@ -92,16 +92,17 @@ impl Store {
             let mut record = files.bytes(&located).to_vec();
             if record.len() == erasure.bytes {
                 record::erase(&mut record);
-                // The record is removed either way; if the disk fails now, its bytes remain.
+                // The record stays removed even if the disk fails now and its bytes remain.
                 let _ = files.overwrite(file, erasure.offset, &record);
             }
         }
     }
 
-    /// Removes the records below a sequence that a filter matches (an empty filter matches all), except the
-    /// newest `keep` of them. Returns how many. [`removed`](Store::removed) does not report them.
+    /// Removes the records below a sequence that a filter matches, except the newest `keep` of them. An empty
+    /// filter matches all. Returns the number of removed records. [`removed`](Store::removed) does not report
+    /// them.
     ///
-    /// A purge of everything below a sequence that does not exist yet makes that sequence the next one.
+    /// If everything below a sequence that does not exist yet is purged, that sequence becomes the next one.
     ///
     /// # Errors
     /// The disk cannot be read or written.
@@ -134,8 +135,8 @@ impl Store {
         Ok(purged)
     }
 
-    /// Removes the first `most` matching records below a sequence. Returns how many there were, and below
-    /// which sequence all are gone.
+    /// Removes up to `most` matching records below a sequence, oldest first. Returns their number, and the
+    /// sequence below which no matching record remains.
     pub(super) fn drop_matching(
         &mut self,
         filters: &mut Filters,
@@ -159,7 +160,7 @@ impl Store {
         let purged = self.messages;
         let next = below.unwrap_or(0).min(SEQUENCE_MAX).max(self.last + 1);
         self.restart(next)?;
-        // It would list removed subjects.
+        // An unfinished checkpoint contains the removed subjects.
         self.abandon_checkpoint();
         if let Some(files) = &mut self.files {
             files.note_all_removed();

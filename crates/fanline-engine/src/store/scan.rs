@@ -5,7 +5,7 @@ use super::record::{self, HEAD_BYTES, Head};
 /// The content at an offset of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
-    /// A record with correct checksums, or with an unchecked body.
+    /// A record with correct checksums; the body's checksum may be unverified.
     Sound(Head),
     /// A record whose body is damaged.
     Damaged(Head),
@@ -21,13 +21,13 @@ pub(super) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     salt: u32,
-    /// The highest message sequence so far, which a later one must exceed.
+    /// Highest sequence of a message so far. Later messages must exceed it.
     last: u64,
     checks_bodies: bool,
 }
 
 impl<'a> Scanner<'a> {
-    /// Starts at an offset. Without `checks_bodies` a damaged body is found only when it is read.
+    /// Starts at an offset. Without `checks_bodies`, checksums of bodies are not verified.
     pub(super) fn new(bytes: &'a [u8], from: usize, salt: u32, checks_bodies: bool) -> Self {
         Scanner {
             bytes,
@@ -69,7 +69,7 @@ impl<'a> Scanner<'a> {
         Some((at, Scanned::Hole { bytes: next - at }))
     }
 
-    /// Returns the head of a whole record with a valid head.
+    /// Returns the head at an offset, if its checksum is valid and the bytes contain the whole record.
     fn head_at(&self, at: usize) -> Option<Head> {
         let rest = self.bytes.get(at..)?;
         Head::parse(rest, self.salt).filter(|head| head.len() <= rest.len())

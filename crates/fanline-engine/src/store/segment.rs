@@ -1,4 +1,4 @@
-//! A run of records that are stored together, and removed together once all are dead.
+//! A segment: a run of records that are stored together, and whose file is removed once all of them are dead.
 
 use std::sync::Arc;
 
@@ -9,45 +9,45 @@ use super::record::HEAD_BYTES;
 use super::slots::{Slot, Slots};
 use super::subjects::SubjectId;
 
-/// Maximum length of a file: offsets have 32 bits.
+/// Maximum length of a file, because offsets have 32 bits.
 const FILE_BYTES_MAX: u64 = 1 << 32;
 
 /// A run of records in sequence order.
 pub(super) struct Segment {
-    /// Index of its records; `None` for a segment on disk whose index is not in memory.
+    /// Slots of its records; `None` for a segment on disk whose slots are not in memory.
     pub(super) slots: Option<Slots>,
-    /// The lowest sequence that it can hold.
+    /// Lowest sequence that it may contain.
     pub(super) first: u64,
-    /// The highest sequence that it holds, live or dead; one below `first` when it is empty.
+    /// Highest sequence in it, live or dead; one below `first` if it is empty.
     pub(super) last: u64,
     /// Number of its records, live or dead.
     pub(super) records: u32,
-    /// Slots of dead records.
+    /// Set of its dead records, by slot.
     dead: Dead,
     /// Bytes of live records on disk or in memory.
     pub(super) live_bytes: u64,
-    /// The earliest and the latest time of its records, live or dead.
+    /// The earliest time of its records, live or dead. The next field is the latest.
     pub(super) earliest: i64,
     pub(super) latest: i64,
     /// Whether the times of its records never decrease.
     pub(super) is_in_order_of_time: bool,
-    /// Subjects that it may hold; `None` while it is active.
+    /// Subjects that it may contain; `None` while records are appended to it.
     pub(super) bloom: Option<BloomFilter>,
-    /// Positions of some of its records, by which others are found without the slots. Empty while the segment
-    /// is active, and in memory.
+    /// Positions of some records, from which others are found without the slots. Empty in memory, and while
+    /// records are appended.
     pub(super) marks: Vec<Mark>,
-    /// The last record that was found by a mark.
+    /// Position of the record that was last found by a mark.
     pub(super) last_found: Option<Mark>,
     /// Bytes read so far to find records by marks.
     pub(super) lookup_bytes: u64,
-    /// The newest record whose append made a limit remove a record of this segment; 0 when there is none.
-    /// Until that record is durable, the record that it replaced is still needed.
+    /// Sequence of the newest record whose append removed a record of this segment because of a limit; 0 if
+    /// there is none. Until the newer record is durable, the file with the removed one must stay.
     pub(super) limited_by: u64,
-    /// All slots below this are dead.
+    /// Slot below which all records are dead.
     front: u32,
     /// Bytes of its records.
     pub(super) body: Body,
-    /// Value of the store's load counter when its slots were last requested.
+    /// Value of the store's `loads` counter when the slots were last requested.
     pub(super) used: u64,
 }
 
@@ -80,7 +80,7 @@ impl Segment {
         }
     }
 
-    /// Creates a segment on disk from its index entry, without slots.
+    /// Creates a segment on disk, as an index describes it, without slots.
     pub(super) fn unloaded(first: u64, last: u64, records: u32, file: SegmentFile) -> Self {
         let mut segment = Segment::new(first, Slots::default(), Body::File(file));
         segment.slots = None;
@@ -89,7 +89,8 @@ impl Segment {
         segment
     }
 
-    /// Whether a file can hold what an index claims, so that a false count allocates no memory.
+    /// Returns whether a file can contain as many records as an index claims. A wrong count must not allocate
+    /// memory.
     pub(super) fn is_plausible(&self) -> bool {
         let Body::File(file) = &self.body else {
             return false;
@@ -120,7 +121,7 @@ impl Segment {
         }
     }
 
-    /// Accounts for a record that was added to `slots`.
+    /// Updates the totals for a record that was added to `slots`.
     pub(super) fn note_added(&mut self, sequence: u64, bytes: u32, unix_nanos: i64) {
         if self.records == 0 {
             self.first = sequence;
@@ -138,7 +139,7 @@ impl Segment {
         self.records - self.dead.count
     }
 
-    /// Whether it holds all sequences from its first to its last, all live.
+    /// Returns whether all sequences from its first to its last are live.
     pub(super) fn is_whole(&self) -> bool {
         self.dead.count == 0
             && (self.last + 1).saturating_sub(self.first) == u64::from(self.records)
@@ -177,7 +178,7 @@ impl Segment {
             .find(|slot| !self.dead.contains(*slot))
     }
 
-    /// Returns the first live slot, and remembers it to be faster next time.
+    /// Returns the first live slot, and caches it.
     pub(super) fn first_live(&mut self) -> Option<usize> {
         let last_found = self.next_live(0);
         let front = last_found.unwrap_or(self.records as usize);
@@ -186,7 +187,7 @@ impl Segment {
     }
 }
 
-/// A set of slots. It allocates nothing while it is empty.
+/// A set of slots. An empty set allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dead {
     pub(super) words: Vec<u64>,
@@ -206,14 +207,14 @@ impl Dead {
 
     fn insert(&mut self, slot: usize, slots: usize) {
         if self.words.len() <= slot / 64 {
-            // Sized once for all slots, so that it does not grow step by step.
+            // Allocates for all slots at once, so that the set does not grow step by step.
             self.words.resize(slots.max(slot + 1).div_ceil(64), 0);
         }
         self.words[slot / 64] |= 1 << (slot % 64);
         self.count += 1;
     }
 
-    /// Whether it contains no slot at or above this one.
+    /// Returns whether all slots of the set are below this one.
     fn is_below(&self, slots: usize) -> bool {
         let mut words = self.words.iter().skip(slots / 64);
         let last = words.next().is_none_or(|word| word >> (slots % 64) == 0);
@@ -237,8 +238,8 @@ impl Dead {
     }
 }
 
-/// A Bloom filter of the subjects in a segment, with ten bits for each: a negative answer is always right.
-/// Clones share it.
+/// A Bloom filter of the subjects in a segment, with ten bits for each subject. It may return `true` for a
+/// subject that is not in the segment, but never `false` for one that is. Clones share the bits.
 #[derive(Clone, Debug)]
 pub(super) struct BloomFilter {
     pub(super) words: Arc<Vec<u64>>,
@@ -282,8 +283,8 @@ impl BloomFilter {
     }
 }
 
-/// Hashes the name of a subject to 64 bits, the same on every machine (FNV-1a with the finalizer of
-/// splitmix64).
+/// Hashes the name of a subject to 64 bits (FNV-1a with the finalizer of splitmix64). Checkpoints contain
+/// these hashes, so they are the same on every machine.
 pub(super) fn hash_name(name: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in name {
@@ -300,10 +301,10 @@ pub(super) struct Location {
     pub(super) segment: usize,
     pub(super) slot: usize,
     pub(super) sequence: u64,
-    /// Its subject may be unknown.
+    /// Index entry. Its field `subject` may be unknown, even if the next field has the subject.
     pub(super) entry: Slot,
-    /// Bytes that it takes in the segment.
+    /// Bytes of the record in the segment.
     pub(super) stored_bytes: u32,
-    /// `None` until it is read from the record.
+    /// Subject of the record; `None` until it is read from the record.
     pub(super) subject: Option<SubjectId>,
 }

@@ -12,9 +12,9 @@ use super::slots::{Slot, Slots};
 use super::subjects::{SubjectId, UNKNOWN};
 use super::types::StoreError;
 
-/// Number of removed segments whose buffers are reused.
+/// Maximum number of removed segments whose buffers are retained for reuse.
 const SPARE_MAX: usize = 2;
-/// Maximum bytes of slots in memory for a store on disk, excluding the newest segment's.
+/// Maximum bytes of slots in memory for a store on disk, not counting the newest segment.
 pub(super) const LOADED_BYTES_MAX: usize = 32 << 20;
 
 /// Buffers to reuse.
@@ -46,7 +46,7 @@ impl Spare {
 }
 
 impl Store {
-    /// Begins a new segment when the last cannot take the record.
+    /// Begins a new segment if the last one has no room for the record.
     pub(super) fn roll_when_full(&mut self, sequence: u64, bytes: u32) -> Result<(), StoreError> {
         let active = self.segments.back().expect("never empty");
         let (used, is_empty) = match &active.body {
@@ -95,7 +95,7 @@ impl Store {
         Ok(())
     }
 
-    /// Seals the last segment: its content is final.
+    /// Seals the last segment, so that nothing more is appended to it.
     pub(super) fn seal(&mut self) {
         let mut bloom = BloomFilter::new(self.active_hashes.len());
         for hash in self.active_hashes.drain(..) {
@@ -107,8 +107,8 @@ impl Store {
         }
     }
 
-    /// Removes a segment without live records. On disk only the first can be removed so: later ones may hold
-    /// control records that apply to earlier ones.
+    /// Removes a segment without live records. On disk only the first segment can be removed, because later
+    /// ones may contain control records that apply to earlier ones.
     pub(super) fn retire_dead(&mut self, at: usize) {
         let is_dead = |store: &Store, at: usize| {
             at + 1 < store.segments.len() && store.segments[at].live() == 0
@@ -136,10 +136,10 @@ impl Store {
         }
     }
 
-    /// Removes all segments and starts over at a sequence.
+    /// Removes all segments and continues with a new one at a sequence.
     pub(super) fn restart(&mut self, next_sequence: u64) -> Result<(), StoreError> {
         if self.failure() == Some(DiskError::Full) {
-            // Removes all but the newest first, which makes room for the next writes.
+            // Removes all segments but the newest first, to make room for the next writes.
             let newest = self.segments.back().map_or(0, |segment| segment.first);
             self.drop_below(newest)?;
         }
@@ -149,14 +149,14 @@ impl Store {
             files.take_floor();
         }
         while self.segments.len() > 1 {
-            // A purge removes it, whatever limit applied before.
+            // A purge removes the segment's file even if it contains records that limits removed.
             self.segments[0].limited_by = 0;
             self.retire(0);
         }
         Ok(())
     }
 
-    /// Returns the first segment that ends at or after this sequence.
+    /// Returns the index of the first segment whose last sequence is at or after this one.
     pub(super) fn segment_at_or_after(&self, sequence: u64) -> usize {
         let newest = self.segments.len().saturating_sub(1);
         match self.segments.back() {
@@ -165,7 +165,7 @@ impl Store {
         }
     }
 
-    /// Returns the slots of a segment, loading them if they are not in memory.
+    /// Returns the slots of a segment, and loads them if they are not in memory.
     pub(super) fn load(&mut self, at: usize) -> Result<&Slots, StoreError> {
         self.loads += 1;
         self.segments[at].used = self.loads;
@@ -181,7 +181,7 @@ impl Store {
         Ok(self.segments[at].slots.as_ref().expect("just loaded"))
     }
 
-    /// Returns the bytes of slots in memory, without the newest segment's and those of segment `except`.
+    /// Returns the bytes of slots in memory, without those of the newest segment and of segment `except`.
     pub(super) fn loaded_bytes(&self, except: usize) -> usize {
         let slots = self
             .loaded(except)
@@ -218,7 +218,7 @@ impl Store {
                 Scanned::Sound(head) | Scanned::Damaged(head) if head.kind.is_message() => head,
                 Scanned::Sound(_) | Scanned::Damaged(_) => continue,
             };
-            // The first replay did not count sequences that go back, either.
+            // Replay also ignores records whose sequence is not above that of the record before.
             if head.sequence < least || head.sequence > segment.last {
                 continue;
             }
@@ -246,7 +246,7 @@ impl Store {
         Ok(slots)
     }
 
-    /// Counts the records of each subject again, if some count is known to be wrong.
+    /// Recounts the records of each subject, if some count is known to be wrong.
     pub(super) fn recount(&mut self) -> Result<(), StoreError> {
         if !std::mem::take(&mut self.must_recount) {
             return Ok(());
@@ -279,12 +279,12 @@ impl Store {
                 self.subjects.remove(id);
             }
         }
-        // Loading has reported the same damage again.
+        // Loading slots may have set the flag again for damage that is counted now.
         self.must_recount = false;
         Ok(())
     }
 
-    /// Evicts the slots that were used longest ago, except those of one segment.
+    /// Evicts the slots that were not used for the longest time, except those of one segment.
     pub(super) fn evict(&mut self, except: usize) {
         if self.files.is_none() {
             return;
@@ -298,7 +298,8 @@ impl Store {
             let (Body::File(file), Some(files)) = (&mut segment.body, &mut self.files) else {
                 return;
             };
-            // Bytes that a failed sync may have lost must not be read back from the file.
+            // If the file waits for a sync, its slots stay: after a failed sync, the file may return wrong
+            // bytes.
             if !files.close(file) {
                 return;
             }
@@ -308,20 +309,20 @@ impl Store {
     }
 }
 
-/// A slot with its sequence and the bytes that it takes.
+/// A sequence, the record's slot, and the record's bytes in the segment.
 type FoundSlot = (u64, Slot, u32);
 
-/// Returns the substitute for a record that was not found.
+/// Returns a substitute for a record that was not found.
 fn lost(sequence: u64) -> FoundSlot {
     (sequence, Slot::lost(), Slot::LOST_BYTES)
 }
 
-/// Bytes that are not a record.
+/// Bytes that are not a record, between records.
 struct Hole {
     /// Number of records before it.
     behind: usize,
     bytes: usize,
-    /// Sequence of the first record in it, if known.
+    /// Sequence of the first record in the hole, if known.
     sequence: Option<u64>,
 }
 
@@ -335,10 +336,10 @@ impl Hole {
     }
 }
 
-/// Fills holes with lost slots, so that each record keeps its slot number even if the head of an earlier one
-/// has become unreadable. The sequence of a lost record follows from the adjacent records, or from the repaired
-/// head. If neither determines it, the highest possible one is used: removing everything below a sequence
-/// then spares it.
+/// Adds slots for lost records, so that later records have the same slot numbers as before the damage. The
+/// sequence of a lost record is determined by the adjacent records or by the repaired head. Otherwise it gets
+/// the highest possible sequence, so that removing all records below a sequence does not remove it by
+/// mistake.
 fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
     let records = segment.records as usize;
     let mut missing = records.saturating_sub(found.len());

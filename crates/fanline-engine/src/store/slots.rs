@@ -1,4 +1,4 @@
-//! The index of a segment's records: the part that need not stay in memory.
+//! Slots: the index entries of a segment's records. Only recently used segments have theirs in memory.
 
 use super::record::{HEAD_BYTES, Head};
 use super::subjects::{SubjectId, UNKNOWN};
@@ -11,9 +11,9 @@ const _: () = assert!(HEAD_BYTES_32 as usize == HEAD_BYTES);
 pub(super) struct Slot {
     /// Offset in the segment.
     pub(super) offset: u32,
-    /// Length before the body was encoded, with flags in the three highest bits, which no length reaches.
+    /// Length before the body was encoded. The three highest bits, which no length reaches, are flags.
     bytes_and_flags: u32,
-    /// Meaningless for a dead record.
+    /// Subject; not meaningful if the record is dead.
     pub(super) subject: SubjectId,
 }
 
@@ -38,7 +38,7 @@ impl Slot {
 
     pub(super) const LOST_BYTES: u32 = HEAD_BYTES_32;
 
-    /// Returns the slot of a record that cannot be found any more.
+    /// Returns the slot of a record whose position is unknown because of damage.
     pub(super) fn lost() -> Self {
         Slot {
             offset: 0,
@@ -74,17 +74,17 @@ impl Slot {
 /// The slots of a segment, in sequence order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slots {
-    /// Sequence of the first slot; offset of the values in `gaps`.
+    /// Sequence of the first slot, to which `gaps` is relative.
     base: u64,
     pub(super) entries: Vec<Slot>,
-    /// Sequences minus `base`; empty while the sequences have no gap.
+    /// Sequences minus `base`; empty if all sequences are consecutive.
     gaps: Vec<u32>,
-    /// Lengths on disk; empty while no record has an encoded body.
+    /// Lengths on disk; empty if no record has an encoded body.
     stored: Vec<u32>,
 }
 
 impl Slots {
-    /// Empties it; buffers are reused.
+    /// Empties the list, and reuses its buffers.
     pub(super) fn reset(&mut self, base: u64) {
         self.base = base;
         self.entries.clear();
@@ -99,12 +99,12 @@ impl Slots {
         }
     }
 
-    /// Whether this sequence can be added: it must be within 2^32 of the first.
+    /// Returns whether this sequence can be added: it must be less than 2^32 above the first.
     pub(super) fn can_hold(&self, sequence: u64) -> bool {
         u32::try_from(sequence.saturating_sub(self.base)).is_ok()
     }
 
-    /// Appends a record above all others that takes `stored` bytes.
+    /// Appends a record whose sequence is above all others. It takes `stored` bytes in the segment.
     pub(super) fn push(&mut self, sequence: u64, slot: Slot, stored: u32) {
         let number = self.entries.len() as u64;
         if !self.stored.is_empty() || stored != slot.bytes() {
@@ -126,7 +126,7 @@ impl Slots {
         u32::try_from(sequence - self.base).unwrap_or(u32::MAX)
     }
 
-    /// Returns the bytes that a record takes.
+    /// Returns the bytes of a record in the segment.
     pub(super) fn stored_bytes(&self, slot: usize) -> u32 {
         let stored = self.stored.get(slot).copied();
         stored.unwrap_or_else(|| self.entries[slot].bytes())
@@ -139,7 +139,7 @@ impl Slots {
         }
     }
 
-    /// Returns the first slot at or above a sequence; the number of slots when there is none.
+    /// Returns the first slot at or above a sequence; the number of slots if there is none.
     pub(super) fn at_or_after(&self, sequence: u64) -> usize {
         let distance = sequence.saturating_sub(self.base);
         if self.gaps.is_empty() {
@@ -153,7 +153,8 @@ impl Slots {
         (slot < self.len() && self.sequence(slot) == sequence).then_some(slot)
     }
 
-    /// Returns the slot of a lost record that may have this sequence, which no other slot has.
+    /// Returns the slot of a live lost record next to a sequence that no slot has. The record may have that
+    /// sequence.
     pub(super) fn lost_beside(
         &self,
         sequence: u64,
@@ -168,7 +169,7 @@ impl Slots {
         self.entries.len()
     }
 
-    /// Returns the allocated bytes.
+    /// Returns the allocated bytes of memory.
     pub(super) fn room_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Slot>()
             + (self.gaps.capacity() + self.stored.capacity()) * size_of::<u32>()

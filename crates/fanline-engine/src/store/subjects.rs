@@ -1,4 +1,4 @@
-//! The subjects of live records: found by name in one probe, listed by filter in name order.
+//! The subjects of live records. A hash table finds them by name, and a sorted list finds those of a filter.
 
 use std::hash::BuildHasher;
 
@@ -9,19 +9,19 @@ use super::frozen::{Frozen, Numbers};
 use crate::short_bytes::ShortBytes;
 use crate::subject::Filter;
 
-/// Id of a subject in memory; reused once the subject has no live record.
+/// Id of a subject in memory. It may be reused when the subject has no live record.
 pub(super) type SubjectId = u32;
 
-/// The subject of a damaged record.
+/// The id in place of the subject of a damaged record.
 pub(super) const UNKNOWN: SubjectId = SubjectId::MAX;
 
-/// Entry of a distinct subject.
+/// A subject of live records.
 pub(super) struct Subject {
     name: ShortBytes,
     pub(super) messages: u64,
     /// Sequence of the newest live record.
     pub(super) last: u64,
-    /// No live record is below this sequence.
+    /// Lower bound of the sequence of the first live record.
     pub(super) first_at_least: u64,
 }
 
@@ -41,25 +41,25 @@ impl Subject {
 
 /// Number of new subjects at which they are merged into the sorted list.
 const UNSORTED_MAX: usize = 4096;
-/// Number of recent additions to remember, so that cached matches can be updated.
+/// Number of latest additions to store, so that cached matches can be updated.
 const RECENT: usize = 1024;
 
-/// All subjects. Each takes its [`Subject`], its entry in the table, and four bytes in the sorted list: about
-/// 65 bytes, plus its name when that is longer than 22 bytes.
+/// All subjects. Each takes about 65 bytes, plus its name if that is longer than 22 bytes: a [`Subject`], an
+/// entry of the table, and four bytes in the sorted list.
 pub(super) struct Subjects {
     all: Slab<Subject>,
     by_name: HashTable<SubjectId>,
     hash_builder: DefaultHashBuilder,
-    /// In name order.
+    /// Ids in name order.
     sorted: Vec<SubjectId>,
-    /// Not merged into `sorted` yet.
+    /// Ids that are not merged into `sorted` yet.
     unsorted: Vec<SubjectId>,
-    /// Ids that are removed but still listed in `sorted` or `unsorted`. Their names stay, so that the list
-    /// stays sorted, and the ids are not reused.
+    /// Ids of removed subjects that are still in `sorted` or `unsorted`. Until they are removed there, their
+    /// names stay, so that the list stays sorted, and the ids are not reused.
     stale: Vec<SubjectId>,
     added: u64,
     recent: Box<[SubjectId; RECENT]>,
-    /// While a checkpoint is written: the earlier state of subjects that have changed.
+    /// Snapshot for a checkpoint that is being written.
     pub(super) frozen: Option<Box<Frozen>>,
 }
 
@@ -85,13 +85,13 @@ impl Subjects {
         self.all.len() - self.stale.len()
     }
 
-    /// Returns how many were ever added. A filter's cached matches are current if they were computed at this
-    /// value.
+    /// Returns how many subjects were ever added. Cached matches of a filter are current if this number has
+    /// not changed.
     pub(super) fn added(&self) -> u64 {
         self.added
     }
 
-    /// Returns the subjects added since then, or `None` when too many were.
+    /// Returns the subjects added since this number of additions, or `None` if too many were added.
     pub(super) fn added_since(&self, then: u64) -> Option<impl Iterator<Item = SubjectId>> {
         let recent = RECENT as u64;
         (self.added - then <= recent).then(|| {
@@ -107,7 +107,8 @@ impl Subjects {
         self.by_name.find(self.hash(name), same).copied()
     }
 
-    /// Returns the subject, adding it if it is missing. The caller then counts a message for it.
+    /// Returns the id of a subject, adding the subject if necessary. The caller must then count a message for
+    /// it.
     pub(super) fn find_or_add(&mut self, name: &[u8]) -> SubjectId {
         if let Some(id) = self.find(name) {
             return id;
@@ -140,7 +141,7 @@ impl Subjects {
         });
     }
 
-    /// Adds a subject whose name follows all others; `None` when it does not.
+    /// Adds a subject whose name is above all others; `None` if it is not.
     pub(super) fn add_in_order(&mut self, name: &[u8]) -> Option<SubjectId> {
         let is_in_order = self.sorted.last().is_none_or(|id| self.name(*id) < name);
         if !is_in_order || !self.unsorted.is_empty() {
@@ -184,12 +185,12 @@ impl Subjects {
         subject
     }
 
-    /// Returns its name; empty when the id is unknown.
+    /// Returns the name of a subject; empty if the id is unknown.
     pub(super) fn name(&self, id: SubjectId) -> &[u8] {
         self.all.get(id as usize).map_or(b"", |s| s.name.as_slice())
     }
 
-    /// Removes a subject that has no message left.
+    /// Removes a subject without live records.
     pub(super) fn remove(&mut self, id: SubjectId) {
         let hash = self.hash(self.name(id));
         if let Ok(entry) = self.by_name.find_entry(hash, |other| *other == id) {
@@ -207,7 +208,7 @@ impl Subjects {
         self.added = added;
     }
 
-    /// Iterates over all subjects, in no order.
+    /// Iterates over all subjects, in any order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SubjectId, &Subject)> {
         let live = self.all.iter().filter(|(_, s)| s.messages > 0);
         live.map(|(id, s)| (u32::try_from(id).unwrap_or(u32::MAX), s))
@@ -222,7 +223,7 @@ impl Subjects {
     }
 
     /// Calls `visit` for each subject that the filter matches, until it returns `false`. The cost is
-    /// proportional to the subjects that share the filter's tokens before its first wildcard.
+    /// proportional to the number of subjects that begin with the filter's tokens before its first wildcard.
     pub(super) fn each_matching(
         &self,
         filter: Filter<'_>,
@@ -248,7 +249,7 @@ impl Subjects {
         }
     }
 
-    /// Returns how many subjects a filter compares.
+    /// Returns the number of subjects that a filter is compared with.
     pub(super) fn cost(&self, filter: Filter<'_>) -> usize {
         if filter.is_literal() {
             return 1;
@@ -259,7 +260,7 @@ impl Subjects {
         in_range + self.unsorted.len()
     }
 
-    /// Returns the ids in name order, including some removed ones, without the latest additions.
+    /// Returns the ids in name order. The list may contain removed subjects, and lacks those in `unsorted`.
     pub(super) fn sorted(&self) -> &[SubjectId] {
         &self.sorted
     }
@@ -268,7 +269,7 @@ impl Subjects {
     pub(super) fn sort(&mut self) {
         let mut new = std::mem::take(&mut self.unsorted);
         new.sort_unstable_by(|a, b| self.name(*a).cmp(self.name(*b)));
-        // Finds each position from the end, so that every element moves once.
+        // Inserts from the end, so that every element moves at most once.
         let mut end = self.sorted.len();
         let mut sorted = std::mem::take(&mut self.sorted);
         sorted.resize(end + new.len(), 0);
@@ -298,7 +299,7 @@ impl Subjects {
     }
 }
 
-/// Returns the tokens before the first wildcard, with the dot after them.
+/// Returns the part of a filter before its first wildcard, including the dot.
 fn literal_prefix(filter: &[u8]) -> &[u8] {
     let mut at = 0;
     for token in filter.split(|b| *b == b'.') {

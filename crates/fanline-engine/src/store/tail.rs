@@ -1,9 +1,11 @@
 //! Finds the end of the log after a crash.
 //!
-//! A power cut keeps any subset of the unsynced pages. Records after the first missing page were not
-//! acknowledged, and they may depend on missing ones: a floor may count on records that do not exist. So the
-//! log ends at the first gap in its unsynced part. Damage in the synced part is different: it costs one
-//! record only. Sync points in the log, and the index, record how much was synced.
+//! A power cut may lose any of the unsynced pages. Records after the first missing page were not
+//! acknowledged, and they may depend on missing records: for example, a control record may remove records in
+//! favor of missing ones. The log therefore ends at the first gap in its unsynced part.
+//!
+//! Damage in the synced part loses only the damaged record. The index and the sync points in the log
+//! determine which part was synced.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,35 +13,36 @@ use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
 use super::record::{self, Head, Kind, Position};
 use super::scan::{Scanned, Scanner};
 
-/// The unit that a disk writes atomically.
+/// Bytes that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// A survey of all segments that a start reads, in order.
+/// A scan of all segments that a start reads, in order, for gaps and damage.
 pub(super) struct Survey {
     salt: u32,
-    /// Everything before this position was synced.
+    /// Position before which everything was synced.
     synced: Position,
     /// Positions where bytes are missing or damaged.
     breaks: BTreeMap<Position, Break>,
     /// Positions of damaged records with an intact head, by sequence.
     damaged: HashMap<u64, Position>,
-    /// Beginning of an atomic batch whose last record was not seen yet.
+    /// Position of the first record of an atomic batch whose last record was not found yet.
     batch: Option<Position>,
     previous: Option<Previous>,
 }
 
 /// A position where bytes are missing or damaged.
 struct Break {
-    /// Where the log ends if this was not synced: at the beginning of an incomplete atomic batch.
+    /// End of the log if these bytes were not synced. It is the beginning of the atomic batch that contains
+    /// them, if any.
     end: Position,
-    /// Position of a control record that removes the damaged record: it was erased on request or is not
-    /// needed.
+    /// Position of a control record that removes the damaged record. The damage then does not matter: the
+    /// record was erased on request, or is not needed.
     removed_at: Option<Position>,
 }
 
-/// The previously surveyed segment.
+/// The segment scanned before.
 struct Previous {
-    /// Number of the last segment that was compacted into it, or its own.
+    /// Highest number of the segments that were compacted into it; its own if none were.
     through: u32,
     is_compacted: bool,
     has_sync_points: bool,
@@ -48,7 +51,7 @@ struct Previous {
 }
 
 impl Survey {
-    /// Begins at the end of the index's coverage, or at the beginning of the log.
+    /// Begins with the position before which everything is known to be synced, from the index.
     pub(super) fn new(salt: u32, synced: Position) -> Self {
         Survey {
             salt,
@@ -60,7 +63,7 @@ impl Survey {
         }
     }
 
-    /// Surveys the next segment from an offset on.
+    /// Scans the next segment from an offset on.
     pub(super) fn add(
         &mut self,
         file: &SegmentFile,
@@ -80,7 +83,7 @@ impl Survey {
         let has_sync_points = head.map(|head| head.has_sync_points).or(known);
         let has_sync_points = has_sync_points.unwrap_or(true);
         let end = match head {
-            // Its records are not read.
+            // Without a head, the segment's records cannot be read.
             None if is_first_part => {
                 self.note_break(begin);
                 0
@@ -95,7 +98,7 @@ impl Survey {
         });
     }
 
-    /// Whether no segment is missing between this one and the previous one.
+    /// Returns whether no segment or end of a segment is missing between the previous segment and this one.
     fn follows(&self, file: &SegmentFile, head: Option<&SegmentHead>) -> bool {
         let Some(previous) = &self.previous else {
             return true;
@@ -135,7 +138,7 @@ impl Survey {
         }
         let end = scanner.end();
         let rest = bytes.get(end..).unwrap_or_default();
-        // Zeros were written ahead.
+        // Zeros at the end were written ahead of records, and are no damage.
         let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         let intact = self.flipped(bytes, end);
         let len = intact.map_or(0, |intact| intact.len());
@@ -147,7 +150,7 @@ impl Survey {
         (end + len) as u64
     }
 
-    /// Processes a record that is intact, or was before a bit flipped.
+    /// Processes an intact record, or one whose only damage is a flipped bit.
     fn note_record(&mut self, at: Position, head: &Head) {
         if let Some(position) = head.sync_point() {
             self.synced = self.synced.max(position);
@@ -163,8 +166,9 @@ impl Survey {
         }
     }
 
-    /// Returns the original head of the record at an offset if a flipped bit has damaged the record. A torn
-    /// write looks the same if the record's part of a lost sector has exactly one bit that is not zero.
+    /// Returns the original head of the record at an offset, if the record's only damage is a flipped bit. A
+    /// sector that the disk did not write is not a flipped bit, although it may look like one: if the
+    /// record's part of the sector has only one bit that is not zero.
     fn flipped(&self, bytes: &[u8], offset: usize) -> Option<Head> {
         let rest = bytes.get(offset..)?;
         let damaged = record::one_bit_off(rest, self.salt)?;
@@ -194,13 +198,13 @@ impl Survey {
         self.synced
     }
 
-    /// Returns the end of the log if it is before the end of the files. An incomplete atomic batch lies after
-    /// the end.
+    /// Returns the end of the log, if it is before the end of the files. If the last atomic batch is
+    /// incomplete, the log ends before it.
     pub(super) fn end(&self) -> Option<Position> {
         let is_unsynced = |at: &Position| *at >= self.synced;
         let mut end = self.batch.filter(is_unsynced);
         loop {
-            // The removal of a damaged record counts only if it is before the end itself.
+            // A control record that removes a damaged record counts only if it is itself before the end.
             let is_break = |(_, known): &(&Position, &Break)| {
                 let is_before = |at: Position| end.is_none_or(|end| at < end);
                 !known.removed_at.is_some_and(is_before)

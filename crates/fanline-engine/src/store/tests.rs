@@ -1,4 +1,4 @@
-//! Compares the log with a map.
+//! Compares the store with a model, which is a map of records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,10 @@ pub(super) struct Model {
     records: BTreeMap<u64, ModelRecord>,
     pub(super) last: u64,
     pub(super) limits: StoreLimits,
-    /// Whether the last sequence may have no record.
+    /// Whether the last sequence may have been skipped, so that it has no record.
     pub(super) was_skipped: bool,
-    /// Removals by limits and age: the log records them only with the next batch.
+    /// Records that limits and age have removed. After a crash they may exist again, because the log records
+    /// these removals only with the next batch.
     dropped: BTreeSet<u64>,
 }
 
@@ -194,7 +195,7 @@ impl Model {
         model
     }
 
-    /// Returns the sequences that only one of them has, and both last sequences.
+    /// Returns the sequences that only `self` has, those that only `other` has, and both last sequences.
     pub(super) fn difference(&self, other: &Model) -> (Vec<u64>, Vec<u64>, u64, u64) {
         let without = |a: &Model, b: &Model| {
             let alone = a
@@ -228,13 +229,13 @@ impl Model {
         }
     }
 
-    /// Whether a store that a crash left as `self` was in this state at that moment, or between it and
-    /// `next`. The limits are those of the restart.
+    /// Returns whether a crash in the given state, or between it and `next`, may leave `self`. `limits` are
+    /// the limits of the restart.
     pub(super) fn is_of(&self, state: &Model, next: Option<&Model>, limits: StoreLimits) -> bool {
         if self.is_limited(state.clone(), limits) {
             return true;
         }
-        // One step may remove several records, one after the other.
+        // A step may remove several records, and a crash may occur between two of them.
         let Some(next) = next else {
             return false;
         };
@@ -253,8 +254,8 @@ impl Model {
             && self.is_limited(between, limits)
     }
 
-    /// Whether these limits turn the state into `self`. Records that limits had removed before may exist: the
-    /// log records such removals only with the next batch.
+    /// Returns whether a restart with these limits turns the state into `self`. Records in `dropped` may
+    /// exist again.
     fn is_limited(&self, mut state: Model, limits: StoreLimits) -> bool {
         let dropped = std::mem::take(&mut state.dropped);
         state.limits = StoreLimits::default();
@@ -272,7 +273,7 @@ impl Model {
     }
 }
 
-/// An operation on both store and model.
+/// An operation on the store and the model.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Append {
@@ -361,11 +362,11 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Applies a step to both at time `now`; their answers must be equal.
+/// Applies a step to the store and the model at time `now`. Their results must be equal.
 pub(super) fn apply(step: &Step, now: i64, store: &mut Store, model: &mut Model) {
     match step {
         Step::Append { .. } => append(step, false, now, store, model),
-        // A batch that is refused in the middle would not be atomic.
+        // If a limit refused a record in the middle of a batch, the batch would not be atomic.
         Step::Batch(_) if model.limits.discard != Discard::Old => {}
         Step::Batch(steps) => {
             for (number, step) in steps.iter().enumerate() {
@@ -435,7 +436,7 @@ fn append(step: &Step, more_in_batch: bool, now: i64, store: &mut Store, model: 
     assert_eq!(sequence, expected.map(|()| model.last));
 }
 
-/// Queries both for everything; their answers must be equal.
+/// Runs all queries on the store and the model. Their results must be equal.
 pub(super) fn compare(store: &mut Store, model: &Model, filters: &mut [Filters]) {
     let state = store.state();
     assert_eq!(state.messages, model.records.len() as u64);
@@ -640,7 +641,8 @@ fn first_sequence_is_configurable() {
 
 #[test]
 fn long_search_stops_and_continues() {
-    // One subject, several, and more than the cache holds: the last are not searched segment by segment.
+    // Numbers of subjects: one, many, and more than the cache of matching subjects holds. Only with the last
+    // number, a search scans all segments and must pause.
     for (subjects, must_pause) in [(1, false), (2000, false), (9000, true)] {
         let mut store = Store::memory(&StoreLimits::default());
         let append = |store: &mut Store, subject: &str| {
@@ -682,7 +684,7 @@ fn long_search_stops_and_continues() {
 }
 
 impl Store {
-    /// Drops from memory what a restart would not load: the slots of segments on disk.
+    /// Drops from memory what a restart would not load: slots and open files of sealed segments.
     pub(super) fn unload(&mut self) {
         let sealed = self.segments.len() - 1;
         for segment in self.segments.iter_mut().take(sealed) {
@@ -694,7 +696,7 @@ impl Store {
         }
     }
 
-    /// Checks that the totals agree with their parts.
+    /// Checks that the totals agree with the records.
     pub(super) fn check_numbers(&mut self) {
         let (mut messages, mut bytes) = (0, 0);
         for at in 0..self.segments.len() {

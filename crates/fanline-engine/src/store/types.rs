@@ -15,7 +15,7 @@ pub struct Record<'a> {
     pub headers: &'a [u8],
     /// Payload.
     pub payload: &'a [u8],
-    /// End of its own time to live, in nanoseconds since 1970 UTC.
+    /// End of its own time to live, in nanoseconds since 1970 UTC, if any.
     pub expires_at: Option<i64>,
 }
 
@@ -33,7 +33,7 @@ pub struct NewRecord<'a> {
     /// End of its own time to live, in nanoseconds since 1970 UTC. [`NEVER`] also exempts it from
     /// [`StoreLimits::age_nanos_max`].
     pub expires_at: Option<i64>,
-    /// Whether the next record belongs to the same atomic batch: after a crash either the whole batch exists
+    /// Whether the next record belongs to the same atomic batch. After a crash either the whole batch exists
     /// or none of it.
     pub more_in_batch: bool,
 }
@@ -44,18 +44,19 @@ pub const NEVER: i64 = i64::MAX;
 /// Totals of a store, as in `StreamInfo.state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreState {
-    /// Sequence of the first live record; one above the last sequence when none is live; 0 when there never
-    /// was a record.
+    /// Sequence of the first live record. Without a live record, one above the last sequence; 0 if there
+    /// never was a record.
     pub first_sequence: u64,
     /// Time of the first live record; `None` when none is live.
     pub first_unix_nanos: Option<i64>,
-    /// The highest sequence ever assigned, even if that record is gone.
+    /// Highest sequence ever assigned, even if that record has been removed.
     pub last_sequence: u64,
-    /// Time of the newest record, even if it is gone; `None` when there never was one.
+    /// Time of the newest record, even if it has been removed; `None` if there never was a record.
     pub last_unix_nanos: Option<i64>,
     /// Number of live records.
     pub messages: u64,
-    /// Their size as nats-server counts it: see [`Store::record_bytes`](super::Store::record_bytes).
+    /// Size of live records as nats-server counts it: see
+    /// [`Store::record_bytes`](super::Store::record_bytes).
     pub bytes: u64,
     /// Number of distinct subjects of live records.
     pub subjects: u64,
@@ -70,7 +71,7 @@ pub struct StoreState {
 pub struct Lost {
     /// Number of records.
     pub messages: u64,
-    /// Their size on disk, as far as it is known.
+    /// Size on disk, as far as it is known.
     pub bytes: u64,
 }
 
@@ -83,7 +84,7 @@ pub struct SubjectState {
     pub last: u64,
 }
 
-/// What happens to a record that would exceed a limit.
+/// Action when a record would exceed a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discard {
     /// The oldest records are removed.
@@ -91,7 +92,7 @@ pub enum Discard {
     Old,
     /// The new record is refused. The limit per subject still removes the oldest record of the subject.
     New,
-    /// As `New`, and the limit per subject also refuses.
+    /// The new record is refused, also by the limit per subject.
     NewPerSubject,
 }
 
@@ -106,11 +107,11 @@ pub struct StoreLimits {
     pub age_nanos_max: Option<i64>,
     /// Number of live records of one subject.
     pub messages_per_subject_max: Option<u64>,
-    /// What happens at a limit.
+    /// Action when a record would exceed a limit.
     pub discard: Discard,
 }
 
-/// Why the store removed a record by itself.
+/// Reason for which the store removed a record without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A limit on messages, bytes, or messages per subject, when another record was appended.
@@ -125,20 +126,20 @@ pub enum Cause {
     Damage,
 }
 
-/// A record that the store removed by itself.
+/// A record that the store removed without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed<'a> {
     /// Sequence.
     pub sequence: u64,
     /// Subject to which it was published.
     pub subject: &'a [u8],
-    /// Whether no live record of the subject remained at that moment.
+    /// Whether this was the last live record of the subject.
     pub was_last_of_subject: bool,
     /// Reason of the removal.
     pub cause: Cause,
 }
 
-/// Why an operation on a store failed.
+/// Reason for which an operation on a store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -168,7 +169,7 @@ pub enum StoreError {
     /// The record's checksum is wrong. The store has removed and counted it.
     #[error("record {0} is damaged on disk")]
     Damaged(u64),
-    /// The bytes on disk are encrypted with another key, or encrypted while no key was configured.
+    /// The files are encrypted with another key, or encrypted while no key is configured.
     #[error("the files are encrypted with another key")]
     WrongKey,
     /// The disk failed. Reads continue where possible; appends are refused until a write succeeds.

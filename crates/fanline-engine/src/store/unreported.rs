@@ -1,8 +1,8 @@
-//! Records that the store removed by itself and has not reported yet.
+//! Records that the store removed without a request and has not reported yet.
 
 use super::types::{Cause, Removed};
 
-/// Reuses its buffers.
+/// A list of removed records, whose buffers are reused.
 #[derive(Default)]
 pub(super) struct UnreportedRemovals {
     entries: Vec<Entry>,

@@ -1,24 +1,25 @@
-//! Records whose removal is not on the disk yet: a power cut may restore them.
+//! Removed records whose removal is not on disk yet, so that a power cut may restore them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::commit::SyncId;
 
-/// These records, tracked from the first query on.
+/// Sequences of such records, tracked from the first query on.
 #[derive(Default)]
 pub(super) struct UnsyncedRemovals {
     is_tracking: bool,
-    /// Removed since the last sync was requested.
+    /// Sequences removed since the last sync was requested.
     newer: BTreeSet<u64>,
-    /// Removed before that: the sync under way covers them.
+    /// Sequences removed before the request of the current sync, which covers them.
     requested: BTreeSet<u64>,
-    /// Until this sync is done any record may be restored: all were removed, or tracking began later.
+    /// Any record may be restored until this sync is done: all were removed, or tracking began later.
     unknown_until: Option<SyncId>,
 }
 
 impl UnsyncedRemovals {
-    /// Begins to track. Until the sync `next` is done, any record may have been removed before.
+    /// Begins to track. Earlier removals are unknown, so any record may be restored until the sync `next` is
+    /// done.
     pub(super) fn track(&mut self, next: Option<SyncId>) {
         if !self.is_tracking {
             self.is_tracking = true;
@@ -32,17 +33,17 @@ impl UnsyncedRemovals {
         }
     }
 
-    /// Notes that every record was removed; the sync `next` is the first to cover that.
+    /// Registers the removal of all records, which the sync `next` will cover.
     pub(super) fn note_all(&mut self, next: SyncId) {
         self.unknown_until = Some(next);
     }
 
-    /// Notes that a sync is requested.
+    /// Registers that a sync is requested.
     pub(super) fn request(&mut self) {
         self.requested.append(&mut self.newer);
     }
 
-    /// Notes that a sync succeeded or failed.
+    /// Registers that a sync has succeeded or failed.
     pub(super) fn finish(&mut self, id: SyncId, is_done: bool) {
         if is_done {
             self.requested.clear();
@@ -52,7 +53,7 @@ impl UnsyncedRemovals {
         }
     }
 
-    /// Whether one of these records may be restored.
+    /// Returns whether a power cut may restore one of these records.
     pub(super) fn has_any(&self, sequences: Range<u64>) -> bool {
         let has = |set: &BTreeSet<u64>| set.range(sequences.clone()).next().is_some();
         !sequences.is_empty()

@@ -1,5 +1,5 @@
-//! Maintenance that keeps a store's folder small and its start short: checkpoints, compaction, and removal of
-//! files.
+//! Maintenance: checkpoints, compaction, and removal of files, so that the folder stays small and a start is
+//! short.
 
 use super::Store;
 use super::checkpoint::Checkpoint;
@@ -9,12 +9,12 @@ use super::index;
 use super::removal::Erasure;
 use super::segment::Body;
 
-/// A checkpoint is due when this many segments' worth of bytes were written since the last,
+/// Bytes written between two checkpoints, as a number of full segments. Both minimums must be reached.
 const SEGMENTS_PER_CHECKPOINT: u64 = 4;
-/// and this multiple of its own size.
+/// Bytes written between two checkpoints, as a multiple of the checkpoint's size.
 const SIZES_PER_CHECKPOINT: u64 = 4;
 
-/// Approximate size of a checkpoint: minimum, per segment, per subject.
+/// Approximate bytes of a checkpoint. The next two are those for each segment and each subject.
 const INDEX_BYTES_MIN: u64 = 256;
 const SEGMENT_BYTES: u64 = 100;
 const SUBJECT_BYTES: u64 = 50;
@@ -25,11 +25,11 @@ pub(super) enum Phase {
     Idle,
     /// Being written, step by step.
     Writing,
-    /// Written beside the old one; the next sync must cover it.
+    /// Written to a file of its own. The next sync must include this file.
     Written(FileId),
-    /// The sync under way covers it.
+    /// The current sync includes the file.
     Syncing(FileId),
-    /// Renamed over the old one; the folder must be synced.
+    /// Renamed to replace the old checkpoint. The folder must be synced.
     Renamed,
 }
 
@@ -38,21 +38,22 @@ pub(super) struct Upkeep {
     pub(super) phase: Phase,
     /// The checkpoint being written.
     pub(super) checkpoint: Option<Box<Checkpoint>>,
-    /// Files of removed segments, in order. The checkpoint being written does not refer to the first
-    /// `removable`.
+    /// Files of removed segments, in order. The current checkpoint no longer needs the first `removable` of
+    /// them.
     pub(super) retired: Vec<Retired>,
     pub(super) removable: usize,
-    /// Position of the last checkpoint, in bytes written so far or read at the start.
+    /// Value of `written` at the last checkpoint. `written` counts bytes that were written, or read at the
+    /// start.
     pub(super) written_then: u64,
     pub(super) written: u64,
-    /// Bytes of files that the next checkpoint frees.
+    /// Bytes of files that the next checkpoint makes removable.
     pub(super) retired_bytes: u64,
-    /// Records to overwrite. The sync under way covers the removal of the first `erasable`.
+    /// Records to overwrite. The current sync covers the removal of the first `erasable` of them.
     pub(super) erasures: Vec<Erasure>,
     pub(super) erasable: usize,
 }
 
-/// File of a segment without live records.
+/// The file of a segment without live records.
 pub(super) struct Retired {
     pub(super) file: SegmentFile,
     /// See [`Segment::limited_by`](super::segment::Segment::limited_by).
@@ -81,7 +82,7 @@ impl Upkeep {
         self.retired_bytes += file.bytes;
     }
 
-    /// Notes that a checkpoint begins.
+    /// Registers the beginning of a checkpoint.
     pub(super) fn begin(&mut self) {
         self.phase = Phase::Writing;
         self.removable = self.retired.len();
@@ -89,7 +90,7 @@ impl Upkeep {
         self.retired_bytes = 0;
     }
 
-    /// Whether a checkpoint of about `checkpoint_bytes` bytes is due.
+    /// Returns whether a checkpoint of about `checkpoint_bytes` bytes is due.
     pub(super) fn is_due(&self, segment_bytes: usize, checkpoint_bytes: u64) -> bool {
         let since = self.written - self.written_then;
         let worth_it = SIZES_PER_CHECKPOINT * checkpoint_bytes;
@@ -100,11 +101,11 @@ impl Upkeep {
 }
 
 impl Store {
-    /// Writes and syncs everything, with a checkpoint, so that the next start is short. Afterwards only
-    /// another `close` may be called on this store.
+    /// Syncs everything and writes a checkpoint, so that the next start is short. Afterward the store must
+    /// not be used, except to call `close` again after an error.
     ///
     /// # Errors
-    /// The disk fails; acknowledged records are still safe.
+    /// The disk fails. Acknowledged records are still safe.
     pub fn close(&mut self) -> Result<(), DiskError> {
         self.log_floor();
         let Some(files) = &mut self.files else {
@@ -133,11 +134,12 @@ impl Store {
         Ok(())
     }
 
-    /// Frees space on a full disk at once; usually a checkpoint comes first, which needs space itself.
+    /// Removes files at once if the disk is full. Usually files are removed after a checkpoint, but a
+    /// checkpoint needs space.
     ///
-    /// Removes only files before all remaining ones. The index is then invalid until the next checkpoint, and a
-    /// start without an index reads all remaining files. A record that a limit removed for another one stays
-    /// until that one is durable.
+    /// Removes only files older than all that remain. The index is then invalid until the next checkpoint,
+    /// but a start can read all remaining files without it. If a limit removed a record because of a newer
+    /// one, the file with the removed record stays until the newer one is durable.
     pub(super) fn free_full_disk(&mut self) {
         let front = self.segments.front().map(|segment| &segment.body);
         let (Some(Body::File(front)), Some(files)) = (front, &mut self.files) else {

@@ -1,5 +1,5 @@
-//! The random key of a store, encrypted with a secret that the operator knows. The secret can change without
-//! encrypting other data again.
+//! Encrypts the random key of a store with the operator's secret. When the secret changes, only the key is
+//! encrypted again.
 //!
 //! `docs/formats/log.md` describes the bytes.
 
@@ -11,9 +11,9 @@ use ring::pbkdf2;
 use super::cipher::Key;
 
 const MAGIC: &[u8; 4] = b"FKey";
-/// Each stream uses a key derived from the wrapped one.
+/// Version in which each stream uses a key derived from the wrapped key.
 const VERSION: u16 = 2;
-/// All streams use the wrapped key itself.
+/// Version in which all streams use the wrapped key itself.
 const VERSION_SHARED: u16 = 1;
 const HEAD_BYTES: usize = 8;
 const SALT_BYTES: usize = 16;
@@ -21,13 +21,13 @@ const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 const SUM_BYTES: usize = 4;
 const WRAPPED_BYTES: usize = HEAD_BYTES + SALT_BYTES + KEY_BYTES + TAG_BYTES + SUM_BYTES;
-/// Rounds of key derivation: each guess of a weak secret takes some hundredths of a second.
+/// Iterations of key derivation, so that each guess of a weak secret takes some hundredths of a second.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(200_000).expect("not 0");
 
-/// Why a wrapped key cannot be opened.
+/// Reason for which a wrapped key cannot be decrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnwrapError {
-    /// Another secret wrapped it.
+    /// The key was encrypted with another secret.
     #[error("the key is wrapped with another secret")]
     WrongSecret,
     /// The bytes were changed.
@@ -39,7 +39,7 @@ pub enum UnwrapError {
     clippy::missing_panics_doc,
     reason = "32 bytes are not too many to be sealed"
 )]
-/// Encrypts the key of a store with a secret. `salt` is a random number, a different one each time.
+/// Encrypts the key of a store with a secret. `salt` is a random number that must be different each time.
 pub fn wrap(secret: &[u8], key: &Key, salt: [u8; SALT_BYTES]) -> Vec<u8> {
     let version = match key.is_shared {
         true => VERSION_SHARED,
@@ -61,7 +61,7 @@ pub fn wrap(secret: &[u8], key: &Key, salt: [u8; SALT_BYTES]) -> Vec<u8> {
     out
 }
 
-/// Returns the wrapped key.
+/// Decrypts a wrapped key with the secret.
 ///
 /// # Errors
 /// The secret is wrong, or the bytes are damaged.
@@ -92,7 +92,7 @@ pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<Key, UnwrapError> {
     })
 }
 
-/// Returns a key that encrypts only once, so that a constant nonce is safe.
+/// Derives a key from the secret. It encrypts only one content, so a constant nonce is safe.
 fn sealing(secret: &[u8], salt: [u8; SALT_BYTES]) -> LessSafeKey {
     let mut key = [0; KEY_BYTES];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, &salt, secret, &mut key);

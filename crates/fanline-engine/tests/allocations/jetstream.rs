@@ -1,4 +1,4 @@
-//! Allocations of publishes into streams and of deliveries.
+//! Allocations of publishes to streams, and of deliveries.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::allocations_so_far;
 
 const MESSAGES: usize = 100_000;
 
-/// A port with subscribers for everything, which stores the last acknowledgement subjects.
+/// A port on which all subjects have subscribers. It stores the latest acknowledgement subjects.
 #[derive(Default)]
 struct Listener {
     acks: Vec<Vec<u8>>,
@@ -44,7 +44,8 @@ impl Port for Listener {
     fn unsubscribe(&mut self, _filter: &[u8]) {}
 }
 
-/// Pulled in batches, acknowledged one by one: a pull request allocates, a delivery does not.
+/// Records are pulled in batches and acknowledged one by one. A pull request allocates, but a delivery does
+/// not.
 #[test]
 fn deliveries_allocate_nothing() {
     const BATCH: usize = 100;
@@ -115,7 +116,7 @@ fn deliveries_allocate_nothing() {
     run(&mut consumers);
     let before = allocations_so_far();
     run(&mut consumers);
-    // Only the inbox of each request.
+    // Each request allocates its inbox.
     let allocations = allocations_so_far() - before;
     assert!(allocations <= BATCHES as u64, "{allocations}");
 }
@@ -180,7 +181,7 @@ fn publish_into_stream_allocates_nothing() {
         allocated.push(allocations_so_far() - before);
     }
     assert_eq!(port.0, 2 * MESSAGES as u64);
-    // The first round allocates buffers. The occasional allocations of the log of a million records are fewer
-    // than one per thousand messages.
+    // The first round allocates buffers. Later the log of a million records allocates occasionally, less than
+    // once per thousand messages.
     assert!(allocated[1] * 1_000 < MESSAGES as u64, "{allocated:?}");
 }

@@ -1,6 +1,6 @@
-//! Checks that nothing is allocated in steady state, and that the memory of a store is bounded.
+//! Checks that nothing is allocated once buffers have their size, and that the memory of a store is bounded.
 //!
-//! A separate test binary, because it replaces the global allocator.
+//! This is a test binary of its own, because it replaces the global allocator.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 mod jetstream;
@@ -12,7 +12,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Allocations of this thread; the test harness uses other threads.
+    /// Number of allocations of this thread. Other threads, such as those of the test harness, do not count.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
     /// Bytes that this thread has allocated and not freed.
     static HELD: Cell<i64> = const { Cell::new(0) };
@@ -21,7 +21,7 @@ thread_local! {
 struct Counting;
 
 fn count_one() {
-    // Fails only while a thread ends, when nothing is measured.
+    // The access fails only while a thread ends, when nothing is measured.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -30,7 +30,8 @@ fn count_held(taken: usize, given: usize) {
     let _ = HELD.try_with(|held| held.set(held.get() + size(taken) - size(given)));
 }
 
-// SAFETY: all calls go to `System`; counting uses a thread-local that does not allocate.
+// SAFETY: all calls are forwarded to `System`. The counters are in thread-local variables that do not
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
@@ -42,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count_one();
         count_held(bytes, layout.size());
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.realloc(block, layout, bytes) }
     }
 

@@ -1,4 +1,4 @@
-//! Allocations of messages of QoS 0 from and to MQTT clients.
+//! Allocations of messages with QoS 0 from and to MQTT clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const NOW: Now = Now {
     unix_nanos: 1_700_000_000_000_000_000,
 };
 
-/// A handler that stores nothing, which QoS 0 does not need.
+/// A JetStream handler that stores nothing. Messages with QoS 0 need no storage.
 struct NoStreams;
 
 impl Handler for NoStreams {
@@ -32,14 +32,14 @@ impl Handler for NoStreams {
     fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
 }
 
-/// One shard, and the JetStream service that accepts MQTT sessions.
+/// A shard, and a JetStream service for the MQTT sessions.
 struct World {
     shard: Shard,
     service: JetStreamService<NoStreams>,
     delivered_bytes: usize,
 }
 
-/// Protocol of a client: NATS, or a version of MQTT.
+/// Protocol of a client: NATS, or MQTT with a protocol level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Nats,
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Exchanges batches between shard and service.
+    /// Exchanges batches between the shard and the service.
     fn exchange(&mut self) {
         let batch = std::mem::take(self.shard.outgoing(1));
         let mut cursor = Place::default();
@@ -101,7 +101,7 @@ impl World {
         self.write();
     }
 
-    /// Connects a client, which subscribes unless it publishes.
+    /// Connects a client. It also subscribes if `is_subscriber` is set.
     fn client(&mut self, protocol: Protocol, number: u8, is_subscriber: bool) -> SessionId {
         let peer = Peer {
             kind: match protocol {

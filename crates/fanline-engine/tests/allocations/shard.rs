@@ -12,7 +12,8 @@ use crate::allocations;
 const MESSAGES: usize = 100_000;
 const FRAMES_PER_READ: usize = 20;
 
-/// Shards, with the publisher on the first and the subscribers distributed from the last.
+/// Shards with clients. The publisher is on the first shard; the subscribers are distributed from the last
+/// one on.
 struct World {
     shards: Vec<Shard>,
     publisher: SessionId,
@@ -93,7 +94,8 @@ fn open(shard: &mut Shard, subscribe: &str) -> SessionId {
 fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_message: usize) {
     let mut world = World::new(shards, subscribers);
     let frames = Chunk::new(frame.repeat(FRAMES_PER_READ).into_bytes().into());
-    // In larger reads, so that no buffer grows when one member of a group is picked often.
+    // The warm-up uses larger reads than the measurement. Otherwise a buffer could grow later, when one
+    // member of a group is picked often.
     let warm_up = Chunk::new(frame.repeat(8 * FRAMES_PER_READ).into_bytes().into());
     for _ in 0..100 {
         world.publish(&warm_up);
@@ -138,7 +140,7 @@ fn publish_with_reply_and_headers_allocates_nothing() {
     check(1, &["SUB a.b 1\r\n"; 2], both, 2);
 }
 
-/// Large bodies are referenced in the input buffer, not copied.
+/// Large bodies are referenced in the input buffer rather than copied.
 #[test]
 fn publish_of_large_bodies_allocates_nothing() {
     let body = "x".repeat(SHARED_BYTES_MIN);

@@ -8,7 +8,8 @@ use crate::{allocated_bytes, allocations};
 
 const RECORDS: u64 = 100_000;
 const BATCH: u64 = 1000;
-/// Creating a segment allocates: its name, its filter, and its set of dead records.
+/// Minimum records for each allocation. A new segment allocates its name, its Bloom filter, and its set of
+/// dead records.
 const RECORDS_PER_ALLOCATION_MIN: u64 = 500;
 
 #[track_caller]
@@ -38,7 +39,7 @@ fn check(mut store: Store, subjects: u64) {
     let mut allocated = 0;
     for _ in 0..RECORDS / BATCH {
         allocated += allocations(|| append(&mut store));
-        // One sync for each batch, whose cost is not counted here.
+        // Syncs each batch, without counting the allocations of the sync.
         store
             .sync_now(Duration::ZERO)
             .expect("the disk accepts everything");
@@ -110,7 +111,7 @@ fn store_bytes(records: u64, subjects: u64) -> u64 {
     u64::try_from(allocated_bytes() - before).expect("a store holds something")
 }
 
-/// Checks the targets of `docs/formats/log.md`; names here fit inline in a subject's entry.
+/// Checks the targets in `docs/formats/log.md`. The names are short enough to be stored in a subject's entry.
 #[test]
 fn store_on_disk_meets_memory_targets() {
     const RECORDS: u64 = 600_000;
@@ -121,7 +122,7 @@ fn store_on_disk_meets_memory_targets() {
     assert!(many <= 120 * SUBJECTS, "{} a subject", many / SUBJECTS);
 }
 
-/// A disk that stores only lengths: nothing is read here.
+/// A disk that stores only the lengths of files, because nothing is read.
 #[derive(Default)]
 struct Sink {
     bytes: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Replays the corpus of each fuzz target: its initial inputs, and those that once failed.
+//! Runs each fuzz target's check on its corpus: the initial inputs, and inputs that once failed.
 
 use std::fs;
 use std::panic::catch_unwind;

@@ -41,7 +41,7 @@ impl OpenFiles {
 
     fn insert(&self, file: File) -> FileId {
         let mut table = self.lock();
-        // Ids are far more numerous than open files.
+        // There are far more ids than open files, so a free id is found soon.
         loop {
             let id = FileId(table.next);
             table.next = table.next.wrapping_add(1);
@@ -168,7 +168,7 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), DiskError> {
     synced.map_err(disk_error)
 }
 
-/// Returns the path of an entry. Refuses names that lead out of the folder.
+/// Returns the path of an entry of a folder. Refuses names that lead out of the folder.
 pub(super) fn child(folder: &Path, name: &str) -> Result<PathBuf, DiskError> {
     let leads_out = matches!(name, "" | "." | "..") || name.contains(['/', '\\', '\0']);
     match leads_out {
@@ -177,7 +177,8 @@ pub(super) fn child(folder: &Path, name: &str) -> Result<PathBuf, DiskError> {
     }
 }
 
-/// Returns the names of a folder's entries. Names that are not UTF-8 are none of the server's.
+/// Returns the names of a folder's entries. Names that are not UTF-8 are omitted, because the server creates
+/// none.
 pub(super) fn names(
     folder: &Path,
     is_wanted: fn(&fs::FileType) -> bool,

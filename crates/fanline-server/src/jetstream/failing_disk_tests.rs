@@ -18,7 +18,7 @@ use crate::client::Client;
 const WORKS: u8 = 0;
 const FULL: u8 = 1;
 const BROKEN: u8 = 2;
-/// A write to the file succeeds, but a sync fails.
+/// Writes to the file succeed, but syncs fail.
 const UNSYNCED: u8 = 3;
 
 /// Account folders on a disk that fails on demand.
@@ -68,7 +68,7 @@ impl Folders for Failing {
 struct FailingDisk {
     disk: Box<dyn Disk>,
     files: OpenFiles,
-    /// The file that receives writes while syncs go to a file that cannot be synced.
+    /// The real file, while its id refers to a file that cannot be synced.
     unsynced: Option<(FileId, Arc<File>)>,
     how: Arc<AtomicU8>,
 }
@@ -82,7 +82,7 @@ impl FailingDisk {
         }
     }
 
-    /// Makes the kernel fail syncs of a file: `/dev/null` supports none.
+    /// Makes syncs of a file fail: replaces it by `/dev/null`, which cannot be synced.
     fn unsync(&mut self, file: FileId) {
         let null = Arc::new(File::open("/dev/null").expect("there"));
         let written = self.files.replace(file, null);
@@ -193,7 +193,7 @@ async fn publishes_fail_until_the_disk_has_room() {
         let read = ask(&client, "$JS.API.STREAM.MSG.GET.S", r#"{"seq":1}"#).await;
         assert!(read.contains("dGVh"), "{read}");
         how.store(WORKS, Ordering::Relaxed);
-        // It recovers by itself, soon.
+        // The stream accepts publishes again within a short time.
         while ask(&client, "s", "tea again").await.contains("error") {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

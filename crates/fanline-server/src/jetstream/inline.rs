@@ -1,8 +1,9 @@
 //! JetStream work on a shard's thread.
 //!
-//! A shard with one message for an idle JetStream service would wake its thread and be woken by the response:
-//! two context switches for a microsecond of work. The shard therefore does the work itself if it is small,
-//! waits for no disk, and no other thread is at it. Everything else is for the JetStream thread.
+//! If a shard passed one message to the idle JetStream thread, it would wake that thread, whose response
+//! would wake the shard: two context switches for a microsecond of work. The shard therefore does the work
+//! itself if the batch is small, needs no disk, and no other thread is doing JetStream work. Everything else
+//! goes to the JetStream thread.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use super::Service;
 use crate::ipc::{Common, InlineService, JetStreamAtWork};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Batches above this size go to the JetStream thread, so that the shard reads on.
+/// Maximum bytes of a batch that a shard processes itself, so that it soon reads from its connections again.
 const INLINE_BYTES_MAX: usize = 4 * 1024;
 
-/// The JetStream service behind a lock, for any thread that does its work.
+/// The JetStream service behind a lock, for all threads that do its work.
 pub(super) struct SharedService<H> {
     thread: Mutex<Service<H>>,
     common: Arc<Common>,
@@ -34,8 +35,8 @@ impl<H> SharedService<H> {
         &self.common
     }
 
-    /// Locks the service for the JetStream thread, which waits for a shard to finish. Returns `None` after a
-    /// panic under the lock: half-changed state is not used again.
+    /// Locks the service for the JetStream thread; waits if a shard is using it. Returns `None` if a thread
+    /// has panicked with the lock, because the state may be half changed.
     pub(super) fn lock(&self) -> Option<MutexGuard<'_, Service<H>>> {
         self.thread.lock().ok()
     }
@@ -46,7 +47,7 @@ impl<H: Handler + Send> InlineService for SharedService<H> {
         if batch.bytes() > INLINE_BYTES_MAX {
             return false;
         }
-        // Another thread is at work, or one has panicked.
+        // Another thread is doing JetStream work, or has panicked while it did.
         let Ok(mut thread) = self.thread.try_lock() else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! Memory and disk space of the machine, where the system reports them.
+//! Memory and disk space of the machine, if the operating system reports them.
 
 use std::fs;
 use std::path::Path;
@@ -19,14 +19,14 @@ pub(super) fn disk_bytes_free(folder: &Path) -> Option<u64> {
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
-/// Formats bytes: `17.65 GB`.
+/// Formats a number of bytes, such as `17.65 GB`.
 pub(super) fn shown(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
     if bytes < 1024 {
         return format!("{bytes} B");
     }
     let mut unit = UNITS[0];
-    // Hundredths are exact enough for two digits.
+    // Counts in hundredths, because the result has two decimal places.
     let mut hundredths = u128::from(bytes) * 100 / 1024;
     for larger in &UNITS[1..] {
         if hundredths < 1024 * 100 {

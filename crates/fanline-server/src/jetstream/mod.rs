@@ -38,17 +38,17 @@ use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
 use syncer::{Job, Synced, Syncer};
 
-/// Rounds of messages from the service to itself before other work runs.
+/// Number of times that messages of the service to itself are applied in a row before other work runs.
 const OWN_ROUNDS_MAX: usize = 16;
 /// Interval of checks whether a full mailbox has room again.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A command to the JetStream service.
 pub(crate) enum Command {
-    /// Announces the server's stop to clients while they are connected. Replies when the announcement is
-    /// posted.
+    /// Notifies clients that the server stops, before their connections close. Replies when the notifications
+    /// are posted to the shards.
     AnnounceStop(oneshot::Sender<()>),
-    /// Applies pending batches, syncs everything, and ends.
+    /// Applies pending batches, syncs everything, and ends the thread.
     Stop,
     /// Replaces the accounts.
     SetAccounts(Arc<Access>),
@@ -56,28 +56,28 @@ pub(crate) enum Command {
     Overview(OverviewWanted, oneshot::Sender<Vec<AccountOverview>>),
 }
 
-/// The running JetStream thread, as the control thread uses it.
+/// Handle of the running JetStream thread, for the control thread.
 pub(crate) struct Running {
     pub(crate) commands: UnboundedSender<Command>,
     pub(crate) thread: JoinHandle<io::Result<()>>,
 }
 
-/// Starts the JetStream service of a server with this INFO.
+/// Function that starts the JetStream service. It receives the server's INFO.
 pub(crate) type StartJetStream = Box<dyn FnOnce(&Arc<Common>, &ServerInfo) -> io::Result<Running>>;
 
-/// Parts of a JetStream handler.
+/// Arguments for creating a JetStream handler.
 pub(crate) struct Parts<'a> {
     /// The folders of stored streams; `None` if JetStream is in memory only.
     pub(crate) folders: Option<AccountsFolder>,
-    /// A secret that differs from run to run.
+    /// A random secret, different at each start.
     pub(crate) seed: [u8; 32],
     pub(crate) now: Now,
     pub(crate) access: &'a Access,
     pub(crate) ports: &'a mut dyn Ports,
 }
 
-/// Starts the thread. Returns when stored streams are recovered; every shard receives the service's
-/// subscriptions before its first connection.
+/// Starts the thread. Returns after the recovery of stored streams, so that every shard receives the
+/// service's subscriptions before its first connection.
 pub(crate) fn start<H: Handler + Send + 'static>(
     common: &Arc<Common>,
     store: Option<StoreFolder>,
@@ -95,7 +95,7 @@ pub(crate) fn start<H: Handler + Send + 'static>(
         .spawn(run)?;
     match is_ready.recv() {
         Ok(()) => Ok(Running { commands, thread }),
-        // The thread has ended.
+        // The thread has ended before it was ready.
         Err(_) => Err(match thread.join() {
             Ok(Err(error)) => error,
             _ => io::Error::other("the JetStream service has panicked"),
@@ -144,14 +144,14 @@ async fn run<H: Handler + Send + 'static>(
     thread.end_round();
     let shared = Arc::new(SharedService::new(thread));
     let service: Weak<SharedService<H>> = Arc::downgrade(&shared);
-    // Set once: there is one JetStream service.
+    // `set` fails only if there is a service already, and there is one per server.
     let _ = common.jetstream.set(service);
-    // The starter may have given up.
+    // The receiver is gone if the starter has given up.
     let _ = ready.send(());
-    // A separate task, for the same reason as the tasks of a shard.
+    // A separate task costs fewer system calls, as the shard's runtime explains at its own tasks.
     let task = tokio::task::spawn_local(async move { work(&shared, commands, synced).await });
     let ended = task.await;
-    // Only now may another server take the folder.
+    // Releases the folder last, because another server may use it from then on.
     drop(store);
     ended?.ok_or_else(|| io::Error::other("the JetStream service has panicked"))
 }
@@ -171,20 +171,20 @@ struct Service<H> {
     index: usize,
     common: Arc<Common>,
     service: JetStreamService<H>,
-    /// A batch of messages to itself while they are applied.
+    /// Buffer for a batch of messages from the service to itself while they are applied.
     own: Batch,
     folders: Option<AccountsFolder>,
     files: OpenFiles,
     syncer: Syncer,
-    /// The channel of finished syncs.
+    /// Sender for finished syncs that need no sync thread.
     done: UnboundedSender<Synced>,
     /// Whether a sync has finished whose effects are not applied yet.
     was_synced: bool,
-    /// The time for which the JetStream thread has set its timer.
+    /// Time at which the JetStream thread wakes up, without an earlier event.
     sleeps_until: Option<Duration>,
 }
 
-/// Works until the command to stop. Holds no lock while it waits. Returns `None` after a panic.
+/// Runs until the command to stop arrives. Holds no lock while it waits. Returns `None` after a panic.
 async fn work<H: Handler + Send>(
     shared: &SharedService<H>,
     mut commands: UnboundedReceiver<Command>,
@@ -200,7 +200,7 @@ async fn work<H: Handler + Send>(
                 Some(Command::Overview(wanted, to)) => shared.lock()?.send_overview(wanted, to),
                 Some(Command::SetAccounts(access)) => shared.lock()?.set_accounts(&access),
                 Some(Command::AnnounceStop(done)) => shared.lock()?.announce_stop(done),
-                // A control thread that has ended needs no service.
+                // If the control thread has ended, the service ends, too.
                 Some(Command::Stop) | None => break,
             },
             Some(done) = synced.recv() => shared.lock()?.handle_synced(done),
@@ -220,10 +220,10 @@ async fn work<H: Handler + Send>(
     Some(())
 }
 
-/// The time until there is more to do.
+/// How long the thread waits before it continues to work.
 #[derive(Clone, Copy)]
 enum Pause {
-    /// Other tasks run first.
+    /// Not at all, except that other tasks run first.
     None,
     /// Until a batch arrives, or at this time.
     Until(Duration),
@@ -237,15 +237,15 @@ async fn wait(common: &Common, pause: Pause) {
     match pause {
         Pause::None => tokio::task::yield_now().await,
         Pause::Until(at) => {
-            // Either event starts the next round.
+            // Whichever event comes first, the thread continues to work.
             let _ = tokio::time::timeout_at(common.instant(at), mail).await;
         }
         Pause::Endless => mail.await,
     }
 }
 
-/// Waits while a shard's mailbox is full. Shards never wait for the JetStream service. When the command to stop
-/// arrives, the shards have ended and will not empty their mailboxes.
+/// Waits while a shard's mailbox is full; shards never wait for the JetStream service. Returns when the
+/// command to stop arrives, because the shards have ended by then and will not empty their mailboxes.
 async fn wait_for_room(common: &Common, commands: &UnboundedReceiver<Command>) {
     while commands.is_empty() && !commands.is_closed() && is_any_full(common) {
         tokio::time::sleep(RECHECK_INTERVAL).await;
@@ -261,7 +261,7 @@ fn is_any_full(common: &Common) -> bool {
 }
 
 impl<H: Handler + Send> Service<H> {
-    /// Returns the time until the thread has something to do.
+    /// Returns how long the thread can wait.
     fn pause(&mut self) -> Pause {
         self.sleeps_until = self.service.next_timeout();
         match self.sleeps_until {
@@ -271,18 +271,19 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Processes a batch on the shard's thread, if that is quick.
+    /// Processes a batch on the shard's thread, if that is quick. Returns whether it did.
     fn try_run(&mut self, batch: &mut Batch) -> bool {
         let common = Arc::clone(&self.common);
         let mailbox = &common.mailboxes[self.index];
-        // The mailbox may hold more work than a shard has time for.
+        // Pending batches may contain more work than the shard should do.
         if !mailbox.is_empty() || is_any_full(&common) || !self.service.is_quick(batch) {
             return false;
         }
-        // Through the mailbox, to include what other shards post meanwhile.
+        // The batch goes through the mailbox, so that batches that other shards post now are processed in
+        // order.
         mailbox.post_silently(batch);
         self.round();
-        // The JetStream thread does what is left, and what is due before its timer.
+        // Wakes the JetStream thread if work remains, or if a timer is due earlier than the thread knows.
         let next = self.service.next_timeout();
         let is_sooner = next.is_some_and(|at| self.sleeps_until.is_none_or(|until| at < until));
         if is_sooner || !self.service.outgoing(self.index).is_empty() {
@@ -308,7 +309,7 @@ impl<H: Handler + Send> Service<H> {
         self.service
             .with(|handler, ports| handler.notify_shutdown(now, ports));
         self.post();
-        // The control thread may have timed out.
+        // The receiver is gone if the control thread has timed out.
         let _ = done.send(());
     }
 
@@ -317,7 +318,7 @@ impl<H: Handler + Send> Service<H> {
         let overview = self
             .service
             .with(|handler, ports| handler.overview(wanted, now, ports));
-        // The requester may have timed out.
+        // The receiver is gone if the requester has timed out.
         let _ = to.send(overview);
     }
 
@@ -346,7 +347,7 @@ impl<H: Handler + Send> Service<H> {
         self.end_round();
     }
 
-    /// Applies the batches of shards.
+    /// Applies the batches that shards have posted.
     fn take_batches(&mut self) {
         let common = Arc::clone(&self.common);
         common.mailboxes[self.index].take(|batch| self.apply(batch));
@@ -365,7 +366,7 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Sends the results of a round.
+    /// Sends the results of applied batches and timers.
     fn end_round(&mut self) {
         let now = self.now();
         self.service.settle(now);
@@ -374,8 +375,9 @@ impl<H: Handler + Send> Service<H> {
         self.report();
     }
 
-    /// Applies the messages that the service has published to itself, and those that follow from them. Streams
-    /// that feed each other in a cycle produce them without end, so the rest waits for the next round.
+    /// Applies messages from the service to itself, and further ones that result from them. Streams that feed
+    /// each other in a cycle produce messages without end. Messages that remain after [`OWN_ROUNDS_MAX`]
+    /// times therefore wait until other work has run.
     fn apply_own_messages(&mut self, now: Now) {
         for _ in 0..OWN_ROUNDS_MAX {
             let outgoing = self.service.outgoing(self.index);
@@ -391,14 +393,14 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Sends the output of a round. The next sync starts before acknowledgments go out, to keep the disk busy.
+    /// Sends all output. Starts the next sync before acknowledgments are sent, to keep the disk busy.
     fn send_output(&mut self, now: Now) {
         self.start_syncs(now.since_start);
         self.release_acks(now.since_start);
         self.post();
     }
 
-    /// Hands requested syncs to the sync threads.
+    /// Passes requested syncs to the sync threads.
     fn start_syncs(&mut self, now: Duration) {
         while let Some(wanted) = self.service.with(|handler, _| handler.poll_sync(now)) {
             let (account, stream) = (wanted.account, wanted.sync.stream);
@@ -406,7 +408,8 @@ impl<H: Handler + Send> Service<H> {
             match self.job(&wanted) {
                 Ok(job) => self.syncer.submit(job),
                 Err(error) => {
-                    // Through the channel: the handler may request the sync again for as long as it fails.
+                    // The error is sent as a result, because calling the handler here would request the same
+                    // sync in an endless loop.
                     let _ = self.done.send(Synced {
                         account,
                         stream,
@@ -424,7 +427,7 @@ impl<H: Handler + Send> Service<H> {
         } = wanted;
         let folders = self.folders.as_ref().filter(|_| sync.request.folder);
         let folder = folders.map(|folders| folders.folder(account_name, &sync.name));
-        // A file closed since needs no sync.
+        // A file that was closed after the request needs no sync.
         let files = sync.request.files.iter();
         Ok(Job {
             account: wanted.account,
@@ -451,7 +454,7 @@ impl<H: Handler + Send> Service<H> {
             }
         }
         if has_announced {
-            // Release, as for the shards' counts.
+            // Release ordering, as for the interest counts of shards.
             self.common.interest.fetch_add(1, Ordering::Release);
         }
         for (to, mailbox) in self.common.mailboxes.iter().enumerate() {
@@ -476,8 +479,8 @@ impl<H: Handler + Send> Service<H> {
             .with(|handler, _| handler.handle_synced(account, stream, id, result, now));
     }
 
-    /// After a sync, first starts the next one and sends the acknowledgments that it has released. Batches
-    /// follow.
+    /// After a sync has finished, starts the next sync and sends the acknowledgments of the finished one,
+    /// before batches are processed.
     fn continue_after_sync(&mut self) {
         if std::mem::take(&mut self.was_synced) {
             self.send_output(self.now());

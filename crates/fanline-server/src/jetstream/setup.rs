@@ -16,7 +16,7 @@ use crate::error::StartError;
 use crate::ipc::Common;
 use crate::options::{Cipher, JetStreamOptions};
 
-/// Prepares the JetStream service. Takes the store folder for this server.
+/// Returns a function that starts the JetStream service. Locks the store folder for this server.
 pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartJetStream, StartError> {
     let options = options.clone();
     let store = options.store_dir.as_deref().map(take).transpose()?;
@@ -73,8 +73,8 @@ fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo)
     }
 }
 
-/// Returns the limits of all streams together: by default three quarters of the machine's memory and free disk
-/// space.
+/// Returns the limits of all streams together. By default these are three quarters of the machine's memory
+/// and of the free disk space.
 fn limits(options: &JetStreamOptions, store: Option<&StoreFolder>) -> ServerLimits {
     let part = |bytes: u64| bytes / 4 * 3;
     let free = || store.and_then(|store| machine::disk_bytes_free(store.path()));
@@ -117,7 +117,7 @@ fn streams(settings: Settings, parts: Parts<'_>) -> JetStreams {
     granted(settings, folders, parts)
 }
 
-/// Creates streams in folders that fail.
+/// Creates the streams of all accounts in the given folders, which may fail on purpose.
 #[cfg(test)]
 pub(super) fn streams_over(folders: Box<dyn AccountFolders>, parts: Parts<'_>) -> JetStreams {
     let settings = settings(

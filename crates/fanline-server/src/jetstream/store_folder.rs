@@ -5,8 +5,9 @@
 //! <store_dir>/jetstream/fanline/streams/<account>/<stream>/   one stream
 //! ```
 //!
-//! A `store_dir` that ends in `jetstream` is used as it is, so that a server finds its streams again with the
-//! folder that it reports. A store in `<store_dir>/fanline`, which the first versions used, stays there.
+//! A `store_dir` that ends in `jetstream` is used without appending that name again, so that a server finds
+//! its streams if it is configured with the folder that it reported. The first versions used
+//! `<store_dir>/fanline`; an existing store stays there.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -18,21 +19,21 @@ use crate::private_files;
 
 use super::disk::{FolderDisk, OpenFiles, child, disk_error, names, sync_folder};
 
-/// nats-server stores its own files beside this folder.
+/// nats-server stores its own files next to this folder.
 const OWN: &str = "fanline";
-/// The folder that nats-server appends to `store_dir`, and reports.
+/// Name that nats-server appends to `store_dir`. It reports the result.
 const JETSTREAM: &str = "jetstream";
 const LOCK: &str = "lock";
 const STREAMS: &str = "streams";
-/// The name of a stream's folder during its removal. No stream has it.
+/// Name of a stream's folder during its removal. No stream can have this name.
 const GONE: &str = ".gone";
 
-/// The reason why a store folder cannot be used.
+/// Reason for which a store folder cannot be used.
 #[derive(Debug)]
 pub(crate) enum StoreFolderError {
-    /// Another server uses it: the process with this id, if known.
+    /// Another server uses the folder: the process with this id, if known.
     InUse(Option<u32>),
-    /// It cannot be created, read, or written.
+    /// The folder cannot be created, read, or written.
     Io(io::Error),
 }
 
@@ -42,11 +43,11 @@ impl From<io::Error> for StoreFolderError {
     }
 }
 
-/// The store folder, held until it is dropped.
+/// The store folder, locked until this is dropped.
 #[derive(Debug)]
 pub(crate) struct StoreFolder {
     path: PathBuf,
-    /// The locked file. The system releases the lock when the process ends.
+    /// The lock file. The operating system releases the lock when the process ends.
     _lock: File,
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn path_of(store_dir: &Path) -> PathBuf {
     found.cloned().or_else(new).unwrap_or_default()
 }
 
-/// Returns the folder as servers report it. As a `store_dir`, it leads to the same store.
+/// Returns the folder that the server reports. Configured as `store_dir`, it leads to the same store.
 pub(crate) fn reported(store_dir: &Path) -> PathBuf {
     let path = path_of(store_dir);
     path.parent().unwrap_or(&path).to_owned()
@@ -72,7 +73,7 @@ fn candidates(store_dir: &Path) -> Vec<PathBuf> {
         candidates.insert(0, store_dir.join(JETSTREAM).join(OWN));
     }
     if is_called(OWN) {
-        // The first versions reported this folder.
+        // The first versions reported the store folder itself.
         candidates.push(store_dir.to_owned());
     }
     candidates
@@ -83,7 +84,7 @@ fn is_store(path: &Path) -> bool {
     path.join(LOCK).is_file()
 }
 
-/// Fails if there are two stores, because the streams of one would seem to be lost.
+/// Fails if there are two stores, because the streams of one of them would seem to be lost.
 fn check_candidates(store_dir: &Path) -> io::Result<()> {
     let mut candidates = candidates(store_dir);
     candidates.retain(|place| is_store(place));
@@ -96,13 +97,14 @@ fn check_candidates(store_dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a folder and its parents, and calls `sync` for each folder with a new entry. A power failure removes
-/// unsynced entries with everything below them.
+/// Creates a folder and missing parents, and calls `sync` for each folder that has a new entry. A power cut
+/// may remove unsynced entries with everything below them.
 fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     let missing = path.ancestors().take_while(|folder| !folder.exists());
     let missing: Vec<&Path> = missing.collect();
     private_files::create_folders(path)?;
-    // If none is missing, the process that created the last one may have been killed before the sync.
+    // Even if all folders exist, the last one may be unsynced, because the process that created it was
+    // killed.
     let synced = if missing.is_empty() {
         &[path][..]
     } else {
@@ -115,7 +117,7 @@ fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Resul
             above
         };
         match sync(above) {
-            // The folder may be writable, but not readable.
+            // Write permission suffices to create entries, but syncing needs read permission.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
@@ -141,7 +143,7 @@ impl StoreFolder {
             }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        // Other servers read the process id from here.
+        // Other servers read the process id from the file.
         lock.set_len(0)?;
         writeln!(lock, "{}", std::process::id())?;
         Ok(StoreFolder { path, _lock: lock })
@@ -180,7 +182,7 @@ impl AccountsFolder {
     pub(super) fn account(&self, account: &str) -> Result<StreamFolders, DiskError> {
         let path = child(&self.path, account)?;
         private_files::create_folders(&path).map_err(disk_error)?;
-        // Unsynced folders disappear in a power failure, with everything in them.
+        // A power cut may remove unsynced folders with everything in them.
         for folder in path.ancestors().take(3) {
             sync_folder(folder)?;
         }
@@ -215,7 +217,7 @@ impl StreamFolders {
         child(&self.path, stream)
     }
 
-    /// Completes a removal that was interrupted.
+    /// Completes a removal that a crash has interrupted.
     fn finish_removal(&self) -> Result<(), DiskError> {
         match fs::remove_dir_all(self.path.join(GONE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk_error(error)),
@@ -240,7 +242,7 @@ impl StreamFolders {
         Ok(Box::new(FolderDisk::new(folder, self.files.clone())))
     }
 
-    /// Renamed first, so that a stream is removed entirely or not at all.
+    /// Removes a stream's folder. Renames it first, so that a crash never leaves a part of it.
     pub(super) fn remove(&self, stream: &str) -> Result<(), DiskError> {
         self.finish_removal()?;
         match fs::rename(self.folder(stream)?, self.path.join(GONE)) {
@@ -256,7 +258,7 @@ impl StreamFolders {
 mod tests {
     use super::*;
 
-    /// A power failure after the first acknowledgments of a new server lost them. `fanline` was missing in the
+    /// Story: a power cut lost the first acknowledged records of a new server. `fanline` was missing in the
     /// store folder, because only the folders below it had been synced.
     #[test]
     fn each_folder_that_gets_an_entry_is_synced() {
@@ -265,7 +267,7 @@ mod tests {
         fs::create_dir(&root).expect("a folder");
         let mut synced = Vec::new();
         let mut sync = |folder: &Path| {
-            // A sync before the entry exists has no effect on it.
+            // A sync has no effect on entries that are created later.
             let entries = fs::read_dir(folder)?.count();
             synced.push((folder.to_owned(), entries));
             Ok(())

@@ -1,5 +1,5 @@
-//! The encryption key of a store folder. It is generated once, and stored in two copies, sealed with the
-//! configured secret.
+//! The encryption key of a store folder. It is generated once, and stored in two copies that are encrypted
+//! with the configured secret.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,7 +16,8 @@ use crate::private_files;
 const NAMES: [&str; 2] = ["key", "key.copy"];
 const NEW_SUFFIX: &str = ".new";
 
-/// Returns the key of a store folder; `None` if it is not encrypted. Writes nothing unless the secret is right.
+/// Returns the key of a store folder; `None` if the store is not encrypted. Writes nothing if the secret is
+/// wrong.
 pub(super) fn open(
     folder: &Path,
     encryption: Option<&Encryption>,
@@ -51,7 +52,7 @@ pub(super) fn open(
     Ok(Some(key.sealing_with(encryption.cipher)))
 }
 
-/// Returns the key from the first copy that the secret opens. Repairs the other copy.
+/// Returns the key from the first copy that the secret decrypts. Repairs the other copy.
 fn unwrap(
     folder: &Path,
     copies: &[Option<Vec<u8>>],
@@ -83,7 +84,7 @@ fn unwrap(
     })
 }
 
-/// Writes both copies, one after the other, so that one is good at any time.
+/// Writes both copies, one after the other, so that one is intact at any time.
 fn write(folder: &Path, copies: &[Option<Vec<u8>>], bytes: &[u8]) -> Result<(), StoreKeyError> {
     for (name, copy) in NAMES.iter().zip(copies) {
         if copy.as_deref() == Some(bytes) {

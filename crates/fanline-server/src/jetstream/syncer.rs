@@ -16,8 +16,8 @@ use super::disk::{disk_error, sync_folder};
 use crate::ipc::{Common, JetStreamAtWork};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// Streams whose files are synced at the same time. The files of others wait, and the disk combines several
-/// syncs.
+/// Number of threads, and thus of streams whose files are synced at the same time. With more streams, jobs
+/// wait; the disk combines several syncs.
 const THREADS: usize = 4;
 
 /// Files of a stream to sync.
@@ -38,7 +38,7 @@ pub(super) struct Synced {
     pub(super) result: Result<(), DiskError>,
 }
 
-/// Pending jobs. Each new job wakes one thread.
+/// Queue of pending jobs. Each new job wakes one thread.
 #[derive(Default)]
 struct JobQueue {
     queue: Mutex<Queue>,
@@ -48,7 +48,7 @@ struct JobQueue {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// No more jobs come.
+    /// Whether no more jobs will be added.
     is_over: bool,
 }
 
@@ -57,7 +57,7 @@ impl JobQueue {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a job. Returns `None` when all are done and no more come.
+    /// Waits for a job and returns it. Returns `None` after the last job, when no more will be added.
     fn next(&self) -> Option<Job> {
         let mut queue = self.lock();
         loop {
@@ -79,7 +79,7 @@ pub(super) struct Syncer {
 }
 
 impl Syncer {
-    /// Starts the threads. They report each job to `done`.
+    /// Starts the threads. They send the result of each job to `done`.
     pub(super) fn start(done: &UnboundedSender<Synced>, common: &Arc<Common>) -> io::Result<Self> {
         let syncer = Syncer {
             todo: Arc::default(),
@@ -106,7 +106,7 @@ impl Drop for Syncer {
 }
 
 fn work(todo: &JobQueue, done: &UnboundedSender<Synced>, common: &Common) {
-    // The service would wait forever for a sync that panics, so a panic stops the server.
+    // If a sync panics, its result would never arrive, so the server stops instead.
     let _at_work = JetStreamAtWork::begin();
     let _guard = common.panic_stop.guard();
     while let Some(job) = todo.next() {
@@ -118,7 +118,7 @@ fn work(todo: &JobQueue, done: &UnboundedSender<Synced>, common: &Common) {
             result: perform(&job),
         };
         common.sync_times.record(began.elapsed());
-        // The JetStream service may have ended.
+        // The receiver is gone if the JetStream service has ended.
         let _ = done.send(synced);
     }
 }

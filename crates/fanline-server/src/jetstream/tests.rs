@@ -23,7 +23,7 @@ const STREAM: &str = "ECHO";
 const ACCOUNT: &str = "$G";
 const STREAM_ID: StreamId = StreamId(7);
 
-/// A folder that is removed with the test.
+/// A folder that is removed at the end of the test.
 pub(super) struct TempFolder(PathBuf);
 
 impl TempFolder {
@@ -37,22 +37,22 @@ impl TempFolder {
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        // Best effort.
+        // If this fails, the folder remains, which does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Replies to messages below `echo`: at once, later, after a message to itself, or after a sync.
+/// Handler that replies to messages below `echo`: at once, later, after a message to itself, or after a sync.
 struct Echo {
     disk: Box<dyn Disk>,
     file: FileId,
     written: u64,
-    /// Replies that are due at a time: reply subject and payload.
+    /// Replies to send at a time: the time, the reply subject, and the payload.
     later: VecDeque<(Duration, Vec<u8>, Vec<u8>)>,
     /// Replies that wait for the current sync.
     syncing: Vec<(Vec<u8>, Vec<u8>)>,
     unsynced: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Replies that are due now.
+    /// Replies whose sync is done.
     synced: Vec<(Vec<u8>, Vec<u8>)>,
     syncs: u64,
     has_panicked: bool,
@@ -139,7 +139,8 @@ impl Handler for Echo {
         self.later.front().map(|(at, ..)| *at)
     }
 
-    /// Nearly everything may run on a shard's thread, even delayed replies.
+    /// Returns `true` for most subjects, so that a shard's thread does the work, even if the reply is
+    /// delayed.
     fn is_quick(&self, _: AccountId, subject: &[u8]) -> bool {
         subject != b"echo.kept"
     }
@@ -228,7 +229,7 @@ async fn messages_reach_jetstream_and_get_replies() {
         let folder = TempFolder::new();
         let server = server(shards, &folder);
         let mut kept = Vec::new();
-        // Several clients for each shard.
+        // Two clients for each shard.
         for _ in 0..shards * 2 {
             let client = server.client().await.expect("connected");
             for subject in ["echo.now", "echo.self", "echo.later", "echo.kept"] {
@@ -247,8 +248,8 @@ async fn messages_reach_jetstream_and_get_replies() {
     }
 }
 
-/// A small batch runs on the thread of the client's shard. A panic there used to end only the client's task:
-/// the server ran on, and the JetStream thread went on with half-changed state.
+/// Story: a shard's thread processes a small batch itself. A panic there ended only the client's task. The
+/// server continued, and the JetStream thread used the half-changed state.
 #[tokio::test]
 async fn panic_while_a_shard_does_the_work_stops_the_server() {
     let folder = TempFolder::new();
@@ -275,7 +276,7 @@ fn store_folder_in_use_is_refused() {
     assert!(matches!(no_folder, Err(StoreFolderError::Io(_))));
 }
 
-/// Several `store_dir` values lead to one store, and report the same folder.
+/// Several values of `store_dir` lead to one store, and report the same folder.
 #[test]
 fn store_is_found_with_the_folder_that_it_reports() {
     let folder = TempFolder::new();
@@ -298,7 +299,7 @@ fn store_is_found_with_the_folder_that_it_reports() {
             assert_eq!(store.path(), path, "{other}");
         }
     }
-    // The folder of the first versions, and the one that they reported.
+    // The folder of the first versions, and the folder that they reported.
     fs::create_dir_all(at("old/fanline/streams/$G")).expect("made");
     fs::write(at("old/fanline/lock"), "1\n").expect("written");
     for store_dir in ["old", "old/fanline"] {
@@ -360,7 +361,7 @@ fn files_are_written_and_read_back() {
     assert_eq!(disk.rename("a", "b"), Ok(()));
     assert_eq!(disk.sync_folder(), Ok(()));
     assert_eq!(disk.list(), Ok(vec!["b".into()]));
-    // A sync thread may hold the file for longer.
+    // A file stays open after `close` while a sync thread uses it.
     let held = files.get(a).expect("open");
     disk.close(a);
     assert!(files.get(a).is_none());

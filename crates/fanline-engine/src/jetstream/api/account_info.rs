@@ -9,7 +9,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let overview = call.js.overview(sums, call.now, call.port);
     let limits = &call.js.settings.limits;
     let tiers = limits.tiers.iter().map(|(name, limits)| {
-        // Every stream has one replica.
+        // All streams have one replica, so the limits of one replica apply to all of them.
         let has_all = *name == tier_name(1);
         let used = if has_all {
             &overview

@@ -1,4 +1,4 @@
-//! `CONSUMER.CREATE` in its three forms: without a name, with a name, and the old form for durable consumers.
+//! `CONSUMER.CREATE` without a name and with a name, and the older request for durable consumers.
 
 use serde::Deserialize;
 
@@ -21,7 +21,7 @@ struct Request {
     pedantic: bool,
 }
 
-/// Whether the consumer must be new, must exist, or either.
+/// Whether the consumer must not exist, must exist, or may exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum CreateAction {
@@ -32,7 +32,7 @@ enum CreateAction {
     Update,
 }
 
-/// `CONSUMER.CREATE.<stream>`.
+/// Handles `CONSUMER.CREATE.<stream>`.
 pub(super) fn unnamed(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let mut request: Request = parse_request(call)?;
     if !request.config.durable_name.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn unnamed(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     create(call, request)
 }
 
-/// `CONSUMER.CREATE.<stream>.<consumer>`, with an optional filter.
+/// Handles `CONSUMER.CREATE.<stream>.<consumer>`, with an optional filter after the names.
 pub(super) fn named(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let mut request: Request = parse_request(call)?;
     let config = &mut request.config;
@@ -64,7 +64,7 @@ pub(super) fn named(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     create(call, request)
 }
 
-/// `CONSUMER.DURABLE.CREATE.<stream>.<consumer>`.
+/// Handles `CONSUMER.DURABLE.CREATE.<stream>.<consumer>`.
 pub(super) fn durable(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let mut request: Request = parse_request(call)?;
     let config = &mut request.config;
@@ -134,7 +134,7 @@ fn make(call: &mut Call<'_>, key: Key, mut config: ConsumerConfig) -> Result<Con
     Ok(id)
 }
 
-/// Changes the configuration of an existing consumer, if it differs.
+/// Changes the configuration of an existing consumer, if the requested one differs.
 fn change(
     call: &mut Call<'_>,
     (key, id): (Key, ConsumerId),
@@ -144,7 +144,7 @@ fn change(
     let stream = call.js.streams.get(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
     let consumer = stream.consumers().get(id);
     let is = consumer.ok_or(ApiError::CONSUMER_NOT_FOUND)?.config();
-    // For an existing consumer a pause is requested, not configured.
+    // The pause of an existing consumer is changed by another request, so the field is ignored.
     config.pause_until = is.pause_until;
     if is.same_as(&config) {
         return Ok(id);
@@ -153,7 +153,7 @@ fn change(
         return Err(ApiError::CONSUMER_ALREADY_EXISTS);
     }
     is.check_update(&config)?;
-    // A client that reuses the name must not take over the records of an active subscriber.
+    // A client that uses the name by mistake must not receive the records of an active subscriber.
     let moves = is.deliver_subject != config.deliver_subject;
     if moves && consumer.is_some_and(Consumer::is_bound) {
         return Err(ApiError::CONSUMER_NAME_EXIST);
@@ -170,7 +170,8 @@ fn stored_metadata_of(config: &mut ConsumerConfig) {
     stored_metadata(&mut config.metadata, level);
 }
 
-/// Checks the rules that involve the stream's other consumers and the account. `except` is the consumer itself.
+/// Checks the rules that involve the account and the stream's other consumers. `except` is the consumer
+/// itself.
 fn check_against_others(
     js: &JetStream,
     key: Key,
@@ -218,7 +219,7 @@ fn check_count(
     }
 }
 
-/// On a work queue each record has only one consumer.
+/// Checks that at most one consumer of a work queue receives each record.
 fn check_work_queue<'a>(
     config: &ConsumerConfig,
     others: impl Iterator<Item = &'a ConsumerConfig>,

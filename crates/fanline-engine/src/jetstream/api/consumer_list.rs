@@ -1,4 +1,5 @@
-//! `CONSUMER.NAMES` and `CONSUMER.LIST`: all consumers of a stream, except those of copies.
+//! `CONSUMER.NAMES` and `CONSUMER.LIST`: the consumers of a stream, except those that mirrors and sources
+//! created.
 
 use serde::Serialize;
 

@@ -4,7 +4,8 @@ use super::no_responders;
 use crate::jetstream::account::JetStream;
 use crate::jetstream::{Message, Now, Port};
 
-/// Passes a request to the consumer that `names`, the rest of its subject, identify.
+/// Passes a pull request to its consumer. `names` is the rest of the request's subject: a stream and a
+/// consumer.
 pub(super) fn handle(
     js: &mut JetStream,
     names: &[u8],

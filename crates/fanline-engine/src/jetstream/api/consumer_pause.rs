@@ -1,4 +1,4 @@
-//! `CONSUMER.PAUSE`: pauses until a time, or resumes without one.
+//! `CONSUMER.PAUSE`: pauses a consumer until a time. Without a time, resumes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let request: Request = call.body()?;
     let (key, id) = call.consumer_key()?;
     let until = request.pause_until.filter(|until| !until.is_zero());
-    // The answer is in UTC, whatever the time zone of the request.
+    // The answer shows the time in UTC, even if the request has another time zone.
     let until = until.map(|until| Timestamp::from_unix_nanos(until.unix_nanos()));
     let now = call.now;
     let remaining = until.map(|until| until.unix_nanos().saturating_sub(now.unix_nanos));

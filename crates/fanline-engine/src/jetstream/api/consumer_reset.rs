@@ -1,4 +1,4 @@
-//! `CONSUMER.RESET`: moves a consumer to another sequence.
+//! `CONSUMER.RESET`: resets a consumer to another sequence.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ struct Reply {
 }
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
-    // Unknown fields are ignored here whatever the strictness, as in nats-server.
+    // As in nats-server, this request ignores unknown fields, even in strict mode.
     let request: Request = call.body_as(Strictness::Lenient)?;
     let (key, id) = call.consumer_key()?;
     let now = call.now;

@@ -1,4 +1,4 @@
-//! `CONSUMER.UNPIN`: lets another client replace the pinned one.
+//! `CONSUMER.UNPIN`: unpins the pinned client, so that another client can be pinned.
 
 use serde::Deserialize;
 

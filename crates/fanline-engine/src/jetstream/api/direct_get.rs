@@ -4,7 +4,7 @@ use super::{no_responders, requires_newer_level};
 use crate::jetstream::account::JetStream;
 use crate::jetstream::{Message, Now, Port};
 
-/// Answers a request; `names` is the rest of its subject: a stream and an optional subject.
+/// Answers a request. `names` is the rest of the request's subject: a stream and an optional subject.
 pub(super) fn handle(
     js: &mut JetStream,
     names: &[u8],
@@ -25,7 +25,7 @@ pub(super) fn handle(
         let stream = js.streams.get(*key);
         stream.is_some_and(|stream| stream.config().allow_direct)
     });
-    // A stream without `allow_direct` does not subscribe to these requests.
+    // `allow_direct` needs no check: a stream without this option does not subscribe to these requests.
     let key = key.or_else(|| js.streams.mirror_of(name));
     let Some(stream) = key.and_then(|key| js.streams.get_mut(key)) else {
         return no_responders(message, port);

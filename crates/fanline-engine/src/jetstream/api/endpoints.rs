@@ -10,11 +10,11 @@ use crate::jetstream::ApiError;
 
 /// A kind of request.
 pub(in crate::jetstream) struct Endpoint {
-    /// Its subject after the prefix; `*` and `>` stand for names.
+    /// Subject after the API prefix. `*` and `>` are placeholders for names.
     path: &'static str,
-    /// The word for it in the reply's type.
+    /// Word in the `type` of the reply.
     pub(super) kind: &'static str,
-    /// Fields of the reply beside an error.
+    /// JSON fields that an error reply has in addition to the error.
     pub(super) on_error: &'static str,
     pub(super) handle: fn(&mut Call<'_>) -> Result<Answer, ApiError>,
 }
@@ -60,7 +60,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 impl Endpoint {
-    /// Returns the names at the wildcards of the path, or `None` for another kind of request.
+    /// Returns the names at the wildcards of the path, or `None` if this endpoint does not match.
     pub(super) fn names<'a>(&self, path: &'a str) -> Option<Vec<&'a str>> {
         let mut names = Vec::new();
         let mut rest = Some(path);

@@ -1,7 +1,8 @@
 //! `$JS.API`: one file for each request.
 //!
-//! A request's subject names the operation and its object, its payload holds the parameters. [`ENDPOINTS`]
-//! lists all requests except the two most frequent ones, which are matched first.
+//! A request's subject contains the operation and the name of its object. Its payload contains the
+//! parameters. [`ENDPOINTS`] lists all requests except the two most frequent ones, which are handled before
+//! the list is searched.
 
 mod account_info;
 mod cluster_only;
@@ -41,11 +42,11 @@ use endpoints::ENDPOINTS;
 pub(super) use endpoints::Endpoint;
 pub(super) use stream_create::created_reply;
 
-/// Subjects of requests to one consumer or stream. Only JetStream subscribes to them.
+/// Subjects of requests to one consumer or stream, after the API prefix.
 const NEXT: &[u8] = b"CONSUMER.MSG.NEXT.";
 const DIRECT_GET: &[u8] = b"DIRECT.GET.";
 
-/// A request, and everything needed to answer it.
+/// A request with its context.
 struct Call<'a> {
     js: &'a mut JetStream,
     message: &'a Message<'a>,
@@ -53,7 +54,7 @@ struct Call<'a> {
     names: Vec<&'a str>,
     /// Headers of the answer, if any.
     headers: Vec<u8>,
-    /// The stream whose current state must be synced before the answer is sent.
+    /// Stream that the request has changed. The answer is sent when the stream's changes so far are synced.
     changes: Option<Key>,
     now: Now,
     port: &'a mut dyn Port,
@@ -63,11 +64,11 @@ struct Call<'a> {
 enum Answer {
     /// A JSON object.
     Json(Vec<u8>),
-    /// Already sent in another form, or not to be sent.
+    /// An answer that was already sent in another form, or none at all.
     Sent,
 }
 
-/// Answers a request; `path` is its subject after the API's prefix. Unknown requests get no answer.
+/// Answers a request. `path` is the request's subject after the API prefix. Unknown requests get no answer.
 pub(super) fn handle(
     js: &mut JetStream,
     path: &[u8],
@@ -106,7 +107,7 @@ pub(super) fn handle(
     call.answer(endpoint, result);
 }
 
-/// Answers a request of an account without JetStream.
+/// Refuses a request in an account without JetStream.
 pub(super) fn refuse(path: &[u8], message: &Message<'_>, port: &mut dyn Port) {
     if path.starts_with(NEXT) || path.starts_with(DIRECT_GET) {
         return no_responders(message, port);
@@ -154,7 +155,7 @@ impl<'a> Call<'a> {
         self.js.answer_when_durable(key, answer, self.port);
     }
 
-    /// Sends an answer that precedes other messages; the caller then returns [`Answer::Sent`].
+    /// Sends an answer that must precede other messages. The caller then returns [`Answer::Sent`].
     fn reply_first(&mut self, kind: &str, answer: &Answer) {
         if let Answer::Json(body) = answer {
             self.reply(kind, body, Ok(0));
@@ -174,12 +175,12 @@ impl<'a> Call<'a> {
         advisories.audit(self.message, &reply, self.now, self.port);
     }
 
-    /// Returns the nth name in the subject; each endpoint knows how many there are.
+    /// Returns the nth name in the subject; empty if the subject has fewer names.
     fn name(&self, nth: usize) -> &'a str {
         self.names.get(nth).copied().unwrap_or_default()
     }
 
-    /// Parses the body as JSON; an empty body counts as an empty object.
+    /// Parses the body as JSON. An empty body counts as an empty object.
     fn body<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
         self.body_as(self.js.settings.strictness)
     }
@@ -194,7 +195,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether the body is empty or an empty JSON value.
+    /// Returns whether the body is empty, `null`, or an empty JSON object or array.
     fn has_empty_body(&self) -> bool {
         match self.message.payload.trim_ascii() {
             b"" | b"null" => true,
@@ -203,7 +204,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Refuses a body where none is allowed.
+    /// Returns an error if the body is not empty.
     fn no_body(&self) -> Result<(), ApiError> {
         match self.has_empty_body() {
             true => Ok(()),
@@ -211,7 +212,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the stream that the subject names first.
+    /// Returns the stream whose name is the first one in the subject.
     fn stream_key(&self) -> Result<Key, ApiError> {
         let name = self.name(0);
         match (self.js.streams.find(name), self.js.unrecovered.get(name)) {
@@ -227,7 +228,7 @@ impl<'a> Call<'a> {
         stream.ok_or(ApiError::STREAM_NOT_FOUND)
     }
 
-    /// Returns the stream and the consumer that the subject names.
+    /// Returns the stream and the consumer whose names are the first ones in the subject.
     fn consumer_key(&self) -> Result<(Key, ConsumerId), ApiError> {
         let key = self.stream_key()?;
         let stream = self.js.streams.get(key);
@@ -235,7 +236,7 @@ impl<'a> Call<'a> {
         Ok((key, consumer.ok_or(ApiError::CONSUMER_NOT_FOUND)?))
     }
 
-    /// Returns a consumer's description, with the labels of a single-consumer reply.
+    /// Returns a consumer's description, with the labels that replies for a single consumer contain.
     fn consumer_info(
         &mut self,
         key: Key,
@@ -270,7 +271,8 @@ fn success() -> Answer {
     Answer::Json(br#"{"success":true}"#.to_vec())
 }
 
-/// Returns the body of an error, with the other fields that a reply of its kind always has.
+/// Returns the body of an error reply. `on_error` contains other fields that replies of this kind always
+/// have.
 fn error_body(error: &ApiError, on_error: &str) -> Vec<u8> {
     let mut body = br#"{"error":"#.to_vec();
     body.extend(serde_json::to_vec(error).unwrap_or_default());
@@ -284,12 +286,12 @@ pub(super) fn failed_reply(kind: &str, error: &ApiError) -> Vec<u8> {
     typed(kind, &error_body(error, ""))
 }
 
-/// Returns the answer to a refused request.
+/// Returns the reply to a refused request.
 pub(super) fn refusal(endpoint: &Endpoint, error: &ApiError) -> Vec<u8> {
     typed(endpoint.kind, &error_body(error, endpoint.on_error))
 }
 
-/// Adds the type in front of the object's fields.
+/// Adds the field `type` before the fields of the body.
 fn typed(kind: &str, body: &[u8]) -> Vec<u8> {
     let mut reply = format!(r#"{{"type":"io.nats.jetstream.api.v1.{kind}_response""#).into_bytes();
     let fields = body.strip_prefix(b"{").unwrap_or(body);
@@ -300,8 +302,8 @@ fn typed(kind: &str, body: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Answers as the server does for a request without responders. Sends nothing if the request also has other
-/// subscribers: a service of another account, or a client that monitors.
+/// Answers a request as if it had no responders. Does nothing if the request has other subscribers: a service
+/// of another account may answer, or a client monitors requests.
 pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
     if message.reply.is_empty() || port.has_others(message.subject) {
         return;
@@ -314,7 +316,7 @@ pub(super) fn no_responders(message: &Message<'_>, port: &mut dyn Port) {
     });
 }
 
-/// Whether a request requires an API level that this server does not support.
+/// Returns whether a request requires an API level that this server does not support.
 pub(super) fn requires_newer_level(headers: &[u8]) -> bool {
     let Some(value) = headers::find(headers, b"Nats-Required-Api-Level") else {
         return false;

@@ -1,4 +1,4 @@
-//! Pages of long answers.
+//! Pages of long lists.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub(super) const INFOS_MAX: usize = 256;
 #[serde(default)]
 pub(super) struct PageRequest {
     pub(super) offset: i64,
-    /// Only streams with this subject.
+    /// Subject of the streams to list; empty for all streams.
     pub(super) subject: String,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Returns a page of a list with `total` entries.
+    /// Returns the page at an offset, which is limited to the length of the list.
     pub(super) fn new(total: usize, offset: i64, limit: usize) -> Page {
         let offset = usize::try_from(offset.max(0)).unwrap_or(usize::MAX);
         Page {
@@ -35,7 +35,7 @@ impl Page {
         }
     }
 
-    /// Returns a page with the requested offset, even beyond the end.
+    /// Returns the page at an offset, which may be after the end of the list.
     pub(super) fn at(total: usize, offset: i64, limit: usize) -> Page {
         let offset = usize::try_from(offset.max(0)).unwrap_or(usize::MAX);
         Page {

@@ -13,7 +13,7 @@ use crate::jetstream::{
     stored_metadata,
 };
 
-/// Maximum origins of origins to check for a cycle. The stream is refused if there are more.
+/// Maximum number of direct and indirect origins to check for a cycle. A stream with more is refused.
 const ORIGINS_MAX: usize = 100_000;
 
 #[derive(Serialize)]
@@ -75,7 +75,7 @@ pub(in crate::jetstream) fn created_reply(js: &mut JetStream, key: Key, now: Now
     super::typed("stream_create", &body.unwrap_or_default())
 }
 
-/// Parses the requested configuration.
+/// Parses the requested configuration of a stream.
 pub(super) fn parse_request(call: &Call<'_>) -> Result<(StreamConfig, Pedantry), ApiError> {
     let json = match call.message.payload.trim_ascii() {
         b"" | b"null" => b"{}",
@@ -94,7 +94,7 @@ pub(super) fn stored_metadata_of(config: &mut StreamConfig) {
     stored_metadata(&mut config.metadata, level);
 }
 
-/// A mirror answers direct reads for its origin if the origin answers them itself.
+/// Enables direct gets of a mirror for its origin, if the origin allows direct gets.
 fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
     let origin = config
         .mirror
@@ -106,7 +106,7 @@ fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
     }
 }
 
-/// Checks the rules that involve other streams and the account. `except` is the stream itself.
+/// Checks the rules that involve the account and its other streams. `except` is the stream itself.
 pub(super) fn check_against_others(
     js: &JetStream,
     config: &StreamConfig,
@@ -169,7 +169,7 @@ fn local_origins(config: &StreamConfig) -> impl Iterator<Item = &str> {
 }
 
 impl JetStream {
-    /// Creates a stream; its configuration was fully checked.
+    /// Creates a stream with a configuration that the caller has checked.
     pub(in crate::jetstream) fn create_stream(
         &mut self,
         config: StreamConfig,

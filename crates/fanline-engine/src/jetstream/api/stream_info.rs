@@ -1,4 +1,4 @@
-//! `STREAM.INFO`: one stream, with subjects and deleted sequences on request.
+//! `STREAM.INFO`: the description of a stream, with subjects and deleted sequences if requested.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     json(&Reply { page, info })
 }
 
-/// Returns a stream's description, with the labels of a single-stream reply.
+/// Returns a stream's description, with the labels that replies for a single stream contain.
 pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiError> {
     let now = call.now;
     let domain = call.js.settings.domain.clone();
@@ -64,7 +64,7 @@ pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiErro
     Ok(info)
 }
 
-/// Returns the subjects that a filter matches, in order, with their record counts.
+/// Returns the subjects that a filter matches, in order, with their numbers of records.
 fn subjects(stream: &mut Stream, filter: &str) -> Vec<(String, u64)> {
     let mut found = BTreeMap::new();
     stream

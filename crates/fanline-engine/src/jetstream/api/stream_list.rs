@@ -1,4 +1,4 @@
-//! `STREAM.NAMES` and `STREAM.LIST`: all streams, or those with a subject.
+//! `STREAM.NAMES` and `STREAM.LIST`: all streams, or those with a matching subject.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::jetstream::{ApiError, StreamInfo};
 struct Names<'a> {
     #[serde(flatten)]
     page: Page,
-    /// `null` when empty, as in nats-server.
+    /// Names; `null` if there are none, as in nats-server.
     streams: Option<Vec<&'a str>>,
 }
 

@@ -1,4 +1,4 @@
-//! `STREAM.MSG.GET` and `STREAM.MSG.DELETE`: single records.
+//! `STREAM.MSG.GET` and `STREAM.MSG.DELETE`: read and delete single records.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub(super) fn get(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// Returns the selected record, if exactly one selection is set.
+/// Returns the selection of a record, if the request contains exactly one.
 fn selection(request: &DirectGet) -> Option<Selection<'_>> {
     let DirectGet {
         seq,
@@ -107,8 +107,8 @@ pub(super) fn delete(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     Ok(success())
 }
 
-/// Returns why a record cannot be deleted. For streams on disk, nats-server distinguishes a gap from a
-/// sequence outside the stream.
+/// Returns the error for a record that cannot be deleted. For streams on disk, nats-server distinguishes a
+/// deleted sequence from one outside the stream.
 fn delete_error(stream: &mut Stream, sequence: u64) -> ApiError {
     let is_on_disk = stream.config().storage == Storage::File;
     let store = stream.store();
@@ -121,7 +121,7 @@ fn delete_error(stream: &mut Stream, sequence: u64) -> ApiError {
     }
 }
 
-/// Encodes with padding, as Go encodes bytes in JSON.
+/// Encodes bytes as base64 with padding, like Go in JSON.
 fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {

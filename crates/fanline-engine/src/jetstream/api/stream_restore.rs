@@ -1,4 +1,4 @@
-//! `STREAM.RESTORE`: returns the subject to which to send a backup.
+//! `STREAM.RESTORE`: returns the subject to which a client sends a backup.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::jetstream::{ApiError, Pedantry, StreamConfig};
 #[serde(default)]
 struct Request {
     config: StreamConfig,
-    /// State of the stream; ignored because the backup contains it.
+    /// State of the stream. It is ignored, because the backup determines the state.
     #[serde(rename = "state")]
     _state: Value,
 }

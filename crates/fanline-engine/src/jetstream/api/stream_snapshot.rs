@@ -21,7 +21,7 @@ struct Request {
     no_consumers: bool,
     chunk_size: usize,
     window_size: usize,
-    /// Whether to check every record first; ignored because records are checked as they are sent.
+    /// Whether to verify every record first. It is ignored, because records are verified as they are sent.
     #[serde(rename = "jsck")]
     _check: bool,
 }
@@ -69,7 +69,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         ),
         with_consumers: !request.no_consumers,
     };
-    // The reply precedes the first chunk.
+    // Sends the reply before the first chunk.
     call.reply_first("stream_snapshot", &reply);
     let (name, now) = (call.names[0], call.now);
     call.js.start_snapshot(name, options, now, call.port)?;

@@ -10,7 +10,7 @@ use crate::jetstream::{ApiError, ConsumerConfig, Nanos};
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let (mut requested, pedantry) = parse_request(call)?;
     if requested.name.is_empty() {
-        // The check of names reports this better than "not found".
+        // An invalid name gets the error of this check instead of "not found".
         requested = requested.checked(pedantry)?;
     }
     if requested.name != call.name(0) {
@@ -32,7 +32,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     json(&info)
 }
 
-/// Checks that existing consumers are within the limits for new ones.
+/// Checks that existing consumers do not exceed the new limits for consumers.
 fn check_consumers(stream: &Stream, limits: &ConsumerLimits) -> Result<(), ApiError> {
     let exceeds = |config: &ConsumerConfig| {
         let idles = limits.inactive_threshold > Nanos::ZERO

@@ -1,6 +1,6 @@
-//! Checks a new consumer configuration and fills in defaults.
+//! Checks a new consumer configuration, and sets defaults.
 //!
-//! Rules that involve the stream's other consumers are in the API.
+//! The API checks rules that involve the stream's other consumers.
 
 use super::check_stream::{
     DESCRIPTION_BYTES_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, Pedantry, is_name, overlap,
@@ -15,7 +15,7 @@ use crate::time::Nanos;
 
 /// Default time after which an unacknowledged record is redelivered.
 pub const ACK_WAIT_DEFAULT: Nanos = Nanos::from_secs(30);
-/// Default maximum of records that wait for an acknowledgement.
+/// Default maximum of unacknowledged records.
 pub const ACK_PENDING_DEFAULT: i64 = 1_000;
 /// Default maximum of waiting pull requests.
 pub const WAITING_DEFAULT: i64 = 512;
@@ -26,7 +26,7 @@ pub const PINNED_TIMEOUT_DEFAULT: Nanos = Nanos::from_secs(120);
 /// Maximum length of a priority group's name.
 pub const GROUP_BYTES_MAX: usize = 16;
 
-/// A Fanline option as a label, for clients that cannot send its field.
+/// Label for a Fanline option. Clients that cannot send the option's field use the label.
 const PER_SUBJECT_LABEL: &str = "fanline.max_ack_pending_per_subject";
 
 const HEARTBEAT_MIN: Nanos = Nanos::from_millis(100);
@@ -34,11 +34,10 @@ const HEARTBEAT_OF_FLOW_CONTROL: Nanos = Nanos::from_secs(1);
 const EXPIRES_MIN: Nanos = Nanos::from_millis(1);
 
 impl ConsumerConfig {
-    /// Returns the configuration as a consumer of `stream` can use it: checked, with defaults filled in. The
-    /// creator sets the name.
+    /// Returns the checked configuration with defaults, for a consumer of `stream`. The caller sets the name.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// The rule that the configuration breaks.
     pub fn checked(
         mut self,
         stream: &StreamConfig,
@@ -62,7 +61,7 @@ impl ConsumerConfig {
         Ok(self)
     }
 
-    /// In pedantic mode, refuses values that otherwise count as unset.
+    /// In pedantic mode, refuses negative values, which otherwise mean that the field is unset.
     fn check_negatives(&self, pedantry: Pedantry) -> Result<(), ApiError> {
         let unlimited = [
             (self.max_deliver, "max_deliver must be set to -1"),
@@ -92,7 +91,7 @@ impl ConsumerConfig {
         Ok(())
     }
 
-    /// Turns negative values into unset ones.
+    /// Replaces negative values by 0 for unset.
     fn drop_negatives(&mut self) {
         for count in [&mut self.max_batch, &mut self.max_bytes] {
             *count = (*count).max(0);
@@ -125,7 +124,7 @@ impl ConsumerConfig {
         Ok(())
     }
 
-    /// Returns the percentage of acknowledgements for which a metric is published.
+    /// Returns the percentage of acknowledgements for which an event is published.
     ///
     /// # Errors
     /// `10095` if `sample_freq` is neither a number nor a percentage.
@@ -142,8 +141,8 @@ impl ConsumerConfig {
         }
     }
 
-    /// Returns the maximum of unacknowledged records of one subject, from the field or its label; 0 and less
-    /// is unlimited.
+    /// Returns the maximum of unacknowledged records of one subject, from the field or its label. Values of 0
+    /// or less mean unlimited.
     ///
     /// # Errors
     /// `10094` if the label is not a number.
@@ -214,8 +213,8 @@ impl ConsumerConfig {
         if self.is_push() && !acks && self.max_ack_pending > 0 {
             return Err(ApiError::CONSUMER_MAX_PENDING_ACK_POLICY_REQUIRED);
         }
-        // Without acknowledgements no record of a subject ever blocks the next, so the order would not be
-        // preserved.
+        // The option preserves the order of a subject's records by waiting for acknowledgements. Without
+        // them, it would have no effect.
         if self.pending_per_subject()? > 0 && !acks {
             return Err(ApiError::CONSUMER_MAX_PENDING_ACK_POLICY_REQUIRED);
         }
@@ -318,7 +317,7 @@ impl ConsumerConfig {
         let what = match () {
             () if by_sequence && !has_sequence => "optional start sequence is not set",
             () if by_time && !has_time => "optional start time is not set",
-            // nats-server also has this word twice.
+            // nats-server's text contains this word twice.
             () if by_time && has_sequence => "optional start start sequence is also set",
             () if !by_sequence && has_sequence => "optional start sequence is also set",
             () if !by_time && has_time => "optional start time is also set",
@@ -432,10 +431,10 @@ impl ConsumerConfig {
     }
 }
 
-/// Checks a consumer's name; an empty name is allowed and means none.
+/// Checks a consumer's name. An empty name means that the consumer has none, and is allowed.
 ///
 /// # Errors
-/// The rule that it breaks.
+/// The rule that the name breaks.
 pub fn check_consumer_name(name: &str) -> Result<(), ApiError> {
     if name.len() > NAME_BYTES_MAX {
         return Err(ApiError::consumer_name_too_long(NAME_BYTES_MAX));

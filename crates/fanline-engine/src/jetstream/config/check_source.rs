@@ -10,7 +10,7 @@ use crate::jetstream::error::ApiError;
 use crate::subject::is_literal_subject;
 use crate::subject::transform::Transform;
 
-/// The texts of [`check_origin`]'s errors, which differ for mirrors and sources.
+/// The errors of [`check_origin`], which differ for mirrors and sources.
 struct Words {
     what: &'static str,
     invalid_name: ApiError,
@@ -135,7 +135,7 @@ fn check_transforms(source: &StreamSource, words: &Words) -> Result<(), ApiError
     Ok(())
 }
 
-/// A preconfigured consumer determines itself where to begin and what to copy.
+/// Checks that options are not set which a preconfigured consumer determines: the start and the filters.
 fn check_origin_consumer(source: &StreamSource, words: &Words) -> Result<(), ApiError> {
     let Some(consumer) = &source.consumer else {
         return Ok(());
@@ -149,7 +149,7 @@ fn check_origin_consumer(source: &StreamSource, words: &Words) -> Result<(), Api
     Ok(())
 }
 
-/// Returns the fields that must differ between two sources.
+/// Returns the fields of a source. Two sources of a stream must differ in them.
 fn origin(source: &StreamSource) -> impl Eq + Hash {
     let transforms = source.subject_transforms.iter();
     let transforms: Vec<_> = transforms.map(|t| (&*t.src, &*t.dest)).collect();

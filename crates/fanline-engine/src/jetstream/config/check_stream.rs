@@ -1,4 +1,4 @@
-//! Checks a new stream configuration and fills in defaults.
+//! Checks a new stream configuration, and sets defaults.
 
 use super::check_source::{check_mirror, check_sources};
 use super::level::metadata_bytes;
@@ -16,22 +16,22 @@ pub const NAME_BYTES_MAX: usize = 255;
 pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
 /// Maximum bytes of all keys and values of the metadata.
 pub const METADATA_BYTES_MAX: usize = 128 * 1024;
-/// Maximum number of servers in a cluster that store a stream.
+/// Maximum number of replicas of a stream in a cluster.
 pub const REPLICAS_MAX: i64 = 5;
-/// Default time for which a message id is remembered.
+/// Default time for which message ids are stored.
 pub const DUPLICATE_WINDOW_DEFAULT: Nanos = Nanos::from_secs(120);
 
 const AGE_MIN: Nanos = Nanos::from_millis(100);
 const DUPLICATE_WINDOW_MIN: Nanos = Nanos::from_millis(100);
 const MARKER_TTL_MIN: Nanos = Nanos::from_secs(1);
 
-/// Whether an ambiguous request is refused, or interpreted in the usual way.
+/// Treatment of ambiguous requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pedantry {
-    /// Interpreted in the usual way.
+    /// An ambiguous request is interpreted in the usual way.
     #[default]
     Lax,
-    /// Refused.
+    /// An ambiguous request is refused.
     Pedantic,
 }
 
@@ -45,10 +45,11 @@ impl Pedantry {
 }
 
 impl StreamConfig {
-    /// As [`checked`](StreamConfig::checked), for a stream that does not exist yet.
+    /// Returns the checked configuration of a stream that does not exist yet. Applies the rules of
+    /// [`checked`](StreamConfig::checked), and those for new streams.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// The rule that the configuration breaks.
     pub fn checked_new(self, pedantry: Pedantry) -> Result<StreamConfig, ApiError> {
         if self.sealed {
             return Err(invalid("stream configuration for create can not be sealed"));
@@ -64,10 +65,10 @@ impl StreamConfig {
         self.checked(pedantry)
     }
 
-    /// Returns the configuration as a stream can use it: checked, with defaults filled in.
+    /// Returns the checked configuration with defaults.
     ///
     /// # Errors
-    /// The rule that it breaks. Rules that involve other streams are not checked here.
+    /// The rule that the configuration breaks. Rules that involve other streams are not checked here.
     pub fn checked(mut self, pedantry: Pedantry) -> Result<StreamConfig, ApiError> {
         self.check_names()?;
         self.placement = self.placement.filter(|p| *p != Placement::default());
@@ -82,7 +83,7 @@ impl StreamConfig {
         Ok(self)
     }
 
-    /// Checks the fields whose rules are the same for new and changed streams.
+    /// Checks fields whose rules are the same for new and changed streams.
     fn check_names(&self) -> Result<(), ApiError> {
         check_stream_name(&self.name)?;
         if self.description.len() > DESCRIPTION_BYTES_MAX {
@@ -208,7 +209,8 @@ impl StreamConfig {
         Ok(())
     }
 
-    /// Markers need TTLs to expire, and roll-ups to replace earlier records.
+    /// Sets the options that markers need: times to live, because markers expire, and rollups, because
+    /// markers replace earlier records.
     fn fill_markers(&mut self, pedantry: Pedantry) -> Result<(), ApiError> {
         let ttl = self.subject_delete_marker_ttl;
         if ttl.is_zero() {
@@ -235,7 +237,8 @@ impl StreamConfig {
         Err(invalid(rule))
     }
 
-    /// Repeated schedules replace their previous message, which needs roll-ups.
+    /// Sets the options that schedules need: rollups, because each message of a repeated schedule replaces
+    /// the previous one.
     fn fill_schedules(&mut self, pedantry: Pedantry) -> Result<(), ApiError> {
         if !self.allow_msg_schedules || self.mirror.is_some() {
             return Ok(());
@@ -362,7 +365,7 @@ pub(super) fn check_stream_name(name: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether a name can be a token of a subject.
+/// Returns whether a name can be a token of a subject.
 pub(super) fn is_name(name: &str) -> bool {
     let parts = [' ', '\t', '\r', '\n', '\x0c', '.', '*', '>', '/', '\\'];
     !name.is_empty() && !name.contains(parts)
@@ -375,7 +378,7 @@ fn check_stream_subject(subject: &str, no_ack: bool) -> Result<(), ApiError> {
     if no_ack {
         return Ok(());
     }
-    // The acknowledgement would itself be stored and acknowledged.
+    // The acknowledgement of a stored message would be stored itself, and also acknowledged.
     if subject == ">" {
         return Err(invalid("capturing all subjects requires no-ack to be true"));
     }
@@ -394,7 +397,7 @@ fn check_stream_subject(subject: &str, no_ack: bool) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks an optional filter; `Err` holds nats-server's text.
+/// Checks a filter, which may be empty. `Err` contains nats-server's text.
 pub(super) fn check_filter(filter: &str) -> Result<(), String> {
     match filter.is_empty() || Filter::parse(filter.as_bytes()).is_ok() {
         true => Ok(()),
@@ -402,7 +405,7 @@ pub(super) fn check_filter(filter: &str) -> Result<(), String> {
     }
 }
 
-/// Whether some subject matches both filters.
+/// Returns whether some subject matches both filters.
 pub fn overlap(one: &str, other: &str) -> bool {
     overlap_bytes(one.as_bytes(), other.as_bytes())
 }
@@ -421,7 +424,7 @@ fn overlap_bytes(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Whether every subject that matches `inner` also matches `outer`.
+/// Returns whether every subject that matches `inner` also matches `outer`.
 pub fn covers(outer: &str, inner: &str) -> bool {
     let mut inner = inner.split('.');
     for token in outer.split('.') {

@@ -6,7 +6,7 @@ use super::level::Metadata;
 use super::stream::{is_default, is_false, is_zero_i64, is_zero_u64};
 use crate::time::{Nanos, Timestamp};
 
-/// Where in the stream a consumer begins.
+/// Position in the stream at which a consumer begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliverPolicy {
@@ -26,18 +26,18 @@ pub enum DeliverPolicy {
     LastPerSubject,
 }
 
-/// Which records an acknowledgement covers.
+/// Records that an acknowledgement covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AckPolicy {
-    /// No acknowledgements: a record counts as acknowledged once it is delivered.
+    /// There are no acknowledgements: a record counts as acknowledged when it is delivered.
     #[default]
     None,
     /// All records up to the acknowledged one.
     All,
     /// Only the acknowledged record.
     Explicit,
-    /// All records up to the last delivered one, by the answer to a flow control request.
+    /// All records up to the last delivered one. The answer to a flow control request acknowledges them.
     FlowControl,
 }
 
@@ -52,24 +52,25 @@ pub enum ReplayPolicy {
     Original,
 }
 
-/// Which of several waiting pull requests is served.
+/// Order in which waiting pull requests are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriorityPolicy {
-    /// The one that has waited longest.
+    /// The request that has waited longest is served first.
     #[default]
     None,
-    /// The one that has waited longest; a request may require a minimum backlog.
+    /// The request that has waited longest is served first. A request may require a minimum number of
+    /// undelivered or unacknowledged records.
     Overflow,
-    /// Requests of one client, until it disconnects or stops to request.
+    /// Only requests of one client are served, until it disconnects or stops to send requests.
     PinnedClient,
-    /// The one with the lowest priority number.
+    /// The request with the lowest priority number is served first.
     Prioritized,
 }
 
 /// A consumer's configuration. Names, order, and defaults of the fields are nats-server's.
 ///
-/// A configuration from a request may hold any values. That of an existing consumer was checked.
+/// A configuration from a request may contain any values. That of an existing consumer was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConsumerConfig {
@@ -82,7 +83,7 @@ pub struct ConsumerConfig {
     /// Description for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Where it begins.
+    /// Position at which it begins.
     pub deliver_policy: DeliverPolicy,
     /// First sequence to deliver; 0 is unset.
     #[serde(skip_serializing_if = "is_zero_u64")]
@@ -90,7 +91,7 @@ pub struct ConsumerConfig {
     /// Time of the first record to deliver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_start_time: Option<Timestamp>,
-    /// Which records an acknowledgement covers.
+    /// Records that an acknowledgement covers.
     pub ack_policy: AckPolicy,
     /// Time after which an unacknowledged record is redelivered.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
@@ -98,13 +99,13 @@ pub struct ConsumerConfig {
     /// Maximum deliveries of a record; -1 is unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_deliver: i64,
-    /// Delays before each redelivery, instead of `ack_wait`.
+    /// Delays before the redeliveries of a record, used instead of `ack_wait`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub backoff: Vec<Nanos>,
     /// Filter of the subjects to deliver; empty means all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_subject: String,
-    /// Several filters.
+    /// Filters of the subjects to deliver, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filter_subjects: Vec<String>,
     /// Pace of deliveries.
@@ -112,7 +113,7 @@ pub struct ConsumerConfig {
     /// Maximum bits per second; 0 is unlimited.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub rate_limit_bps: u64,
-    /// Percentage of acknowledgements for which a metric is published: `30` or `30%`.
+    /// Percentage of acknowledgements for which an event is published: `30` or `30%`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub sample_freq: String,
     /// Maximum number of waiting pull requests.
@@ -121,7 +122,8 @@ pub struct ConsumerConfig {
     /// Maximum number of unacknowledged records; -1 is unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_ack_pending: i64,
-    /// Whether the subscriber confirms by flow control that it keeps up.
+    /// Whether the consumer requests confirmations from its subscriber, and waits for them before it sends
+    /// too much.
     #[serde(skip_serializing_if = "is_false")]
     pub flow_control: bool,
     /// Whether records are delivered without their payload.
@@ -136,46 +138,46 @@ pub struct ConsumerConfig {
     /// Maximum bytes of one pull request; 0 is unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_bytes: i64,
-    /// Subject to push to; empty for a pull consumer.
+    /// Subject to which records are pushed; empty for a pull consumer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deliver_subject: String,
-    /// Queue group to push to.
+    /// Queue group to which records are pushed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deliver_group: String,
     /// Time without a message after which it sends a heartbeat.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub idle_heartbeat: Nanos,
-    /// Time without use after which it is deleted; 0 never.
+    /// Time without use after which it is deleted; 0 means never.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub inactive_threshold: Nanos,
-    /// Number of servers that store it; 0 means as many as its stream.
+    /// Number of servers that store its state; 0 means the number of its stream.
     pub num_replicas: i64,
     /// Whether its state is stored only in memory.
     #[serde(skip_serializing_if = "is_false")]
     pub mem_storage: bool,
-    /// Whether it serves a mirror or source, and is neither counted nor listed.
+    /// Whether it was created for a mirror or source, and is neither counted nor listed.
     #[serde(skip_serializing_if = "is_false")]
     pub direct: bool,
     /// Whether it was created in advance for a mirror or source.
     #[serde(skip_serializing_if = "is_false")]
     pub sourcing: bool,
-    /// Labels. Those beginning with `_nats.` are the server's.
+    /// Labels. The server sets those that begin with `_nats.`.
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
-    /// Time until which it delivers nothing.
+    /// Time until which no records are delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_until: Option<Timestamp>,
-    /// Group that pull requests name.
+    /// Priority group, which pull requests must name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority_groups: Vec<String>,
-    /// Which pull request is served.
+    /// Order in which waiting pull requests are served.
     #[serde(skip_serializing_if = "is_default")]
     pub priority_policy: PriorityPolicy,
     /// Time without a request after which the pinned client is unpinned.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub priority_timeout: Nanos,
-    /// Maximum number of unacknowledged records of one subject; 0 is unlimited. A Fanline option: with 1,
-    /// each subject is processed in order, and subjects in parallel.
+    /// Maximum number of unacknowledged records of one subject; 0 is unlimited. A Fanline option. With 1, the
+    /// records of each subject are processed in order, while different subjects are processed in parallel.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_ack_pending_per_subject: i64,
     /// Whether subjects take turns, so that a busy one does not starve others. A Fanline option.
@@ -184,17 +186,17 @@ pub struct ConsumerConfig {
 }
 
 impl ConsumerConfig {
-    /// Whether it is a push consumer.
+    /// Returns whether it is a push consumer.
     pub fn is_push(&self) -> bool {
         !self.deliver_subject.is_empty()
     }
 
-    /// Whether it is durable.
+    /// Returns whether it is durable.
     pub fn is_durable(&self) -> bool {
         !self.durable_name.is_empty()
     }
 
-    /// Returns its filters, from whichever field.
+    /// Returns its filters, from `filter_subject` or `filter_subjects`.
     pub fn filters(&self) -> impl Iterator<Item = &str> {
         let single = Some(self.filter_subject.as_str()).filter(|filter| !filter.is_empty());
         single

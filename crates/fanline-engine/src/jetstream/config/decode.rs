@@ -10,29 +10,29 @@ use serde_json::Value;
 
 use crate::jetstream::error::ApiError;
 
-/// What to do with an unknown field.
+/// Treatment of an unknown field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
-    /// Refuse the request, which reveals misspelled fields.
+    /// The request is refused, so that users notice misspelled fields.
     #[default]
     Strict,
-    /// Ignore it.
+    /// The field is ignored.
     Lenient,
 }
 
-/// Parses a value. A `null` field counts as absent, and of a duplicate field the last one counts.
+/// Parses a value. A `null` field counts as absent. If a field occurs several times, the last one counts.
 ///
 /// # Errors
-/// `10025` if it is not JSON, a field has the wrong type, or, with [`Strictness::Strict`], a field is
-/// unknown.
+/// `10025` if the text is not JSON or a field has the wrong type. With [`Strictness::Strict`], also if a
+/// field is unknown.
 pub fn decode<T: DeserializeOwned>(json: &[u8], strictness: Strictness) -> Result<T, ApiError> {
     from_value(parse(json)?, strictness)
 }
 
-/// Parses a value with a Boolean field beside its own.
+/// Parses a value from an object that has an additional Boolean field, named `flag`.
 ///
 /// # Errors
-/// As [`decode`].
+/// Those of [`decode`].
 pub fn decode_with_flag<T: DeserializeOwned>(
     json: &[u8],
     flag: &str,
@@ -46,7 +46,7 @@ pub fn decode_with_flag<T: DeserializeOwned>(
 
 fn parse(json: &[u8]) -> Result<Value, ApiError> {
     let mut value: Value = serde_json::from_slice(json).map_err(ApiError::invalid_json)?;
-    // serde would also accept a list of values in the order of the fields.
+    // serde would also accept an array of the fields' values.
     if !value.is_object() {
         return Err(ApiError::invalid_json("an object is expected"));
     }
@@ -71,7 +71,7 @@ fn from_value<T: DeserializeOwned>(value: Value, strictness: Strictness) -> Resu
     }
 }
 
-/// Parses an object, or `null` as `None`. serde would also accept a list of the fields' values.
+/// Parses an object, or `null` as `None`. Refuses an array of the fields' values, which serde would accept.
 pub(super) fn optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -104,7 +104,7 @@ where
     deserializer.deserialize_option(Object(PhantomData))
 }
 
-/// As [`optional_object`], with the default for `None`.
+/// Parses an object, or `null` as the default. Refuses arrays as [`optional_object`] does.
 pub(super) fn object_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

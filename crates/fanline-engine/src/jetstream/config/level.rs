@@ -1,11 +1,11 @@
-//! The API level: the protocol version that a stream or consumer requires, and the one of this server.
+//! API levels: the protocol version that a stream or consumer requires, and the version of this server.
 
 use std::collections::BTreeMap;
 
 use super::consumer::{AckPolicy, ConsumerConfig, PriorityPolicy};
 use super::stream::{PersistMode, StreamConfig};
 
-/// Labels of a stream or consumer, in the order in which they are printed.
+/// Labels of a stream or consumer, in the order of their printing.
 pub type Metadata = BTreeMap<String, String>;
 
 /// The API level of this server.
@@ -16,7 +16,7 @@ const LEVEL: &str = "_nats.level";
 const VERSION: &str = "_nats.ver";
 
 impl StreamConfig {
-    /// Returns the lowest API level of a server that can run it.
+    /// Returns the lowest API level of a server that supports this configuration.
     pub fn required_level(&self) -> u8 {
         let by_consumer = |consumer: &Option<_>| consumer.is_some();
         let mut origins = self.mirror.iter().chain(&self.sources);
@@ -36,7 +36,7 @@ impl StreamConfig {
 }
 
 impl ConsumerConfig {
-    /// Returns the lowest API level of a server that can run it.
+    /// Returns the lowest API level of a server that supports this configuration.
     pub fn required_level(&self) -> u8 {
         if self.ack_policy == AckPolicy::FlowControl {
             return 4;
@@ -56,20 +56,20 @@ pub(super) fn metadata_bytes(metadata: &Metadata) -> usize {
     given + REQUIRED.len() + 1
 }
 
-/// Prepares labels for storage: sets the required level, removes those that describe the current server.
+/// Prepares labels for storage: sets the required level, and removes labels that describe the current server.
 pub fn stored_metadata(metadata: &mut Metadata, required_level: u8) {
     metadata.remove(LEVEL);
     metadata.remove(VERSION);
     metadata.insert(REQUIRED.to_owned(), required_level.to_string());
 }
 
-/// Prepares labels for a reply: adds the server's version and level.
+/// Prepares labels for a reply: adds the server's version and API level.
 pub fn shown_metadata(metadata: &mut Metadata, server_version: &str) {
     metadata.insert(LEVEL.to_owned(), API_LEVEL.to_string());
     metadata.insert(VERSION.to_owned(), server_version.to_owned());
 }
 
-/// Returns the user's labels, which are used to compare configurations.
+/// Returns the labels that users have set, for comparing configurations.
 pub fn own_metadata(metadata: &Metadata) -> Metadata {
     let own = metadata
         .iter()

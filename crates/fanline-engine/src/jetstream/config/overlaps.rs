@@ -1,14 +1,14 @@
-//! Finds overlapping filters among many.
+//! Finds overlapping filters in long lists.
 
 use crate::jetstream::error::ApiError;
 use crate::subject::Filter;
 use crate::subject::trie::{OutOfSteps, Trie, Vacant};
 
-/// Maximum number of tokens to compare for one request: some tenths of a second. Only lists of thousands of
-/// filters with crossing wildcards need more; they are refused.
+/// Maximum number of tokens to compare for one request, which takes some tenths of a second. Lists that need
+/// more are refused: they contain thousands of filters with wildcards at different positions.
 pub(in crate::jetstream) const OVERLAP_STEPS_MAX: usize = 8 << 20;
 
-/// A growing set of filters; each new one is compared with all before.
+/// A growing set of filters. Each added filter is compared with all earlier ones.
 pub(in crate::jetstream) struct Overlaps<'a> {
     filters: Vec<&'a str>,
     trie: Trie<Nth>,
@@ -45,7 +45,7 @@ impl<'a> Overlaps<'a> {
         Ok(nth.and_then(|nth| self.filters.get(nth).copied()))
     }
 
-    /// As [`find`](Self::find), and adds the filter if it overlaps none.
+    /// Returns the result of [`find`](Self::find), and adds the filter if it overlaps none.
     pub(in crate::jetstream) fn add(
         &mut self,
         filter: &'a str,
@@ -87,7 +87,8 @@ mod tests {
         }
     }
 
-    /// Story: compared pair by pair, a request with 20,000 subjects would block all streams for seconds.
+    /// Story: when filters were compared pair by pair, a request with 20,000 subjects blocked all streams for
+    /// seconds.
     #[test]
     fn many_filters_are_compared_or_refused() {
         let literal: Vec<String> = (0..100_000).map(|n| format!("a.{n}.*")).collect();

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use super::level::Metadata;
 use crate::time::{Nanos, Timestamp};
 
-/// When records are removed.
+/// Condition under which records are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Retention {
-    /// When a limit is exceeded.
+    /// A limit is exceeded.
     #[default]
     Limits,
-    /// Also when every interested consumer has acknowledged them, or none is interested.
+    /// A limit is exceeded, or no consumer with a matching filter still needs the record.
     Interest,
-    /// Also when the consumer has acknowledged them.
+    /// A limit is exceeded, or the consumer with a matching filter has acknowledged the record.
     WorkQueue,
 }
 
-/// Which record yields when a limit is reached.
+/// Action when a limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Discard {
@@ -48,36 +48,36 @@ pub enum Compression {
     /// No compression.
     #[default]
     None,
-    /// Compressed. The name is nats-server's; the store chooses the algorithm.
+    /// Compression of each record. nats-server defines the name; the store chooses the algorithm.
     S2,
 }
 
-/// Whether an acknowledgement may precede the write of its record.
+/// Whether an acknowledgement may be sent before its record is synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersistMode {
-    /// No.
+    /// It is sent after the sync.
     #[default]
     #[serde(alias = "")]
     Default,
-    /// Yes.
+    /// It may be sent before the sync.
     Async,
 }
 
-/// When records are synced to the disk.
+/// Time at which records are synced to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncMode {
-    /// Before their acknowledgement; pending records share one sync.
+    /// Before they are acknowledged. Records that wait at the same time share one sync.
     #[default]
     Commit,
-    /// At intervals.
+    /// At regular intervals.
     Interval,
-    /// When the operating system writes them.
+    /// When the operating system decides.
     None,
 }
 
-/// Which servers of a cluster may store a stream.
+/// Servers of a cluster that may store a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Placement {
@@ -87,7 +87,7 @@ pub struct Placement {
     /// Tags that the server must have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Preferred leader; never stored in a configuration.
+    /// Preferred leader. It is not stored with the configuration.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub preferred: String,
 }
@@ -98,17 +98,17 @@ pub struct Placement {
 pub struct SubjectTransform {
     /// Filter of the subjects to transform; empty means `>`.
     pub src: String,
-    /// Destination.
+    /// Destination of the transform.
     pub dest: String,
 }
 
-/// The origin of another account or domain.
+/// Location of an origin in another account or domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct External {
-    /// Prefix of its API, instead of `$JS.API`.
+    /// API prefix of the origin, used instead of `$JS.API`.
     pub api: String,
-    /// Prefix of the subjects on which its records are delivered.
+    /// Prefix of the deliver subjects for the origin's records.
     pub deliver: String,
 }
 
@@ -136,19 +136,19 @@ pub struct StreamSource {
     /// Time of the first record to copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_start_time: Option<Timestamp>,
-    /// Filter of the subjects to copy.
+    /// Filter of the subjects to copy; empty means all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub filter_subject: String,
-    /// Filters of the subjects to copy, with transforms.
+    /// Filters of the subjects to copy, with their transforms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subject_transforms: Vec<SubjectTransform>,
-    /// Set if the origin is in another account or domain.
+    /// Location of the origin, if it is in another account or domain.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
     pub external: Option<External>,
-    /// Set if the origin has a consumer created in advance.
+    /// Consumer of the origin that was created in advance, if there is one.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
@@ -163,7 +163,7 @@ pub struct Republish {
     /// Filter of the records to republish; empty means `>`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub src: String,
-    /// Subject to publish to.
+    /// Destination of the transform from `src` to the subject of the republished message.
     pub dest: String,
     /// Whether to omit the payload.
     #[serde(skip_serializing_if = "is_false")]
@@ -174,7 +174,7 @@ pub struct Republish {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConsumerLimits {
-    /// Maximum time without use.
+    /// Maximum time without use before a consumer is deleted.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub inactive_threshold: Nanos,
     /// Maximum number of unacknowledged records.
@@ -182,10 +182,10 @@ pub struct ConsumerLimits {
     pub max_ack_pending: i64,
 }
 
-/// A stream's configuration. Names, order, and defaults of the fields are nats-server's; a limit of -1 is
+/// A stream's configuration. Names, order, and defaults of the fields are nats-server's. A limit of -1 is
 /// unlimited.
 ///
-/// A configuration from a request may hold any values. That of an existing stream was checked.
+/// A configuration from a request may contain any values. That of an existing stream was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StreamConfig {
@@ -197,7 +197,7 @@ pub struct StreamConfig {
     /// Filters of the subjects to store.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subjects: Vec<String>,
-    /// When records are removed.
+    /// Condition under which records are removed.
     pub retention: Retention,
     /// Maximum number of consumers.
     pub max_consumers: i64,
@@ -211,31 +211,31 @@ pub struct StreamConfig {
     pub max_msgs_per_subject: i64,
     /// Maximum bytes of one record's headers and payload.
     pub max_msg_size: i32,
-    /// Which record yields when a limit is reached.
+    /// Action when a limit is reached.
     pub discard: Discard,
     /// Where records are stored.
     pub storage: Storage,
-    /// Number of servers that store them.
+    /// Number of servers that store the stream.
     pub num_replicas: i64,
     /// Whether publishes are not acknowledged.
     #[serde(skip_serializing_if = "is_false")]
     pub no_ack: bool,
-    /// Time for which a `Nats-Msg-Id` is remembered.
+    /// Time for which message ids (`Nats-Msg-Id`) are stored.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub duplicate_window: Nanos,
-    /// Which servers of a cluster may store it.
+    /// Servers of a cluster that may store the stream.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
     pub placement: Option<Placement>,
-    /// Origin of a mirror.
+    /// Origin of the stream, if the stream is a mirror.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
     pub mirror: Option<StreamSource>,
-    /// Origins whose records are stored beside published ones.
+    /// Origins whose records are stored in addition to published ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<StreamSource>,
     /// Compression of records on disk.
@@ -243,7 +243,7 @@ pub struct StreamConfig {
     /// Sequence of the first record; 0 means 1.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub first_seq: u64,
-    /// Transform of subjects before they are stored.
+    /// Transform that is applied to subjects before records are stored.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
@@ -259,44 +259,44 @@ pub struct StreamConfig {
     pub allow_direct: bool,
     /// Whether a mirror answers `DIRECT.GET` for its origin.
     pub mirror_direct: bool,
-    /// Whether the limit per subject also refuses, with `discard: new`.
+    /// Whether, with `discard: new`, the limit per subject also refuses records.
     #[serde(skip_serializing_if = "is_false")]
     pub discard_new_per_subject: bool,
     /// Whether records can neither be added nor removed.
     pub sealed: bool,
     /// Whether single records cannot be deleted.
     pub deny_delete: bool,
-    /// Whether it cannot be purged.
+    /// Whether the stream cannot be purged.
     pub deny_purge: bool,
     /// Whether a publish may replace earlier records.
     pub allow_rollup_hdrs: bool,
-    /// Limits of its consumers.
+    /// Limits and defaults for its consumers.
     #[serde(deserialize_with = "object_or_default")]
     pub consumer_limits: ConsumerLimits,
     /// Whether records may have their own time to live.
     pub allow_msg_ttl: bool,
-    /// Lifetime of the marker that is stored when a subject's last record is removed; 0 stores none.
+    /// Time to live of the marker that is stored when a subject's last record expires; 0 disables markers.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub subject_delete_marker_ttl: Nanos,
-    /// Whether records are counters, added up by subject.
+    /// Whether records are counters: publishes contain increments, and the sum of each subject is stored.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_msg_counter: bool,
-    /// Whether publishes can be stored atomically.
+    /// Whether publishes can be stored in atomic batches.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_atomic: bool,
-    /// Whether publishes can be delayed and repeated.
+    /// Whether publishes can be scheduled for later, once or repeatedly.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_msg_schedules: bool,
-    /// Whether an acknowledgement may precede the write of its record.
+    /// Whether an acknowledgement may be sent before its record is synced.
     #[serde(skip_serializing_if = "is_default")]
     pub persist_mode: PersistMode,
-    /// Whether several publishes can share an acknowledgement.
+    /// Whether publishes can be sent in fast batches, which share acknowledgements.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_batched: bool,
-    /// When records are synced; unset means the server's default. A Fanline option.
+    /// Time at which records are synced; the server's default if unset. A Fanline option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncMode>,
-    /// Labels. Those beginning with `_nats.` are the server's.
+    /// Labels. The server sets those that begin with `_nats.`.
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }

@@ -1,8 +1,9 @@
-//! Requested configurations and their results, which are those of nats-server 2.15.2.
+//! Tests of requested configurations. Expected results are those of nats-server 2.15.2.
 
 use super::*;
 
-/// Checks a stream with these fields beside name and subjects. Returns 0 if there is no error.
+/// Checks a new stream with a name, subjects, and these fields. Returns the error code, 0 if there is no
+/// error, and the resulting configuration.
 fn stream(pedantry: Pedantry, fields: &str) -> (u16, Option<StreamConfig>) {
     let comma = if fields.is_empty() { "" } else { "," };
     let json = format!(r#"{{"name":"S","subjects":["s.>"]{comma}{fields}}}"#);
@@ -12,7 +13,7 @@ fn stream(pedantry: Pedantry, fields: &str) -> (u16, Option<StreamConfig>) {
     )
 }
 
-/// Checks a stream without subjects.
+/// Checks a new stream with a name, these fields, and no subjects. Returns the error code.
 fn copy(fields: &str) -> u16 {
     let json = format!(r#"{{"name":"S",{fields}}}"#);
     let requested = decode::<StreamConfig>(json.as_bytes(), Strictness::Strict);
@@ -26,7 +27,7 @@ fn answer<T>(result: Result<T, crate::jetstream::ApiError>) -> (u16, Option<T>) 
     }
 }
 
-/// Fields of a new stream, and the resulting error.
+/// Fields of a new stream, and the expected error code.
 const NEW_STREAMS: &[(&str, u16)] = &[
     ("", 0),
     (r#""max_consumers":-2"#, 0),
@@ -156,7 +157,7 @@ fn subjects() {
     }
 }
 
-/// Fields of an origin, and the resulting errors of a mirror and a source.
+/// Fields of an origin, and the expected error codes of a mirror and of a source.
 const ORIGINS: &[(&str, u16, u16)] = &[
     (r#""name":"O""#, 0, 0),
     (r#""name":"S""#, 10052, 10052),
@@ -290,7 +291,7 @@ fn changed_stream_configs_get_nats_server_errors() {
     }
 }
 
-/// Checks a consumer with these fields on a stream with the fields `on`.
+/// Checks a consumer with these fields. `on` contains the fields of its stream.
 fn consumer(on: &str, fields: &str) -> (u16, Option<ConsumerConfig>) {
     let stream = stream(Pedantry::Lax, on).1.unwrap();
     let requested =

@@ -5,10 +5,11 @@ use super::level::own_metadata;
 use crate::jetstream::error::ApiError;
 
 impl ConsumerConfig {
-    /// Checks whether a consumer with this configuration can change to another one, which was checked itself.
+    /// Checks whether a consumer with this configuration can change to another one. The caller has checked
+    /// the new configuration itself.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// The rule that the change breaks.
     pub fn check_update(&self, requested: &ConsumerConfig) -> Result<(), ApiError> {
         let rules = [
             (
@@ -66,7 +67,7 @@ impl ConsumerConfig {
         }
     }
 
-    /// Whether both are the same, except for the server's own labels.
+    /// Returns whether both configurations are the same, except for labels that the server has set.
     pub fn same_as(&self, other: &ConsumerConfig) -> bool {
         let own = |config: &ConsumerConfig| ConsumerConfig {
             metadata: own_metadata(&config.metadata),

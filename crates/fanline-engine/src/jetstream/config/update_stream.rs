@@ -10,7 +10,7 @@ impl StreamConfig {
     /// Returns the configuration after an update to `requested`.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// The rule that the change breaks.
     pub fn updated(
         &self,
         requested: StreamConfig,
@@ -28,7 +28,7 @@ impl StreamConfig {
         }
     }
 
-    /// Whether both are the same, except for the server's own labels.
+    /// Returns whether both configurations are the same, except for labels that the server has set.
     pub fn same_as(&self, other: &StreamConfig) -> bool {
         let own = |config: &StreamConfig| StreamConfig {
             metadata: own_metadata(&config.metadata),
@@ -37,7 +37,7 @@ impl StreamConfig {
         own(self) == own(other)
     }
 
-    /// Makes it refuse additions and removals.
+    /// Sets the fields of a sealed stream, which refuses additions and removals.
     fn seal(&mut self) {
         self.max_age = Nanos::ZERO;
         self.discard = Discard::New;
@@ -46,7 +46,7 @@ impl StreamConfig {
         self.allow_rollup_hdrs = false;
     }
 
-    /// A mirror can only become an ordinary stream.
+    /// Checks that a mirror stays unchanged or becomes an ordinary stream.
     fn check_mirror_change(&self, requested: &StreamConfig) -> Result<(), ApiError> {
         match (&self.mirror, &requested.mirror) {
             (_, None) => Ok(()),

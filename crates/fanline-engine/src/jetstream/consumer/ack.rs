@@ -1,4 +1,4 @@
-//! The subjects and payloads of acknowledgements.
+//! Parses and writes the subjects and payloads of acknowledgements.
 
 use serde::Deserialize;
 
@@ -14,20 +14,21 @@ pub struct AckSubject<'a> {
     pub consumer: &'a [u8],
     /// Sequence of the record in the stream.
     pub stream_sequence: u64,
-    /// Number of the delivery.
+    /// Number of the delivery among all deliveries of the consumer.
     pub consumer_sequence: u64,
-    /// Number of deliveries of the record up to this one.
+    /// Number of deliveries of this record, including this one.
     pub deliveries: u64,
     /// Time at which the record was stored, in nanoseconds since 1970 UTC.
     pub unix_nanos: i64,
-    /// Number of records that were still to be delivered at this delivery.
+    /// Number of records that remained to be delivered after this delivery.
     pub pending: u64,
 }
 
-/// Returns the tokens of an acknowledgement's subject from the stream's name on.
+/// Returns the tokens of an acknowledgement's subject, from the stream's name on.
 fn tokens(subject: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let rest = subject.strip_prefix(b"$JS.ACK.")?;
-    // The short form has seven tokens here. The long one has two more in front, and may have more at the end.
+    // The short form has seven tokens after `$JS.ACK.`. The long form has two more before them, and may have
+    // more at the end.
     let skipped = match rest.split(|b| *b == b'.').count() {
         7 => 0,
         count if count >= 9 => 2,
@@ -37,14 +38,14 @@ fn tokens(subject: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 }
 
 impl<'a> AckSubject<'a> {
-    /// Returns the names of the stream and the consumer, whatever the rest of the subject is.
+    /// Returns the names of the stream and the consumer, even if later tokens are invalid.
     pub(crate) fn names(subject: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         let mut tokens = tokens(subject)?;
         Some((tokens.next()?, tokens.next()?))
     }
 
     /// Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer
-    /// sequence>.<time>.<pending>`, or the longer form with a domain and an account after `ACK`.
+    /// sequence>.<time>.<pending>`, or the long form with a domain and an account after `ACK`.
     pub fn parse(subject: &'a [u8]) -> Option<Self> {
         let mut tokens = tokens(subject)?;
         let (stream, consumer) = (tokens.next()?, tokens.next()?);
@@ -66,15 +67,15 @@ impl<'a> AckSubject<'a> {
 /// The payload of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ack<'a> {
-    /// Processed.
+    /// The record was processed.
     Done,
-    /// Processed, with a pull request for more records.
+    /// The record was processed, and this is a pull request for more records.
     Next(&'a [u8]),
-    /// Not processed: redeliver, after an optional delay in nanoseconds.
+    /// The record was not processed and is to be redelivered, after a delay in nanoseconds if there is one.
     Nak(Option<u64>),
-    /// Still being processed.
+    /// The record is still being processed.
     Progress,
-    /// Never redeliver, with a reason.
+    /// The record must not be redelivered, for this reason.
     Terminate(&'a [u8]),
     /// An unknown payload.
     Unknown,
@@ -100,7 +101,7 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// Parses `{"delay":<nanoseconds>}` or a duration such as `300ms`. Anything else means no delay.
+/// Parses `{"delay":<nanoseconds>}` or a duration such as `300ms`. All other texts mean no delay.
 fn delay(options: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Options {
@@ -117,7 +118,7 @@ fn delay(options: &[u8]) -> Option<u64> {
     delay.filter(|delay| *delay > 0)
 }
 
-/// Appends the tokens after the consumer's name in an acknowledgement's subject.
+/// Appends the tokens that follow the consumer's name in an acknowledgement's subject.
 pub(super) fn write_subject(
     out: &mut Vec<u8>,
     deliveries: u32,

@@ -11,11 +11,11 @@ use crate::jetstream::{ApiError, ConsumerConfig, DeliverPolicy, Timestamp};
 use crate::store::{Filters, Store, StoreError};
 
 impl Consumer {
-    /// Moves the consumer to `sequence`, or with 0 to the record after the last acknowledged one. Drops the
+    /// Resets the consumer to `sequence`, or with 0 to the record after the last acknowledged one. Drops the
     /// state of earlier deliveries.
     ///
     /// # Errors
-    /// `10204` if its deliver policy does not allow that sequence.
+    /// `10204` if the deliver policy does not allow the sequence.
     pub(super) fn reset(&mut self, sequence: u64, work: &mut Work<'_>) -> Result<u64, ApiError> {
         let sequence = match sequence {
             0 => self.floor.stream_sequence + 1,
@@ -62,7 +62,7 @@ impl Consumer {
         Ok(sequence)
     }
 
-    /// Applies another configuration, to which this consumer can change.
+    /// Applies a new configuration. The caller has checked that this consumer can change to it.
     pub(super) fn update(
         &mut self,
         config: ConsumerConfig,
@@ -87,10 +87,10 @@ impl Consumer {
         self.count(store, groups.get(self.group))
     }
 
-    /// Assigns records in flight and held back to lanes by the current rules.
+    /// Distributes unacknowledged and waiting records to the lanes that the new configuration requires.
     fn rebuild_lanes(&mut self, store: &mut Store) {
         if let Some(old) = self.lanes.take() {
-            // Records held back are all older than `next`.
+            // All records in lanes are older than `next`, so they are delivered first.
             let mut listed = old.sequences();
             listed.extend(self.listed.drain(..));
             listed.sort_unstable();
@@ -105,7 +105,7 @@ impl Consumer {
         );
     }
 
-    /// Drops state of records that a purge has removed.
+    /// Drops the state of records that a purge has removed.
     pub(super) fn handle_purged(
         &mut self,
         store: &mut Store,

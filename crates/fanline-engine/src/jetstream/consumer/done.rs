@@ -1,4 +1,4 @@
-//! Effects of acknowledgements, and of missing ones, on a consumer.
+//! Effects of acknowledgements, and of their absence, on a consumer.
 
 use super::ack::{Ack, AckSubject};
 use super::event::{ConsumerEvent, Delivery};
@@ -8,11 +8,11 @@ use super::shared::{Round, Work};
 use crate::jetstream::AckPolicy;
 use crate::store::Search;
 
-/// Maximum number of records that one acknowledgement may add to the list.
+/// Maximum number of records that one acknowledgement may add to `listed`.
 const LISTED_MAX: usize = 65_536;
 
 impl Consumer {
-    /// Handles an acknowledgement. `reply` receives the records of a request for more.
+    /// Handles an acknowledgement. If it is also a pull request, `reply` receives the records.
     pub(super) fn handle_ack(
         &mut self,
         subject: &AckSubject<'_>,
@@ -41,8 +41,9 @@ impl Consumer {
         }
     }
 
-    /// Handles the acknowledgement of a record that this consumer does not know to be delivered: a power cut
-    /// may have undone that. The record is not delivered again; earlier matching records are listed.
+    /// Handles the acknowledgement of a record that, according to the consumer's state, was not delivered. A
+    /// power cut may have lost the state. The record is not delivered again. Matching records before it are
+    /// added to `listed`.
     pub(super) fn restore_delivery(&mut self, sequence: u64, work: &mut Work<'_>) {
         let is_explicit = self.rules.ack_policy == AckPolicy::Explicit;
         if !is_explicit || self.lanes.is_some() || sequence > work.store.durable() {
@@ -55,7 +56,7 @@ impl Consumer {
                     self.next = found + 1;
                 }
                 Ok(Search::NotBelow(next)) if next > self.next => self.next = next,
-                // The subject does not match, or the disk cannot be read.
+                // The record does not match, or the disk cannot be read.
                 _ => return,
             }
         }
@@ -72,7 +73,7 @@ impl Consumer {
     fn acknowledge(&mut self, subject: &AckSubject<'_>, round: &mut Round<'_>) {
         let sequence = subject.stream_sequence;
         match self.rules.ack_policy {
-            // No acknowledgements are needed, or flow control replaces them.
+            // Records need no acknowledgement, or flow control acknowledges them.
             AckPolicy::None | AckPolicy::FlowControl => return,
             AckPolicy::All => self.finish_up_to(sequence, round),
             AckPolicy::Explicit => match self.finish(sequence, round) {
@@ -86,15 +87,15 @@ impl Consumer {
         self.floor.last_active = Some(round.now.unix_nanos);
     }
 
-    /// A record whose deliveries are exhausted may still be acknowledged. Streams that store
-    /// records only until then remove it.
+    /// Handles an acknowledgement after the last allowed delivery has expired. The consumer no longer waits
+    /// for it, but a stream with interest or work queue retention then removes the record.
     fn finished_late(&self, sequence: u64, round: &mut Round<'_>) {
         if !self.needs(sequence) && sequence <= self.delivered.stream_sequence {
             round.done(sequence);
         }
     }
 
-    /// Marks everything up to a sequence as acknowledged.
+    /// Acknowledges all records up to a sequence.
     pub(super) fn finish_up_to(&mut self, sequence: u64, round: &mut Round<'_>) {
         while let Some(first) = self
             .pending
@@ -152,7 +153,7 @@ impl Consumer {
         );
     }
 
-    /// Queues records without a timely acknowledgement for redelivery.
+    /// Queues records for redelivery whose acknowledgement is overdue.
     pub(super) fn expire_pending(&mut self, round: &mut Round<'_>) {
         let mut expired = std::mem::take(&mut round.shared.scratch.sequences);
         expired.clear();
@@ -183,7 +184,7 @@ impl Consumer {
             self.pending.queue(sequence);
             return;
         }
-        // The record stays in the stream, so that subscribers of the event can read it.
+        // The record is not removed from the stream, so that subscribers of the event can read it.
         self.finish(sequence, round);
         let deliveries = u64::from(slot.deliveries);
         round.publish_event(
@@ -195,7 +196,7 @@ impl Consumer {
         );
     }
 
-    /// Reports a sample of the acknowledgements.
+    /// Publishes an event for a sample of the acknowledgements.
     fn sample(&mut self, subject: &AckSubject<'_>, slot: &Slot, round: &mut Round<'_>) {
         self.sampled += self.rules.sampled_percent;
         if self.sampled < 100 {

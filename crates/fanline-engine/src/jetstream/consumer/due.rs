@@ -8,7 +8,7 @@ use super::status::Status;
 use crate::jetstream::Timestamp;
 
 impl Consumer {
-    /// Performs what is due, except deliveries.
+    /// Runs all due timers, except deliveries.
     pub(super) fn handle_timeout(&mut self, round: &mut Round<'_>) {
         self.resume_if_due(round);
         self.expire_pending(round);
@@ -20,10 +20,11 @@ impl Consumer {
         }
     }
 
-    /// Returns when something is due next, since the server's start.
+    /// Returns when a timer is due next, since the server's start.
     pub(super) fn next_deadline(&mut self, at: u64, unix_nanos: i64) -> Option<u64> {
         let push = self.push.as_ref();
-        // Checked again then, because wall clock time may have been changed.
+        // The wall clock may change during a pause, so the end of the pause is checked again when the timer
+        // is due.
         let paused_until = self.paused_until.filter(|_| self.resumes);
         let pause = paused_until.map(|until| {
             at.saturating_add(u64::try_from(until.saturating_sub(unix_nanos)).unwrap_or(0))
@@ -56,13 +57,15 @@ impl Consumer {
         }
     }
 
-    /// Pauses it until a time, or resumes it. The configuration also shows a past time.
+    /// Pauses the consumer until a time, or resumes it. The configuration shows the time even if it is in the
+    /// past.
     pub(super) fn set_paused(&mut self, until: Option<i64>, round: &mut Round<'_>) {
         let was = std::mem::replace(&mut self.paused_until, until);
         self.resumes = self.is_paused(round.now.unix_nanos);
         self.last_used = round.at;
         if was != until {
-            // The zero time, which clients send for "no pause", does not fit in nanoseconds.
+            // Clients send the year 1 for "no pause". That time does not fit in nanoseconds, and becomes
+            // `None`.
             self.config.pause_until = until.map(Timestamp::from_unix_nanos);
             self.report_pause(round);
         }
@@ -95,11 +98,11 @@ impl Consumer {
         });
     }
 
-    /// Whether it has no subscriber and no request.
+    /// Returns whether the consumer may be unused: it has no subscriber, or receives records by requests.
     fn is_unused(&self) -> bool {
         match &self.push {
             Some(push) => !push.is_active(),
-            // Waiting requests may be of disconnected clients, which is checked once the time is over.
+            // Pull requests may be from disconnected clients. They are checked when the threshold is over.
             None => true,
         }
     }
@@ -112,7 +115,7 @@ impl Consumer {
             return false;
         }
         self.drop_disconnected(round);
-        // If the consumer is not deleted, or has requests, the time starts over.
+        // The threshold begins again, in case the consumer has requests or cannot be deleted.
         self.last_used = round.at;
         self.requests.is_empty()
     }

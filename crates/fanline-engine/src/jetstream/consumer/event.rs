@@ -1,11 +1,11 @@
-//! Events of a consumer, published for monitoring.
+//! Events of a consumer, which are published for monitoring.
 
 use serde::Serialize;
 
 use super::shared::Round;
 use crate::jetstream::{Message, Timestamp};
 
-/// The delivery that an event reports.
+/// A delivery, in an event.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Delivery {
     #[serde(rename = "consumer_seq")]
@@ -19,22 +19,22 @@ pub(super) struct Delivery {
 /// An event of a consumer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ConsumerEvent<'a> {
-    /// A sampled acknowledgement.
+    /// A record was acknowledged, and the acknowledgement belongs to the sample.
     Acked { delivery: Delivery, ack_time: i64 },
-    /// A record was refused.
+    /// A record was refused and will be redelivered.
     Naked(Delivery),
-    /// A record is never to be redelivered.
+    /// A client has requested that a record is never redelivered.
     Terminated { delivery: Delivery, reason: &'a str },
-    /// A record has reached the maximum of deliveries.
+    /// A record has reached the maximum number of deliveries.
     MaxDeliver {
         stream_sequence: u64,
         deliveries: u64,
     },
     /// The consumer was paused until a time, or resumed.
     Pause { until: Option<i64>, is_paused: bool },
-    /// A client was pinned.
+    /// A client was pinned to a priority group.
     Pinned { group: &'a str, pinned_id: &'a str },
-    /// A client was unpinned.
+    /// A client was unpinned from a priority group.
     Unpinned { group: &'a str, reason: &'a str },
 }
 
@@ -114,7 +114,7 @@ impl ConsumerEvent<'_> {
     }
 }
 
-/// All fields that an event can have, in nats-server's order.
+/// All fields that an event can have, in the order of nats-server.
 #[derive(Debug, Default, Serialize)]
 struct Body<'a> {
     #[serde(rename = "type")]
@@ -146,7 +146,7 @@ struct Body<'a> {
 }
 
 impl Round<'_> {
-    /// Publishes an event if it has subscribers.
+    /// Publishes an event if its subject has subscribers.
     pub(super) fn publish_event(&mut self, consumer: &str, event: &ConsumerEvent<'_>) {
         let stream = self.shared.stream.as_str();
         let subject = format!("{}.{stream}.{consumer}", event.subject());

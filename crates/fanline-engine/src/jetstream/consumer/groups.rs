@@ -1,8 +1,8 @@
-//! Consumers grouped by filters.
+//! Groups of consumers with the same filters.
 //!
-//! A stream notifies groups of each stored and removed record. A group only counts, so ten thousand consumers
-//! with one filter cost as much as one, and consumers with other filters cost nothing. A consumer checks its
-//! group when it has work.
+//! A stream notifies its groups of each stored and removed record. A group only counts the record, so ten
+//! thousand consumers with the same filter cost as much as one, and consumers whose filters do not match cost
+//! nothing. A consumer reads the counts of its group when it has work.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,8 @@ use slab::Slab;
 use super::ConsumerId;
 use crate::subject::trie::{Trie, Vacant};
 
-/// Number of removals that a group remembers. A consumer that has missed more recounts its backlog.
+/// Number of latest removals that a group stores. A consumer that has missed more recounts its pending
+/// records.
 const REMOVALS_MAX: usize = 32;
 
 /// Index of a group.
@@ -22,26 +23,26 @@ pub(super) type GroupId = usize;
 #[derive(Debug, Default)]
 pub(super) struct Group {
     filters: Vec<Box<[u8]>>,
-    /// Number of records since the group was created.
+    /// Number of matching records stored since the group was created.
     pub(super) appended: u64,
-    /// Sequence of the last of them.
+    /// Sequence of the last of these records.
     appended_last: u64,
-    /// Number of removals; `removals` holds the last of them.
+    /// Number of removals of matching records. `removals` contains the sequences of the last ones.
     removed: u64,
     removals: VecDeque<u64>,
-    /// Consumers to notify of the next record.
+    /// Consumers that the next matching record wakes.
     waiting: Vec<ConsumerId>,
     members: Vec<ConsumerId>,
-    /// The member that was last found to need a record. It is checked first, because records are acknowledged
-    /// in order and the slowest member is usually the same.
+    /// Index of the member that was last found to need a record. It is checked first, because the slowest
+    /// member usually needs the next record, too.
     blocker: usize,
 }
 
-/// Removals since a consumer last looked.
+/// Removals since a consumer last read them.
 pub(super) enum Missed<'a> {
-    /// Their sequences.
+    /// Sequences of all missed removals.
     All(&'a mut dyn Iterator<Item = u64>),
-    /// More than the group remembers.
+    /// More removals than the group stores.
     Unknown,
 }
 
@@ -51,7 +52,7 @@ impl Group {
         self.removed
     }
 
-    /// Passes the removals since there were `seen` to `each`.
+    /// Passes the removals after the first `seen` to `each`.
     pub(super) fn missed(&self, seen: u64, each: &mut dyn FnMut(Missed<'_>)) {
         let count = self.removed - seen;
         match usize::try_from(count) {
@@ -88,7 +89,7 @@ pub(super) struct Groups {
     groups: Slab<Group>,
     by_filters: HashMap<Vec<Box<[u8]>>, GroupId>,
     trie: Trie<AtNode>,
-    /// The groups found for a subject; a reused buffer.
+    /// Buffer for the groups found for a subject.
     found: Vec<GroupId>,
 }
 
@@ -97,7 +98,7 @@ impl Groups {
         &self.groups[id]
     }
 
-    /// Adds a consumer to the group of its filters; without filters, all subjects match.
+    /// Adds a consumer to the group of its filters. Without filters, all subjects match.
     pub(super) fn join<'a>(
         &mut self,
         filters: impl IntoIterator<Item = &'a [u8]>,
@@ -130,7 +131,7 @@ impl Groups {
         id
     }
 
-    /// Removes a consumer, and its group if it was the last member.
+    /// Removes a consumer from its group, and the group if it has no other member.
     pub(super) fn leave(&mut self, id: GroupId, consumer: ConsumerId) {
         let group = &mut self.groups[id];
         group.members.retain(|member| *member != consumer);
@@ -148,12 +149,12 @@ impl Groups {
         self.by_filters.remove(&group.filters);
     }
 
-    /// Registers a consumer to be notified of the next record. It must not be registered already.
+    /// Registers a consumer that the next matching record wakes. It must not be registered already.
     pub(super) fn wait(&mut self, id: GroupId, consumer: ConsumerId) {
         self.groups[id].waiting.push(consumer);
     }
 
-    /// Counts a new record, and passes the consumers that wait for it to `wake`.
+    /// Counts a stored record, and passes the consumers that it wakes to `wake`.
     pub(super) fn append(
         &mut self,
         sequence: u64,
@@ -163,7 +164,7 @@ impl Groups {
         self.find(subject);
         for id in &self.found {
             let group = &mut self.groups[*id];
-            // Two filters of one group may match the same subject.
+            // Several filters of a group may match the subject, but the record counts once.
             if group.appended_last != sequence {
                 group.appended_last = sequence;
                 group.appended += 1;
@@ -182,20 +183,20 @@ impl Groups {
         }
     }
 
-    /// Counts many removed records, after which all consumers recount.
+    /// Registers that too many records were removed to list them. All consumers recount.
     pub(super) fn remove_many(&mut self) {
         for (_, group) in &mut self.groups {
             group.removed += REMOVALS_MAX as u64 + 1;
         }
     }
 
-    /// Whether a consumer's filter matches a subject.
+    /// Returns whether some consumer's filter matches a subject.
     pub(super) fn wants_subject(&mut self, subject: &[u8]) -> bool {
         self.find(subject);
         !self.found.is_empty()
     }
 
-    /// Whether `needs` is true for any consumer whose filter matches a subject.
+    /// Returns whether `needs` returns `true` for some consumer whose filter matches a subject.
     pub(super) fn any(
         &mut self,
         subject: &[u8],

@@ -15,20 +15,20 @@ pub struct ConsumerInfo {
     pub name: String,
     /// Time of its creation.
     pub created: Timestamp,
-    /// Configuration; omitted in some lists.
+    /// Configuration; omitted if it was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ConsumerConfig>,
     /// Position of the last delivery.
     pub delivered: SequenceInfo,
-    /// Position up to which everything is acknowledged.
+    /// Position up to which all records are acknowledged.
     pub ack_floor: SequenceInfo,
     /// Number of unacknowledged records.
     pub num_ack_pending: u64,
-    /// Number of those that were delivered more than once.
+    /// Number of unacknowledged records that were delivered more than once.
     pub num_redelivered: u64,
-    /// Number of waiting pull requests.
+    /// Number of pull requests that wait for records.
     pub num_waiting: u64,
-    /// Number of records still to be delivered.
+    /// Number of records that are not delivered yet.
     pub num_pending: u64,
     /// Whether its deliver subject has a subscriber.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -41,7 +41,7 @@ pub struct ConsumerInfo {
     pub pause_remaining: Option<i64>,
     /// Time of this description.
     pub ts: Timestamp,
-    /// Its priority group and the pinned client.
+    /// Priority group, with its pinned client.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority_groups: Vec<PriorityGroupInfo>,
 }

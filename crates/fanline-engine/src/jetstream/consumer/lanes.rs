@@ -1,5 +1,5 @@
-//! Queues of undelivered records by subject (*lanes*), which enforce a limit for each subject and let
-//! subjects take turns.
+//! Lanes: queues of records that are not delivered yet, one for each subject. They enforce a limit of
+//! unacknowledged records for each subject, and let subjects take turns.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ use slab::Slab;
 use super::pending::NO_LANE;
 use super::rules::Rules;
 
-/// Maximum number of records in lanes. Beyond it, the consumer waits for acknowledgements.
+/// Maximum number of records in lanes. At this limit, the consumer waits for acknowledgements.
 pub(super) const AHEAD_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -17,27 +17,27 @@ struct Lane {
     subject: Box<[u8]>,
     waiting: VecDeque<u64>,
     in_flight: usize,
-    /// Its key in `ready`, if it is there.
+    /// Key of the lane in `ready`, if it is there.
     turn: Option<u64>,
 }
 
 /// The lanes of one consumer.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    /// Maximum number of records of one subject in flight.
+    /// Maximum number of delivered and unacknowledged records of one subject.
     in_flight_max: usize,
-    /// Whether subjects take turns; otherwise the oldest record is delivered first.
+    /// Whether subjects take turns. Otherwise the oldest record is delivered first.
     is_fair: bool,
     lanes: Slab<Lane>,
     by_subject: HashMap<Box<[u8]>, usize>,
-    /// Lanes whose next record may be delivered, in order of delivery.
+    /// Lanes whose first record may be delivered, in order of delivery.
     ready: BTreeSet<(u64, usize)>,
     turns: u64,
     waiting: usize,
 }
 
 impl Lanes {
-    /// Creates lanes if the rules require them.
+    /// Creates lanes if the consumer's rules require them.
     pub(super) fn new(rules: &Rules) -> Option<Self> {
         let of = || Lanes::with(rules.pending_per_subject_max, rules.fair_subjects);
         rules.has_lanes().then(of)
@@ -55,7 +55,7 @@ impl Lanes {
         }
     }
 
-    /// Whether there is room for one more record.
+    /// Returns whether there is room for another record.
     pub(super) fn has_room(&self) -> bool {
         self.waiting < AHEAD_MAX
     }
@@ -68,7 +68,7 @@ impl Lanes {
         self.update(id);
     }
 
-    /// Counts a record that is already in flight.
+    /// Counts a record that was already delivered, in its subject's lane. Returns the lane.
     pub(super) fn add_in_flight(&mut self, subject: &[u8]) -> u32 {
         let id = self.lane(subject);
         self.lanes[id].in_flight += 1;
@@ -82,8 +82,8 @@ impl Lanes {
         self.lanes[*id].waiting.front().copied()
     }
 
-    /// Removes the record that [`next`](Self::next) returned. With `in_flight` it counts against its
-    /// subject's limit until [`finished`](Self::finished).
+    /// Removes the record that [`next`](Self::next) returned, and returns its lane. With `in_flight`, the
+    /// record counts toward its subject's limit until [`finished`](Self::finished).
     pub(super) fn take(&mut self, in_flight: bool) -> u32 {
         let Some((_, id)) = self.ready.pop_first() else {
             return NO_LANE;
@@ -101,7 +101,7 @@ impl Lanes {
         }
     }
 
-    /// Notes that a record of this lane is no longer in flight.
+    /// Registers that a record of this lane no longer waits for its acknowledgement.
     pub(super) fn finished(&mut self, lane: u32) {
         let Some(id) = usize::try_from(lane)
             .ok()
@@ -113,7 +113,7 @@ impl Lanes {
         self.update(id);
     }
 
-    /// Removes a record from any position. Returns whether it was found.
+    /// Removes a record from its lane. Returns whether it was found.
     pub(super) fn remove(&mut self, sequence: u64) -> bool {
         let mut found = None;
         for (id, lane) in &mut self.lanes {
@@ -168,7 +168,7 @@ impl Lanes {
         id
     }
 
-    /// Updates a lane's place in `ready` after a change, or removes an empty lane.
+    /// Updates a lane's entry in `ready` after a change, or removes an empty lane.
     fn update(&mut self, id: usize) {
         let lane = &mut self.lanes[id];
         if let Some(turn) = lane.turn.take_if(|turn| {

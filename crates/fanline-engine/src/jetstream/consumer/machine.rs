@@ -1,4 +1,4 @@
-//! State of one consumer: what it has delivered, what awaits acknowledgement, and what is next.
+//! State of one consumer: delivered records, unacknowledged records, and the next record to deliver.
 
 use std::collections::VecDeque;
 
@@ -20,15 +20,15 @@ use crate::store::{Filters, Store, StoreError};
 pub struct Position {
     /// Number of deliveries so far.
     pub consumer_sequence: u64,
-    /// Stream sequence of the last of them.
+    /// Stream sequence of the last delivered record.
     pub stream_sequence: u64,
-    /// Time of its last change in nanoseconds since 1970 UTC; `None` if it never changed.
+    /// Time of the last change in nanoseconds since 1970 UTC; `None` if there was none.
     pub last_active: Option<i64>,
 }
 
 /// A consumer.
 ///
-/// It belongs to [`Consumers`](super::Consumers), through which all calls go.
+/// [`Consumers`](super::Consumers) owns all consumers and makes all calls.
 pub struct Consumer {
     pub(super) id: ConsumerId,
     pub(super) created: i64,
@@ -39,11 +39,11 @@ pub struct Consumer {
     /// `$JS.ACK.<stream>.<consumer>.`
     pub(super) ack_prefix: Box<[u8]>,
 
-    /// The first stream sequence that was not examined yet.
+    /// Lowest stream sequence that was not examined yet.
     pub(super) next: u64,
-    /// Sequences to deliver before `next`, such as the last record of each subject.
+    /// Sequences to deliver before the record at `next`, such as the last record of each subject.
     pub(super) listed: VecDeque<u64>,
-    /// Examined records that are held back, if there are lanes.
+    /// Examined records that wait in lanes; `None` if the consumer needs no lanes.
     pub(super) lanes: Option<Lanes>,
     pub(super) backlog: Backlog,
 
@@ -55,21 +55,21 @@ pub struct Consumer {
     pub(super) pin: Pin,
     pub(super) push: Option<Push>,
     pub(super) replay: Option<Replay>,
-    /// End of the last requested pause in nanoseconds since 1970 UTC, possibly past.
+    /// End of the last requested pause in nanoseconds since 1970 UTC. It may be in the past.
     pub(super) paused_until: Option<i64>,
-    /// Whether the end of the pause is still to be reported.
+    /// Whether the end of the pause must still be reported.
     pub(super) resumes: bool,
     /// Time of the last use, in nanoseconds since the server's start.
     pub(super) last_used: u64,
-    /// Accumulated hundredths of a sample.
+    /// Sum of sampling percentages. At 100, an acknowledgement is reported and 100 is subtracted.
     pub(super) sampled: u32,
     /// Whether the state differs from the saved one.
     pub(super) is_unsaved: bool,
 }
 
-/// Number of records to be delivered for the first time.
+/// Number of records that are not delivered yet.
 ///
-/// Updated from the counts of the group, so that records are not counted again.
+/// Updated from the counts of the consumer's group, so that records need not be counted in the store.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backlog {
     count: u64,
@@ -86,14 +86,14 @@ impl Backlog {
         self.count = self.count.saturating_sub(1);
     }
 
-    /// Resets the count: a search found nothing although records were counted.
+    /// Resets the count, because a search found no record although some were counted.
     pub(super) fn clear(&mut self) {
         self.count = 0;
     }
 }
 
 impl Consumer {
-    /// Creates a consumer at its beginning. Its configuration was checked, and contains its name.
+    /// Creates a consumer. The caller has checked the configuration, which contains a name.
     pub(super) fn new(
         id: ConsumerId,
         config: ConsumerConfig,
@@ -103,7 +103,7 @@ impl Consumer {
         now: Now,
     ) -> Self {
         let rules = Rules::new(&config);
-        // They were checked with the configuration; an invalid one would match nothing.
+        // The filters were checked with the configuration, so they are valid.
         let filters = Filters::new(config.filters().map(str::as_bytes)).unwrap_or_default();
         let group = groups.join(filters.iter().map(|filter| filter.as_bytes()), id);
         let lanes = Lanes::new(&rules);
@@ -148,7 +148,7 @@ impl Consumer {
         &self.config
     }
 
-    /// Whether its deliver subject has a subscriber.
+    /// Returns whether the deliver subject has a subscriber.
     pub fn is_bound(&self) -> bool {
         self.push.as_ref().is_some_and(|push| push.is_active())
     }
@@ -163,12 +163,12 @@ impl Consumer {
         self.delivered
     }
 
-    /// Returns the position up to which everything is acknowledged.
+    /// Returns the position up to which all records are acknowledged.
     pub fn ack_floor(&self) -> Position {
         self.floor
     }
 
-    /// Moves to the start that its deliver policy determines.
+    /// Sets the position at which the deliver policy begins.
     pub(super) fn start(&mut self, store: &mut Store, groups: &Groups) -> Result<(), StoreError> {
         let first = store.first_sequence();
         let next = match self.config.deliver_policy {
@@ -233,7 +233,7 @@ impl Consumer {
         self.listed = found.into();
     }
 
-    /// Counts the records to be delivered, from the store.
+    /// Counts the records that are not delivered yet, in the store.
     pub(super) fn count(&mut self, store: &mut Store, group: &Group) -> Result<(), StoreError> {
         let mut all = Filters::default();
         let mut is_live =
@@ -258,7 +258,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// Updates the backlog from the group's counts.
+    /// Updates the count of undelivered records from the group's counts.
     pub(super) fn catch_up(&mut self, work: &mut Work<'_>) {
         let groups = work.round.groups;
         let group = groups.get(self.group);
@@ -272,7 +272,7 @@ impl Consumer {
             Missed::Unknown => is_lost = true,
         });
         self.backlog.removed_seen = group.removed();
-        // If the disk fails, the count is retried the next time.
+        // If the disk fails, the next call counts again.
         if is_lost && self.count(work.store, group).is_err() {
             self.backlog.removed_seen = self
                 .backlog
@@ -299,7 +299,7 @@ impl Consumer {
         }
     }
 
-    /// Whether it will deliver a matching record, or waits for its acknowledgement.
+    /// Returns whether the consumer will deliver a matching record, or waits for its acknowledgement.
     pub(super) fn needs(&self, sequence: u64) -> bool {
         sequence >= self.next
             || self.pending.get(sequence).is_some()
@@ -310,17 +310,17 @@ impl Consumer {
                 .is_some_and(|lanes| lanes.contains(sequence))
     }
 
-    /// Returns the last stream sequence that it has examined, matching or not.
+    /// Returns the highest stream sequence that was examined, even if that record does not match.
     pub(super) fn last_examined(&self) -> u64 {
         let delivered = self.delivered.stream_sequence;
         match self.listed.is_empty() {
             true => delivered.max(self.next.saturating_sub(1)),
-            // Listed records precede the examined ones.
+            // Listed records are delivered before examined ones, so the last delivery counts.
             false => delivered,
         }
     }
 
-    /// Removes a record from those that wait for acknowledgement.
+    /// Removes a record from the unacknowledged ones, and returns its entry.
     pub(super) fn finish(&mut self, sequence: u64, round: &mut Round<'_>) -> Option<Slot> {
         let slot = self.pending.remove(sequence)?;
         if let Some(lanes) = &mut self.lanes
@@ -333,7 +333,7 @@ impl Consumer {
         Some(slot)
     }
 
-    /// Raises the floor to just below the lowest unacknowledged record.
+    /// Raises the acknowledgement floor to just below the lowest unacknowledged record.
     pub(super) fn raise_floor(&mut self) {
         let (consumer_sequence, stream_sequence) = match self.pending.first() {
             None => (
@@ -345,7 +345,7 @@ impl Consumer {
                 slot.stream_sequence.saturating_sub(1),
             ),
         };
-        // Records held back may be older than those in flight.
+        // Records that wait in lanes or in `listed` may be older than the unacknowledged ones.
         let in_lanes = self.lanes.as_ref().and_then(Lanes::first);
         let held = in_lanes
             .into_iter()
@@ -356,7 +356,7 @@ impl Consumer {
         self.floor.stream_sequence = self.floor.stream_sequence.max(stream_sequence.min(held));
     }
 
-    /// Notes that its state has changed.
+    /// Marks the state as changed, so that it will be saved.
     pub(super) fn touch(&mut self, round: &mut Round<'_>) {
         if !self.is_unsaved {
             self.is_unsaved = true;

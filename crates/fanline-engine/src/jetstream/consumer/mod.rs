@@ -1,11 +1,11 @@
 //! Consumers: each delivers matching records of a stream at its own pace.
 //!
-//! [`Consumers`] contains all consumers of one stream. Other files by event:
+//! [`Consumers`] contains all consumers of one stream. The other files, by event:
 //!
-//! - a record is stored or removed: `groups`; it is delivered: `serve`, for pull consumers with `requests`
-//!   and `request`, for push consumers with `push`; `lanes` where subjects have limits or take turns;
-//! - an acknowledgement arrives or is missing: `ack`, `done`, with `pending`;
-//! - time passes: `due`; administration: `admin`, `pin`; messages to clients: `status`, `event`, `info`;
+//! - a record is stored or removed: `groups`; a record is delivered: `serve`, with `requests` and `request`
+//!   for pull consumers, `push` for push consumers, and `lanes` if subjects have limits or take turns;
+//! - an acknowledgement arrives or is overdue: `ack`, `done`, and `pending`;
+//! - a timer is due: `due`; administration: `admin`, `pin`; messages to clients: `status`, `event`, `info`;
 //!   restart: `state`.
 
 mod ack;
@@ -42,11 +42,11 @@ pub use state::StateError;
 
 use crate::store::StoreError;
 
-/// Index of a consumer in its stream; reused after a deletion.
+/// Index of a consumer in its stream. It may be reused after the consumer is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConsumerId(usize);
 
-/// Why a consumer could not be recovered.
+/// Reason for which a consumer could not be recovered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {

@@ -3,52 +3,52 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The lane of a record without a lane.
+/// The `lane` of a record of a consumer without lanes.
 pub(super) const NO_LANE: u32 = u32::MAX;
 
-/// Minimum number of dead slots to remove; they must also outnumber the live ones.
+/// Minimum number of dead slots before they are removed. They must also outnumber the live ones.
 const DEAD_MIN: usize = 64;
 
 /// A record that waits for its acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) stream_sequence: u64,
-    /// Number of its first delivery.
+    /// Number of the record's first delivery.
     pub(super) consumer_sequence: u64,
     /// Time of the last delivery in nanoseconds since 1970 UTC.
     pub(super) delivered_unix_nanos: i64,
-    /// Time of the next redelivery in nanoseconds since the server's start.
+    /// Time at which the record is redelivered, in nanoseconds since the server's start.
     pub(super) deadline: u64,
     /// Number of deliveries.
     pub(super) deliveries: u32,
-    /// Lane of its subject, if there are lanes.
+    /// Lane of the record's subject; [`NO_LANE`] if the consumer has no lanes.
     pub(super) lane: u32,
     state: SlotState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlotState {
-    /// At a subscriber.
+    /// Delivered to a subscriber.
     Delivered,
     /// In the queue for redelivery.
     Queued,
-    /// Acknowledged, and not removed yet because earlier ones are not.
+    /// Acknowledged. The slot is removed later, because earlier slots remain.
     Dead,
 }
 
-/// Slots in order of stream sequences, with a queue of those to redeliver.
+/// Slots in order of stream sequences, with a queue of records to redeliver.
 ///
-/// Records are delivered nearly in that order, so a slot is usually appended, and found by binary search.
-/// Nothing is allocated once the deques have grown to the number in flight.
+/// Records are delivered nearly in this order, so a slot is usually appended. It is found by binary search.
+/// Nothing is allocated once the deques have grown to the maximum number of unacknowledged records.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     slots: VecDeque<Slot>,
     live: usize,
     redelivered: usize,
-    /// Sequences to redeliver, in order. May contain removed ones.
+    /// Stream sequences to redeliver, in order. May contain sequences of removed slots.
     queue: VecDeque<u64>,
     queued: usize,
-    /// Deadlines, earliest first. May contain outdated ones.
+    /// Deadlines and stream sequences, earliest first. May contain outdated deadlines.
     deadlines: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
@@ -62,19 +62,19 @@ impl Pending {
         self.live == 0
     }
 
-    /// Returns how many of them were delivered more than once.
+    /// Returns how many unacknowledged records were delivered more than once.
     pub(super) fn redelivered(&self) -> usize {
         self.redelivered
     }
 
-    /// Returns how many of them wait for redelivery.
+    /// Returns how many unacknowledged records wait for redelivery.
     pub(super) fn queued(&self) -> usize {
         self.queued
     }
 
-    /// Returns the record with the lowest stream sequence.
+    /// Returns the unacknowledged record with the lowest stream sequence.
     pub(super) fn first(&self) -> Option<&Slot> {
-        // Dead slots are never at the front: see `tidy`.
+        // The first slot is never dead, because `tidy` removes dead slots at the front.
         self.slots.front()
     }
 
@@ -89,7 +89,7 @@ impl Pending {
             .filter(|slot| slot.state != SlotState::Dead)
     }
 
-    /// Adds a first delivery, or a saved one.
+    /// Adds a record at its first delivery, or from a saved state.
     pub(super) fn insert(
         &mut self,
         stream_sequence: u64,
@@ -147,7 +147,7 @@ impl Pending {
         Some(slot)
     }
 
-    /// Removes a record that was acknowledged or given up.
+    /// Removes a record that was acknowledged or will not be redelivered.
     pub(super) fn remove(&mut self, stream_sequence: u64) -> Option<Slot> {
         let at = self.find(stream_sequence)?;
         let slot = self.slots[at];
@@ -156,7 +156,7 @@ impl Pending {
         Some(slot)
     }
 
-    /// Sets a new deadline. A queued record counts as delivered again.
+    /// Sets a new deadline. A record that waits for redelivery counts as delivered instead.
     pub(super) fn postpone(&mut self, stream_sequence: u64, deadline: u64) {
         let Some(at) = self.find(stream_sequence) else {
             return;
@@ -244,8 +244,8 @@ impl Pending {
         if deadline == u64::MAX {
             return;
         }
-        // Outdated deadlines are removed when there are too many. Otherwise a fast subscriber with a long
-        // `ack_wait` would accumulate acknowledged ones.
+        // Removes outdated deadlines when there are too many. Otherwise a fast subscriber with a long
+        // `ack_wait` would accumulate the deadlines of acknowledged records.
         if self.deadlines.len() > 2 * self.live + DEAD_MIN {
             let mut kept = std::mem::take(&mut self.deadlines).into_vec();
             kept.retain(|Reverse((deadline, sequence))| self.is_current(*deadline, *sequence));
@@ -288,7 +288,7 @@ impl Pending {
     }
 }
 
-/// Time of a delivery, and time of its redelivery.
+/// Time of a delivery, and the time at which the record is redelivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     pub(super) unix_nanos: i64,
@@ -316,7 +316,7 @@ mod tests {
         for sequence in 1..100_000 {
             pending.insert(sequence, sequence, sent(sequence + 1_000_000), 1, NO_LANE);
             if sequence > 10 {
-                // The first ten stay, all others are removed.
+                // The first ten records are not acknowledged.
                 pending.remove(sequence);
             }
         }
@@ -348,7 +348,7 @@ mod tests {
         ]
     }
 
-    /// Deliveries, deadline, and whether it is queued.
+    /// For each record: number of deliveries, deadline, and whether it is queued.
     type Model = BTreeMap<u64, (u32, u64, bool)>;
 
     fn apply(step: &Step, pending: &mut Pending, model: &mut Model) {

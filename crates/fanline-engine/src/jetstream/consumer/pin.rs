@@ -1,4 +1,4 @@
-//! The pinned client, which is served exclusively.
+//! Pinning: in a priority group with the policy `pinned_client`, only one client receives records.
 
 use super::event::ConsumerEvent;
 use super::machine::Consumer;
@@ -18,7 +18,7 @@ struct Pinned {
     id: String,
     /// Time at which the client was pinned, in nanoseconds since 1970 UTC.
     since_unix_nanos: i64,
-    /// Time at which it is unpinned, since the server's start.
+    /// Time at which the client is unpinned, in nanoseconds since the server's start.
     deadline: u64,
 }
 
@@ -33,26 +33,26 @@ impl Pin {
         self.pinned.as_ref().map(|pinned| pinned.since_unix_nanos)
     }
 
-    /// Whether a request with this id may be served.
+    /// Returns whether a request with this pin id may receive records.
     pub(super) fn admits(&self, id: &str, policy: PriorityPolicy) -> bool {
         policy != PriorityPolicy::PinnedClient || self.id().unwrap_or("") == id
     }
 
-    /// Extends the deadline of the pinned client after a request.
+    /// Postpones the deadline of the pinned client, after it has sent a request.
     pub(super) fn used(&mut self, at: u64, rules: &Rules) {
         if let Some(pinned) = &mut self.pinned {
             pinned.deadline = at.saturating_add(rules.priority_timeout_nanos);
         }
     }
 
-    /// Returns when the pinned client is unpinned.
+    /// Returns when the pinned client is unpinned, if no request arrives.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.pinned.as_ref().map(|pinned| pinned.deadline)
     }
 }
 
 impl Consumer {
-    /// Pins the client of a request, unless one is pinned already.
+    /// Pins the client of a request, unless another client is pinned.
     pub(super) fn pin_request(&mut self, at: usize, round: &mut Round<'_>) {
         if self.pin.pinned.is_some() {
             return;
@@ -77,12 +77,12 @@ impl Consumer {
         );
     }
 
-    /// Unpins the client.
+    /// Unpins the pinned client.
     pub(super) fn unpin(&mut self, reason: &str, round: &mut Round<'_>) {
         let Some(pinned) = self.pin.pinned.take() else {
             return;
         };
-        // Its requests with this id would never be served; the status makes it send new ones.
+        // Requests with the old id would never receive records. The status makes the client send new ones.
         self.requests.remove_where(|request| {
             let is_its = request.id == pinned.id;
             if is_its {
@@ -94,7 +94,7 @@ impl Consumer {
         round.publish_event(self.name(), &ConsumerEvent::Unpinned { group, reason });
     }
 
-    /// Unpins a client that has sent nothing for too long, unless it waits for records.
+    /// Unpins the client if it has sent no request for too long, and none of its requests waits for records.
     pub(super) fn expire_pin(&mut self, round: &mut Round<'_>) {
         if self
             .pin
@@ -118,7 +118,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the name of the only group.
+    /// Returns the name of the priority group; there is at most one.
     pub(super) fn priority_group(&self) -> &str {
         self.config
             .priority_groups

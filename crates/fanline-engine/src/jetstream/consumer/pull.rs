@@ -1,4 +1,4 @@
-//! Incoming pull requests.
+//! Handling of pull requests.
 
 use super::machine::Consumer;
 use super::request::PullRequest;
@@ -9,9 +9,10 @@ use crate::jetstream::PriorityPolicy;
 use crate::time::Nanos;
 
 impl Consumer {
-    /// Handles a pull request. Its records go to `reply`; without a reply subject it is ignored.
+    /// Handles a pull request. `reply` will receive the records. A request without a reply subject is
+    /// ignored.
     ///
-    /// They are delivered when the consumer is served next.
+    /// Records are delivered when the consumer is served next.
     pub(super) fn handle_pull(&mut self, body: &[u8], reply: &[u8], round: &mut Round<'_>) {
         if reply.is_empty() {
             return;
@@ -46,7 +47,7 @@ impl Consumer {
         self.requests.push(Request::new(request, reply, round.at));
     }
 
-    /// Returns why the current state does not allow a request.
+    /// Returns the status with which a request is refused in the current state, if any.
     fn refused_now(
         &mut self,
         request: &PullRequest,
@@ -58,7 +59,7 @@ impl Consumer {
             Some(pinned) if pinned != request.id => return Some(Status::PinIdMismatch),
             Some(_) => {}
         }
-        // A request without waiting gets nothing while the consumer is paused, even if records exist.
+        // While the consumer is paused, a request that does not wait gets no records, even if there are some.
         let is_paused = self.is_paused(round.now.unix_nanos);
         if request.no_wait && request.expires == 0 && is_paused {
             return Some(Status::NoMessages);
@@ -81,13 +82,13 @@ impl Consumer {
         (self.requests.len() >= self.rules.waiting_max).then_some(Status::ExceededMaxWaiting)
     }
 
-    /// Removes requests whose clients have unsubscribed.
+    /// Removes requests whose reply subject no longer has a subscriber.
     pub(super) fn drop_disconnected(&mut self, round: &mut Round<'_>) {
         self.requests
             .remove_where(|request| !round.port.has_interest(&request.reply));
     }
 
-    /// Ends all requests with a status, which may contain what each did not receive.
+    /// Ends all requests with a status. `last` makes it from the numbers that a request has not received.
     pub(super) fn end_requests(
         &mut self,
         last: fn(Remaining) -> Status<'static>,

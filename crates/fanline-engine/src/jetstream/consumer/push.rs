@@ -1,4 +1,4 @@
-//! Push delivery: subscriber, rate, and flow control.
+//! Push delivery: subscribers, rate limit, and flow control.
 
 use super::machine::Consumer;
 use super::rules::Rules;
@@ -6,9 +6,9 @@ use super::shared::Round;
 use super::status::Status;
 use crate::jetstream::{AckPolicy, ConsumerConfig, Port};
 
-/// Maximum bytes in flight until the subscriber answers a flow control request.
+/// Maximum bytes that are sent before the subscriber answers a flow control request.
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// Initial window. It doubles with each answer.
+/// Initial maximum of these bytes. It doubles with each answer.
 const WINDOW_BYTES_MIN: u64 = WINDOW_BYTES_MAX / 16;
 /// Deliver subjects of the consumers of MQTT sessions and groups.
 const MQTT: [&[u8]; 2] = [b"$MQTT.sub.", b"$MQTT.member."];
@@ -20,9 +20,9 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 #[derive(Debug)]
 pub(super) struct Push {
     subject: Box<[u8]>,
-    /// Queue group of its subscribers; empty means subscribers outside groups.
+    /// Queue group of the subscribers; empty means subscribers outside queue groups.
     group: Box<[u8]>,
-    /// Whether there is a subscriber.
+    /// Whether the deliver subject has a suitable subscriber.
     is_active: bool,
     flow: Option<Flow>,
     /// Time of the last message, since the server's start.
@@ -39,11 +39,11 @@ struct Flow {
     request: Option<FlowRequest>,
 }
 
-/// A flow control request without an answer yet.
+/// A flow control request that is not answered yet.
 #[derive(Debug)]
 struct FlowRequest {
     subject: Vec<u8>,
-    /// Bytes that its answer confirms.
+    /// Bytes that the answer confirms.
     bytes: u64,
     stream_sequence: u64,
 }
@@ -77,7 +77,7 @@ impl Push {
         &self.subject
     }
 
-    /// Whether the deliver subject has a suitable subscriber.
+    /// Returns whether the deliver subject has a suitable subscriber now.
     pub(super) fn has_receiver(&self, port: &mut dyn Port) -> bool {
         port.has_receiver(&self.subject, &self.group)
     }
@@ -86,14 +86,14 @@ impl Push {
         self.is_active
     }
 
-    /// Whether a record may be delivered now.
+    /// Returns whether a record may be delivered now.
     pub(super) fn can_send(&self, at: u64) -> bool {
         self.is_active
             && self.allowed_at <= at
             && self.flow.as_ref().is_none_or(|flow| !flow.is_stalled())
     }
 
-    /// Returns when the rate limit allows more, if it is what blocks.
+    /// Returns when the rate limit allows the next record, if it does not do so now.
     pub(super) fn next_allowed(&self, at: u64) -> Option<u64> {
         (self.is_active && self.allowed_at > at).then_some(self.allowed_at)
     }
@@ -104,7 +104,7 @@ impl Push {
         Some(self.last_sent.saturating_add(every))
     }
 
-    /// Accounts for a delivered record.
+    /// Counts a delivered record.
     pub(super) fn sent(&mut self, bytes: u64, at: u64, rules: &Rules) {
         self.last_sent = at;
         if let Some(flow) = &mut self.flow {
@@ -119,7 +119,7 @@ impl Push {
 }
 
 impl Consumer {
-    /// Notes whether there is a subscriber.
+    /// Sets whether there is a subscriber.
     pub(super) fn set_active(&mut self, is_active: bool, round: &mut Round<'_>) {
         let Some(push) = &mut self.push else {
             return;
@@ -133,13 +133,13 @@ impl Consumer {
         self.last_used = round.at;
         let is_mqtt = MQTT.iter().any(|prefix| push.subject.starts_with(prefix));
         if is_active && (is_mqtt || self.rules.ack_policy == AckPolicy::FlowControl) {
-            // The previous subscriber may not have received them. A reconnecting MQTT client must receive at
-            // once what it did not acknowledge (MQTT-4.4.0-1).
+            // The previous subscriber may not have received these records. MQTT requires that a client
+            // receives all unacknowledged messages when it reconnects (MQTT-4.4.0-1).
             self.queue_all(round);
         }
     }
 
-    /// Sends a flow control request once half of the window is in flight.
+    /// Sends a flow control request when half of the allowed bytes have been sent.
     pub(super) fn request_flow_control(&mut self, round: &mut Round<'_>) {
         let half_pending = self.rules.ack_policy == AckPolicy::FlowControl
             && self.pending.len() > self.rules.pending_max / 2;
@@ -174,7 +174,8 @@ impl Consumer {
         true
     }
 
-    /// Handles the answer to a flow control request: everything sent before it has arrived.
+    /// Handles the answer to a flow control request, which confirms everything that was sent before the
+    /// request.
     pub(super) fn handle_flow_control(&mut self, subject: &[u8], round: &mut Round<'_>) {
         let Some(flow) = self.push.as_mut().and_then(|push| push.flow.as_mut()) else {
             return;
@@ -199,7 +200,7 @@ impl Consumer {
         if due.is_none_or(|due| due > round.at) {
             return;
         }
-        // When no records follow, this answer is the only acknowledgement.
+        // If no record follows, the answer to this request is the only acknowledgement.
         if self.rules.ack_policy == AckPolicy::FlowControl && !self.pending.is_empty() {
             self.request_flow_control_if(round, |_| true);
         }

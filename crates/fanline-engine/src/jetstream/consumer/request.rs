@@ -8,7 +8,7 @@ use super::status::Status;
 use super::write;
 use crate::jetstream::PriorityPolicy;
 
-/// Priorities have one digit.
+/// Maximum priority, because priorities have one digit.
 const PRIORITY_MAX: i64 = 9;
 
 /// The body of `CONSUMER.MSG.NEXT`.
@@ -35,12 +35,13 @@ pub(super) struct PullRequest {
     pub(super) id: String,
     #[serde(deserialize_with = "or_default")]
     pub(super) priority: i64,
-    /// JSON without a number of records requests one, and its final status does not report it as missing.
+    /// Whether the body was JSON without a number of records. It requests one record, and its final status
+    /// does not report the record as missing.
     #[serde(skip)]
     pub(super) is_unnumbered: bool,
 }
 
-/// Reads a `null` field as zero: some clients write all fields.
+/// Parses a `null` field as the default, because some clients write all fields.
 fn or_default<'de, D, T>(field: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -50,11 +51,11 @@ where
 }
 
 impl PullRequest {
-    /// Parses an empty body (one record), a number of records, or JSON. Anything else means one record, as in
-    /// nats-server.
+    /// Parses the body: empty for one record, a number of records, or JSON. Other texts mean one record, as
+    /// in nats-server.
     ///
     /// # Errors
-    /// The error in the JSON, in nats-server's words where they are simple.
+    /// Description of the error in the JSON. Simple descriptions have the words of nats-server.
     pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
         let body = body.trim_ascii();
         let is_json = body.first() == Some(&b'{');
@@ -75,7 +76,7 @@ impl PullRequest {
         Ok(request)
     }
 
-    /// Returns why the rules of a consumer refuse it.
+    /// Returns the reason for which the rules of a consumer refuse the request, if any.
     pub(super) fn refused<'a>(
         &self,
         rules: &Rules,
@@ -139,7 +140,7 @@ mod tests {
             (r#"{"batch":0}"#, 1),
             (r#"{"batch":-1}"#, 1),
             (r#"{"batch":12,"foo":2}"#, 12),
-            // The Rust client, async-nats, names every field.
+            // The Rust client, async-nats, writes all fields.
             (r#"{"batch":null,"min_pending":null,"group":null}"#, 1),
         ] {
             assert_eq!(

@@ -1,22 +1,22 @@
-//! Waiting pull requests, in the order in which they are served.
+//! Pull requests that wait for records, in the order in which they are served.
 
 use std::collections::VecDeque;
 
 use super::request::PullRequest;
 use super::status::Remaining;
 
-/// A waiting request.
+/// A pull request that waits for records.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) reply: Box<[u8]>,
     /// Number of records that it may still receive.
     remaining: u64,
-    /// Bytes that it may still receive, if it has a limit.
+    /// Bytes that it may still receive; `None` without a limit.
     bytes_remaining: Option<u64>,
-    /// Time at which it expires, since the server's start.
+    /// Time at which it expires, in nanoseconds since the server's start.
     expires: Option<u64>,
     heartbeat: Option<u64>,
-    /// Time of the last message to it.
+    /// Time of the last message to its reply subject.
     sent: u64,
     no_wait: bool,
     has_expires: bool,
@@ -26,7 +26,7 @@ pub(super) struct Request {
     min_ack_pending: u64,
     pub(super) id: String,
     priority: i64,
-    /// The round in which its reply subject last had a subscriber.
+    /// Number of the `settle` call in which its reply subject last had a subscriber.
     pub(super) seen_in_round: u64,
 }
 
@@ -39,7 +39,7 @@ impl Request {
             bytes_remaining: Some(unsigned(request.max_bytes)).filter(|bytes| *bytes > 0),
             expires: match request.expires {
                 0 => None,
-                // Expired before it begins.
+                // A negative time means that the request has already expired.
                 expires if expires < 0 => Some(now),
                 expires => Some(now.saturating_add(unsigned(expires))),
             },
@@ -57,7 +57,7 @@ impl Request {
         }
     }
 
-    /// Returns what it has not received.
+    /// Returns how many records and bytes the request has not received.
     pub(super) fn remaining(&self) -> Remaining {
         Remaining {
             messages: match self.is_unnumbered {
@@ -68,13 +68,14 @@ impl Request {
         }
     }
 
-    /// Whether a record of this size exceeds its remaining bytes.
+    /// Returns whether a record of this size exceeds the request's remaining bytes.
     pub(super) fn is_exceeded_by(&self, bytes: u64) -> bool {
         self.bytes_remaining
             .is_some_and(|remaining| bytes > remaining)
     }
 
-    /// Whether it accepts records with this backlog and this number of unacknowledged records.
+    /// Returns whether the request accepts records, given the numbers of undelivered and unacknowledged
+    /// records.
     pub(super) fn accepts(&self, pending: u64, ack_pending: u64) -> bool {
         let always = self.min_pending == 0 && self.min_ack_pending == 0;
         always
@@ -82,12 +83,12 @@ impl Request {
             || (self.min_ack_pending > 0 && ack_pending >= self.min_ack_pending)
     }
 
-    /// Whether it has expired, although its timer may still be pending.
+    /// Returns whether the request has expired, even if its timer has not run yet.
     pub(super) fn is_expired(&self, now: u64) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
 
-    /// Whether it ends once there are no more records.
+    /// Returns whether the request ends when there are no more records.
     fn ends_when_idle(&self) -> bool {
         self.no_wait && (self.is_served || !self.has_expires)
     }
@@ -104,23 +105,23 @@ impl Request {
     }
 }
 
-/// The next step for a request.
+/// The event that is due for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// A heartbeat.
+    /// A heartbeat is due.
     Heartbeat,
-    /// It has expired and was removed.
+    /// The request has expired and was removed.
     Expired,
-    /// It does not wait, received what there was, and was removed.
+    /// The request does not wait for more records and was removed.
     Idle,
 }
 
 /// The requests of one consumer.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// In order of priority number, then of the time since which they were served.
+    /// Requests by priority number; those of equal priority in the order in which they were last served.
     waiting: VecDeque<Request>,
-    /// Time before which no request has anything due. May be too early, never too late.
+    /// Time before which nothing is due for any request. It may be too early, but never too late.
     checked_until: Option<u64>,
 }
 
@@ -133,7 +134,7 @@ impl Requests {
         self.waiting.is_empty()
     }
 
-    /// Returns how many records all requests together may still receive.
+    /// Returns how many records all requests may still receive together.
     pub(super) fn records_requested(&self) -> u64 {
         self.waiting.iter().map(|request| request.remaining).sum()
     }
@@ -146,7 +147,7 @@ impl Requests {
         self.waiting.get_mut(at)
     }
 
-    /// Adds a request behind those of its priority.
+    /// Adds a request after the other requests of its priority.
     pub(super) fn push(&mut self, request: Request) {
         if let Some(deadline) = request.deadline() {
             self.checked_until = Some(self.checked_until.map_or(deadline, |at| at.min(deadline)));
@@ -169,7 +170,7 @@ impl Requests {
         self.waiting.remove(at)
     }
 
-    /// Accounts for a delivered record: the request ends, or moves behind those of its priority.
+    /// Counts a delivered record. The request then ends, or moves after the other requests of its priority.
     pub(super) fn served(&mut self, at: usize, bytes: u64, now: u64) {
         let Some(request) = self.waiting.get_mut(at) else {
             return;
@@ -180,7 +181,7 @@ impl Requests {
             .map(|remaining| remaining.saturating_sub(bytes));
         request.sent = now;
         request.is_served = true;
-        // A request without remaining bytes is complete, too.
+        // A request that may receive no more bytes is complete, too.
         if request.remaining == 0 || request.bytes_remaining == Some(0) {
             self.waiting.remove(at);
         } else if self.waiting.len() > 1
@@ -190,26 +191,26 @@ impl Requests {
         }
     }
 
-    /// Removes and returns the next request that does not wait.
+    /// Removes and returns the next request that ends when there are no more records.
     pub(super) fn next_idle(&mut self) -> Option<Request> {
         let at = self.waiting.iter().position(Request::ends_when_idle)?;
         self.waiting.remove(at)
     }
 
-    /// Removes the requests for which `gone` is true.
+    /// Removes the requests for which `gone` returns `true`.
     pub(super) fn remove_where(&mut self, mut gone: impl FnMut(&Request) -> bool) {
         self.waiting.retain(|request| !gone(request));
     }
 
-    /// Passes each request with something due to `due`.
+    /// Passes each request for which an event is due to `due`.
     pub(super) fn each_due(&mut self, now: u64, due: &mut dyn FnMut(Due, &Request)) {
         if self.checked_until.is_none_or(|at| at > now) {
             return;
         }
         let mut at = 0;
         while let Some(request) = self.waiting.get_mut(at) {
-            // A request that does not wait also ends with any timer of the consumer, even if the consumer
-            // only waits for acknowledgements. Clients would otherwise count it as open.
+            // A request that does not wait also ends whenever a timer of the consumer is due, even if the
+            // consumer only waits for acknowledgements. Otherwise its client would count the request as open.
             let end = match request.is_expired(now) {
                 true => Some(Due::Expired),
                 false => request.ends_when_idle().then_some(Due::Idle),
@@ -229,7 +230,7 @@ impl Requests {
         self.checked_until = self.waiting.iter().filter_map(Request::deadline).min();
     }
 
-    /// Returns when something may be due next.
+    /// Returns when the next event may be due.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.checked_until.filter(|_| !self.waiting.is_empty())
     }

@@ -1,35 +1,35 @@
-//! A checked configuration in the form that deliveries use.
+//! Rules of a consumer: its checked configuration in a form for quick use during deliveries.
 
 use crate::jetstream::{AckPolicy, ConsumerConfig, Nanos, PriorityPolicy, ReplayPolicy};
 
 /// Default time without use after which an ephemeral consumer is deleted.
 const EPHEMERAL_INACTIVE_NANOS: u64 = 5_000_000_000;
-/// Default time without a request after which a client is unpinned.
+/// Default time without a request after which the pinned client is unpinned.
 const PRIORITY_TIMEOUT_NANOS: u64 = 120_000_000_000;
 /// Default time for an acknowledgement.
 const ACK_WAIT_NANOS: u64 = 30_000_000_000;
 
-/// A Fanline option as a label, for clients that cannot send its field.
+/// Label for a Fanline option. Clients that cannot send the option's field use the label.
 const FAIR_LABEL: &str = "fanline.fair_subjects";
-/// A Fanline option that exists only as a label.
+/// Label for a Fanline option that has no field.
 const DURABLE_ONLY_LABEL: &str = "fanline.durable_only";
 
-/// Rules of a consumer. `None` and 0 both mean unlimited.
+/// Rules of a consumer. An unlimited value is `None`, `usize::MAX`, or 0, depending on its type.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     pub(super) ack_policy: AckPolicy,
-    /// Delays before the second, third, … delivery; the last one repeats.
+    /// Delays before the second, third, … delivery. The last delay applies to all further ones.
     waits: Vec<u64>,
     pub(super) deliveries_max: Option<u32>,
     pub(super) pending_max: usize,
     /// Maximum number of unacknowledged records of one subject.
     pub(super) pending_per_subject_max: usize,
     pub(super) fair_subjects: bool,
-    /// Whether records are delivered only once a crash cannot remove them.
+    /// Whether only durable records are delivered, which a crash cannot remove.
     pub(super) durable_only: bool,
     pub(super) replay_original: bool,
     pub(super) headers_only: bool,
-    /// Percentage of acknowledgements to report.
+    /// Percentage of acknowledgements that are reported as events.
     pub(super) sampled_percent: u32,
     pub(super) inactive_nanos: Option<u64>,
 
@@ -89,10 +89,10 @@ impl Rules {
         }
     }
 
-    /// Returns when to redeliver a record after its nth delivery.
+    /// Returns the time at which a record is redelivered after its nth delivery.
     pub(super) fn deadline(&self, now: u64, deliveries: u32) -> u64 {
         match self.ack_policy {
-            // With flow control, records are redelivered when the subscriber comes back.
+            // With flow control, records are redelivered when the subscriber returns.
             AckPolicy::None | AckPolicy::FlowControl => u64::MAX,
             AckPolicy::All | AckPolicy::Explicit => {
                 let nth = usize::try_from(deliveries.max(1) - 1).unwrap_or(usize::MAX);
@@ -102,17 +102,17 @@ impl Rules {
         }
     }
 
-    /// Whether delivered records are tracked until they are acknowledged.
+    /// Returns whether delivered records wait for acknowledgements.
     pub(super) fn needs_acks(&self) -> bool {
         self.ack_policy != AckPolicy::None
     }
 
-    /// Whether a record with this number of deliveries is not redelivered.
+    /// Returns whether a record is not redelivered after this number of deliveries.
     pub(super) fn is_last_delivery(&self, deliveries: u32) -> bool {
         self.deliveries_max.is_some_and(|max| deliveries >= max)
     }
 
-    /// Whether records are queued by subject.
+    /// Returns whether the consumer has lanes, which queue records by subject.
     pub(super) fn has_lanes(&self) -> bool {
         self.fair_subjects || self.pending_per_subject_max != usize::MAX
     }

@@ -1,4 +1,4 @@
-//! Delivery: which record is next, and to which subscriber.
+//! Delivery: chooses the next record and the subscriber that receives it.
 
 use super::ack;
 use super::machine::Consumer;
@@ -9,35 +9,35 @@ use crate::headers::Block;
 use crate::jetstream::{Message, PriorityPolicy};
 use crate::store::{Record, Search, StoreError};
 
-/// Maximum records that one consumer delivers before others are served.
+/// Maximum records that one consumer delivers before other consumers are served.
 const BURST_MAX: u32 = 256;
 
-/// Maximum bytes that the consumers of a stream deliver before other work continues, because deliveries
-/// occupy buffers.
+/// Maximum bytes that the consumers of a stream deliver before other work continues. Delivered records occupy
+/// buffers until they are written.
 pub(super) const DELIVERED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Equivalent in bytes of an unfinished search of the log.
+/// Bytes for which an unfinished search of the log counts.
 const SEARCH_BYTES: u64 = DELIVERED_BYTES_MAX / 4;
 
-/// How a round of deliveries ended.
+/// Reason for which a consumer has stopped delivering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServeResult {
-    /// More may be delivered at once, after other consumers.
+    /// It may deliver more at once, after other consumers.
     More,
-    /// Waits for the next record.
+    /// It waits for the next record.
     WaitsForRecords,
-    /// Waits for the next sync.
+    /// It waits for the next sync.
     WaitsForDisk,
-    /// Waits for something else: an acknowledgement, a request, or a time.
+    /// It waits for another event: an acknowledgement, a request, or a timer.
     Blocked,
 }
 
-/// State of a replay at the original pace, until the consumer has caught up.
+/// State of a replay at the original pace. It ends when the consumer has delivered all stored records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Replay {
-    /// Time of the last record, and time of its delivery.
+    /// Time at which the last record was stored, and time of its delivery.
     last: Option<(i64, u64)>,
-    /// Time at which the next is delivered.
+    /// Time at which the next record may be delivered.
     pub(super) due: Option<u64>,
 }
 
@@ -55,18 +55,18 @@ enum FoundIn {
     Stream,
 }
 
-/// The next unexamined record.
+/// Result of the search for the next record that was not examined yet.
 enum Next {
     At(u64, FoundIn),
     /// No record matches.
     Nowhere,
-    /// The search is unfinished.
+    /// The search is unfinished and continues later.
     NotYet,
-    /// A crash might still remove it.
+    /// A crash may still remove the next record.
     NotDurable,
 }
 
-/// The recipient of a record.
+/// Recipient of a record.
 #[derive(Clone, Copy, Debug)]
 enum Recipient {
     Subject,
@@ -76,19 +76,19 @@ enum Recipient {
 /// Result of one delivery step.
 enum Step {
     Delivered,
-    /// The record was already removed.
+    /// The record has been removed, and another step follows.
     Skipped,
     CaughtUp,
     NoRecipient,
     Blocked,
-    /// The search for the next record continues after other work.
+    /// The search for the next record continues later.
     Searching,
-    /// The next record is not on the disk yet.
+    /// The next record is not on disk yet.
     NotDurable,
 }
 
 impl Consumer {
-    /// Delivers what can be delivered now.
+    /// Delivers records until the consumer must stop.
     pub(super) fn serve(&mut self, work: &mut Work<'_>) -> ServeResult {
         self.catch_up(work);
         for _ in 0..BURST_MAX {
@@ -119,16 +119,16 @@ impl Consumer {
                     work.round.shared.delivered_bytes += SEARCH_BYTES;
                     return ServeResult::More;
                 }
-                // A damaged record was removed: the next step finds the one after it.
+                // The store has removed a damaged record. The next step continues after it.
                 Err(StoreError::Damaged(sequence)) => self.skip(sequence),
-                // The disk may recover; a request or a new record triggers a retry.
+                // The disk may recover. The next request or record causes another attempt.
                 Err(_) => return ServeResult::WaitsForRecords,
             }
         }
         ServeResult::More
     }
 
-    /// Whether there is a possible recipient.
+    /// Returns whether a record has a possible recipient.
     fn has_recipient(&self, round: &Round<'_>) -> bool {
         match &self.push {
             None => !self.requests.is_empty(),
@@ -136,7 +136,8 @@ impl Consumer {
         }
     }
 
-    /// If requests with a minimum backlog wait, the next record matters.
+    /// Returns the state of a consumer whose requests accept no record now. Requests may wait for a minimum
+    /// number of undelivered records, so the next record may change this.
     fn without_recipient(&self) -> ServeResult {
         if self.requests.is_empty() {
             ServeResult::Blocked
@@ -157,7 +158,7 @@ impl Consumer {
         self.end_idle_requests(round);
     }
 
-    /// Ends the requests that do not wait.
+    /// Ends the requests that do not wait for more records.
     fn end_idle_requests(&mut self, round: &mut Round<'_>) {
         while let Some(request) = self.requests.next_idle() {
             round.send(&request.reply, b"", Status::NoMessages);
@@ -196,7 +197,7 @@ impl Consumer {
         Ok(Step::Delivered)
     }
 
-    /// Returns the next record to deliver, or why there is none.
+    /// Returns the next record to deliver, or the reason for which there is none.
     fn candidate(&mut self, work: &mut Work<'_>) -> Result<Result<Candidate, Step>, StoreError> {
         if let Some(slot) = self.pending.next_queued() {
             return Ok(Ok(Candidate::Redelivery(slot)));
@@ -215,18 +216,18 @@ impl Consumer {
         })
     }
 
-    /// Returns the next unexamined record.
+    /// Returns the next record that was not examined yet.
     fn next_new(&mut self, work: &mut Work<'_>) -> Result<Next, StoreError> {
         if let Some(sequence) = self.listed.front() {
             return Ok(Next::At(*sequence, FoundIn::List));
         }
-        // Records in between do not match and need not be examined again.
+        // Records before the result do not match, and are not examined again.
         let durable = match self.rules.durable_only {
             true => work.store.durable(),
             false => u64::MAX,
         };
         let (next, found) = match work.store.search(&mut self.filters, self.next)? {
-            // A copy must never know more than its origin after a crash.
+            // A copy must not contain records or removals that its origin loses in a crash.
             Search::Found(sequence)
                 if sequence > durable
                     || self.config.direct
@@ -247,8 +248,8 @@ impl Consumer {
         Ok(found)
     }
 
-    /// Fills the lanes until one has a record to deliver. If subjects take turns, as far as there is room;
-    /// otherwise only as far as needed.
+    /// Adds records to lanes until a record can be delivered. If subjects take turns, adds as many as there
+    /// is room for; otherwise as few as possible.
     fn candidate_of_lanes(
         &mut self,
         work: &mut Work<'_>,
@@ -287,14 +288,14 @@ impl Consumer {
                 from: FoundIn::Lane,
             }),
             None if is_at_end && lanes.first().is_none() => Err(Step::CaughtUp),
-            // All held records wait for acknowledgements of their subjects; records of other subjects may
-            // follow.
+            // The records in all lanes wait for acknowledgements of their subjects. Only a record of another
+            // subject could be delivered.
             None if is_at_end => Err(Step::NoRecipient),
             None => Err(Step::Blocked),
         })
     }
 
-    /// Removes a record from where it was found.
+    /// Removes a record from the list or lane in which it was found, or sets `next` after it.
     fn step_over(&mut self, sequence: u64, from: FoundIn) {
         match from {
             FoundIn::List => {
@@ -305,7 +306,7 @@ impl Consumer {
         }
     }
 
-    /// Drops a candidate that no longer exists.
+    /// Drops the state of a record that no longer exists.
     fn drop_candidate(&mut self, candidate: Candidate, round: &mut Round<'_>) {
         match candidate {
             Candidate::Redelivery(slot) => {
@@ -321,7 +322,7 @@ impl Consumer {
         }
     }
 
-    /// Skips a damaged record, which the store has removed.
+    /// Continues after a damaged record, which the store has removed.
     fn skip(&mut self, sequence: u64) {
         if self.listed.front() == Some(&sequence) {
             self.listed.pop_front();
@@ -330,7 +331,7 @@ impl Consumer {
         }
     }
 
-    /// Whether a record must wait, at the original pace.
+    /// Returns whether a record must wait because of replay at the original pace.
     fn replay_waits(&mut self, unix_nanos: i64, at: u64) -> bool {
         let Some(replay) = &mut self.replay else {
             return false;
@@ -366,7 +367,8 @@ impl Consumer {
         );
     }
 
-    /// Returns the recipient for a record of this size. Removes requests of disconnected clients on the way.
+    /// Returns the recipient for a record of this size. Removes requests of disconnected clients that it
+    /// finds.
     fn choose(&mut self, bytes: u64, round: &mut Round<'_>) -> Option<Recipient> {
         if self.push.is_some() {
             return Some(Recipient::Subject);
@@ -401,7 +403,7 @@ impl Consumer {
         }
     }
 
-    /// Delivers a record to the chosen recipient; its reply subject was written before.
+    /// Delivers a record to the chosen recipient. Its acknowledgement subject was written before.
     fn send(&mut self, recipient: Recipient, record: &Record<'_>, round: &mut Round<'_>) {
         let to = match recipient {
             Recipient::Subject => None,
@@ -443,7 +445,7 @@ impl Consumer {
         );
     }
 
-    /// Accounts for a delivery.
+    /// Updates the state after a delivery.
     fn sent(
         &mut self,
         candidate: Candidate,

@@ -22,10 +22,11 @@ use crate::store::StoreError;
 use crate::subject::Filter;
 use crate::timers::Timers;
 
-/// Time for which a changed state may stay unsaved. A crash causes redeliveries for that time.
+/// Maximum time from a change of a state until it is saved. After a crash, records delivered in that time may
+/// be redelivered.
 const SAVE_NANOS: u64 = 250_000_000;
 
-/// Maximum acknowledgements that wait for confirmation. Others are not confirmed, so that their senders
+/// Maximum acknowledgements that wait for confirmation. Further ones are not confirmed, so that their senders
 /// retry.
 const CONFIRMATIONS_MAX: usize = 65_536;
 
@@ -33,18 +34,18 @@ const CONFIRMATIONS_MAX: usize = 65_536;
 ///
 /// # Calling order
 ///
-/// [`handle_append`](Self::handle_append) after each stored record and
-/// [`handle_removed`](Self::handle_removed) after each removed one, whatever the cause, before anything else.
-/// Then other `handle_*` and commands as events happen. Then [`settle`](Self::settle) once, which delivers
-/// records. Afterwards [`take_done`](Self::take_done) and [`take_unused`](Self::take_unused) return what the
-/// stream has to do, and [`next_timeout`](Self::next_timeout) when [`handle_timeout`](Self::handle_timeout)
-/// is due.
+/// Call [`handle_append`](Self::handle_append) for each stored record and
+/// [`handle_removed`](Self::handle_removed) for each removed one, before other methods. Call the other
+/// `handle_*` methods and commands for their events. Then call [`settle`](Self::settle) once, which delivers
+/// records. Afterward [`take_done`](Self::take_done) and [`take_unused`](Self::take_unused) return work for
+/// the stream, and [`next_timeout`](Self::next_timeout) returns when to call
+/// [`handle_timeout`](Self::handle_timeout).
 ///
 /// # Cost
 ///
 /// A record costs one step for each distinct set of filters that matches it, plus the work of the consumers
 /// that wait for it. Ten thousand idle consumers cost nothing. A delivery allocates nothing once buffers have
-/// grown.
+/// grown to their size.
 pub struct Consumers {
     shared: CommonState,
     groups: Groups,
@@ -52,17 +53,17 @@ pub struct Consumers {
     by_name: HashMap<Box<str>, ConsumerId>,
     /// Push consumers by deliver subject.
     by_subject: HashMap<Box<[u8]>, Vec<ConsumerId>>,
-    /// Deliver subjects that were added (`true`) or removed since the last query.
+    /// Deliver subjects that were added (`true`) or removed (`false`) since they were last taken.
     receivers: Vec<(Box<[u8]>, bool)>,
-    /// Consumers to serve.
+    /// Consumers to serve in the next call of [`settle`](Self::settle).
     ready: VecDeque<ConsumerId>,
-    /// Consumers that wait until more of the log is on the disk.
+    /// Consumers that wait for the next sync of the log.
     waiting_for_disk: Vec<ConsumerId>,
-    /// Sequence up to which the log was durable when they were last checked.
+    /// Sequence up to which the log was durable in the last call of [`handle_durable`](Self::handle_durable).
     durable: u64,
-    /// When to check each consumer. May be too early, never too late.
+    /// Time of each consumer's next timer. It may be too early, but never too late.
     timers: Timers<ConsumerId>,
-    /// When to save changed states.
+    /// Time at which to save changed states.
     save_at: Option<u64>,
     rounds: u64,
 }
@@ -70,7 +71,7 @@ pub struct Consumers {
 struct ConsumerEntry {
     consumer: Consumer,
     is_ready: bool,
-    /// Whether its group will notify it of the next record.
+    /// Whether its group will wake it for the next record.
     is_waiting: bool,
 }
 
@@ -104,7 +105,7 @@ impl Consumers {
         consumers
     }
 
-    /// Sets the retention of the stream.
+    /// Sets the retention policy of the stream.
     pub fn set_retention(&mut self, retention: Retention) {
         self.shared.reports_done = retention != Retention::Limits;
     }
@@ -114,7 +115,7 @@ impl Consumers {
         self.entries.len()
     }
 
-    /// Whether there is no consumer.
+    /// Returns whether there is no consumer.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -136,12 +137,12 @@ impl Consumers {
             .map(|(at, entry)| (ConsumerId(at), &entry.consumer))
     }
 
-    /// Creates a consumer, which begins where its deliver policy determines. Its configuration was checked
-    /// and completed, and its name in `config.name` is not in use. `created` is in nanoseconds since 1970
+    /// Creates a consumer, which begins where its deliver policy determines. The caller has checked and
+    /// completed the configuration, whose name must not be in use. `created` is in nanoseconds since 1970
     /// UTC.
     ///
     /// # Errors
-    /// The store could not determine where to begin. No consumer is created then.
+    /// The store cannot be read to determine where to begin. No consumer is created then.
     pub fn create(
         &mut self,
         config: ConsumerConfig,
@@ -168,8 +169,8 @@ impl Consumers {
     /// Recovers a consumer from its saved state.
     ///
     /// # Errors
-    /// The state is invalid, or the store could not count the backlog. No consumer is created then;
-    /// [`create`](Self::create) would start over from its beginning.
+    /// The state is invalid, or the store cannot be read. No consumer is created then.
+    /// [`create`](Self::create) instead begins where the deliver policy determines.
     pub fn restore(
         &mut self,
         config: ConsumerConfig,
@@ -195,7 +196,7 @@ impl Consumers {
         Ok(id)
     }
 
-    /// Whether a consumer's state differs from the saved one.
+    /// Returns whether the state of some consumer differs from the saved one.
     pub fn has_unsaved(&self) -> bool {
         !self.shared.unsaved.is_empty()
     }
@@ -225,10 +226,10 @@ impl Consumers {
         self.make_ready(id);
     }
 
-    /// Applies another configuration, to which the consumer can change.
+    /// Applies a new configuration. The caller has checked that the consumer can change to it.
     ///
     /// # Errors
-    /// The store could not count the backlog.
+    /// The store cannot be read to count undelivered records.
     pub fn update(
         &mut self,
         id: ConsumerId,
@@ -241,7 +242,7 @@ impl Consumers {
         let was = &entry.consumer.config;
         leave_subject(&mut self.by_subject, &mut self.receivers, was, id);
         enter_subject(&mut self.by_subject, &mut self.receivers, &config, id);
-        // It is no longer in the list of its old group.
+        // The consumer has left its old group, which will not wake it.
         entry.is_waiting = false;
         let updated = entry
             .consumer
@@ -250,7 +251,8 @@ impl Consumers {
         updated
     }
 
-    /// Deletes a consumer. Notifies clients with waiting requests, but not subscribers of a push consumer.
+    /// Deletes a consumer. Clients with waiting requests are notified, but not subscribers of a push
+    /// consumer.
     pub fn delete(&mut self, id: ConsumerId, context: &mut Context<'_>) -> Option<Consumer> {
         self.with(id, context, |consumer, work| {
             consumer.end_requests(|_| Status::ConsumerDeleted, &mut work.round);
@@ -276,7 +278,7 @@ impl Consumers {
         leave_subject(&mut self.by_subject, &mut self.receivers, was, id);
         self.groups.leave(consumer.group, id);
         self.timers.set(id, None);
-        // Its index may be reused.
+        // The id may be reused, so all lists drop it.
         self.ready.retain(|other| *other != id);
         self.shared.unsaved.retain(|other| *other != id);
         self.shared.unused.retain(|other| *other != id);
@@ -297,11 +299,11 @@ impl Consumers {
         });
     }
 
-    /// Moves a consumer to a sequence, or with 0 to the record after the last acknowledged one. Returns its
-    /// new position.
+    /// Resets a consumer to a sequence, or with 0 to the record after the last acknowledged one. Returns the
+    /// sequence.
     ///
     /// # Errors
-    /// `10204` if its deliver policy does not allow that, `10014` if there is no such consumer.
+    /// `10204` if the deliver policy does not allow the sequence, `10014` if there is no such consumer.
     pub fn reset(
         &mut self,
         id: ConsumerId,
@@ -336,29 +338,29 @@ impl Consumers {
         });
     }
 
-    /// Handles a sync up to a sequence.
+    /// Wakes consumers that wait for durable records, if the log has become durable beyond the last call.
     pub fn handle_durable(&mut self, durable: u64) {
         if durable > std::mem::replace(&mut self.durable, durable) {
             self.handle_synced();
         }
     }
 
-    /// Wakes consumers that wait for the disk.
+    /// Wakes consumers that wait for a sync.
     pub fn handle_synced(&mut self) {
         for id in std::mem::take(&mut self.waiting_for_disk) {
             self.make_ready(id);
         }
     }
 
-    /// Handles a removed record, whatever the cause.
+    /// Handles a removed record, for any reason of the removal.
     pub fn handle_removed(&mut self, sequence: u64, subject: &[u8]) {
         self.groups.remove(sequence, subject);
     }
 
-    /// Handles a purge, instead of [`handle_removed`](Self::handle_removed) for each record.
+    /// Handles a purge. Call it instead of [`handle_removed`](Self::handle_removed) for each record.
     ///
     /// # Errors
-    /// The store could not count the backlog, whose reported value stays wrong until the next count.
+    /// The store cannot be read. The reported number of undelivered records is wrong until the next count.
     pub fn handle_purged(&mut self, context: &mut Context<'_>) -> Result<(), StoreError> {
         self.groups.remove_many();
         let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
@@ -371,7 +373,7 @@ impl Consumers {
         Ok(())
     }
 
-    /// Handles a pull request: `CONSUMER.MSG.NEXT.<stream>.<consumer>`.
+    /// Handles a pull request to `CONSUMER.MSG.NEXT.<stream>.<consumer>`.
     pub fn handle_pull(
         &mut self,
         id: ConsumerId,
@@ -389,9 +391,9 @@ impl Consumers {
         });
     }
 
-    /// Handles an acknowledgement: `$JS.ACK.<stream>.<consumer>.>`. Returns whether its consumer exists and
-    /// expects acknowledgements. If it was sent as a request, it is [confirmed](Self::take_confirmations)
-    /// later.
+    /// Handles an acknowledgement to `$JS.ACK.<stream>.<consumer>.>`. Returns whether its consumer exists and
+    /// expects acknowledgements. If the acknowledgement has a reply subject, it is
+    /// [confirmed](Self::take_confirmations) later.
     pub fn handle_ack(&mut self, message: &Message<'_>, context: &mut Context<'_>) -> bool {
         let takes_acks = |config: &ConsumerConfig| {
             matches!(config.ack_policy, AckPolicy::All | AckPolicy::Explicit)
@@ -416,8 +418,8 @@ impl Consumers {
             consumer.handle_ack(&subject, ack, message.reply, &mut work.round);
             is_known || !matches!(ack, Ack::Done | Ack::Terminate(_))
         });
-        // A record that was never delivered cannot be acknowledged. The reply subject of a request for more
-        // receives records instead.
+        // The acknowledgement of a record that was never delivered is not confirmed. If it requests more
+        // records, its reply subject receives these instead of a confirmation.
         let is_answered = taken == Some(true) && !matches!(ack, Ack::Next(_));
         let confirmations = &mut self.shared.confirmations;
         if is_answered && !message.reply.is_empty() && confirmations.len() < CONFIRMATIONS_MAX {
@@ -426,8 +428,8 @@ impl Consumers {
         true
     }
 
-    /// Handles the answer to a flow control request: `$JS.FC.<stream>.<consumer>.<id>`. Returns whether its
-    /// consumer exists and has flow control.
+    /// Handles the answer to a flow control request, to `$JS.FC.<stream>.<consumer>.<id>`. Returns whether
+    /// its consumer exists and uses flow control.
     pub fn handle_flow_control(&mut self, subject: &[u8], context: &mut Context<'_>) -> bool {
         let mut tokens = subject.split(|b| *b == b'.').skip(3);
         let name = tokens
@@ -445,7 +447,7 @@ impl Consumers {
         true
     }
 
-    /// Handles the first subscription to a filter, or the end of the last one.
+    /// Handles a change of interest in a filter, which may match deliver subjects.
     pub fn handle_interest(&mut self, filter: &[u8], context: &mut Context<'_>) {
         let Ok(filter) = Filter::parse(filter) else {
             return;
@@ -467,13 +469,13 @@ impl Consumers {
         }
     }
 
-    /// Delivers what can be delivered. Consumers that exceed their share continue in the next call, which
-    /// [`next_timeout`](Self::next_timeout) requests immediately.
+    /// Delivers records. If consumers have delivered a maximum of bytes, the others continue in the next
+    /// call, which [`next_timeout`](Self::next_timeout) requests at once.
     pub fn settle(&mut self, context: &mut Context<'_>) {
         self.rounds += 1;
         self.shared.delivered_bytes = 0;
         for _ in 0..self.ready.len() {
-            // The remaining consumers are first in the next call.
+            // The remaining consumers are served first in the next call.
             if self.shared.delivered_bytes > DELIVERED_BYTES_MAX {
                 break;
             }
@@ -496,7 +498,7 @@ impl Consumers {
         }
     }
 
-    /// Runs due timers, except saving states. Records are delivered in [`settle`](Self::settle).
+    /// Runs due timers, except saving states. Redeliveries happen in [`settle`](Self::settle).
     pub fn handle_timeout(&mut self, context: &mut Context<'_>) {
         self.rounds += 1;
         while let Some(id) = self.timers.pop(context.now.since_start) {
@@ -517,8 +519,8 @@ impl Consumers {
         [self.timers.next(), save_at].into_iter().flatten().min()
     }
 
-    /// Passes the states to save to `save`, in the format of [`restore`](Self::restore): 250 ms after a
-    /// change at the latest, or, with `all`, all changed ones.
+    /// Passes the states to save to `save`, in the format of [`restore`](Self::restore). A state is due 250
+    /// ms after its change; with `all`, all changed states are passed.
     pub fn save(&mut self, now: Now, all: bool, save: &mut dyn FnMut(&Consumer, &[u8])) {
         if !all && self.save_at.is_none_or(|at| at > nanos(now)) {
             return;
@@ -532,17 +534,17 @@ impl Consumers {
         }
     }
 
-    /// Whether acknowledgements wait for confirmation.
+    /// Returns whether acknowledgements wait for confirmation.
     pub fn has_confirmations(&self) -> bool {
         !self.shared.confirmations.is_empty()
     }
 
-    /// Returns the consumers and reply subjects of the acknowledgements to confirm with an empty message.
+    /// Returns the acknowledgements to confirm with an empty message, as consumers and reply subjects.
     pub fn take_confirmations(&mut self) -> Vec<(ConsumerId, Box<[u8]>)> {
         std::mem::take(&mut self.shared.confirmations)
     }
 
-    /// Passes the changed states that make these acknowledgements durable to `save`.
+    /// Passes the changed states of the consumers of these acknowledgements to `save`.
     pub fn save_confirmed(
         &mut self,
         confirmed: &[(ConsumerId, Box<[u8]>)],
@@ -556,37 +558,38 @@ impl Consumers {
         }
     }
 
-    /// Moves the records that a consumer is done with to `done`. Only for streams that store records until
-    /// they are acknowledged. A work queue removes them; an interest stream removes those that are no longer
-    /// [needed](Self::needs).
+    /// Moves the sequences that a consumer no longer needs to `done`. There are none if the retention policy
+    /// is `limits`. A work queue removes these records. A stream with interest retention removes those that
+    /// no other consumer [needs](Self::needs).
     pub fn take_done(&mut self, done: &mut Vec<u64>) {
         done.append(&mut self.shared.done);
     }
 
-    /// Moves the consumers that were unused for too long to `unused`, to be deleted.
+    /// Moves the consumers that were unused for too long to `unused`. The caller deletes them.
     pub fn take_unused(&mut self, unused: &mut Vec<ConsumerId>) {
         unused.append(&mut self.shared.unused);
     }
 
-    /// Passes the deliver subjects that were added (`true`) or removed since the last call to `each`.
+    /// Passes the deliver subjects that were added (`true`) or removed (`false`) since the last call to
+    /// `each`.
     pub fn take_receivers(&mut self, each: &mut dyn FnMut(Box<[u8]>, bool)) {
         for (subject, is_there) in self.receivers.drain(..) {
             each(subject, is_there);
         }
     }
 
-    /// Whether a consumer's filter matches a subject.
+    /// Returns whether a consumer's filter matches a subject.
     pub fn wants_subject(&mut self, subject: &[u8]) -> bool {
         self.groups.wants_subject(subject)
     }
 
-    /// Whether a consumer still has to deliver this record, or waits for its acknowledgement.
+    /// Returns whether some consumer must still deliver this record, or waits for its acknowledgement.
     pub fn needs(&mut self, sequence: u64, subject: &[u8]) -> bool {
         self.any(subject, &mut |consumer| consumer.needs(sequence))
     }
 
-    /// Whether a consumer has acknowledged a record. `false` if deliveries are limited, because a record that
-    /// reached the limit without an acknowledgement looks the same.
+    /// Returns whether some consumer has acknowledged a record. Consumers with a maximum number of deliveries
+    /// do not count, because they forget a record that reaches it without an acknowledgement.
     pub fn has_acknowledged(&mut self, sequence: u64, subject: &[u8]) -> bool {
         let has =
             |consumer: &Consumer| consumer.config.max_deliver <= 0 && !consumer.needs(sequence);
@@ -611,7 +614,7 @@ impl Consumers {
         })
     }
 
-    /// Returns the number of consumers to serve.
+    /// Returns the number of consumers to serve in the next call of `settle`.
     #[cfg(test)]
     pub(super) fn ready_len(&self) -> usize {
         self.ready.len()
@@ -663,8 +666,8 @@ impl Consumers {
         }
     }
 
-    /// Sets the timer of a consumer, unless it is due early enough. So it is not moved at every delivery, but
-    /// only when it fires.
+    /// Sets the timer of a consumer, unless an earlier time is set. The timer is therefore not moved at every
+    /// delivery, but only when it is due.
     fn set_timer(&mut self, id: ConsumerId, now: Now) {
         let entry = self.entries.get_mut(id.0);
         let due = entry.and_then(|entry| entry.consumer.next_deadline(nanos(now), now.unix_nanos));

@@ -7,7 +7,7 @@ use crate::jetstream::{Message, Now, Port};
 use crate::random::{Purpose, Random, Seed};
 use crate::store::Store;
 
-/// Context of a call: time, records, and port.
+/// Context of a call: the time, the stream's records, and the port.
 pub struct Context<'a> {
     /// Current time.
     pub now: Now,
@@ -21,14 +21,14 @@ pub struct Context<'a> {
 pub(super) struct CommonState {
     pub(super) stream: String,
     pub(super) account: String,
-    /// Whether the stream removes acknowledged records and must be notified of them.
+    /// Whether the stream removes acknowledged records, and therefore needs their sequences.
     pub(super) reports_done: bool,
     pub(super) done: Vec<u64>,
     pub(super) unused: Vec<ConsumerId>,
     pub(super) unsaved: Vec<ConsumerId>,
-    /// Consumers and reply subjects of acknowledgements to confirm.
+    /// Consumers and reply subjects of acknowledgements that wait for confirmation.
     pub(super) confirmations: Vec<(ConsumerId, Box<[u8]>)>,
-    /// Bytes delivered since [`settle`](super::Consumers::settle) was called.
+    /// Bytes delivered since the last call of [`settle`](super::Consumers::settle).
     pub(super) delivered_bytes: u64,
     /// Source of ids of events, pins, and flow control subjects.
     pub(super) random: Random,
@@ -60,18 +60,18 @@ pub(super) struct Scratch {
     pub(super) sequences: Vec<u64>,
 }
 
-/// Context of a consumer, with the records.
+/// Context of a call to one consumer, with the stream's records.
 pub(super) struct Work<'a> {
     pub(super) store: &'a mut Store,
     pub(super) round: Round<'a>,
 }
 
-/// Context without the records, usable while a record is borrowed.
+/// Context without the stream's records, for use while a record is borrowed.
 pub(super) struct Round<'a> {
     pub(super) now: Now,
     /// Nanoseconds since the server's start.
     pub(super) at: u64,
-    /// Number of the round. Interest does not change within one.
+    /// Number of the call of `settle` or of a timer. Interest in subjects does not change during a call.
     pub(super) number: u64,
     pub(super) port: &'a mut dyn Port,
     pub(super) groups: &'a Groups,
@@ -92,7 +92,7 @@ impl Round<'_> {
         });
     }
 
-    /// Notes that the stream may be able to remove a record.
+    /// Registers that the stream may be able to remove a record.
     pub(super) fn done(&mut self, sequence: u64) {
         if self.shared.reports_done {
             self.shared.done.push(sequence);

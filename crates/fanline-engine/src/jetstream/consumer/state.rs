@@ -8,18 +8,18 @@ use crate::jetstream::DeliverPolicy;
 use crate::store::Store;
 
 const VERSION: u8 = 1;
-/// A higher number of deliveries is undetected damage; the limit prevents overflow.
+/// Maximum number of deliveries. A higher number means that the state is damaged; it could also overflow.
 const CONSUMER_SEQUENCE_MAX: u64 = 1 << 62;
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// Why saved state is invalid.
+/// Reason for which a saved state is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// Another version wrote it.
+    /// The state was written in an unknown version of the format.
     #[error("unknown version {0} of a consumer's state")]
     Version(u8),
-    /// It ends too early, or a number is too long.
+    /// The state ends too early, or contains a number that is too large.
     #[error("the state of a consumer is damaged")]
     Damaged,
 }
@@ -84,7 +84,7 @@ impl State {
         })
     }
 
-    /// Whether it refers to records beyond the end `last` of the log.
+    /// Returns whether the state refers to records after `last`, the end of the log.
     fn is_ahead(&self, last: u64) -> bool {
         let positions = [self.delivered, self.floor].map(|position| position.stream_sequence);
         let pending = self.pending.iter().map(|slot| slot.stream_sequence);
@@ -124,7 +124,7 @@ impl State {
 }
 
 impl Consumer {
-    /// Writes its state to `out`, replacing the content.
+    /// Writes the state to `out`, replacing the content.
     pub fn encode_state(&self, out: &mut Vec<u8>) {
         let mut listed: Vec<u64> = self.listed.iter().copied().collect();
         listed.extend(self.lanes.iter().flat_map(|lanes| lanes.sequences()));
@@ -145,13 +145,13 @@ impl Consumer {
         state.encode(out);
     }
 
-    /// Restores a saved state. Records that the stream lost in a crash count as never stored, because their
-    /// sequences will be assigned again. So state that is ahead of the log must be saved again before
-    /// anything is stored; [`is_unsaved`](Consumer::is_unsaved) is set then.
+    /// Restores a saved state. The stream may have lost records in a crash, and will assign their sequences
+    /// to other records. The state therefore forgets records after the end of the log. It must then be saved
+    /// again before the stream stores records; [`is_unsaved`](Consumer::is_unsaved) is set.
     pub(super) fn restore(&mut self, state: State, store: &mut Store, at: u64, unix_nanos: i64) {
         let last = store.last_sequence();
         let is_ahead = state.is_ahead(last);
-        // A configured start in the future is not lost data.
+        // A configured start after the end of the log is not a loss of records.
         let start = match self.config.deliver_policy {
             DeliverPolicy::ByStartSequence => self.config.opt_start_seq,
             _ => 1,

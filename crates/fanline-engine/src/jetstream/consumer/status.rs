@@ -1,31 +1,31 @@
-//! Status messages of a consumer: headers without a payload.
+//! Status messages of a consumer, which have headers and no payload.
 
 use std::io::Write;
 
-/// A status, without its `NATS/1.0`.
+/// A status, as in the first line of a header block after `NATS/1.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status<'a> {
-    /// Heartbeat with the current position.
+    /// Heartbeat with the consumer's current position.
     IdleHeartbeat {
         consumer_sequence: u64,
         stream_sequence: u64,
         stalled: Option<&'a [u8]>,
     },
-    /// Flow control request, to be answered.
+    /// Flow control request, which the subscriber must answer.
     FlowControlRequest,
-    /// No records, for a request that does not wait.
+    /// There are no records, and the request does not wait.
     NoMessages,
     /// The request has expired.
     RequestTimeout(Remaining),
-    /// All available records go to earlier requests.
+    /// Earlier requests will receive all available records.
     RequestsPending,
-    /// The next record exceeds the bytes of the request.
+    /// The next record is larger than the remaining bytes of the request.
     MessageSizeExceedsMaxBytes(Remaining),
-    /// Too many waiting requests.
+    /// Too many requests wait.
     ExceededMaxWaiting,
     /// The request exceeds the maximum of records.
     ExceededMaxRequestBatch(i64),
-    /// The request exceeds the maximum waiting time, given as text.
+    /// The request exceeds the maximum waiting time, which is the text.
     ExceededMaxRequestExpires(&'a str),
     /// The request exceeds the maximum of bytes.
     ExceededMaxRequestMaxBytes(i64),
@@ -35,7 +35,7 @@ pub(super) enum Status<'a> {
     ServerShutdown(Remaining),
     /// A pull request to a push consumer.
     ConsumerIsPushBased,
-    /// An invalid request.
+    /// The request is invalid, for this reason.
     BadRequest(&'a str),
     /// The request requires a newer API level.
     RequiredApiLevel,
@@ -134,7 +134,7 @@ mod tests {
         bytes: 1,
     };
 
-    /// Compares with what nats-server 2.15.2 sends.
+    /// Compares a status with the one that nats-server 2.15.2 sends.
     #[track_caller]
     fn check(status: Status<'_>, expected: &str) {
         let mut out = b"what was here before".to_vec();

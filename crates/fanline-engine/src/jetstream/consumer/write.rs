@@ -1,4 +1,4 @@
-//! Decimal numbers in reused buffers.
+//! Writing and parsing of decimal numbers without allocation.
 
 /// Appends a decimal number.
 pub(super) fn number(out: &mut Vec<u8>, number: u64) {

@@ -1,17 +1,17 @@
-//! Acknowledgements of publishes: formatted without serde, and delayed until their record is durable.
+//! Acknowledgements of publishes. They are formatted without serde, and sent when their record is durable.
 
 use std::collections::VecDeque;
 
 use crate::jetstream::{ApiError, Message, Port};
 
-/// Acknowledgements that wait for their record to be durable, in order of publishes.
+/// Acknowledgements that wait until their record is durable, in order of publishes.
 ///
-/// Their bytes are in one ring buffer, so that nothing is allocated once it has grown to the amount in
-/// flight.
+/// Their bytes are in one ring buffer, which grows to the maximum of pending bytes and then allocates
+/// nothing.
 pub(super) struct Acks {
     /// Beginning of each acknowledgement: `{"stream":"S","seq":`.
     head: Vec<u8>,
-    /// End of each refusal: `,"stream":"S","seq":0}`.
+    /// End of each error answer: `,"stream":"S","seq":0}`.
     error_tail: Vec<u8>,
     waiting: VecDeque<PendingAck>,
     /// Reply subject and additional fields of each pending acknowledgement.
@@ -20,11 +20,11 @@ pub(super) struct Acks {
     reply: Vec<u8>,
 }
 
-/// An answer to a publish.
+/// Answer to a publish.
 pub(super) struct Ack<'a> {
-    /// Reply subject; empty if no answer is wanted.
+    /// Reply subject; empty if no answer is requested.
     pub(super) reply: &'a [u8],
-    /// Sequence up to which the log must be durable before it is sent.
+    /// Sequence up to which the log must be durable before the answer is sent.
     pub(super) until: u64,
     pub(super) content: AckContent<'a>,
 }
@@ -32,16 +32,17 @@ pub(super) struct Ack<'a> {
 /// Content of an answer.
 #[derive(Clone, Copy)]
 pub(super) enum AckContent<'a> {
-    /// The message is stored under this sequence; `extra` holds additional fields, from the comma on.
+    /// The message is stored under this sequence. `extra` contains additional JSON fields, beginning with a
+    /// comma.
     Stored { sequence: u64, extra: &'a [u8] },
-    /// This payload.
+    /// This payload is sent as it is.
     Payload(&'a [u8]),
 }
 
-/// A pending answer; its bytes are in the ring.
+/// A pending answer, whose bytes are in the ring buffer.
 struct PendingAck {
     until: u64,
-    /// `None` when the extra bytes are the whole payload.
+    /// Sequence of the record; `None` if the extra bytes are the whole payload.
     sequence: Option<u64>,
     reply_bytes: usize,
     extra_bytes: usize,
@@ -63,7 +64,7 @@ impl Acks {
         }
     }
 
-    /// Sends an answer, at once if it is durable and nothing waits before it.
+    /// Sends an answer: at once if its record is durable and no earlier answer is pending, otherwise later.
     pub(super) fn send(&mut self, ack: &Ack<'_>, durable: u64, port: &mut dyn Port) {
         if ack.reply.is_empty() {
             return;
@@ -116,7 +117,7 @@ impl Acks {
         }
     }
 
-    /// Answers all pending publishes with an error: the disk has failed and its content is unknown.
+    /// Answers all pending publishes with an error, because the disk has failed and its content is unknown.
     pub(super) fn fail(&mut self, error: &ApiError, port: &mut dyn Port) {
         while let Some(first) = self.waiting.pop_front() {
             let all = first.reply_bytes + first.extra_bytes;
@@ -171,7 +172,7 @@ fn publish(head: &[u8], scratch: &mut Vec<u8>, ack: &Ack<'_>, port: &mut dyn Por
     port.answer(&message, Ok(sequence));
 }
 
-/// Moves the ring's first bytes into a buffer.
+/// Moves the first bytes of the ring buffer into a buffer.
 fn take(ring: &mut VecDeque<u8>, count: usize, out: &mut Vec<u8>) {
     out.clear();
     let (front, back) = ring.as_slices();

@@ -1,4 +1,4 @@
-//! Stores a record and performs what follows from it.
+//! Stores records, with the consequences: rollups, markers, schedules, and republished messages.
 
 use super::Stream;
 use super::source::SOURCE_HEADER;
@@ -15,24 +15,24 @@ pub(super) struct Admitted<'a> {
     pub(super) record: NewRecord<'a>,
     pub(super) msg_id: Option<&'a [u8]>,
     pub(super) rollup: Option<Rollup>,
-    /// Next time to publish it, if it is a schedule.
+    /// Next time at which to publish it, if it is a schedule.
     pub(super) due: Option<i64>,
-    /// Subject of the schedule that it ends.
+    /// Subject of the schedule that it ends, if any.
     pub(super) cancels: Option<&'a [u8]>,
 }
 
 /// The earlier records that a record replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rollup {
-    /// Those of its subject.
+    /// The records of its subject.
     Subject,
-    /// All.
+    /// All records of the stream.
     All,
 }
 
 impl Rollup {
-    /// Returns the rollup of a stored record. A stream that does not allow rollups has those of its own
-    /// markers and schedules, but ignores those of copied records.
+    /// Returns the rollup of a stored record. If the stream does not allow rollups, it still has those of its
+    /// own markers and schedules. Rollups of copied records are then ignored.
     fn of(headers: &[u8], is_allowed: bool) -> Option<Self> {
         let text = find(headers, b"Nats-Rollup")?;
         if !is_allowed && find(headers, SOURCE_HEADER.as_bytes()).is_some() {
@@ -44,7 +44,7 @@ impl Rollup {
         }
     }
 
-    /// Returns the filter of the replaced records; empty for all.
+    /// Returns the filter of the replaced records; empty for all records.
     fn filter(self, subject: &[u8]) -> &[u8] {
         match self {
             Rollup::Subject => subject,
@@ -54,7 +54,7 @@ impl Rollup {
 }
 
 impl Stream {
-    /// Stores a message with all consequences. Returns its sequence, and whether a record was stored.
+    /// Stores a message and performs the consequences. Returns its sequence, and whether a record was stored.
     pub(super) fn append(
         &mut self,
         admitted: &Admitted<'_>,
@@ -70,7 +70,7 @@ impl Stream {
         Ok((sequence, true))
     }
 
-    /// Returns the subject's last sequence, which a republished message contains.
+    /// Returns the last sequence of the subject before a publish, which a republished message contains.
     pub(super) fn previous_of(&self, subject: &[u8]) -> u64 {
         match &self.republish {
             None => 0,
@@ -78,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// Appends the record; `None` when no consumer is interested, so that only a sequence is assigned.
+    /// Appends the record. If no consumer or copy needs it, only increments the sequence and returns `None`.
     pub(super) fn store_record(
         &mut self,
         admitted: &Admitted<'_>,
@@ -102,7 +102,8 @@ impl Stream {
         Ok(Some(sequence))
     }
 
-    /// Whether a record is stored: an interest stream stores only what a consumer or copy needs.
+    /// Returns whether to store a record. A stream with interest retention stores only records that a
+    /// consumer or copy needs.
     pub(super) fn is_wanted(&mut self, sequence: u64, subject: &[u8]) -> bool {
         self.config.retention != Retention::Interest
             || self.is_needed_by_copies(sequence)
@@ -116,7 +117,7 @@ impl Stream {
         }
     }
 
-    /// Performs all consequences of a stored record.
+    /// Performs the consequences of a stored record.
     pub(super) fn follow_up(
         &mut self,
         admitted: &Admitted<'_>,
@@ -130,7 +131,7 @@ impl Stream {
         }
         if let Some(schedule) = admitted.cancels {
             self.schedules.remove(schedule);
-            // A record that the disk cannot remove now stays, as in `remove_below`.
+            // If the disk cannot remove the schedule now, it stays. The publish still succeeds.
             if self
                 .store
                 .purge(schedule, None, 0)
@@ -149,14 +150,14 @@ impl Stream {
         self.republish(admitted, sequence, previous, port);
     }
 
-    /// Removes the records of a subject, or all, below a sequence. A subject with wildcards is applied as a
-    /// filter: clients purge many keys of a bucket in this way. A record that the disk cannot remove now
-    /// stays; that is no reason to refuse the new one.
+    /// Removes the records of a subject below a sequence; an empty subject means all. A subject with
+    /// wildcards is used as a filter, because clients purge many keys of a bucket this way. If the disk
+    /// cannot remove records now, they stay, and the publish still succeeds.
     fn remove_below(&mut self, subject: &[u8], sequence: u64, port: &mut dyn Port) {
         let first_of_subject = |known: crate::store::SubjectState| known.messages <= 2;
         if is_literal_subject(subject) && self.store.subject(subject).is_some_and(first_of_subject)
         {
-            // In most cases only one: the previous value.
+            // Usually there is one earlier record: the previous value.
             let filters = Filters::new([subject]);
             let before = filters.map(|mut filters| self.store.next_matching(&mut filters, 0));
             if let Ok(Ok(Some(before))) = before
@@ -175,14 +176,15 @@ impl Stream {
         }
     }
 
-    /// Applies the rollups of unsynced records from this sequence on. After a power cut the record may exist
-    /// while its removals are missing.
+    /// Applies the rollups of unsynced records from this sequence on, because a power cut may lose the
+    /// removals of a rollup, but not its record.
     pub(in crate::jetstream) fn finish_rollups(
         &mut self,
         from: u64,
         port: &mut dyn Port,
     ) -> Result<(), StoreError> {
-        // A mirror stores the rollups of its origin, but removes nothing by itself.
+        // A mirror stores rollup headers of its origin's records, but removes records only when the origin
+        // does.
         if self.config.mirror.is_some() {
             return Ok(());
         }
@@ -200,7 +202,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether the expiry of a subject's last record stores a marker.
+    /// Returns whether a marker is stored when the last record of a subject expires.
     pub(super) fn leaves_markers(&self) -> bool {
         !self.config.subject_delete_marker_ttl.is_zero()
     }
@@ -226,7 +228,7 @@ impl Stream {
         }
     }
 
-    /// Stores a marker: a subject's last record has expired.
+    /// Stores a marker for a subject whose last record has expired.
     fn leave_marker(&mut self, subject: &[u8], port: &mut dyn Port) {
         let ttl = self.config.subject_delete_marker_ttl.0;
         let whole_seconds = ttl - ttl % Nanos::from_secs(1).0;
@@ -246,7 +248,7 @@ impl Stream {
             },
             ..Admitted::default()
         };
-        // Without room for the marker, readers still see that the subject is gone, but not why.
+        // If the marker cannot be stored, readers see that the subject has no record, but not why.
         let _ = self.append(&marker, port);
     }
 
@@ -294,15 +296,15 @@ impl Stream {
     }
 }
 
-/// Whether a record itself says that its subject is gone, so that its expiry stores no marker: a marker, or
-/// the purge of a key.
+/// Returns whether a record marks its subject as removed: a marker, or the purge of a key. When such a record
+/// expires, no marker is stored.
 pub(super) fn is_marker(headers: &[u8]) -> bool {
     let reason = find(headers, b"Nats-Marker-Reason");
     reason.is_some_and(|reason| !reason.is_empty())
         || find(headers, b"KV-Operation") == Some(b"PURGE")
 }
 
-/// Returns the answer to a publish that the log refuses.
+/// Returns the error with which a publish is answered if the log refuses the record.
 pub(in crate::jetstream) fn refused(error: StoreError) -> ApiError {
     match error {
         StoreError::TooLarge => ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM,

@@ -14,7 +14,8 @@ use crate::subject::Filter;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Buffers for changed parts of a message, reused for each. A part is valid only if [`Checked`] says so.
+/// Buffers for changed parts of a message, reused for each message. [`Checked`] tells which parts are
+/// changed.
 #[derive(Default)]
 pub(super) struct Edits {
     pub(super) subject: Vec<u8>,
@@ -25,20 +26,20 @@ pub(super) struct Edits {
 /// Result of the checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Checked {
-    /// Sequence of the original, if the message is a duplicate and is not stored.
+    /// Sequence of the stored original, if the message is a duplicate, which is not stored.
     pub(super) duplicate_of: Option<u64>,
     pub(super) is_counter: bool,
     subject_edited: bool,
     headers_edited: bool,
     expires_at: Option<i64>,
     rollup: Option<Rollup>,
-    /// First time to publish it, if it is a schedule.
+    /// First time at which to publish it, if it is a schedule.
     due: Option<i64>,
     /// Whether it ends a schedule.
     cancels: bool,
 }
 
-/// Effects of a batch's earlier messages on the later ones.
+/// Effects of earlier messages of a batch on the checks of later ones.
 #[derive(Default)]
 pub(super) struct BatchEffects {
     pub(super) messages: u64,
@@ -85,7 +86,7 @@ impl Checked {
 }
 
 impl Stream {
-    /// Checks a message, as part of a batch if `so_far` is set.
+    /// Checks a message. `so_far` is set for a message of a batch.
     pub(super) fn check(
         &mut self,
         message: &Message<'_>,
@@ -108,7 +109,8 @@ impl Stream {
         } else {
             message.subject
         };
-        // Without headers there is nothing to check, except that a counter requires an increment.
+        // Without headers there is nothing to check, except in a stream of counters, which requires an
+        // increment.
         let result = if message.headers.is_empty() && !self.config.allow_msg_counter {
             Ok(())
         } else {
@@ -178,7 +180,7 @@ impl Stream {
         self.check_ttl(message, asked, edits, checked)?;
         checked.rollup = self.check_rollup(subject, asked, so_far.as_deref())?;
         if checked.due.is_some() && asked.rollup.is_none() {
-            // A subject holds one schedule: the newest.
+            // A subject has at most one schedule, so a new schedule replaces the earlier one.
             checked.rollup = Some(Rollup::Subject);
             let current = match checked.headers_edited {
                 true => edits.headers.clone(),
@@ -192,7 +194,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Adds up a counter. Returns whether the stream has counters.
+    /// Adds the increment to the counter's value. Returns whether the stream has counters.
     fn count(
         &mut self,
         subject: &[u8],
@@ -249,7 +251,7 @@ impl Stream {
             return Err(ApiError::STREAM_EXPECTED_LAST_SEQ_PER_SUBJECT_INVALID);
         }
         if let Some(expected) = headers.expected_last_sequence {
-            // In a batch, only the first message can know the last sequence.
+            // Only the first message of a batch may contain the expected last sequence.
             if so_far.is_some_and(|so_far| so_far.messages > 0) {
                 return Err(ApiError::STREAM_WRONG_LAST_SEQUENCE_CONSTANT);
             }
@@ -276,8 +278,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Returns the last sequence of a subject, or of all subjects that a filter matches; 0 when there is
-    /// none.
+    /// Returns the last sequence of a subject, or of all subjects that a filter matches; 0 if there is none.
     fn last_of(&mut self, subject: &[u8]) -> Result<u64, ApiError> {
         if Filter::parse(subject).is_ok_and(|filter| !filter.is_literal()) {
             let last = self.store.last_matching(subject);
@@ -301,13 +302,15 @@ impl Stream {
             return Err(ApiError::MESSAGE_TTL_DISABLED);
         }
         let marker = match self.config.max_msgs_per_subject {
-            // A subject with one record holds no marker that could outlive it.
+            // With one record per subject, a marker replaces the record, so it need not last as long as the
+            // record.
             1 => 0,
             _ => self.config.subject_delete_marker_ttl.0,
         };
         checked.expires_at = Some(match ttl {
             Ttl::Never => NEVER,
-            // A record that outlives its marker would expire without one.
+            // A record must not expire before a marker of its subject would. Its time to live is raised to
+            // the marker's.
             Ttl::After(nanos) if nanos < marker => {
                 let seconds = u64::try_from(marker / NANOS_PER_SECOND).unwrap_or(0);
                 Block::filtered(&mut edits.headers, message.headers, |n| n != b"Nats-TTL")
@@ -352,7 +355,7 @@ impl Stream {
     }
 }
 
-/// A value that is not a number never matches.
+/// Compares an expected number in a header. A value that is not a number never matches.
 fn expect(expected: &[u8], found: u64) -> Result<(), ApiError> {
     let expected = std::str::from_utf8(expected)
         .ok()

@@ -1,8 +1,7 @@
-//! Group commit of a stream: what to sync, what a finished sync makes durable, and the release of
-//! acknowledgements.
+//! Group commit of a stream: requests syncs, takes their results, and sends acknowledgements.
 //!
-//! In this order: [`Stream::poll_sync`] requests syncs, [`Stream::handle_synced`] takes their results, and
-//! [`Stream::release_acks`] sends what is durable by then.
+//! The order of calls: [`Stream::poll_sync`] requests syncs, [`Stream::handle_synced`] takes their results,
+//! and [`Stream::release_acks`] sends acknowledgements of records that are durable then.
 
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ use crate::jetstream::Port;
 use crate::store::{DiskError, SyncId, SyncRequest};
 
 impl Stream {
-    /// Returns when to call [`poll_sync`](Stream::poll_sync) even if nothing happens.
+    /// Returns when to call [`poll_sync`](Stream::poll_sync) even if there is no other event.
     pub fn next_sync_at(&self) -> Option<Duration> {
         self.store.next_sync_at()
     }
 
-    /// Returns what to sync now; call it until it returns `None`.
+    /// Returns the next sync to perform. Call it until it returns `None`.
     pub fn poll_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         let request = self.store.poll_sync(now);
         match &request {
@@ -48,43 +47,43 @@ impl Stream {
         }
     }
 
-    /// Whether a sync is under way.
+    /// Returns whether a sync is under way.
     pub(in crate::jetstream) fn is_syncing(&self) -> bool {
         self.barrier.is_syncing()
     }
 
-    /// Whether acknowledgements wait for a sync.
+    /// Returns whether acknowledgements wait for a sync.
     pub fn commits(&self) -> bool {
         self.store.commits()
     }
 
-    /// Returns a mark for all changes of the log so far. They are on the disk once [`safe`](Self::safe) has
-    /// reached it.
+    /// Requests a sync of all changes of the log so far, and returns a mark for them. The changes are on disk
+    /// once [`safe`](Self::safe) has reached the mark.
     pub fn mark(&mut self) -> u64 {
         self.store.request_sync();
         self.barrier.next_mark()
     }
 
-    /// Returns the mark up to which changes are on the disk.
+    /// Returns the mark up to which changes of the log are on disk.
     pub fn safe(&self) -> u64 {
         self.barrier.safe()
     }
 
-    /// Notes that the states of its consumers are being saved; they may be written when
-    /// [`may_write_states`](Self::may_write_states) returns `true`.
+    /// Call this when states of consumers are passed to the documents. If records were removed, delays
+    /// writing the states until [`may_write_states`](Self::may_write_states) returns `true`.
     pub(in crate::jetstream) fn note_states(&mut self) {
         if std::mem::take(&mut self.has_removed) {
             self.states_after = self.mark();
         }
     }
 
-    /// Whether enough of the log is on the disk to write the saved states of consumers. A consumer skips
-    /// removed records: if a power cut restores them, its state must not claim to have seen them.
+    /// Returns whether enough of the log is on disk to write the states of consumers. Consumers skip removed
+    /// records. If a power cut restored such records, a state must not count them as delivered.
     pub(in crate::jetstream) fn may_write_states(&self) -> bool {
         !self.commits() || self.safe() >= self.states_after
     }
 
-    /// Returns why the disk refuses publishes; `None` while it accepts them.
+    /// Returns the error for which the disk refuses publishes; `None` while it accepts them.
     pub fn failure(&self) -> Option<DiskError> {
         self.store.failure()
     }
@@ -92,7 +91,7 @@ impl Stream {
     /// Writes and syncs everything, and blocks until it is done. The stream is unusable afterwards.
     ///
     /// # Errors
-    /// The disk fails. Records that it has not stored are not acknowledged.
+    /// The disk fails. Records that are not on disk are not acknowledged.
     pub fn close(&mut self, port: &mut dyn Port) -> Result<(), DiskError> {
         let closed = self.store.close();
         self.release_acks(port);
@@ -100,11 +99,11 @@ impl Stream {
     }
 }
 
-/// Marks in the log, and which of them are on the disk.
+/// Numbers changes of the log by marks, and tracks which of them are on disk.
 #[derive(Default)]
 pub(super) struct Barrier {
     last_mark: u64,
-    /// The sync under way, and the mark that it covers.
+    /// The current sync, and the mark up to which it covers changes.
     in_flight: Option<(SyncId, u64)>,
     safe: u64,
 }
@@ -116,12 +115,12 @@ impl Barrier {
         self.last_mark
     }
 
-    /// Returns the mark up to which changes are on the disk.
+    /// Returns the mark up to which changes are on disk.
     pub(super) fn safe(&self) -> u64 {
         self.safe
     }
 
-    /// Notes the beginning of a sync, which covers all changes so far.
+    /// Registers the beginning of a sync, which covers all changes so far.
     pub(super) fn note_requested(&mut self, id: SyncId) {
         self.in_flight = Some((id, self.last_mark));
     }
@@ -130,14 +129,14 @@ impl Barrier {
         self.in_flight.is_some()
     }
 
-    /// Notes that there is nothing to sync, unless a sync is under way.
+    /// Registers that there is nothing to sync, so that all changes are on disk, unless a sync is under way.
     pub(super) fn note_idle(&mut self) {
         if self.in_flight.is_none() {
             self.safe = self.last_mark;
         }
     }
 
-    /// Notes the end of a sync.
+    /// Registers the end of a sync.
     pub(super) fn note_synced(&mut self, id: SyncId, is_done: bool) {
         let in_flight = self.in_flight.take_if(|(in_flight, _)| *in_flight == id);
         if let Some((_, mark)) = in_flight.filter(|_| is_done) {

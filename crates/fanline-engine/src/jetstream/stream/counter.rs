@@ -19,8 +19,8 @@ struct Value<'a> {
 /// Returns the increment of a publish.
 ///
 /// # Errors
-/// It has no increment, has a payload, or has conditions that would make the sum depend on the order of
-/// publishes.
+/// The publish has no increment or has a payload. Or it has conditions that depend on the order of publishes,
+/// which a sum must not.
 pub(super) fn increment(headers: &PublishHeaders<'_>, payload: &[u8]) -> Result<Decimal, ApiError> {
     let text = headers.increment.ok_or(ApiError::MESSAGE_INCR_MISSING)?;
     if !payload.is_empty() {
@@ -37,10 +37,10 @@ pub(super) fn increment(headers: &PublishHeaders<'_>, payload: &[u8]) -> Result<
     }
 }
 
-/// Returns the value of a counter's record.
+/// Returns the value of a counter from its record.
 ///
 /// # Errors
-/// The payload is not a counter's.
+/// The payload is not that of a counter.
 pub(super) fn value(payload: &[u8]) -> Result<Decimal, ApiError> {
     let value: Value<'_> =
         serde_json::from_slice(payload).map_err(|_| ApiError::MESSAGE_COUNTER_BROKEN)?;
@@ -50,7 +50,7 @@ pub(super) fn value(payload: &[u8]) -> Result<Decimal, ApiError> {
 /// Returns the payload for a value.
 ///
 /// # Errors
-/// The sum is too long.
+/// The value has too many digits.
 pub(super) fn payload(value: &Decimal) -> Result<String, ApiError> {
     match value.len() > DIGITS_MAX {
         true => Err(ApiError::MESSAGE_INCR_INVALID),
@@ -58,12 +58,12 @@ pub(super) fn payload(value: &Decimal) -> Result<String, ApiError> {
     }
 }
 
-/// Whether a header is a valid increment.
+/// Returns whether a header is a valid increment.
 pub(super) fn is_number(text: &[u8]) -> bool {
     parse(text).is_some()
 }
 
-/// Parses decimal digits with an optional sign, up to a maximum; no other form.
+/// Parses decimal digits with an optional sign and a maximum length. Other forms are refused.
 pub(super) fn parse(text: &[u8]) -> Option<Decimal> {
     let sign_bytes = usize::from(text.starts_with(b"-") || text.starts_with(b"+"));
     match text.len() - sign_bytes > DIGITS_MAX {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Add, AddAssign, Neg, Sub};
 
-/// An integer as decimal digits: operations take no more steps than it has digits.
+/// An integer as decimal digits. The time of an operation is proportional to the number of digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decimal {
     is_negative: bool,
@@ -13,7 +13,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// Parses digits with an optional sign; no other form.
+    /// Parses decimal digits with an optional sign. Other forms are refused.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+"));
         let digits = digits.unwrap_or(text);
@@ -107,7 +107,7 @@ mod tests {
         Decimal::parse(number.to_string().as_bytes()).unwrap()
     }
 
-    /// Numbers of all lengths, many with runs of nines and zeros.
+    /// Numbers of all lengths, some of them close to powers of ten, to test carries.
     fn number() -> impl Strategy<Value = i128> {
         let near = (0..37_u32, -2..=2_i128).prop_map(|(power, by)| 10_i128.pow(power) + by);
         let long = (any::<i128>(), 2..120_u32).prop_map(|(number, by)| number >> by);

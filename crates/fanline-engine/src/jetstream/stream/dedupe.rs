@@ -10,12 +10,12 @@ use crate::headers::find;
 use crate::short_bytes::ShortBytes;
 use crate::store::{Filters, StoreError};
 
-/// The ids in a stream's duplicate window, in order of arrival, so that the oldest are at the front. The
-/// table holds positions in that order, counted from the first id ever.
+/// The message ids in a stream's duplicate window, oldest first. The table contains the positions of ids in
+/// that order, counted from the first id ever inserted.
 #[derive(Default)]
 pub(super) struct Dedupe {
     order: VecDeque<RecentId>,
-    /// Position of the front of `order`.
+    /// Position of the first id in `order`.
     front: u64,
     places: HashTable<u64>,
     hash_builder: DefaultHashBuilder,
@@ -28,7 +28,7 @@ struct RecentId {
 }
 
 impl Dedupe {
-    /// Adds an id that is not present. The times of successive calls must not go back by much.
+    /// Adds an id that is not present. Times must not go back by much from one call to the next.
     pub(super) fn insert(&mut self, id: &[u8], sequence: u64, unix_nanos: i64) {
         let place = self.front + self.order.len() as u64;
         let hash = self.hash_builder.hash_one(id);
@@ -43,7 +43,7 @@ impl Dedupe {
         });
     }
 
-    /// Returns the sequence of an id that was stored after `oldest_unix_nanos`.
+    /// Returns the sequence of an id, if it was stored after `oldest_unix_nanos`.
     pub(super) fn find(&self, id: &[u8], oldest_unix_nanos: i64) -> Option<u64> {
         let hash = self.hash_builder.hash_one(id);
         let seen = |place: &u64| at(&self.order, self.front, *place);
@@ -82,21 +82,21 @@ fn at(order: &VecDeque<RecentId>, front: u64, place: u64) -> &RecentId {
 }
 
 impl Stream {
-    /// Returns the time before which ids expire.
+    /// Returns the time up to which ids have expired.
     pub(super) fn oldest_id(&self) -> i64 {
         self.clock
             .unix_nanos
             .saturating_sub(self.config.duplicate_window.0)
     }
 
-    /// Returns the sequence of a message with this id within the duplicate window.
+    /// Returns the sequence of an earlier message with this id in the duplicate window.
     pub(super) fn find_duplicate(&mut self, id: &[u8]) -> Option<u64> {
         if self.config.duplicate_window.is_zero() {
             return None;
         }
         let oldest = self.oldest_id();
         if self.dedupe.is_none() {
-            // If the log cannot be read, the next message retries.
+            // If the log cannot be read, the id counts as new, and the next message tries again.
             self.dedupe = Some(self.recover_ids(oldest).ok()?);
         }
         let dedupe = self.dedupe.as_mut()?;

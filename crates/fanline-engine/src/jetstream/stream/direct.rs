@@ -1,4 +1,4 @@
-//! Direct gets: return records as messages instead of JSON.
+//! Direct gets, which return records as messages instead of JSON.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
 use crate::store::{Filters, StoreError};
 use crate::subject::Filter;
 
-/// Maximum records in the answer to a request for the last ones of many subjects.
+/// Maximum records in the answer to a request for the last records of many subjects.
 const LAST_MAX: usize = 1_024;
 /// Maximum records of one batch.
 const BATCH_MAX: u64 = 1_024;
@@ -23,9 +23,9 @@ const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct DirectGet {
     /// Sequence of the record, or of the first of a batch.
     pub seq: u64,
-    /// Filter whose last matching record is requested.
+    /// Filter of which the last matching record is requested.
     pub last_by_subj: String,
-    /// Filter whose first matching record from `seq` on is requested.
+    /// Filter of which the first matching record from `seq` on is requested.
     pub next_by_subj: String,
     /// Number of records in a batch.
     pub batch: i64,
@@ -33,17 +33,18 @@ pub struct DirectGet {
     pub max_bytes: i64,
     /// Time of the first record.
     pub start_time: Option<Timestamp>,
-    /// Filters: the last record of each matching subject is requested.
+    /// Filters of subjects of which the last record each is requested.
     pub multi_last: Vec<String>,
     /// Highest sequence for `multi_last`.
     pub up_to_seq: u64,
     /// Latest time for `multi_last`.
     pub up_to_time: Option<Timestamp>,
-    /// Whether to omit headers. Answers to `multi_last` contain them anyway, because they hold the subjects.
+    /// Whether to omit headers. Answers to `multi_last` contain them anyway, because headers contain the
+    /// subjects.
     pub no_hdr: bool,
 }
 
-/// An answer without a record.
+/// Status of an answer without a record.
 #[derive(Clone, Copy)]
 enum NoRecord {
     EmptyRequest,
@@ -67,7 +68,7 @@ impl NoRecord {
     }
 }
 
-/// Position of a record in its batch.
+/// Position of a record in a batch of answers.
 #[derive(Clone, Copy)]
 struct BatchPosition {
     pending: u64,
@@ -75,7 +76,7 @@ struct BatchPosition {
 }
 
 impl Stream {
-    /// Answers a direct get; `subject` is the part of the request's subject after the stream's name.
+    /// Answers a direct get. `subject` is the part of the request's subject after the stream's name.
     pub fn direct_get(
         &mut self,
         subject: &[u8],
@@ -128,7 +129,7 @@ impl Stream {
             && sent < request.count_max()
             && bytes < bytes_max
         {
-            // It is not sent in this case, and nats-server does not count either.
+            // Without headers the number is not sent, and nats-server does not update it.
             pending = pending.saturating_sub(u64::from(!request.no_hdr));
             let position = BatchPosition {
                 pending,
@@ -190,11 +191,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Returns the last record, up to a sequence, of each requested subject.
+    /// Returns the last record up to a sequence of each requested subject.
     fn last_up_to(&mut self, request: &DirectGet, up_to: u64) -> Result<Vec<u64>, NoRecord> {
         let mut found = Vec::new();
         let mut later = Vec::new();
-        // An invalid filter matches nothing; an empty list would match all subjects.
+        // An invalid filter matches nothing. Without this check, an empty list would match all subjects.
         let asked = request.multi_last.iter().map(String::as_bytes);
         let mut asked = asked
             .filter(|filter| Filter::parse(filter).is_ok())
@@ -232,7 +233,7 @@ impl Stream {
         Ok(found)
     }
 
-    /// Sends a record, and returns its bytes. A missing record is skipped in a batch.
+    /// Sends a record, and returns its size in bytes. In a batch, a missing record is skipped.
     fn send(
         &mut self,
         sequence: u64,
@@ -303,7 +304,7 @@ impl DirectGet {
         asked.unwrap_or(BATCH_BYTES_MAX)
     }
 
-    /// Checks that it makes one consistent selection.
+    /// Checks that the request selects records in exactly one way.
     fn check(&self) -> Result<(), NoRecord> {
         let has_last = !self.last_by_subj.is_empty();
         let has_next = !self.next_by_subj.is_empty();

@@ -2,10 +2,10 @@
 
 use crate::headers::each;
 
-/// Maximum bytes of a header block, whose length is stored in two bytes.
+/// Maximum bytes of a header block, because two bytes store its length.
 pub(super) const HEADER_BYTES_MAX: usize = 64 * 1024 - 1;
 
-/// Headers of a publish that a stream interprets. A header without a value is ignored.
+/// Headers of a publish that a stream interprets. Headers with an empty value are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PublishHeaders<'a> {
     pub(super) msg_id: Option<&'a [u8]>,
@@ -28,11 +28,11 @@ pub(super) struct PublishHeaders<'a> {
     pub(super) schedule_next: Option<&'a [u8]>,
     pub(super) scheduler: Option<&'a [u8]>,
     pub(super) stream_source: Option<&'a [u8]>,
-    /// The publisher, for a message from another account.
+    /// Information on the publisher of a message from another account.
     pub(super) request_info: Option<&'a [u8]>,
 }
 
-/// The headers of a message without any.
+/// The value for a message without headers.
 pub(super) static NO_HEADERS: PublishHeaders<'static> = PublishHeaders {
     msg_id: None,
     expected_stream: None,
@@ -58,11 +58,11 @@ pub(super) static NO_HEADERS: PublishHeaders<'static> = PublishHeaders {
 };
 
 impl<'a> PublishHeaders<'a> {
-    /// Parses a block in one pass. Of several headers of a name the first one counts.
+    /// Parses a block in one pass. If a header occurs several times, the first one counts.
     pub(super) fn parse(block: &'a [u8]) -> Self {
         let mut found = PublishHeaders::default();
         for (name, value) in each(block) {
-            // Nearly all headers are the publisher's own.
+            // Most headers are not for the stream.
             let Some(name) = name.strip_prefix(b"Nats-") else {
                 continue;
             };

@@ -1,20 +1,20 @@
-//! Access to single records, and purges, for the API.
+//! Reads, deletes, and purges records, for the API.
 
 use super::Stream;
 use super::append::refused;
 use crate::jetstream::{ApiError, Now, Port};
 use crate::store::{Filters, Record, StoreError};
 
-/// Selection of a record.
+/// A way to select a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection<'a> {
     /// The record of this sequence.
     Sequence(u64),
-    /// The last record whose subject a filter matches.
+    /// The last record with a subject that a filter matches.
     Last(&'a [u8]),
-    /// The first record from a sequence on whose subject a filter matches; an empty filter matches all.
+    /// The first record from a sequence on with a subject that a filter matches. An empty filter matches all.
     Next(&'a [u8], u64),
-    /// The first record from a time on whose subject a filter matches; an empty filter matches all.
+    /// The first record from a time on with a subject that a filter matches. An empty filter matches all.
     NextAt(&'a [u8], i64),
 }
 
@@ -23,7 +23,7 @@ pub enum Selection<'a> {
 pub struct Purge<'a> {
     /// Filter of the subjects; empty means all.
     pub filter: &'a [u8],
-    /// Only records below this sequence.
+    /// Sequence below which records are removed; `None` for all.
     pub below: Option<u64>,
     /// Number of newest records to preserve.
     pub keep: u64,
@@ -63,10 +63,10 @@ impl Stream {
         }
     }
 
-    /// Deletes one record; with `erase` its bytes are overwritten.
+    /// Deletes one record. With `erase`, its bytes are overwritten.
     ///
     /// # Errors
-    /// The stream does not allow it, the record does not exist, or the disk fails.
+    /// The stream does not allow deletions, the record does not exist, or the disk fails.
     pub fn delete_message(&mut self, sequence: u64, erase: bool, now: Now) -> Result<(), ApiError> {
         self.clock = now;
         if self.config.sealed {
@@ -87,10 +87,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Removes records, and returns how many.
+    /// Removes records, and returns their number.
     ///
     /// # Errors
-    /// The stream does not allow it, or the disk fails.
+    /// The stream does not allow purges, or the disk fails.
     pub fn purge(
         &mut self,
         purge: &Purge<'_>,

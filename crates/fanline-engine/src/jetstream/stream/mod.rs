@@ -2,11 +2,11 @@
 //!
 //! # Calling order
 //!
-//! [`publish`](Stream::publish) for each message, and the methods of the API. Then, once for all of them,
-//! [`settle`](Stream::settle), which serves consumers; [`poll_sync`](Stream::poll_sync), whose result
-//! [`handle_synced`](Stream::handle_synced) takes; [`release_acks`](Stream::release_acks); and
-//! [`next_timeout`](Stream::next_timeout), which returns when [`handle_timeout`](Stream::handle_timeout) is
-//! due.
+//! [`publish`](Stream::publish) and the methods of the API handle events. After one or more of them, call
+//! [`settle`](Stream::settle), which serves consumers, and [`poll_sync`](Stream::poll_sync). Pass the result
+//! of a sync to [`handle_synced`](Stream::handle_synced). Then call [`release_acks`](Stream::release_acks)
+//! and [`next_timeout`](Stream::next_timeout), which returns when to call
+//! [`handle_timeout`](Stream::handle_timeout).
 
 mod acks;
 mod append;
@@ -53,7 +53,7 @@ use crate::store::{Discard as StoreDiscard, NewRecord, Store, StoreLimits, Store
 use crate::subject::Filter;
 use crate::subject::transform::Transform;
 
-/// A persisted stream and its consumers.
+/// A stream with its log and its consumers.
 pub struct Stream {
     config: StreamConfig,
     created: i64,
@@ -62,46 +62,47 @@ pub struct Stream {
     republish: Option<Republisher>,
     acks: Acks,
     barrier: Barrier,
-    /// Whether records were removed, other than by acknowledgements, since consumers' states were last saved.
+    /// Whether records were removed, other than by acknowledgements, since the states of consumers were last
+    /// saved.
     has_removed: bool,
-    /// Mark up to which the log must be safe before consumers' states are written, because they may rely on
-    /// those removals.
+    /// Mark up to which the log must be durable before states of consumers are written. States may rely on
+    /// removals before this mark.
     states_after: u64,
-    /// Created for the first message with an id, which most streams never receive.
+    /// Recent message ids; `None` until the first message with an id, which most streams never receive.
     dedupe: Option<Dedupe>,
     schedules: Schedules,
-    /// Sequences of markers, which record that a subject has expired.
+    /// Sequences of markers. A marker records that all records of a subject have expired.
     markers: HashSet<u64>,
     atomic: AtomicBatches,
     fast: FastBatches,
     batches_elsewhere: OpenBatches,
     batch_limits: BatchLimits,
     consumers: Consumers,
-    /// Records that a consumer is done with; empty between calls.
+    /// Sequences that a consumer no longer needs; empty between calls.
     done: Vec<u64>,
-    /// Streams of the account that copy from this one, and the sequence from which on each needs records.
+    /// Streams of the account that copy from this one, and the first sequence that each has not copied.
     copies: BTreeMap<Box<str>, u64>,
-    /// Origins: that of a mirror, or the sources.
+    /// The origin of a mirror, or the sources.
     sources: Vec<Source>,
-    /// Whether a remote origin was dropped, which changes the set of inboxes.
+    /// Whether a remote origin was removed, so that the set of inboxes has changed.
     inboxes_changed: bool,
     saved_progress: source::SavedProgress,
-    /// Time of the last call.
+    /// Time of the last call that handled an event.
     clock: Now,
-    /// Time of the last message in which no consumer was interested.
+    /// Time of the last message that was not stored because no consumer needed it.
     skipped_at: Option<i64>,
     edits: Edits,
 }
 
-/// Where a stream is located.
+/// The surroundings of a stream.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(Default))]
 pub struct StreamContext<'a> {
-    /// Account that owns it.
+    /// Account of the stream.
     pub account: &'a str,
     /// The server's JetStream domain, if any.
     pub domain: Option<&'a str>,
-    /// Seed of its consumers' ids.
+    /// Seed for the ids of its consumers.
     pub seed: Seed,
 }
 
@@ -114,7 +115,7 @@ struct Republisher {
 }
 
 impl Stream {
-    /// Creates a stream on its log, which may contain records. The configuration was checked.
+    /// Creates a stream with its log, which may contain records. The caller has checked the configuration.
     ///
     /// # Errors
     /// A transform is invalid, or the log cannot be read.
@@ -196,7 +197,7 @@ impl Stream {
         self.store.total_bytes()
     }
 
-    /// Returns the bytes for which a message would count.
+    /// Returns the bytes for which a message would count in limits.
     pub fn bytes_of(&self, message: &Message<'_>) -> u64 {
         self.store.record_bytes(&NewRecord {
             subject: message.subject,
@@ -206,19 +207,19 @@ impl Stream {
         })
     }
 
-    /// Returns its log, for queries.
+    /// Returns the log, for queries.
     pub fn store(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// Whether it stores messages to a subject.
+    /// Returns whether the stream stores messages to a subject.
     pub fn takes(&self, subject: &[u8]) -> bool {
         let mut filters = self.config.subjects.iter();
         filters.any(|filter| Filter::parse(filter.as_bytes()).is_ok_and(|f| f.matches(subject)))
     }
 
-    /// Applies another configuration, which was checked against this one. Removes records that exceed its
-    /// limits.
+    /// Applies a new configuration, which the caller has checked against the current one. Removes records
+    /// that exceed its limits.
     ///
     /// # Errors
     /// A transform is invalid, or the log cannot be read; the old configuration stays.
@@ -279,7 +280,7 @@ impl Republisher {
 
 fn subject_transform(config: &StreamConfig) -> Result<Option<Transform>, ApiError> {
     let transform = config.subject_transform.as_ref();
-    // Without a destination the subject does not change.
+    // A transform without a destination does not change the subject.
     let transform = transform.filter(|transform| !transform.dest.is_empty());
     let transform = transform
         .map(|t| Transform::new(&t.src, &t.dest))

@@ -1,4 +1,4 @@
-//! Publishing: checks, stores, and acknowledges a message.
+//! Publishes: checks, stores, and acknowledges messages.
 
 use super::Stream;
 use super::acks::{Ack, AckContent};
@@ -11,18 +11,19 @@ use crate::jetstream::{ApiError, Message, Now, Port};
 /// Result of an accepted publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
-    /// Sequence of the record, or of its original if it is a duplicate.
+    /// Sequence of the record, or that of the original if the message is a duplicate.
     pub(super) sequence: u64,
     pub(super) is_duplicate: bool,
-    /// Whether the record is a counter, whose value the acknowledgement contains.
+    /// Whether the record is a counter. If so, the acknowledgement contains its value.
     pub(super) is_counter: bool,
-    /// Whether a record was stored: an interest stream stores none if no consumer is interested.
+    /// Whether a record was stored. A stream with interest retention stores none that no consumer or copy
+    /// needs.
     pub(super) is_stored: bool,
 }
 
 impl Stream {
-    /// Handles a message to one of the stream's subjects. The acknowledgement is sent once the record is
-    /// durable: now, or in [`release_acks`](Stream::release_acks).
+    /// Handles a message to one of the stream's subjects. The acknowledgement is sent when the record is
+    /// durable: in this call, or in [`release_acks`](Stream::release_acks).
     pub fn publish(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         self.clock = now;
         let parsed;
@@ -49,7 +50,7 @@ impl Stream {
         }
     }
 
-    /// Handles a message from another account, without the header that names its publisher.
+    /// Handles a message from another account, after removing the header with information on its publisher.
     fn publish_without_info(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         let mut headers = Vec::new();
         let is_stored = |name: &[u8]| name != b"Nats-Request-Info";
@@ -112,13 +113,13 @@ impl Stream {
         self.acks.send(&ack, self.store.durable(), port);
     }
 
-    /// Answers with an error, at once.
+    /// Answers a publish with an error.
     pub fn refuse(&mut self, message: &Message<'_>, error: &ApiError, port: &mut dyn Port) {
         let reply = self.reply_of(message);
         self.acks.refuse(reply, error, port);
     }
 
-    /// Returns the subject of the acknowledgement; empty for a stream that sends none.
+    /// Returns the reply subject for the acknowledgement; empty if the stream sends none.
     pub(super) fn reply_of<'a>(&self, message: &Message<'a>) -> &'a [u8] {
         if self.config.no_ack {
             b""

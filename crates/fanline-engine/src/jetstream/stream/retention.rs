@@ -1,4 +1,4 @@
-//! The stream's consumers, and the removal of records that they no longer need.
+//! Consumers of a stream, and the removal of records that they no longer need.
 
 use super::Stream;
 use crate::jetstream::consumer::{Consumers, Context};
@@ -11,12 +11,13 @@ impl Stream {
         &self.consumers
     }
 
-    /// Passes the deliver subjects that were added (`true`) or removed since the last call to `each`.
+    /// Passes the deliver subjects that were added (`true`) or removed (`false`) since the last call to
+    /// `each`.
     pub fn take_receivers(&mut self, each: &mut dyn FnMut(Box<[u8]>, bool)) {
         self.consumers.take_receivers(each);
     }
 
-    /// Calls `run` with its consumers and their context. Call [`settle`](Stream::settle) afterwards.
+    /// Calls `run` with the consumers and their context. Call [`settle`](Stream::settle) afterward.
     pub fn with_consumers<R>(
         &mut self,
         now: Now,
@@ -32,14 +33,14 @@ impl Stream {
         run(&mut self.consumers, &mut context)
     }
 
-    /// Delivers records, and removes acknowledged ones if the retention requires it. Call it once after
-    /// handling events.
+    /// Delivers records. Removes acknowledged records if the retention policy requires it. Call it once after
+    /// one or more events.
     pub fn settle(&mut self, now: Now, port: &mut dyn Port) {
         self.with_consumers(now, port, |consumers, context| consumers.settle(context));
         let mut done = std::mem::take(&mut self.done);
         self.consumers.take_done(&mut done);
         for sequence in done.drain(..) {
-            // Records that the disk cannot remove now are removed after the next restart.
+            // If the disk cannot remove a record now, it is removed after the next restart.
             let _ = match self.config.retention {
                 Retention::Limits => Ok(false),
                 Retention::WorkQueue => self.drop_record(sequence, true),
@@ -49,11 +50,11 @@ impl Stream {
         self.done = done;
     }
 
-    /// Removes the records of an interest stream that no consumer needs. Call it after a consumer was
-    /// deleted, and after a restart once all consumers are recovered.
+    /// Removes records that no consumer or copy needs from a stream with interest retention. Call it after a
+    /// consumer is deleted, and after the recovery of all consumers.
     ///
     /// # Errors
-    /// The disk cannot be read or written; the next call removes the rest.
+    /// The disk cannot be read or written. The next call removes the remaining records.
     pub fn remove_unneeded(&mut self) -> Result<(), StoreError> {
         if self.config.retention != Retention::Interest {
             return Ok(());
@@ -67,11 +68,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Removes the acknowledged records of a work queue whose removal a crash undid. Call it after a restart
-    /// once all consumers are recovered.
+    /// Removes records of a work queue that were acknowledged, but which a crash has restored. Call it after
+    /// the recovery of all consumers.
     ///
     /// # Errors
-    /// As [`remove_unneeded`](Stream::remove_unneeded).
+    /// Those of [`remove_unneeded`](Stream::remove_unneeded).
     pub fn remove_acknowledged(&mut self) -> Result<(), StoreError> {
         if self.config.retention != Retention::WorkQueue {
             return Ok(());
@@ -93,10 +94,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Sets the streams that copy from this one. Records are needed until all of them have copied them.
+    /// Sets the streams that copy from this one. A record is needed until all of them have copied it.
     ///
     /// # Errors
-    /// As [`remove_unneeded`](Stream::remove_unneeded).
+    /// Those of [`remove_unneeded`](Stream::remove_unneeded).
     pub fn set_copies(&mut self, copies: &[String]) -> Result<(), StoreError> {
         if self.config.retention != Retention::Interest {
             return Ok(());
@@ -112,12 +113,12 @@ impl Stream {
         self.remove_unneeded()
     }
 
-    /// Whether a copy may still need this record.
+    /// Returns whether a copy may still need this record.
     pub(super) fn is_needed_by_copies(&self, sequence: u64) -> bool {
         self.copies.values().any(|from| *from <= sequence)
     }
 
-    /// Notes that a copy has everything below a sequence, and removes what is no longer needed.
+    /// Registers that a copy has all records below a sequence, and removes records that are no longer needed.
     pub(super) fn note_copied(&mut self, copy: &str, until: u64) -> Result<(), StoreError> {
         let from = match self.copies.get_mut(copy) {
             Some(known) => std::mem::replace(known, until),
@@ -140,7 +141,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Removes a record, even if it is needed if `needed_or_not` is set. Returns whether it was removed.
+    /// Removes a record. With `needed_or_not`, removes it even if another consumer needs it. Returns whether
+    /// it was removed.
     fn drop_record(&mut self, sequence: u64, needed_or_not: bool) -> Result<bool, StoreError> {
         let Some(record) = self.store.read(sequence)? else {
             return Ok(false);
@@ -174,7 +176,7 @@ impl Stream {
         Ok(removed)
     }
 
-    /// Handles a purge of many records.
+    /// Updates markers and consumers after a purge of many records.
     pub(super) fn note_purged(&mut self, port: &mut dyn Port) {
         self.has_removed = true;
         let first = self.store.first_sequence();
@@ -184,7 +186,7 @@ impl Stream {
             store: &mut self.store,
             port,
         };
-        // On failure the reported backlog is wrong until the next count.
+        // If counting fails, the reported number of pending records is wrong until the next count.
         let _ = self.consumers.handle_purged(&mut context);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Returns the messages since the last call. Line ends in headers are shown as `|`.
+    /// Returns the messages since the last call. Line ends in headers appear as `|`.
     pub(crate) fn taken(&mut self) -> Vec<String> {
         std::mem::take(&mut self.published)
     }

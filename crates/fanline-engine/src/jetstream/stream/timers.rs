@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Stream;
 use crate::jetstream::{Now, Port};
 
-/// Delay before the log is read again after a failure.
+/// Delay before another attempt to read the log, after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Stream {
@@ -32,11 +32,11 @@ impl Stream {
         .min()
     }
 
-    /// Runs due timers: expiry, schedules, abandoned batches, consumers. Call [`settle`](Stream::settle)
-    /// afterwards.
+    /// Runs due timers: expiry, schedules, abandoned batches, and consumers. Call [`settle`](Stream::settle)
+    /// afterward.
     pub fn handle_timeout(&mut self, now: Now, port: &mut dyn Port) {
         self.clock = now;
-        // Records that cannot be read now expire at the next call.
+        // Records that cannot be read now expire in a later call.
         let _ = self.store.expire(now.unix_nanos);
         self.settle_removed(port);
         let oldest = self.oldest_id();
@@ -51,7 +51,7 @@ impl Stream {
         });
     }
 
-    /// Converts a time to the timers' clock.
+    /// Converts a time of day to the clock of timers.
     fn since_start(&self, unix_nanos: i64) -> Duration {
         let ahead = unix_nanos.saturating_sub(self.clock.unix_nanos);
         self.clock.since_start + Duration::from_nanos(u64::try_from(ahead).unwrap_or(0))

@@ -4,23 +4,23 @@ use crate::time::Nanos;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Lifetime of a record by its `Nats-TTL`.
+/// Time to live of a record, from its `Nats-TTL` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ttl {
-    /// Never expires, whatever the stream's age limit.
+    /// Never expires, even if the stream has an age limit.
     Never,
-    /// Expires after this number of nanoseconds, at least one second.
+    /// Expires after this number of nanoseconds, which is at least one second.
     After(i64),
 }
 
-/// Parses a `Nats-TTL`: seconds, a duration of at least a second, or `never`.
+/// Parses the value of `Nats-TTL`: a number of seconds, a duration of at least one second, or `never`.
 pub(super) fn parse_ttl(text: &[u8]) -> Option<Ttl> {
     if text.eq_ignore_ascii_case(b"never") {
         return Some(Ttl::Never);
     }
     let text = std::str::from_utf8(text).ok()?;
     let nanos = match text.parse::<i64>() {
-        // More seconds than a clock can count saturate.
+        // A number too large for a clock becomes the largest possible time.
         Ok(seconds) => seconds.saturating_mul(NANOS_PER_SECOND),
         Err(_) => text.parse::<Nanos>().ok()?.0,
     };

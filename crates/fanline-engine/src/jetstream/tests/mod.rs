@@ -1,4 +1,4 @@
-//! Requests and their answers, with a recording port.
+//! Tests of requests and their answers, with a port that records messages.
 
 mod power_cut;
 mod remote_origins;
@@ -11,7 +11,7 @@ use super::stream::testing::Recorder;
 use super::*;
 use crate::limits::AccountLimits;
 
-/// An account's JetStream with its clock and port.
+/// The JetStream of an account, with a clock and a port.
 struct Account {
     js: JetStream,
     port: Recorder,
@@ -58,7 +58,7 @@ impl Account {
         self.port.taken()
     }
 
-    /// Returns the only answer to an API request.
+    /// Returns the answer to an API request; empty without an answer.
     fn ask(&mut self, path: &str, body: &str) -> String {
         let answers = self.send(&format!("$JS.API.{path}"), "", body);
         match answers.as_slice() {
@@ -152,7 +152,7 @@ fn narrowed_filter_removes_unneeded_records() {
     assert_eq!(account.messages("BIRDS"), 1);
 }
 
-/// A copy counts as interest: without a consumer beside it, it would receive nothing.
+/// A source counts as interest. Otherwise it would receive no records of a stream without consumers.
 #[test]
 fn copy_counts_as_interest() {
     let mut account = Account::new();
@@ -162,7 +162,7 @@ fn copy_counts_as_interest() {
     account.wait(Duration::from_secs(1));
     assert_eq!(account.messages("COPY"), 1);
     assert_eq!(account.messages("BIRDS"), 0);
-    // Without the copy there is no interest.
+    // Without the source there is no interest, so the stream removes all records.
     assert_eq!(account.error("STREAM.DELETE.COPY", ""), 0);
     account.send("birds.finch", "", "x");
     account.wait(Duration::from_secs(1));
@@ -493,7 +493,7 @@ fn unknown_requests_get_no_answer() {
         let expected = format!("reply NATS/1.0 503|Nats-Subject: {subject}||");
         assert_eq!(account.send(subject, "", ""), [expected]);
     }
-    // The consumer expects acknowledgements, but this is not one.
+    // The subject is that of an acknowledgement, but invalid.
     let unreadable = account.send("$JS.ACK.BIRDS.d.1.x.1.1.0", "", "");
     assert_eq!(unreadable, [""; 0]);
     for path in [
@@ -528,7 +528,7 @@ fn requests_check_api_level_domain_and_account() {
     );
 }
 
-/// As nats-server answers for an account with tiers.
+/// Accounts whose limits are per number of replicas. Expected answers are those of nats-server.
 #[test]
 fn account_tiers_limit_by_replicas() {
     let tier = |max_memory| AccountLimits {
@@ -600,14 +600,14 @@ fn account_limits_are_enforced() {
     }
 }
 
-/// Each message needs room, also within one round; and no stream without a size fits when everything is
-/// reserved.
+/// Bytes are checked for each message, even within one `settle`. A stream without `max_bytes` is refused when
+/// all bytes are reserved.
 #[test]
 fn account_byte_limits_apply_to_each_message() {
     let mut account = Account::with(Settings {
         limits: AccountLimits {
             max_memory: 100,
-            // Unlimited.
+            // Zero is unlimited here.
             max_streams: 0,
             max_consumers: 0,
             ..AccountLimits::default()
@@ -615,7 +615,7 @@ fn account_byte_limits_apply_to_each_message() {
         ..Settings::default()
     });
     account.add("A", "");
-    // 16 and its subject each.
+    // A record takes 16 bytes in addition to its subject and payload.
     for (payload, expected) in [
         ("x".repeat(50), true),
         ("x".repeat(17), false),
@@ -812,7 +812,7 @@ fn backup_is_restored() {
     account.send("$JS.API.CONSUMER.CREATE.BIRDS.watch", "", durable);
     let request = r#"{"deliver_subject":"backup","chunk_size":1024}"#;
     let sent = account.send("$JS.API.STREAM.SNAPSHOT.BIRDS", "", request);
-    // The nats CLI subscribes to it only after the reply.
+    // Nothing else is sent yet, because the nats CLI subscribes to the subject only after the reply.
     assert_eq!(sent.len(), 1, "{sent:?}");
     assert!(sent[0].contains("stream_snapshot_response"));
     account.port.subscribe(b"backup");
@@ -835,7 +835,7 @@ fn backup_is_restored() {
         deliver.starts_with("$JS.SNAPSHOT.RESTORE.BIRDS."),
         "{deliver}"
     );
-    // An invalid backup ends the restore.
+    // An invalid chunk ends the restore.
     assert!(account.send(&deliver, "", "no backup at all")[0].contains("10062"));
     assert!(account.send(&deliver, "", "").is_empty());
     assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 10059);

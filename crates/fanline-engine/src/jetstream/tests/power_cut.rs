@@ -1,8 +1,8 @@
-//! Power cuts of a whole account, by seed: streams of every kind with consumers, on disks that keep any
-//! subset of the unsynced data. Every promise (a sent answer) must hold afterwards.
+//! Simulated power cuts of a whole account: streams of all kinds with consumers, on disks that may lose any
+//! of the unsynced data. Every promise, which is a sent answer, must still hold after a cut.
 //!
-//! Streams are compared with their earlier states: each must be in a state at or after the last promise about
-//! it. Consumers are compared with the acknowledgements.
+//! Each stream is compared with its earlier states. It must be in a state that is not older than the last
+//! promise. Consumers are compared with the acknowledgements that were sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::store::faulty::{Dice, Reach};
 
 const STREAMS: [&str; 6] = ["LIMITS", "WORK", "INTEREST", "KV_B", "COPY", "SUM"];
 const STEP: Duration = Duration::from_millis(20);
-/// Longer than any consumer waits for an acknowledgement.
+/// A time longer than the `ack_wait` of all consumers.
 const ACK_WAIT: Duration = Duration::from_secs(2);
 
 /// The records of a stream by sequence.
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl State {
-    /// Returns the sequences of records that a newer record with a rollup header replaces.
+    /// Returns the sequences of records that a newer record with a rollup header should have removed.
     fn kept_beside_rollups(&self) -> Vec<u64> {
         let is_replaced = |(sequence, record): &(&u64, &String)| {
             let subject = record.split(' ').next();
@@ -52,11 +52,11 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// The states of a stream since the last promise about it.
+/// The states of a stream since the last promise.
 #[derive(Default)]
 struct History {
     states: Vec<State>,
-    /// Number of states before the first.
+    /// Number of earlier states, which are dropped.
     before: usize,
 }
 
@@ -72,15 +72,15 @@ impl History {
         (self.before + self.states.len()).saturating_sub(1)
     }
 
-    /// Notes the promise of a state: no earlier one may reappear.
+    /// Drops the states before a promised one, because they must not reappear.
     fn promise(&mut self, number: usize) {
         let gone = number.saturating_sub(self.before);
         self.states.drain(..gone);
         self.before += gone;
     }
 
-    /// Whether a stream found in this state was in it, or between it and the next one. A restart may have
-    /// removed records that all their consumers have acknowledged (`is_done`).
+    /// Returns whether a crash in one of the states, or between two of them, may leave the state `found`. A
+    /// restart may have removed records that all their consumers have acknowledged (`is_done`).
     fn allows(&self, found: &State, is_done: &dyn Fn(&str) -> bool) -> bool {
         let mut seen: BTreeMap<u64, &String> = BTreeMap::new();
         for (at, state) in self.states.iter().enumerate() {
@@ -93,8 +93,8 @@ impl History {
             );
             let stays = |it: &(&u64, &String)| next.records.get(it.0) == Some(it.1);
             let has = |it: (&u64, &String)| found.records.get(it.0) == Some(it.1) || is_done(it.1);
-            // Records removed by limits may reappear if the cut was between a record and the removal it
-            // caused.
+            // A record that a limit removed may reappear, if the cut was between the new record and the
+            // removal.
             let is_known = |it: (&u64, &String)| {
                 seen.get(it.0) == Some(&it.1) || next.records.get(it.0) == Some(it.1)
             };
@@ -109,30 +109,30 @@ impl History {
     }
 }
 
-/// A request without an answer yet.
+/// A request that is not answered yet.
 struct PendingRequest {
     stream: &'static str,
-    /// Number of the stream's state after it.
+    /// Number of the stream's state after the request.
     after: usize,
     payload: String,
 }
 
-/// An account and everything known about it.
+/// An account with its simulated disks, and all expectations.
 struct World {
     seed: u64,
     dice: Dice,
     shelf: Shelf,
     account: Account,
     histories: BTreeMap<&'static str, History>,
-    /// Syncs under way, and what they cover.
+    /// Syncs that are requested and not performed, with what each makes durable.
     syncs: Vec<(StreamSync, Reach)>,
-    /// Requests without an answer yet, by reply subject.
+    /// Requests that are not answered yet, by reply subject.
     pending_requests: BTreeMap<String, PendingRequest>,
-    /// Messages of INTEREST that SUM must receive.
+    /// Messages in the stream INTEREST that the stream SUM must copy.
     to_be_summed: BTreeSet<String>,
-    /// Unacknowledged deliveries: stream, consumer, record.
+    /// Unacknowledged deliveries, as stream, consumer, and record.
     delivered: Vec<(String, String, String)>,
-    /// Sent acknowledgements, and confirmed ones.
+    /// Sent acknowledgements. The next field contains the confirmed ones.
     sent: BTreeSet<(String, String)>,
     confirmed: BTreeSet<(String, String)>,
     confirming: BTreeMap<String, (String, String)>,
@@ -183,13 +183,13 @@ impl World {
         format!("seed {}", self.seed)
     }
 
-    /// Publishes or sends a request, and registers it to wait for the answer.
+    /// Publishes a message or sends a request, and registers it as pending.
     fn send(&mut self, stream: &'static str, subject: &str, headers: &str, payload: &str) {
         self.number += 1;
         let reply = format!("r.{}", self.number);
         self.send_with(subject, &reply, headers, payload);
         let now = self.histories[stream].now();
-        // An immediate answer is already durable and promises the state after it.
+        // If the answer is sent at once, it already promises the state after the request.
         let after = self.state_of(stream).map_or(now, |state| {
             usize::from(self.histories[stream].states.last() != Some(&state)) + now
         });
@@ -220,20 +220,21 @@ impl World {
         js.settle(*now, port);
     }
 
-    /// Processes answers and deliveries.
+    /// Processes the answers and deliveries that were sent.
     fn handle_messages(&mut self) {
         self.note_states();
         for line in self.account.port.taken() {
             let (subject, rest) = line.split_once(' ').unwrap_or((&line, ""));
             if let Some(request) = self.pending_requests.remove(subject) {
-                // A duplicate promises only the first message, not that a removal in between is durable.
+                // The answer to a duplicate promises the first message, but not that its removal in the
+                // meantime is durable.
                 if !rest.contains(r#""error""#) && !rest.contains(r#""duplicate""#) {
                     self.note_promise(request);
                 }
             } else if let Some(ack) = self.confirming.remove(subject) {
                 self.confirmed.insert(ack);
             } else if let Some(delivery) = rest.strip_prefix("> ") {
-                // `d.N > <subject> $JS.ACK.<stream>.<consumer>... [headers] <payload>`
+                // Format: `d.N > <subject> $JS.ACK.<stream>.<consumer>... [headers] <payload>`.
                 let words: Vec<&str> = delivery.split(' ').collect();
                 let Some(reply) = words.iter().find(|word| word.starts_with("$JS.ACK.")) else {
                     continue;
@@ -284,7 +285,7 @@ impl World {
         }
     }
 
-    /// Requests syncs, and performs some of them.
+    /// Requests syncs and performs some of them, at random.
     fn turn(&mut self) {
         while self.dice.one_in(2)
             && let Some(sync) = self.poll_sync()
@@ -299,7 +300,7 @@ impl World {
         self.handle_messages();
     }
 
-    /// Returns the next sync; without one, releases acknowledgements.
+    /// Returns the next sync. If there is none, sends the acknowledgements of durable records.
     fn poll_sync(&mut self) -> Option<StreamSync> {
         let Account { js, port, now } = &mut self.account;
         let sync = js.poll_sync(now.since_start);
@@ -315,7 +316,7 @@ impl World {
         let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
         let Account { js, now, .. } = &mut self.account;
         js.handle_synced(sync.stream, sync.request.id, result, now.since_start);
-        // As the server does: the next sync begins, and acknowledgements are sent, before anything else.
+        // Like the server, begins the next sync and sends acknowledgements before other work.
         if self.dice.one_in(2) {
             self.begin_syncs();
         }
@@ -330,7 +331,7 @@ impl World {
         }
     }
 
-    /// Syncs everything.
+    /// Performs syncs until none is requested.
     fn settle(&mut self) {
         loop {
             self.begin_syncs();
@@ -349,7 +350,7 @@ impl World {
 
     fn payload(&mut self) -> String {
         self.number += 1;
-        // Some are longer than a sector.
+        // Some payloads are longer than a sector.
         let length = if self.number.is_multiple_of(5) {
             700
         } else {
@@ -393,7 +394,7 @@ impl World {
         self.turn();
     }
 
-    /// Publishes an atomic batch, of which only the last message gets an acknowledgement.
+    /// Publishes an atomic batch. Only its last message gets an acknowledgement.
     fn batch(&mut self) {
         let id = format!("b{}", self.number);
         let count = 2 + self.dice.below(4);
@@ -414,11 +415,11 @@ impl World {
         }
     }
 
-    /// Purges or deletes.
+    /// Purges a stream or deletes a record.
     fn remove(&mut self) {
         let stream = ["LIMITS", "WORK", "INTEREST"][self.dice.below(3)];
         if stream == "INTEREST" {
-            // Earlier messages may be removed before they are copied.
+            // Earlier messages may be removed before SUM has copied them, so it need not receive them.
             self.to_be_summed.clear();
             self.pending_requests
                 .values_mut()
@@ -458,7 +459,7 @@ impl World {
         self.handle_messages();
     }
 
-    /// Acknowledges a delivery, sometimes with a confirmation.
+    /// Acknowledges a delivery, and sometimes requests a confirmation.
     fn acknowledge(&mut self) {
         if self.delivered.is_empty() {
             return;
@@ -478,7 +479,7 @@ impl World {
         self.handle_messages();
     }
 
-    /// Cuts the power, and restarts.
+    /// Cuts the power and restarts.
     fn cut(&mut self) {
         for stream in STREAMS {
             self.shelf.disk(stream).crash(&mut self.dice);
@@ -510,20 +511,21 @@ impl World {
                     let ack = ((*name).to_owned(), payload.to_owned());
                     self.sent.contains(&ack)
                 };
-                // A purge is also recorded in the state of consumers.
+                // A purge counts as an acknowledgement, because consumers' states contain it, too.
                 let last = history.states.last();
                 let is_purged =
                     last.is_none_or(|last| last.records.values().all(|it| it != record));
                 !consumers.is_empty() && (is_purged || consumers.iter().all(has_sent))
             };
-            // A copy has already continued.
+            // After the restart, a copy may already have copied more records.
             assert!(
                 ["COPY", "SUM"].contains(&stream) || history.allows(&found, &is_done),
                 "{}: {stream} is {found:#?}, which it was not: {:#?}",
                 self.context(),
                 history.states
             );
-            // A mirror stores the rollups of its origin, but removes nothing by itself.
+            // A mirror stores rollup headers of its origin's records, but removes records only when the
+            // origin does.
             if stream != "COPY" {
                 let kept = found.kept_beside_rollups();
                 assert_eq!(kept, [0; 0], "{}: {stream} {found:#?}", self.context());
@@ -537,7 +539,7 @@ impl World {
         self.handle_messages();
     }
 
-    /// Checks that each consumer receives everything that it has not acknowledged, and nothing whose
+    /// Checks that each consumer delivers all records that it has not acknowledged, and none whose
     /// acknowledgement was confirmed.
     fn check_consumers(&mut self) {
         self.settle();
@@ -577,8 +579,8 @@ impl World {
         self.delivered.clear();
     }
 
-    /// Checks that a mirror equals its origin, sequences included, and that a stream with a source has
-    /// everything that was acknowledged there.
+    /// Checks that a mirror has the records of its origin under the same sequences, and that a stream with a
+    /// source has all records that were acknowledged at the origin.
     fn check_copies(&mut self) {
         for _ in 0..20 {
             self.wait(STEP);
@@ -613,7 +615,7 @@ const CONSUMERS: [(&str, &str); 4] = [
     ("LIMITS", "reader"),
 ];
 
-/// Returns the configuration of each stream.
+/// Returns the name and configuration of each stream.
 fn configs(dice: &mut Dice) -> [(&'static str, String); 6] {
     let limits = [
         r#""max_msgs_per_subject":1"#,
@@ -653,8 +655,8 @@ fn configs(dice: &mut Dice) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Story: with these seeds, logs held more than the limits allow after a power cut, because consumers counted
-/// too few records.
+/// Story: after a power cut with these seeds, logs had more records than limits allow, because consumers
+/// counted too few records.
 const ABOVE_LIMITS: [u64; 3] = [38_095, 61_255, 76_375];
 
 #[test]

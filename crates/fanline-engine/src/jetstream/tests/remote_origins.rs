@@ -1,4 +1,4 @@
-//! Copies of streams of another domain: two accounts of two servers, and a connection between them that may
+//! Tests of copies from another domain: two accounts on two servers, and a connection between them that may
 //! fail.
 
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::subject::Filter;
 
-/// Sides of the origin and of the copy.
+/// Index of the origin's server. The next constant is the index of the copy's server.
 const ORIGIN: usize = 0;
 const COPY: usize = 1;
 
@@ -24,18 +24,18 @@ struct Packet {
     shown: Vec<u8>,
 }
 
-/// The connection between the two.
+/// The connection between the two servers.
 #[derive(Default)]
 struct Link {
-    /// Subscriptions of each side, with their counts.
+    /// Subscriptions of each server, with their number.
     filters: [BTreeMap<Vec<u8>, usize>; 2],
-    /// Filters of a side that were added or removed.
+    /// Filters for which a server has subscribed or unsubscribed, not announced yet.
     news: VecDeque<(usize, Vec<u8>)>,
     packets: VecDeque<(usize, Packet)>,
     is_cut: bool,
-    /// Number of the next messages to lose.
+    /// Number of messages that the connection loses next.
     loses: usize,
-    /// Messages that clients of each side have received.
+    /// Messages that the clients of each server have received.
     received: [Vec<Packet>; 2],
 }
 
@@ -45,13 +45,13 @@ impl Link {
         filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(subject)))
     }
 
-    /// Each side's own API does not cross.
+    /// Returns whether a message may cross the connection. Requests to a server's own API do not cross.
     fn crosses(&self, subject: &[u8]) -> bool {
         !self.is_cut && !subject.starts_with(b"$JS.API.")
     }
 }
 
-/// The port of one side.
+/// The port of one server.
 struct Outside {
     link: Rc<RefCell<Link>>,
     side: usize,
@@ -166,7 +166,7 @@ impl World {
         js.handle(&message, self.now, port);
     }
 
-    /// Runs until nothing moves any more.
+    /// Runs until no message is in transit and no work is left.
     fn run(&mut self) {
         loop {
             for (js, port) in &mut self.sides {
@@ -211,7 +211,7 @@ impl World {
         link.is_wanted(side, &packet.subject)
     }
 
-    /// Advances the time, running all timers.
+    /// Advances the time and runs all timers that become due.
     fn wait(&mut self, duration: Duration) {
         let end = self.now.since_start + duration;
         loop {
@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// Returns the answer to a request to a side's API.
+    /// Returns the answer to a request to the API of one server.
     fn ask(&mut self, side: usize, path: &str, body: &str) -> serde_json::Value {
         let packet = Packet {
             subject: format!("$JS.API.{path}").into_bytes(),
@@ -281,7 +281,7 @@ impl World {
         self.notify_all();
     }
 
-    /// Notifies each side of the other's subscriptions, or that they are gone.
+    /// Announces to each server which filters the other has, or that they are gone.
     fn notify_all(&mut self) {
         for side in [ORIGIN, COPY] {
             let filters: Vec<_> = self.link.borrow().filters[1 - side]
@@ -296,7 +296,7 @@ impl World {
         self.run();
     }
 
-    /// Returns the records of a stream as `sequence subject payload`.
+    /// Returns the records of a stream, each as `sequence subject payload`.
     fn records(&mut self, side: usize, stream: &str) -> Vec<String> {
         let mut shown = Vec::new();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -397,7 +397,7 @@ fn copy_has_source_header_and_ttl_of_origin() {
     assert_eq!(world.records(ORIGIN, "O"), ["2 o.y long"]);
 }
 
-/// A copy may answer direct gets for its origin.
+/// A mirror may answer direct gets in place of its origin.
 #[test]
 fn mirror_answers_direct_gets_for_its_origin() {
     let mut world = World::new();
@@ -449,7 +449,7 @@ fn stream_info_shows_status_of_remote_origin() {
     );
     world.cut();
     world.publish_some(5);
-    // It still retries after hours, and resumes within seconds of the connection.
+    // After hours without a connection, retries continue. Copying resumes within seconds of the reconnection.
     world.wait(Duration::from_secs(3 * 3_600));
     assert_eq!(world.records(COPY, "M").len(), 5);
     world.mend();
@@ -484,7 +484,7 @@ fn mirror_can_become_an_ordinary_stream() {
     assert_eq!(world.records(COPY, "M")[3], "4 m own");
 }
 
-/// A preconfigured consumer is used, and notified of what is stored.
+/// A copy uses a preconfigured consumer, and tells it which records are durable.
 #[test]
 fn work_queue_is_copied_by_preconfigured_consumer() {
     let mut world = World::new();
@@ -515,7 +515,7 @@ fn work_queue_is_copied_by_preconfigured_consumer() {
     assert_eq!(world.records(ORIGIN, "O").len(), 0);
 }
 
-/// Records purged or deleted at the origin stay in the copy, and leave no gap to wait for.
+/// Records that were purged or deleted at the origin stay in the copy. The copy does not wait for them.
 #[test]
 fn removal_at_the_origin_does_not_stall_the_copy() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! State after a stop or crash of the server.
+//! Tests of the state after the server has stopped or crashed.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::store::faulty::{Dice, Faulty};
 use crate::store::{Disk, DiskError};
 
-/// Folders that outlive a server.
+/// Folders that survive a restart.
 #[derive(Clone, Default)]
 pub(super) struct Shelf(BTreeMap<String, Faulty>);
 
@@ -36,7 +36,7 @@ pub(super) fn start(shelf: &Shelf) -> Account {
     Account::over(Settings::default(), Some(Box::new(shelf.clone())))
 }
 
-/// Creates folders with these names, which the accounts started on them share.
+/// Creates folders with these names. All accounts that are started with them share the folders.
 pub(super) fn shelf(names: &[&str]) -> Shelf {
     Shelf(
         names
@@ -46,7 +46,7 @@ pub(super) fn shelf(names: &[&str]) -> Shelf {
     )
 }
 
-/// Returns the next sync; without one, releases acknowledgements.
+/// Returns the next sync. If there is none, sends the acknowledgements of durable records.
 fn poll_sync(account: &mut Account) -> Option<StreamSync> {
     let now = account.now.since_start;
     let sync = account.js.poll_sync(now);
@@ -56,7 +56,7 @@ fn poll_sync(account: &mut Account) -> Option<StreamSync> {
     sync
 }
 
-/// Performs all requested syncs.
+/// Performs syncs until none is requested.
 fn sync(account: &mut Account, shelf: &Shelf) {
     while let Some(sync) = poll_sync(account) {
         let disk = &shelf.0[&sync.name];
@@ -76,7 +76,7 @@ fn create(account: &mut Account, name: &str) {
     assert_eq!(account.error(&format!("STREAM.CREATE.{name}"), &body), 0);
 }
 
-/// Creates a stream of five records and a durable consumer that has acknowledged the first.
+/// Creates a stream with five records, and a durable consumer that has acknowledged the first.
 fn birds(shelf: &Shelf) -> Account {
     let mut account = start(shelf);
     create(&mut account, "BIRDS");
@@ -167,7 +167,7 @@ fn flipped_bit_loses_at_most_one_record() {
     }
 }
 
-/// A folder without documents affects only its own stream: the server starts with all others.
+/// A folder without documents affects only its own stream. The server starts with all others.
 #[test]
 fn unreadable_folder_affects_only_its_stream() {
     let shelf = shelf(&["BIRDS", "FISH"]);
@@ -190,7 +190,7 @@ fn unreadable_folder_affects_only_its_stream() {
     );
     assert_eq!(account.error("STREAM.INFO.BIRDS", ""), 0);
     assert_eq!(account.error("STREAM.INFO.FISH", ""), 10194);
-    // Its remains are not overwritten by accident.
+    // The unreadable files are not overwritten by a new stream of the same name.
     assert_eq!(
         account.error("STREAM.CREATE.FISH", r#"{"name":"FISH"}"#),
         10194
@@ -199,8 +199,8 @@ fn unreadable_folder_affects_only_its_stream() {
     create(&mut account, "FISH");
 }
 
-/// A consumer that delivers only durable records: a power cut removes nothing that it delivered. An
-/// acknowledgement of an earlier delivery counts even if the consumer's state was lost.
+/// A consumer with `durable_only` delivers no record that a power cut may remove. The acknowledgement of a
+/// delivery counts even if a power cut has lost the consumer's state.
 #[test]
 fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
     let shelf = shelf(&["BIRDS"]);
@@ -228,7 +228,7 @@ fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
     };
     let answers = account.port.taken();
     assert_eq!(delivered(&answers), 3, "{answers:?}");
-    // The consumer's state is not on the disk yet.
+    // The power cut loses the consumer's state, which is not synced yet.
     shelf.0["BIRDS"].crash(&mut Dice::new(1));
     let mut account = start(&shelf);
     account.send("$JS.ACK.BIRDS.watch.1.3.2.1700000000000000000.1", "", "");
@@ -253,10 +253,10 @@ fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
     assert!(done.iter().all(|part| info.contains(part)), "{info}");
 }
 
-/// Publishes to a disk that refuses writes, and returns the error code.
+/// Publishes a message while the disk refuses writes, and returns the error code.
 fn refused(account: &mut Account, shelf: &Shelf) -> u64 {
     account.port.taken();
-    // More than the zeros written ahead.
+    // The payload is longer than the zeros written ahead.
     let mut answers = account.send("BIRDS.finch", "", &"no room".repeat(1000));
     sync(account, shelf);
     answers.append(&mut account.port.taken());
@@ -294,7 +294,7 @@ fn full_disk_refuses_only_new_records() {
         "{answers:?}"
     );
     assert_eq!(account.js.take_problems().len(), 1);
-    // The refused record may have been stored: its fate was unknown.
+    // The refused record may be stored, because the result of its write is unknown.
     let kept = account.ask("STREAM.INFO.BIRDS", "");
     disk.crash(&mut Dice::new(3));
     let mut account = start(&shelf);
@@ -317,7 +317,7 @@ fn failing_disk_is_retried_after_a_delay() {
         assert_eq!(next, None);
         let at = account.js.next_timeout();
         assert!(at.is_some_and(|at| at > account.now.since_start), "{at:?}");
-        // The disk is retried, and fails again.
+        // The next attempt fails, too.
         account.wait(Duration::from_millis(300));
         sync(&mut account, &shelf);
     }
@@ -376,7 +376,7 @@ fn close_syncs_everything() {
     assert!(stream.contains(r#""messages":6,"#), "{stream}");
 }
 
-/// Operations on the stream of birds, each with the state afterwards.
+/// Operations on the stream, each with parts of the expected descriptions afterward.
 const OPERATIONS: [(&str, &str, [&str; 2]); 6] = [
     (
         "$JS.ACK.BIRDS.watch.1.2.2.1700000000000000000.3",
@@ -416,7 +416,7 @@ const OPERATIONS: [(&str, &str, [&str; 2]); 6] = [
     ),
 ];
 
-/// Deletions and confirmed acknowledgements are also on the disk before they are answered.
+/// Deletions and confirmed acknowledgements are durable when they are answered.
 #[test]
 fn deletions_and_confirmed_acks_survive_a_crash() {
     for seed in 0..50 {
@@ -462,7 +462,7 @@ fn failing_disk_confirms_no_acknowledgement() {
     );
 }
 
-/// A copy may be emptied; its log then no longer records its progress.
+/// After the records of a copy were removed, its log does not contain its progress.
 #[test]
 fn source_resumes_after_its_records_were_removed() {
     let shelf = shelf(&["BIRDS", "COPY"]);

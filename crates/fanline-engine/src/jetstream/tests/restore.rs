@@ -1,4 +1,4 @@
-//! Malicious backups: a backup consists of a client's bytes.
+//! Tests with malicious backups, because a backup consists of bytes from a client.
 
 use super::*;
 use crate::codec::s2::{Level, Packer, STREAM_HEAD};
@@ -28,7 +28,7 @@ fn backup(records: &[(u64, &str, usize)]) -> Vec<u8> {
     sent
 }
 
-/// Returns the answers to a backup in one chunk, followed by its end.
+/// Sends a backup in one chunk and the end. Returns the answers.
 fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
     let config = r#"{"config":{"name":"BIRDS","subjects":["birds.*"],"storage":"memory"}}"#;
     let answer = account.ask("STREAM.RESTORE.BIRDS", config);
@@ -46,7 +46,7 @@ fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
     answers
 }
 
-/// Story: a subject with a line feed put protocol lines of the client's choice into deliveries.
+/// Story: with a line feed in a subject, a client could insert any protocol lines into deliveries.
 #[test]
 fn record_with_invalid_subject_is_not_restored() {
     for subject in ["birds.heron\r\nPING\r\n", "birds. ", "\t", ""] {
@@ -57,7 +57,7 @@ fn record_with_invalid_subject_is_not_restored() {
     }
 }
 
-/// Story: a few kilobytes that expanded to gigabytes filled the memory, whatever the account's limits.
+/// Story: a few kilobytes that expanded to gigabytes filled the memory, in spite of the account's limits.
 #[test]
 fn restore_respects_account_limits() {
     let limits = AccountLimits {

@@ -1,17 +1,18 @@
-//! A stream as one sequence of bytes, the content of a backup. Described in `docs/formats/backup.md`.
+//! The archive of a stream: the content of a backup as one sequence of bytes, described in
+//! `docs/formats/backup.md`.
 
 use super::framing::Unframer;
 use crate::store::{NewRecord, Record};
 
-/// First bytes of archives of nats-server 2.15.
+/// First bytes of the archives of nats-server 2.15, which cannot be restored.
 const FOREIGN: &[u8] = b"NATSARC";
 const MAGIC: &[u8; 8] = b"FLBackup";
 const VERSION: u16 = 1;
 const HEAD_BYTES: usize = MAGIC.len() + 2;
 const FRAME_HEAD_BYTES: usize = 9;
 const RECORD_HEAD_BYTES: usize = 30;
-/// Maximum length of a frame, which holds one message with its subject, or the configuration and state of one
-/// consumer. It stays in memory until it is complete.
+/// Maximum length of a frame: one message with its subject, or the configuration and state of one consumer. A
+/// frame stays in memory until it is complete.
 const FRAME_BYTES_MAX: usize = 1 << 28;
 
 const RECORD: u8 = 1;
@@ -24,15 +25,15 @@ const END: u8 = 4;
 pub(super) enum Frame<'a> {
     /// A record and its sequence.
     Record(u64, NewRecord<'a>),
-    /// Configuration and state of a consumer.
+    /// Configuration and state of a consumer, as bytes.
     Consumer(&'a [u8], &'a [u8]),
     /// The next sequence that the stream will assign.
     Skip(u64),
-    /// The end.
+    /// The end of the archive.
     End,
 }
 
-/// Why bytes are not a valid archive.
+/// Reason for which bytes are not a valid archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ArchiveError {
     #[error("not a backup of a stream")]
@@ -41,12 +42,12 @@ pub(super) enum ArchiveError {
     Foreign,
     #[error("the backup is damaged")]
     Damaged,
-    /// It exceeds the memory for all restores of the account.
+    /// The backup exceeds the memory limit of all restores of the account.
     #[error("the backup needs too much memory")]
     TooLarge,
 }
 
-/// Begins an archive, which is sent in [frames](super::framing).
+/// Appends the head of an archive. Archives are sent in [frames](super::framing).
 pub(super) fn begin(out: &mut Vec<u8>) {
     out.extend(MAGIC);
     out.extend(VERSION.to_le_bytes());
@@ -94,7 +95,8 @@ pub(super) fn write_end(out: &mut Vec<u8>, next_sequence: u64) {
     close(out, start);
 }
 
-/// Appends a frame's head: kind, length of the body, checksum. [`close`] fills it in.
+/// Appends an empty frame head for kind, length, and checksum, which [`close`] fills in. Returns the frame's
+/// position.
 fn open(out: &mut Vec<u8>, kind: u8) -> usize {
     let start = out.len();
     out.push(kind);
@@ -109,8 +111,8 @@ fn close(out: &mut [u8], start: usize) {
     head[5..].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
 }
 
-/// Reads an archive from chunks. It decompresses only what the next frame needs: a chunk of a megabyte may
-/// expand to any number of frames.
+/// Reads an archive that arrives in chunks. It decompresses only as much as the next frame needs, because a
+/// chunk of a megabyte may expand to gigabytes.
 #[derive(Default)]
 pub(super) struct Reader {
     unframer: Unframer,
@@ -122,17 +124,17 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Adds the next chunk, once the earlier ones contain no more [frame](Self::next).
+    /// Adds the next chunk. Call it when [`next`](Self::next) has returned all frames of earlier chunks.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.unframer.push(chunk);
     }
 
-    /// Returns the bytes of a partial frame in memory.
+    /// Returns the bytes of an incomplete frame in memory.
     pub(super) fn held_bytes(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Returns the next complete frame. A partial frame may have at most `held_bytes_max`.
+    /// Returns the next complete frame. Fails if an incomplete one exceeds `held_bytes_max`.
     pub(super) fn next(
         &mut self,
         held_bytes_max: usize,
@@ -161,7 +163,7 @@ impl Reader {
         }
         self.at += FRAME_HEAD_BYTES + body.len();
         let frame = frame(*kind, body).ok_or(ArchiveError::Damaged)?;
-        // Compressed, a few bytes could repeat these without end, so each may occur once.
+        // A few compressed bytes could repeat these frames millions of times, so each may occur once.
         let is_in_order = match frame {
             Frame::Skip(_) => !std::mem::replace(&mut self.has_skipped, true),
             Frame::End => {
@@ -175,7 +177,7 @@ impl Reader {
             .ok_or(ArchiveError::Damaged)
     }
 
-    /// Checks that nothing follows the end.
+    /// Checks that the archive ends after the end frame.
     fn check_end(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
         match self.held_bytes() == 0 && self.unframer.read(&mut self.bytes)? == 0 {
             true => Ok(None),
@@ -183,7 +185,7 @@ impl Reader {
         }
     }
 
-    /// Whether the next frame, after the archive's head, is complete.
+    /// Returns whether the next frame is complete. Removes the archive's head first.
     fn is_whole(&mut self) -> Result<bool, ArchiveError> {
         if !self.has_begun {
             let Some(head) = self.bytes.get(..HEAD_BYTES) else {
@@ -205,7 +207,7 @@ impl Reader {
         }
     }
 
-    /// Returns the length in the head of the next frame.
+    /// Returns the length of the next frame's body, from the frame's head.
     fn body_bytes(&self) -> Option<usize> {
         let head = self.bytes.get(self.at..self.at + FRAME_HEAD_BYTES)?;
         let length = u32::from_le_bytes(head[1..5].try_into().ok()?);
@@ -330,7 +332,7 @@ mod tests {
         assert_eq!(reader.next(1_000_000), Ok(None));
     }
 
-    /// Sixteen bytes can expand to four megabytes of frames that only cost time.
+    /// Sixteen bytes can expand to four megabytes of frames, which would take much time.
     #[test]
     fn repeated_end_frames_are_refused() {
         let skip = &mut Vec::new();
@@ -385,7 +387,7 @@ mod tests {
             let mut flipped = whole.clone();
             flipped[at / 8] ^= 1 << (at % 8);
             let found = read(std::iter::once(flipped));
-            // With a longer length, bytes are missing, and the restore has no end.
+            // If the flipped bit makes a length higher, bytes are missing, and the archive never ends.
             let is_whole = found.is_ok_and(|frames| frames.last().is_some_and(|f| f == "End"));
             assert!(!is_whole, "bit {at}");
         }

@@ -1,7 +1,7 @@
-//! The frames of Snappy's stream format, around an archive.
+//! Snappy's stream format, in which archives are sent.
 //!
-//! Backups of nats-server are S2 streams, and tools decompress them on the way to show progress. An archive
-//! in uncompressed frames is such a stream.
+//! Backups of nats-server are in a compatible format, S2, and tools decompress them on the way to show
+//! progress. An archive in uncompressed frames can be read by these tools.
 
 use super::archive::ArchiveError;
 use crate::codec::s2::{Level, Packer, S2Error, SNAPPY_HEAD, Unpacker};
@@ -9,12 +9,12 @@ use crate::codec::s2::{Level, Packer, S2Error, SNAPPY_HEAD, Unpacker};
 /// Number of bytes to decompress at once.
 const ROOM_BYTES: usize = 16 * 1024;
 
-/// Begins a stream.
+/// Appends the head of a stream.
 pub(super) fn begin(out: &mut Vec<u8>) {
     out.extend(SNAPPY_HEAD);
 }
 
-/// Appends bytes of the archive.
+/// Appends bytes of the archive, in frames.
 pub(super) fn write(out: &mut Vec<u8>, bytes: &[u8]) {
     Packer::default().pack(Level::Uncompressed, bytes, out);
 }
@@ -24,12 +24,12 @@ pub(super) fn write(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(super) struct Unframer(Unpacker);
 
 impl Unframer {
-    /// Adds the next chunk, once the earlier ones are [read](Self::read).
+    /// Adds the next chunk. Call it when the earlier ones were [read](Self::read) completely.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.0.push(chunk);
     }
 
-    /// Appends bytes of the archive, and returns how many; 0 when it needs another chunk.
+    /// Appends bytes of the archive, and returns their number; 0 if another chunk is needed.
     pub(super) fn read(&mut self, archive: &mut Vec<u8>) -> Result<usize, ArchiveError> {
         let mut room = [0; ROOM_BYTES];
         let read = self.0.read(&mut room).map_err(|error| match error {

@@ -1,7 +1,7 @@
 //! Backups of streams (snapshots) and their restores, in chunks.
 //!
-//! A snapshot is sent to the requested subject, a window at a time; each answered chunk makes room for more.
-//! A restore answers each received chunk; an empty chunk ends it.
+//! A snapshot is sent to the requested subject in chunks. At most a window of bytes may be unanswered; each
+//! answer allows further chunks. A restore answers each received chunk. An empty chunk ends it.
 
 mod archive;
 mod framing;
@@ -18,13 +18,13 @@ pub(super) use snapshot::{Snapshot, SnapshotOptions};
 
 /// Time without a message after which a transfer is abandoned.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Time for which a snapshot waits for a subscription to exactly its subject. Clients that share one wildcard
-/// for all replies subscribe only after the reply.
+/// Maximum time for which a snapshot waits for a subscription to its deliver subject. Some clients have one
+/// wildcard subscription for all replies, and subscribe to this subject only after the reply.
 const INTEREST_WAIT: Duration = Duration::from_secs(2);
-/// Maximum number of transfers at once, in each direction.
+/// Maximum number of snapshots at the same time, and also of restores.
 const TRANSFERS_MAX: usize = 64;
 
-/// The transfers under way.
+/// Snapshots and restores that are in progress.
 #[derive(Default)]
 pub(super) struct Transfers {
     snapshots: Vec<Snapshot>,
@@ -32,7 +32,7 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Returns when the next of them is abandoned.
+    /// Returns when the next transfer is abandoned, if no message arrives.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         let out = self.snapshots.iter().map(Snapshot::abandoned_at);
         let back = self
@@ -42,7 +42,7 @@ impl Transfers {
         out.chain(back).min()
     }
 
-    /// Whether a stream of this name is being restored.
+    /// Returns whether a stream of this name is being restored.
     pub(super) fn is_restoring(&self, name: &str) -> bool {
         self.restores
             .iter()
@@ -51,7 +51,7 @@ impl Transfers {
 }
 
 impl JetStream {
-    /// Handles an answer to a sent chunk, or a received chunk: `$JS.SNAPSHOT.>`.
+    /// Handles a message to `$JS.SNAPSHOT.>`: an answer to a sent chunk, or a received chunk.
     pub(super) fn handle_transfer(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
         let subject = String::from_utf8_lossy(message.subject);
         let mut tokens = subject.split('.').skip(2);
@@ -66,7 +66,7 @@ impl JetStream {
         }
     }
 
-    /// Abandons transfers without recent messages.
+    /// Abandons the transfers that have received no message for too long.
     pub(super) fn expire_transfers(&mut self, now: Now, port: &mut dyn Port) {
         self.begin_snapshots(now, port);
         let is_silent = |last_message: Duration| last_message + SILENCE_MAX <= now.since_start;

@@ -13,13 +13,13 @@ use crate::jetstream::{
     check_consumer_name,
 };
 
-/// Maximum memory of an account's restores for consumers, until the backup ends, and for partial frames. A
-/// restore that exceeds it is refused.
+/// Maximum memory of an account's restores for incomplete frames, and for consumers, which are created when
+/// the backup ends. A restore that exceeds it is refused.
 const HELD_BYTES_MAX: usize = 1 << 28;
-/// Memory of a consumer besides its bytes.
+/// Memory of a consumer in addition to the bytes of its configuration and state.
 const CONSUMER_OVERHEAD_BYTES: usize = 512;
 
-/// A restore under way.
+/// A restore that is in progress.
 pub(in crate::jetstream) struct Restore {
     id: String,
     pub(super) config: StreamConfig,
@@ -32,8 +32,8 @@ pub(in crate::jetstream) struct Restore {
 }
 
 impl JetStream {
-    /// Starts to restore a stream, and returns the subject for its backup. The configuration was fully
-    /// checked.
+    /// Begins to restore a stream, and returns the subject to which the backup must be sent. The caller has
+    /// checked the configuration.
     pub(in crate::jetstream) fn start_restore(
         &mut self,
         config: StreamConfig,
@@ -61,7 +61,7 @@ impl JetStream {
         Ok(deliver)
     }
 
-    /// Handles a chunk; an empty one is the end.
+    /// Handles a chunk. An empty chunk ends the restore.
     pub(super) fn handle_restore_chunk(
         &mut self,
         id: &str,
@@ -78,7 +78,8 @@ impl JetStream {
         let reply = if message.payload.is_empty() {
             self.finish_restore(restore, now, port)
         } else {
-            // Refused if the account has no room for the decompressed data, however small the chunk is.
+            // A small chunk may expand to many records, so the account's limits apply to the decompressed
+            // data.
             let storage = restore.config.storage;
             let others = self.restored_bytes(storage);
             let has_room = |bytes: u64| {
@@ -128,7 +129,7 @@ impl JetStream {
             ..
         } = restore;
         let name = config.name.clone();
-        // Before the reply confirms the stream.
+        // The records must be durable before the reply confirms the stream.
         let synced = parts.store.sync_now(now.since_start);
         let added = synced
             .map_err(ApiError::stream_restore)
@@ -149,7 +150,7 @@ impl JetStream {
         created_reply(self, key, now)
     }
 
-    /// Restores a consumer. If its state is invalid, it starts over.
+    /// Restores a consumer. If its state is invalid, it begins where its deliver policy determines.
     fn restore_consumer(
         &mut self,
         key: Key,
@@ -163,7 +164,7 @@ impl JetStream {
         self.streams.touch(key);
         let found = self.streams.with_documents(key);
         let (stream, mut documents) = found.ok_or(ApiError::STREAM_NOT_FOUND)?;
-        // A backup is untrusted: two consumers of one name would share documents.
+        // Backups may be forged. Two consumers with the same name would share documents.
         check_consumer_name(&config.name)?;
         if config.name.is_empty() || stream.consumers().find(&config.name).is_some() {
             return Err(ApiError::stream_restore(
@@ -200,13 +201,13 @@ impl JetStream {
 }
 
 impl Restore {
-    /// Returns the memory of consumers and of a partial frame.
+    /// Returns the memory for consumers and an incomplete frame.
     fn held_bytes(&self) -> usize {
         self.reader.held_bytes() + self.consumers_bytes
     }
 
-    /// Handles a chunk, using at most `may_hold` bytes of memory. `has_room` checks whether there is room for
-    /// a stream of a given size.
+    /// Handles a chunk, with at most `may_hold` bytes of memory. `has_room` checks whether the account's
+    /// limits allow a stream of this size.
     fn take(
         &mut self,
         chunk: &[u8],
@@ -223,7 +224,7 @@ impl Restore {
             match frame {
                 Frame::Record(sequence, record) => {
                     let store = &mut self.parts.store;
-                    // A backup is untrusted, and the subject becomes part of protocol lines.
+                    // Backups may be forged, and the subject becomes part of protocol lines.
                     let has_space = record.subject.iter().any(u8::is_ascii_whitespace);
                     if record.subject.is_empty() || has_space {
                         return Err(ApiError::stream_restore("a record has no valid subject"));

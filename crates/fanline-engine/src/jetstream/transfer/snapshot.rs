@@ -1,4 +1,4 @@
-//! Snapshots: backups being sent.
+//! Snapshots: sends backups.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::jetstream::streams::StreamId;
 use crate::jetstream::{ApiError, ConsumerConfig, Message, Now, Port};
 use crate::store::{Filters, StoreError};
 
-/// Options of the requester.
+/// Options of a request for a snapshot.
 #[derive(Clone, Debug)]
 pub(in crate::jetstream) struct SnapshotOptions {
     pub(in crate::jetstream) deliver: String,
@@ -20,7 +20,7 @@ pub(in crate::jetstream) struct SnapshotOptions {
     pub(in crate::jetstream) with_consumers: bool,
 }
 
-/// A snapshot under way.
+/// A snapshot that is in progress.
 pub(in crate::jetstream) struct Snapshot {
     id: String,
     stream: StreamId,
@@ -28,14 +28,14 @@ pub(in crate::jetstream) struct Snapshot {
     options: SnapshotOptions,
     /// Sequence of the next record to write.
     next: u64,
-    /// First sequence that is not part of it.
+    /// First sequence that is not part of the snapshot.
     end: u64,
-    /// Whether the subject has a subscriber, and chunks are sent.
+    /// Whether chunks are sent. Before, the snapshot waits for a subscriber of the deliver subject.
     has_begun: bool,
     has_ended: bool,
-    /// Archive bytes that are not framed yet.
+    /// Bytes of the archive that are not in frames yet.
     plain: Vec<u8>,
-    /// Framed bytes that are not sent yet.
+    /// Bytes in frames that are not sent yet.
     buffer: Vec<u8>,
     in_flight_bytes: usize,
     chunks: u64,
@@ -43,7 +43,7 @@ pub(in crate::jetstream) struct Snapshot {
 }
 
 impl JetStream {
-    /// Sends a stream's current content to a subject.
+    /// Begins to send the current content of a stream to a subject.
     pub(in crate::jetstream) fn start_snapshot(
         &mut self,
         name: &str,
@@ -87,7 +87,8 @@ impl JetStream {
         Ok(())
     }
 
-    /// Starts the snapshots that have a subscriber now, or whose wait is over.
+    /// Begins to send the snapshots whose deliver subject has a subscriber. A wildcard subscription counts
+    /// only after the wait.
     pub(in crate::jetstream) fn begin_snapshots(&mut self, now: Now, port: &mut dyn Port) {
         for mut snapshot in std::mem::take(&mut self.transfers.snapshots) {
             let deliver = snapshot.options.deliver.as_bytes();
@@ -124,7 +125,7 @@ impl JetStream {
         }
     }
 
-    /// Sends what the window allows. Returns whether that was all.
+    /// Sends chunks until the window is full. Returns whether the snapshot is complete.
     fn send_window(&mut self, snapshot: &mut Snapshot, now: Now, port: &mut dyn Port) -> bool {
         let key = self.streams.by_id(snapshot.stream);
         let Some(stream) = key.and_then(|key| self.streams.get_mut(key)) else {
@@ -158,7 +159,7 @@ impl Snapshot {
                 self.next = sequence + 1;
                 match stream.store().read(sequence) {
                     Ok(Some(record)) => archive::write_record(&mut self.plain, &record),
-                    // Damaged records are omitted.
+                    // A damaged record is omitted.
                     Ok(None) | Err(StoreError::Damaged(_)) => {}
                     Err(error) => return Err(error),
                 }
@@ -192,7 +193,7 @@ impl Snapshot {
         });
     }
 
-    /// Returns when it is abandoned unless a message arrives.
+    /// Returns when the snapshot is abandoned, if no message arrives.
     pub(super) fn abandoned_at(&self) -> Duration {
         let wait_max = match self.has_begun {
             true => SILENCE_MAX,
@@ -201,7 +202,7 @@ impl Snapshot {
         self.last_message + wait_max
     }
 
-    /// Ends a snapshot whose receiver does not answer.
+    /// Ends a snapshot whose receiver does not answer chunks.
     pub(super) fn abandon(&self, port: &mut dyn Port) {
         self.end_with("NATS/1.0 408 No Flow Response\r\n\r\n", port);
     }

@@ -1,4 +1,4 @@
-//! Acknowledgements, and missing ones.
+//! Tests of acknowledgements, and of their absence.
 
 use super::World;
 use crate::jetstream::Retention;
@@ -181,7 +181,8 @@ fn pending_limit_per_subject_orders_each_subject() {
     world.hears(&["i s.a=2 x1 #5 +1"]);
     world.ack(6, "");
     world.ack(5, "");
-    // One is at the subscriber and one is held back; the floor must not pass it.
+    // One record of the subject is delivered and another waits in its lane. The floor must stay below the
+    // waiting one.
     assert_eq!(world.numbers("C"), "5/6 4/1 1 0 1 1");
     world.ack(2, "");
     world.hears(&["i s.a=4 x1 #6 +0"]);
@@ -221,7 +222,7 @@ fn work_queue_removes_acknowledged_records() {
     world.ack(2, "+TERM");
     assert_eq!(world.store.messages(), 2);
     world.pass_millis(1000);
-    // The consumer gave it up, but the stream still has it, and it can still be acknowledged.
+    // The consumer no longer redelivers the record, but it is still in the stream and can be acknowledged.
     assert_eq!(world.store.messages(), 2);
     world.ack(3, "");
     assert_eq!(world.store.messages(), 1);
@@ -235,7 +236,7 @@ fn interest_stream_removes_record_once_all_have_acknowledged() {
     world.append(&["s.a=1", "s.b=2"]);
     assert!(world.consumers.wants_subject(b"x"));
     world.pull_from("B", "b", "2");
-    // Only B was interested in the second record.
+    // Only consumer B has a filter that matches the second record.
     assert_eq!(world.store.messages(), 1);
     world.pull_from("A", "a", "1");
     world.ack_to("A", 1, "", "");

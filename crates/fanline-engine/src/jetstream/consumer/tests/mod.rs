@@ -1,4 +1,4 @@
-//! A consumer on a small stream: each test performs actions and checks the messages.
+//! Tests of consumers on a small stream: each test performs actions and checks the resulting messages.
 
 mod acks;
 mod costs;

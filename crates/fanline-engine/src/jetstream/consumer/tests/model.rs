@@ -1,4 +1,4 @@
-//! Random sequences of actions, checked against simple rules.
+//! Random sequences of actions, whose results are checked against simple rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,22 +32,22 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// No step is longer, so that nothing is redelivered within one.
+/// Maximum time of a step. It is shorter than `ack_wait`, so that nothing is redelivered twice in a step.
 const WAIT_MILLIS: u64 = 1000;
 
 const SUBJECTS: [&str; 3] = ["s.a", "s.b", "other"];
 
-/// What a consumer may do, given what has happened so far.
+/// The state from which the allowed deliveries of a consumer follow.
 #[derive(Default)]
 struct Model {
-    /// Existing records, by sequence.
+    /// Subjects of existing records, by sequence.
     subjects: BTreeMap<u64, usize>,
-    /// Records delivered and neither acknowledged nor given up; the value says whether they may be
+    /// Delivered records that are neither acknowledged nor dropped. The value tells whether the record may be
     /// redelivered.
     out: BTreeMap<u64, bool>,
-    /// Records that must not be delivered any more.
+    /// Records that must not be delivered again.
     over: BTreeSet<u64>,
-    /// Records that were delivered.
+    /// Records that were delivered at least once.
     seen: BTreeSet<u64>,
 }
 
@@ -124,7 +124,8 @@ fn run(steps: &[Step], rules: &Rules, retention: Retention) {
         apply(step, &mut world, &mut model, retention);
         check(&mut world, &mut model, rules);
     }
-    // At least once: a client that requests and acknowledges everything receives everything.
+    // Every record is delivered at least once: a client that requests and acknowledges all records receives
+    // all of them.
     for _ in 0..100 {
         world.pull("i", "50");
         check(&mut world, &mut model, rules);
@@ -181,7 +182,7 @@ fn apply(step: &Step, world: &mut World, model: &mut Model, retention: Retention
             }
         }
         Step::Pass(millis) => {
-            // The tests of `ack_wait` check which of them have waited long enough.
+            // All of them may be redelivered. Tests of `ack_wait` check when this happens.
             model.out.values_mut().for_each(|again| *again = true);
             world.pass_millis(*millis);
         }

@@ -1,4 +1,4 @@
-//! Start positions, counts, and administration of consumers.
+//! Tests of start positions, counts, and administration of consumers.
 
 use super::World;
 use crate::jetstream::Retention;
@@ -80,10 +80,10 @@ fn removed_records_are_not_counted() {
     assert_eq!(world.numbers("C"), "0/0 0/0 0 0 0 2");
     world.pull("i", "1");
     assert_eq!(world.numbers("C"), "1/1 0/0 1 0 0 1");
-    // It was delivered, but will not be redelivered.
+    // The first record was delivered, but after its removal it is not redelivered.
     world.remove(1);
     assert_eq!(world.numbers("C"), "1/1 1/1 0 0 0 1");
-    // More than a group remembers.
+    // Removes more records than a group stores, so that the consumer must recount.
     for _ in 0..50 {
         world.append(&["s.a=x"]);
     }
@@ -125,7 +125,7 @@ fn paused_consumer_resumes_at_its_time() {
         "ADVISORY.CONSUMER.PAUSE.S.C pause_until=2026-11-21T22:26:41Z paused=false",
         "i s.a=1 x1 #1 +5",
     ]);
-    // The description shows the end of the last pause.
+    // The description contains the end of the last pause.
     let shown = |world: &mut World| {
         let info = world.call(|consumers, context| consumers.info(id, context).unwrap());
         let until = info.config.unwrap().pause_until;
@@ -210,7 +210,7 @@ fn idle_consumers_are_not_examined() {
     }
     world.create("C", r#"{"filter_subject":"s.>"}"#);
     world.pull("i", "9");
-    // Consumers of other subjects and idle ones are not examined.
+    // Consumers of other subjects and idle consumers do no work for this record.
     world.consumers.handle_append(1, b"s.a");
     let due = world.consumers.next_timeout();
     assert_eq!(due, Some(std::time::Duration::ZERO));

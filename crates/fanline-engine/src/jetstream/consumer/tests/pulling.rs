@@ -1,4 +1,4 @@
-//! Pull requests. Expected messages were recorded from nats-server 2.15.2.
+//! Tests of pull requests. Expected messages were recorded from nats-server 2.15.2.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn no_wait_request_returns_available_records() {
     ]);
     world.pull("i", r#"{"batch":5,"no_wait":true}"#);
     world.hears(&["i 404 No Messages"]);
-    // With an expiry it waits for the first record, but not for more.
+    // A request with an expiry waits for the first record, but not for more.
     world.pull("i", r#"{"batch":5,"no_wait":true,"expires":1000000000}"#);
     world.pass_millis(500);
     world.hears(&[]);
@@ -92,8 +92,8 @@ fn no_wait_request_returns_available_records() {
     world.hears(&["i 408 Request Timeout Pending-Messages=5 Pending-Bytes=0"]);
 }
 
-/// Story: a Python client gave up when its request expired, and published at once. The record went to the
-/// expired request, whose timer was a millisecond late.
+/// Story: a Python client's request expired, and the client then published. The record was sent to the
+/// expired request, because the request's timer was a millisecond late.
 #[test]
 fn expired_request_is_not_served_before_its_timer() {
     let mut world = World::with(&[], "{}");
@@ -105,7 +105,7 @@ fn expired_request_is_not_served_before_its_timer() {
     world.hears(&["j s.a=one x1 #1 +0"]);
 }
 
-/// The consumer waits for acknowledgements, but the request does not.
+/// A request that does not wait ends although the consumer waits for acknowledgements.
 #[test]
 fn no_wait_request_ends_with_its_timer() {
     let mut world = World::with(&THREE, r#"{"max_ack_pending":2}"#);
@@ -152,7 +152,7 @@ fn max_bytes_limits_request() {
     let mut world = World::with(&THREE, "{}");
     world.pull("i", r#"{"batch":5,"max_bytes":1}"#);
     world.hears(&["i 409 Message Size Exceeds MaxBytes Pending-Messages=5 Pending-Bytes=1"]);
-    // Subject, acknowledgement subject, and payload: 3 + 39 + 3 bytes.
+    // A record of 3 + 39 + 3 bytes: subject, acknowledgement subject, and payload.
     world.pull("i", r#"{"batch":5,"max_bytes":47}"#);
     world.hears(&[
         "i s.a=one x1 #1 +2",
@@ -190,7 +190,7 @@ fn invalid_and_excess_requests_are_refused() {
     world.pull("i", "1");
     world.pull("j", "1");
     world.hears(&["j 409 Exceeded MaxWaiting"]);
-    // The first client has disconnected, so there is room.
+    // The first client has disconnected, so there is room for another request.
     world.listen("i", false);
     world.pull("j", "1");
     world.hears(&[]);

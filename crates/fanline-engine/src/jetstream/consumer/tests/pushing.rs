@@ -1,4 +1,4 @@
-//! Push consumers.
+//! Tests of push consumers.
 
 use super::World;
 
@@ -17,7 +17,7 @@ fn push_needs_a_subscriber_of_its_subject() {
     world.listen("d", false);
     world.append(&["s.a=four"]);
     world.hears(&[]);
-    // A wildcard subscription is for monitoring, not for receiving records.
+    // A wildcard subscription does not receive records: it usually serves monitoring.
     world.listen("*", true);
     world.hears(&[]);
     world.listen("d", true);
@@ -54,8 +54,8 @@ fn push_needs_a_member_of_its_queue_group() {
     world.hears(&[]);
 }
 
-/// Large records for many subscribers: a round delivers a bounded number of bytes, and the next one begins
-/// with subscribers that received nothing.
+/// If many subscribers receive large records, a call of `settle` delivers a bounded number of bytes. The next
+/// call begins with subscribers that have received nothing.
 #[test]
 fn round_delivers_bounded_bytes() {
     let mut world = World::with(&[], "{}");
@@ -104,7 +104,8 @@ fn flow_control_stalls_until_answered() {
         world.append(&[&big]);
     }
     world.listen("d", true);
-    // As nats-server: a request after the eleventh record, a stall after the twenty-first.
+    // As in nats-server, a flow control request follows the eleventh record, and delivery stops after the
+    // twenty-first.
     assert_eq!(world.port.heard[11], "d 100 FlowControl Request");
     assert_eq!(world.port.heard.len(), 22);
     world.port.heard.clear();
@@ -123,7 +124,7 @@ fn flow_control_stalls_until_answered() {
     }
     world.hears(&[]);
     world.call(|consumers, context| consumers.handle_flow_control(flow.as_bytes(), context));
-    // The window has doubled.
+    // The maximum of unconfirmed bytes has doubled.
     assert_eq!(world.port.heard[11], "d 100 FlowControl Request");
     let delivered = world.port.deliveries.len();
     assert_eq!(delivered, 53);
@@ -152,7 +153,8 @@ fn flow_control_answers_acknowledge() {
 
 #[test]
 fn rate_limit_delays_deliveries() {
-    // Subject, acknowledgement subject, and payload are 45 bytes: one record in 360 ms.
+    // A record has 45 bytes: subject, acknowledgement subject, and payload. The rate limit thus allows one
+    // every 360 ms.
     let config = r#"{"deliver_subject":"d","ack_policy":"none","rate_limit_bps":1000}"#;
     let mut world = World::with(&["s.a=one", "s.b=two"], config);
     world.listen("d", true);
@@ -173,7 +175,7 @@ fn original_replay_preserves_intervals() {
     world.hears(&[]);
     world.pass_millis(1001);
     world.hears(&["d s.b=two x1 #2 +1", "d s.a=three x1 #3 +0"]);
-    // After catching up, records are delivered as they are stored.
+    // When all stored records are delivered, new ones are delivered at once.
     world.append(&["s.a=four", "s.a=five"]);
     world.hears(&["d s.a=four x1 #4 +0", "d s.a=five x1 #5 +0"]);
 }

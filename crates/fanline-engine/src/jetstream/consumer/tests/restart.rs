@@ -1,4 +1,4 @@
-//! Saved and restored state.
+//! Tests of saving and restoring state.
 
 use super::World;
 use crate::jetstream::Retention;
@@ -33,7 +33,7 @@ fn restored_consumer_continues() {
     assert_eq!(world.numbers("C"), before);
     world.pull("i", "9");
     world.hears(&["i s.a=5 x1 #5 +0"]);
-    // The acknowledgement wait continues as well.
+    // The time that passed before the restart counts toward `ack_wait`.
     world.pass_millis(601);
     world.hears(&["i s.b=2 x2 #6 +0", "i s.b=4 x2 #7 +0"]);
 }

@@ -1,4 +1,4 @@
-//! A stream, its consumers, and a port that records messages.
+//! A simulated stream with consumers, and a port that records messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::jetstream::consumer::{ConsumerId, Consumers, Context};
 use crate::jetstream::{ConsumerConfig, Message, Now, Port, Retention};
 use crate::store::{NewRecord, Store, StoreLimits};
 
-/// Time of the start, and base of the records' times: about 2026-11-21.
+/// Time at which tests start, on 2026-11-21. Times of records count from it.
 pub(super) const EPOCH: i64 = 1_795_300_000_000_000_000;
 
 /// A port that records messages.
@@ -16,9 +16,9 @@ pub(super) const EPOCH: i64 = 1_795_300_000_000_000_000;
 pub(super) struct Recorder {
     pub(super) listening: BTreeSet<String>,
     pub(super) heard: Vec<String>,
-    /// Acknowledgement subject of each record, by consumer name and sequence.
+    /// Acknowledgement subject of the last delivery of each record, by consumer name and sequence.
     pub(super) acks: BTreeMap<(String, u64), String>,
-    /// The last flow control request.
+    /// Subject of the last flow control request.
     pub(super) flow: Option<String>,
     pub(super) pin: Option<String>,
     pub(super) deliveries: Vec<(String, u64)>,
@@ -28,7 +28,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Formats headers in one line, without those that differ from run to run.
+/// Formats headers in one line, without headers that differ from run to run.
 fn headers_in_line(headers: &[u8]) -> String {
     let lines = text(headers);
     let mut parts = Vec::new();
@@ -112,7 +112,7 @@ impl Port for Recorder {
         plain.any(|filter| Filter::parse(filter.as_bytes()).unwrap().matches(subject))
     }
 
-    /// A member of a group is written as `subject group`.
+    /// In `listening`, a member of a queue group is written as `subject group`.
     fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
         match group {
             b"" => self.listening.contains(&text(subject)),
@@ -127,7 +127,7 @@ impl Port for Recorder {
     fn unsubscribe(&mut self, _filter: &[u8]) {}
 }
 
-/// A stream with its consumers and clients.
+/// A stream with its consumers and simulated clients.
 pub(super) struct World {
     pub(super) store: Store,
     pub(super) consumers: Consumers,
@@ -135,12 +135,12 @@ pub(super) struct World {
     pub(super) now: Now,
     pub(super) retention: Retention,
     pub(super) unused: Vec<ConsumerId>,
-    /// Configurations and states, by name.
+    /// Saved configurations and states, by name.
     pub(super) saved: BTreeMap<String, (ConsumerConfig, Vec<u8>)>,
 }
 
 impl World {
-    /// Creates an empty stream with a subscriber to all events.
+    /// Creates an empty stream. All events have a subscriber.
     pub(super) fn new(retention: Retention) -> Self {
         let mut port = Recorder::default();
         port.listening.insert("$JS.EVENT.>".into());
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// Creates a stream with these records, one a second, and a consumer `C`.
+    /// Creates a stream with these records and a consumer `C`.
     pub(super) fn with(records: &[&str], config: &str) -> Self {
         let mut world = World::new(Retention::Limits);
         world.append(records);
@@ -177,7 +177,7 @@ impl World {
         result
     }
 
-    /// Ends a round as a stream does.
+    /// Serves consumers and removes records, as a stream does.
     pub(super) fn settle(&mut self) {
         loop {
             let mut context = Context {
@@ -227,7 +227,8 @@ impl World {
         }
     }
 
-    /// Stores records of the form `subject=payload`, with their sequence in seconds since the epoch as time.
+    /// Stores records, written as `subject=payload`. The time of a record is its sequence in seconds after
+    /// `EPOCH`.
     pub(super) fn append(&mut self, records: &[&str]) {
         for record in records {
             let (subject, payload) = record.split_once('=').unwrap();
@@ -244,7 +245,7 @@ impl World {
         }
     }
 
-    /// Creates a consumer from JSON; acknowledgements are explicit by default.
+    /// Creates a consumer from JSON. The default acknowledgement policy is `explicit`.
     pub(super) fn create(&mut self, name: &str, config: &str) -> ConsumerId {
         let mut json: serde_json::Value = serde_json::from_str(config).unwrap();
         let fields = json.as_object_mut().unwrap();
@@ -260,7 +261,7 @@ impl World {
         self.consumers.find(name).unwrap()
     }
 
-    /// Sends a pull request whose client subscribes to `inbox`.
+    /// Sends a pull request to consumer `C`, with a subscription to `inbox`.
     pub(super) fn pull(&mut self, inbox: &str, body: &str) {
         self.pull_from("C", inbox, body);
     }
@@ -301,7 +302,7 @@ impl World {
         self.call(|consumers, context| consumers.handle_ack(&message, context))
     }
 
-    /// Adds or removes a subscriber; a member of a queue group is written as `subject group`.
+    /// Adds or removes a subscriber. A member of a queue group is written as `subject group`.
     pub(super) fn listen(&mut self, filter: &str, present: bool) {
         if present {
             self.port.listening.insert(filter.into());
@@ -312,7 +313,7 @@ impl World {
         self.call(|consumers, context| consumers.handle_interest(subject.as_bytes(), context));
     }
 
-    /// Adds subscribers, and returns what one round delivers to them.
+    /// Adds subscribers, and returns the records that one call of the consumers' `settle` delivers to them.
     pub(super) fn listen_for_one_round(&mut self, subjects: &[&str]) -> Vec<(String, u64)> {
         let subjects = subjects.iter().copied();
         self.port
@@ -331,7 +332,7 @@ impl World {
         std::mem::take(&mut self.port.deliveries)
     }
 
-    /// Advances the time, timer by timer.
+    /// Advances the time, and runs all timers that become due.
     pub(super) fn pass_millis(&mut self, millis: u64) {
         let end = self.now.since_start + Duration::from_millis(millis);
         while let Some(due) = self.consumers.next_timeout().filter(|due| *due <= end) {
@@ -342,7 +343,7 @@ impl World {
         self.move_to(end);
     }
 
-    /// Saves changed states: those that are due, or all.
+    /// Saves the states that are due; with `all`, every changed state.
     pub(super) fn save(&mut self, all: bool) {
         let saved = &mut self.saved;
         self.consumers.save(self.now, all, &mut |consumer, state| {
@@ -357,14 +358,14 @@ impl World {
         self.now.unix_nanos += i64::try_from(step.as_nanos()).unwrap();
     }
 
-    /// Compares the messages since the last call.
+    /// Compares the messages since the last call with the expected ones.
     #[track_caller]
     pub(super) fn hears(&mut self, expected: &[&str]) {
         let heard = std::mem::take(&mut self.port.heard);
         assert_eq!(heard, expected);
     }
 
-    /// Returns `delivered floor ack_pending redelivered waiting pending` of a consumer.
+    /// Returns the numbers of a consumer: `delivered floor ack_pending redelivered waiting pending`.
     pub(super) fn numbers(&mut self, name: &str) -> String {
         let id = self.id(name);
         let info = self

@@ -1,4 +1,4 @@
-//! Atomic batches: collected until the last message, then checked and stored together.
+//! Atomic batches: the messages of a batch are collected, then checked and stored together.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -37,10 +37,10 @@ struct OpenBatch {
     abandoned_at: Duration,
 }
 
-/// Why a message was not added to its batch.
+/// Error for a message that was not added to its batch.
 struct Refused {
     error: ApiError,
-    /// Reason why the batch was abandoned, if it was.
+    /// Reason for which the batch was abandoned, if there was a batch.
     abandoned: Option<&'static str>,
 }
 
@@ -81,13 +81,13 @@ struct CheckedMessage {
     cancels: Option<Vec<u8>>,
 }
 
-/// Whether a message completes its batch.
+/// Whether a message completes its batch, according to its headers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commit {
     No,
-    /// It is the last message of the batch.
+    /// The message is the last of the batch.
     WithIt,
-    /// The previous message was the last; this one is not stored.
+    /// The previous message was the last of the batch, and this one is not stored.
     WithoutIt,
 }
 
@@ -96,7 +96,7 @@ impl AtomicBatches {
         self.open.len()
     }
 
-    /// Returns when the next batch is abandoned.
+    /// Returns when the next batch is abandoned, if it gets no message.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
         self.open.values().map(|batch| batch.abandoned_at).min()
     }
@@ -114,7 +114,7 @@ impl AtomicBatches {
 }
 
 impl Stream {
-    /// Abandons batches without recent messages.
+    /// Abandons the batches that have received no message for too long.
     pub(in crate::jetstream::stream) fn expire_batches(&mut self, port: &mut dyn Port) {
         let now = self.clock.since_start;
         let silent = self
@@ -139,7 +139,7 @@ impl Stream {
         }
         let advisory = AbandonedAdvisory {
             r#type: "io.nats.jetstream.advisory.v1.stream_batch_abandoned",
-            // The time alone is not unique: there may be two at the same instant.
+            // The time alone is not unique, because two batches may be abandoned at the same time.
             id: format!("{:016X}{:06X}", self.clock.unix_nanos, self.random() >> 8),
             timestamp: Timestamp::from_unix_nanos(self.clock.unix_nanos),
             stream: &self.config.name,
@@ -199,8 +199,8 @@ impl Stream {
         }
     }
 
-    /// Adds a message to its batch, and returns the batch when it is complete. A refused message ends its
-    /// batch.
+    /// Adds a message to its batch, and returns the batch if it is complete. If the message is refused, the
+    /// batch is removed.
     fn add_message(
         &mut self,
         id: &[u8],
@@ -219,7 +219,7 @@ impl Stream {
         if requires_newer_level(message.headers) {
             return Err(ApiError::REQUIRED_API_LEVEL.into());
         }
-        // An empty header also counts.
+        // An empty header is an error, although other headers without a value are ignored.
         let commit = match find(message.headers, b"Nats-Batch-Commit") {
             None => Commit::No,
             Some(b"1") => Commit::WithIt,
@@ -283,13 +283,14 @@ impl Stream {
         Ok(OpenBatch::default())
     }
 
-    /// Checks and stores all messages, and returns the last sequence.
+    /// Checks and stores all messages of a batch, and returns the last sequence.
     fn commit(&mut self, batch: OpenBatch, port: &mut dyn Port) -> Result<u64, ApiError> {
         let ready = self.check_batch(batch)?;
         self.check_room(&ready)?;
         let mut stored = Vec::with_capacity(ready.len());
         let first = self.store.last_sequence() + 1;
-        // The log must mark the record that completes the batch, in case the power fails during the writes.
+        // The record that completes the batch must be marked in the log, so that a start detects incomplete
+        // batches.
         let completing = ready.iter().enumerate().rposition(|(number, ready)| {
             self.is_wanted(first + number as u64, &ready.message.subject)
         });
@@ -301,7 +302,7 @@ impl Stream {
             match self.store_record(&admitted) {
                 Ok(sequence) => stored.push((sequence, previous)),
                 Err(error) => {
-                    // The stored records were not visible yet.
+                    // The stored records are removed. They were not visible yet.
                     for sequence in stored.iter().filter_map(|(sequence, _)| *sequence) {
                         let _ = self.remove_record(sequence, false);
                     }
@@ -347,8 +348,8 @@ impl Stream {
         result.map(|()| all)
     }
 
-    /// Whether a stream that discards new messages has room for all. If a message may replace another record,
-    /// this is checked when it is stored.
+    /// Checks whether a stream that discards new messages has room for the whole batch. If a message may
+    /// replace another record, the limit is checked when the message is stored.
     fn check_room(&self, ready: &[CheckedMessage]) -> Result<(), ApiError> {
         if self.config.discard != Discard::New {
             return Ok(());
@@ -369,7 +370,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether the batch would raise the number of a subject's records above `max`.
+    /// Returns whether the batch would raise the number of records of a subject above `max`.
     fn overfills(&self, ready: &[CheckedMessage], max: u64) -> bool {
         let mut after: HashMap<&[u8], u64> = HashMap::new();
         ready.iter().any(|ready| {

@@ -1,6 +1,7 @@
-//! Fast batches: ordered messages of one publisher, each stored at once, acknowledged in groups.
+//! Fast batches: messages of one publisher in order. Each is stored at once, and groups are acknowledged.
 //!
-//! The reply subject holds the message's role in its batch: `<inbox>.<id>.<flow>.<ok|fail>.<seq>.<op>.$FI`.
+//! The reply subject contains the message's position in its batch:
+//! `<inbox>.<id>.<flow>.<ok|fail>.<seq>.<op>.$FI`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::jetstream::{ApiError, Message, Port};
 
 /// Default maximum open batches of a stream.
 const OPEN_MAX: usize = 1_000;
-/// Maximum messages between two acknowledgements, divided among the batches of a stream.
+/// Maximum messages between two acknowledgements. All fast batches of a stream share this number.
 const FLOW_MAX: u64 = 500;
 
-/// Messages between two acknowledgements if the publisher requests none, or not as a number.
+/// Messages between two acknowledgements, if the publisher does not request a valid number.
 const FLOW_DEFAULT: u64 = 10;
 
 /// The open batches of a stream.
@@ -27,13 +28,13 @@ pub(in crate::jetstream::stream) struct FastBatches {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
-    /// The last sequence within the batch.
+    /// Highest sequence within the batch.
     last: u64,
-    /// The last acknowledged sequence within the batch.
+    /// Highest acknowledged sequence within the batch.
     acknowledged: u64,
-    /// Messages between acknowledgements.
+    /// Messages between two acknowledgements.
     flow: u64,
-    /// Sequence of the last record.
+    /// Stream sequence of the last stored record.
     stored: u64,
     abandoned_at: Duration,
 }
@@ -42,9 +43,9 @@ struct Batch {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::jetstream::stream) struct FastReply<'a> {
     id: &'a [u8],
-    /// Requested messages between acknowledgements; 0 when unset.
+    /// Requested messages between two acknowledgements; 0 if the publisher requests none.
     flow: u64,
-    /// `None` when the last tokens have no known form.
+    /// Mode, sequence, and operation; `None` if these tokens are invalid.
     step: Option<Step>,
 }
 
@@ -59,16 +60,16 @@ struct Step {
 enum Operation {
     Start,
     Append,
-    /// The last message.
+    /// Stores the message and ends the batch.
     Commit,
-    /// The previous message was the last.
+    /// Ends the batch without storing the message.
     End,
-    /// A query without a message.
+    /// Requests an acknowledgement without a message to store.
     Ping,
 }
 
 impl<'a> FastReply<'a> {
-    /// Parses a reply subject; `None` when it is an ordinary one.
+    /// Parses a reply subject; `None` if it is not that of a fast batch.
     pub(in crate::jetstream::stream) fn parse(reply: &'a [u8]) -> Option<Self> {
         let rest = reply.strip_suffix(b".$FI")?;
         let mut tokens = rest.rsplitn(6, |b| *b == b'.');
@@ -116,12 +117,12 @@ impl FastBatches {
         self.open.len()
     }
 
-    /// Drops batches without recent messages.
+    /// Drops the batches that have received no message for too long.
     pub(in crate::jetstream::stream) fn expire(&mut self, now: Duration) {
         self.open.retain(|_, batch| batch.abandoned_at > now);
     }
 
-    /// Returns when the next batch is abandoned.
+    /// Returns when the next batch is abandoned, if it gets no message.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
         self.open.values().map(|batch| batch.abandoned_at).min()
     }
@@ -150,7 +151,7 @@ impl Stream {
         }
     }
 
-    /// Removes and returns the batch of a message; a new one if it is the first.
+    /// Removes and returns the batch of a message, or a new batch for a first message.
     fn find_batch(&mut self, reply: &FastReply<'_>) -> Result<(Step, Batch), ApiError> {
         if !self.config.allow_batched {
             return Err(ApiError::BATCH_PUBLISH_DISABLED);
@@ -171,7 +172,7 @@ impl Stream {
         if self.fast.len() >= open_max || !self.has_room_for_fast() {
             return Err(ApiError::BATCH_PUBLISH_TOO_MANY_INFLIGHT);
         }
-        // A single batch gets the requested flow; beside others it starts slowly.
+        // A batch begins with the requested flow if it is the only one, and otherwise with one message.
         let flow = match self.fast.open.is_empty() {
             true => self.flow_max(reply.flow),
             false => 1,
@@ -209,7 +210,7 @@ impl Stream {
             self.send_flow(message, batch, port);
         }
         let is_ping = step.operation == Operation::Ping;
-        // A ping names the last message, all others themselves.
+        // A ping contains the sequence of the last message. Other messages contain their own.
         let sequence = step.sequence + u64::from(is_ping);
         let awaited = batch.last + 1;
         let has_gap = if is_ping {
@@ -241,7 +242,7 @@ impl Stream {
                 batch.stored = batch.stored.max(taken.sequence);
                 batch.last = sequence;
             }
-            // Too large for the batch; its sequence stays free.
+            // The message is too large. The batch continues, and its next message has the same sequence.
             Err(error) if error.err_code == ApiError::STREAM_MESSAGE_EXCEEDS_MAXIMUM.err_code => {
                 self.refuse(message, &error, port);
                 return true;
@@ -264,7 +265,7 @@ impl Stream {
         true
     }
 
-    /// Returns whether an acknowledgement is due, and sets when the next one is.
+    /// Returns whether an acknowledgement is due. If it is, computes when the next one is due.
     fn advance(&self, reply: &FastReply<'_>, batch: &mut Batch) -> bool {
         if batch.last < batch.acknowledged + batch.flow {
             return false;

@@ -1,4 +1,5 @@
-//! Batches of publishes: atomic ones are stored together or not at all, fast ones are acknowledged in groups.
+//! Batches of publishes. Atomic batches are stored completely or not at all; fast batches are acknowledged in
+//! groups.
 
 mod atomic;
 mod fast;
@@ -26,7 +27,7 @@ pub struct OpenBatches {
 }
 
 impl OpenBatches {
-    /// Returns the sum.
+    /// Returns the sum of both numbers of batches.
     pub fn and(self, others: OpenBatches) -> Self {
         OpenBatches {
             atomic: self.atomic + others.atomic,
@@ -34,7 +35,7 @@ impl OpenBatches {
         }
     }
 
-    /// Returns the difference.
+    /// Returns the difference of both numbers of batches.
     pub fn without(self, others: OpenBatches) -> Self {
         OpenBatches {
             atomic: self.atomic.saturating_sub(others.atomic),
@@ -52,12 +53,12 @@ impl Stream {
         }
     }
 
-    /// Sets the number of open batches of other streams.
+    /// Sets the number of open batches of the account's other streams.
     pub fn set_batches_elsewhere(&mut self, others: OpenBatches) {
         self.batches_elsewhere = others;
     }
 
-    /// Sets the server's limits; unset ones have defaults.
+    /// Sets the limits of batches. Unset limits have defaults.
     pub fn set_batch_limits(&mut self, limits: BatchLimits) {
         self.batch_limits = limits;
     }
@@ -72,7 +73,7 @@ impl Stream {
         self.batches_elsewhere.and(self.open_batches()).fast < max
     }
 
-    /// Returns when a batch that has just received a message is abandoned.
+    /// Returns when a batch that receives a message now is abandoned, if it gets no other.
     fn batch_abandoned_at(&self) -> Duration {
         let idle_max = self.batch_limits.idle_max.unwrap_or(IDLE_MAX);
         self.clock.since_start.saturating_add(idle_max)

@@ -3,7 +3,7 @@
 use jiff::civil::{Date, DateTime, time};
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
-/// Maximum days to search for the next match. Leap days are at most eight years apart.
+/// Maximum days to search for the next match. Two leap days are at most eight years apart.
 const DAYS_SEARCHED_MAX: usize = 8 * 366 + 1;
 
 const MONTHS: [&str; 12] = [
@@ -11,7 +11,7 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// Allowed values of each field: bit n stands for the value n.
+/// Allowed values of each field. Bit n stands for the value n.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::jetstream::stream) struct Cron {
     seconds: u64,
@@ -22,7 +22,7 @@ pub(in crate::jetstream::stream) struct Cron {
     weekdays: Field,
 }
 
-/// A field that may be open (`*` or `?`).
+/// A field that may allow all values, as `*` or `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     allowed: u64,
@@ -50,7 +50,7 @@ impl Cron {
     pub(super) fn next(&self, after_unix_nanos: i64, zone: &TimeZone) -> Option<i64> {
         let after = Timestamp::from_nanosecond(i128::from(after_unix_nanos)).ok()?;
         let mut local = zone.to_datetime(after);
-        // When clocks are set back, the first matches may be before `after`.
+        // The loop is needed when clocks are set back: the first matches may then be before `after`.
         loop {
             local = self.next_local(local)?;
             let at = zone.to_timestamp(local).ok()?;
@@ -80,7 +80,8 @@ impl Cron {
         None
     }
 
-    /// If both days of the month and days of the week are set, either must match.
+    /// Returns whether a date matches. If both days of the month and days of the week are set, one of them
+    /// suffices.
     fn allows_day(&self, date: Date) -> bool {
         let day = has(self.days.allowed, date.day());
         let weekday = has(
@@ -127,7 +128,8 @@ fn has(allowed: u64, value: i8) -> bool {
     u32::try_from(value).is_ok_and(|value| allowed & (1 << value) != 0)
 }
 
-/// Parses `*`, `?`, `5`, `1-5`, or `mon-fri`, each with an optional `/step`, separated by commas.
+/// Parses a field: `*`, `?`, `5`, `1-5`, or `mon-fri`, each with an optional `/step`; several are separated
+/// by commas.
 fn parse_field(text: &str, from: u32, to: u32, names: &[&str], first_name: u32) -> Option<Field> {
     let mut field = Field {
         allowed: 0,

@@ -1,4 +1,4 @@
-//! Performs due schedules, and recovers schedules after a restart.
+//! Publishes the messages of due schedules, and recovers schedules after a restart.
 
 use super::Pattern;
 use crate::headers::{Block, find};
@@ -9,10 +9,10 @@ use crate::jetstream::stream::ttl::{Ttl, parse_ttl};
 use crate::jetstream::{Port, Timestamp};
 use crate::store::{NEVER, NewRecord, StoreError};
 
-/// Delay before a schedule is retried that the log refused.
+/// Delay before a retry, if the log has refused the message of a schedule.
 const RETRY_NANOS: i64 = 1_000_000_000;
 
-/// Owned copy of a schedule's record: the log changes while it is performed.
+/// A copy of a due schedule's record, because the log changes while its message is published.
 struct DueSchedule {
     sequence: u64,
     subject: Vec<u8>,
@@ -26,11 +26,11 @@ struct DueSchedule {
 }
 
 impl Stream {
-    /// Publishes due messages.
+    /// Publishes the messages of due schedules.
     pub(in crate::jetstream::stream) fn fire_schedules(&mut self, port: &mut dyn Port) {
         let now = self.clock.unix_nanos;
         while let Some((due, sequence)) = self.schedules.take_due(now) {
-            // A record that was removed or is unreadable is no longer due.
+            // A removed or unreadable schedule is dropped.
             if let Some(plan) = self.plan(sequence) {
                 self.fire(&plan, due, port);
             }
@@ -58,7 +58,7 @@ impl Stream {
         let now = self.clock.unix_nanos;
         let next = match plan.pattern.is_once() {
             true => None,
-            // Messages missed while the server was down are published once.
+            // If messages were missed while the server was down, one message is published for all of them.
             false => plan
                 .pattern
                 .next(due)
@@ -70,7 +70,7 @@ impl Stream {
             Some(next) => self.schedules.set(&plan.subject, plan.sequence, next),
             None if is_stored => {
                 self.schedules.remove(&plan.subject);
-                // If the disk refuses, it is published once more after a restart.
+                // If the disk cannot remove the schedule now, its message is published again after a restart.
                 let _ = self.remove_record(plan.sequence, false);
             }
             None => self
@@ -79,14 +79,14 @@ impl Stream {
         }
     }
 
-    /// Stores the message of a schedule. Returns `true` when nothing is left to do.
+    /// Stores the message of a schedule. Returns `true` if no retry is needed.
     fn publish_scheduled(
         &mut self,
         plan: &DueSchedule,
         next: Option<i64>,
         port: &mut dyn Port,
     ) -> bool {
-        // Without a record to copy, the schedule's own content is published.
+        // If there is no record to copy, the schedule's own content is published.
         let source = plan.source.as_deref();
         let last = source.and_then(|source| self.store.subject(source));
         let (headers, payload) = match last.map(|known| self.store.read(known.last)) {
@@ -150,7 +150,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads markers from the log. An unreadable record is not a marker.
+    /// Reads markers from the log. An unreadable record does not count as a marker.
     pub(in crate::jetstream::stream) fn recover_markers(&mut self) {
         for sequence in self.last_of_subjects() {
             if let Ok(Some(record)) = self.store.read(sequence)
@@ -173,7 +173,7 @@ impl Stream {
         let Some(plan) = self.plan(sequence) else {
             return;
         };
-        // The last message of the schedule contains its next time.
+        // The last message that the schedule published contains its next due time.
         let made = self.store.subject(&plan.target).map(|known| known.last);
         let made = made.and_then(|made| self.store.read(made).ok().flatten());
         let next_in_message = made.and_then(|made| {
@@ -191,7 +191,7 @@ impl Stream {
     }
 }
 
-/// Whether the scheduled message inherits a header of the schedule or of the copied record.
+/// Returns whether a header of the schedule or of the copied record is also set in the scheduled message.
 fn is_inherited(name: &[u8]) -> bool {
     let Some(name) = name.strip_prefix(b"Nats-") else {
         return true;

@@ -1,7 +1,7 @@
 //! Scheduled messages: records that are published again later, once or repeatedly.
 //!
-//! A schedule is an ordinary record, the last one of its subject, and its messages are records too. So the
-//! log is the only storage: after a restart the last record of each subject determines what is due.
+//! A schedule is a record, the last one of its subject, and the messages that it publishes are records, too.
+//! Schedules need no other storage: after a restart, the last record of each subject determines what is due.
 
 mod cron;
 mod fire;
@@ -20,7 +20,7 @@ use crate::subject::is_literal_subject;
 /// Due times of schedules. A subject has at most one schedule.
 #[derive(Default)]
 pub(super) struct Schedules {
-    /// Due time and sequence of the schedule's record, with its subject.
+    /// Subjects by due time and sequence of the schedule's record.
     due: BTreeMap<(i64, u64), Box<[u8]>>,
     by_subject: HashMap<Box<[u8]>, (i64, u64)>,
 }
@@ -56,7 +56,7 @@ impl Schedules {
 }
 
 impl Stream {
-    /// Returns the subject of the schedule that a message ends: the last message of a schedule does.
+    /// Returns the subject of the schedule that a message ends, if it is the last message of a schedule.
     pub(super) fn cancelled<'a>(
         &self,
         subject: &[u8],
@@ -69,7 +69,7 @@ impl Stream {
         (ends && scheduler != subject && is_literal_subject(scheduler)).then_some(scheduler)
     }
 
-    /// Checks the schedule headers of a publish. Returns its first due time if it is a schedule.
+    /// Checks the schedule headers of a publish. Returns the first due time if the message is a schedule.
     pub(super) fn check_schedule(
         &self,
         subject: &[u8],

@@ -18,17 +18,17 @@ pub(in crate::jetstream::stream) enum Pattern {
     Cron(Box<Cron>, TimeZone),
 }
 
-/// Why a pattern was refused.
+/// Reason for which a pattern was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::jetstream::stream) enum PatternError {
-    /// It has no known form, or never matches.
+    /// The pattern has no known form, or never matches.
     Pattern,
     /// The time zone does not exist.
     TimeZone,
 }
 
 impl Pattern {
-    /// Parses the header and its time zone, which only a cron expression may have.
+    /// Parses the header and the time zone. Only a cron expression may have a time zone.
     pub(in crate::jetstream::stream) fn parse(
         text: &[u8],
         time_zone: Option<&[u8]>,
@@ -78,7 +78,7 @@ impl Pattern {
             Pattern::At(at) => Some(*at),
             Pattern::Every(interval) => {
                 let due = after_unix_nanos.checked_add(*interval)?;
-                // Rounded to the nearest second.
+                // The result is rounded to the nearest second.
                 let rounded = due.checked_add(NANOS_PER_SECOND / 2)?;
                 Some(rounded - rounded.rem_euclid(NANOS_PER_SECOND))
             }
@@ -86,7 +86,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it is due only once.
+    /// Returns whether the schedule is due only once.
     pub(in crate::jetstream::stream) fn is_once(&self) -> bool {
         matches!(self, Pattern::At(_))
     }
@@ -127,7 +127,7 @@ mod tests {
             ("30 */15 1-3/2 * jan sun", "2027-01-03T01:00:30Z"),
             ("0 0 0 ? JAN MON-FRI", "2027-01-01T00:00:00Z"),
             ("0 0 0 29 2 *", "2028-02-29T00:00:00Z"),
-            // Either day, when both are named.
+            // If both days are set, either matches.
             ("0 0 0 1 * mon", "2026-11-23T00:00:00Z"),
         ] {
             check(pattern, None, T, Ok(expected));
@@ -160,14 +160,14 @@ mod tests {
     #[test]
     fn cron_handles_daylight_saving_changes() {
         let zone = Some("Europe/Rome");
-        // That night 2:30 does not exist, so it is an hour later.
+        // On that night, 2:30 does not exist. The schedule is due an hour later.
         check(
             "0 30 2 * * *",
             zone,
             "2026-03-28T12:00:00Z",
             Ok("2026-03-29T01:30:00Z"),
         );
-        // In this one it exists twice; the first counts.
+        // On that night, 2:30 occurs twice. The schedule is due at the first.
         check(
             "0 30 2 * * *",
             zone,

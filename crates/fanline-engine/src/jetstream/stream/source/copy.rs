@@ -1,5 +1,5 @@
-//! Stores copied records: a mirror's under the origin's sequence, others under a new sequence with a header
-//! that names the origin.
+//! Stores copied records. In a mirror they have the origin's sequence. Otherwise they have a new sequence,
+//! and a header that names the origin.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl Stream {
             ..Admitted::default()
         };
         match self.store.append_at(copy.sequence, &admitted.record) {
-            // It was copied before.
+            // The record was copied before.
             Err(StoreError::SequenceTaken { .. }) => return Ok(copy.sequence),
             result => result.map_err(ApiError::stream_store_failed)?,
         }
@@ -107,7 +107,7 @@ impl Stream {
         Ok(self.append(&admitted, port)?.0)
     }
 
-    /// For a counter, adds the growth of the origin's value since the last copy.
+    /// Adds the growth of the origin's counter since the last copy, if the record is a counter.
     fn add_counter(
         &mut self,
         source: &Source,
@@ -154,7 +154,7 @@ impl Stream {
     }
 }
 
-/// Removes the publisher's expectations, which only apply to the origin.
+/// Returns the headers without the publisher's conditions, which only apply to the origin.
 pub(super) fn without_conditions(headers: &[u8]) -> Vec<u8> {
     if headers.is_empty() {
         return Vec::new();
@@ -166,7 +166,7 @@ pub(super) fn without_conditions(headers: &[u8]) -> Vec<u8> {
     block.end_or_empty().to_vec()
 }
 
-/// Returns when a record stored at `unix_nanos` expires by its own time to live.
+/// Returns when a record stored at `unix_nanos` expires because of its own time to live.
 pub(super) fn expiry(headers: &[u8], unix_nanos: i64) -> Option<i64> {
     match parse_ttl(find(headers, b"Nats-TTL")?)? {
         Ttl::Never => Some(NEVER),

@@ -1,5 +1,5 @@
-//! Local origins, in the same account: read directly from their log. Only durable records are copied, so that
-//! a copy never knows more than its origin after a crash.
+//! Local origins: streams of the same account, which are read directly from their log. Only durable records
+//! are copied, so that after a crash a copy has no records that its origin has lost.
 
 use super::super::Stream;
 use super::Source;
@@ -7,11 +7,11 @@ use super::copy::{CopiedRecord, without_conditions};
 use crate::jetstream::{Now, Port, Retention};
 use crate::store::{Search, StoreError};
 
-/// Maximum records to copy before other work continues.
+/// Maximum records to copy in one call.
 const PULL_MAX: usize = 1_000;
 
 impl Stream {
-    /// Copies new records from an origin. Returns `true` when more remain. Call it when the origin has stored
+    /// Copies new records from an origin. Returns `true` if more remain. Call it when the origin has stored
     /// or synced records, and when this stream has synced.
     pub fn pull(&mut self, origin: &mut Stream, now: Now, port: &mut dyn Port) -> bool {
         self.clock = now;
@@ -22,7 +22,7 @@ impl Stream {
             let is_it =
                 source.config.name == origin.config.name && source.config.external.is_none();
             if is_it {
-                // If the disk cannot be read, the next call retries.
+                // If the disk cannot be read, the next call tries again.
                 has_more |= self.pull_source(source, origin, port).unwrap_or(false);
                 self.remove_taken(source, origin);
                 let until = source.safe_until();
@@ -31,7 +31,7 @@ impl Stream {
         }
         self.sources = sources;
         if let Some(until) = safe_until {
-            // Records that cannot be removed now are removed after the next restart.
+            // If the disk cannot remove records now, they are removed after the next restart.
             let _ = origin.note_copied(&self.config.name, until);
         }
         has_more
@@ -87,7 +87,7 @@ impl Stream {
                     };
                     let origin_subject = record.subject.to_vec();
                     let Ok(own) = self.store_copy(source, copy, &origin_subject, port) else {
-                        // There is no room, or a counter cannot be read: it is retried.
+                        // Retried later: there is no room for the copy, or a counter cannot be read.
                         break;
                     };
                     source.to_remove.push_back((sequence, own));
@@ -104,7 +104,7 @@ impl Stream {
         Ok(copied == PULL_MAX || is_searching)
     }
 
-    /// Removes durably copied records from an origin with limited retention.
+    /// Removes records whose copies are durable from an origin with work queue retention.
     fn remove_taken(&self, source: &mut Source, origin: &mut Stream) {
         if origin.config.retention == Retention::Limits {
             source.to_remove.clear();
@@ -116,7 +116,8 @@ impl Stream {
         {
             source.to_remove.pop_front();
             if origin.config.retention == Retention::WorkQueue {
-                // A record that cannot be removed now is only copied again after a restart.
+                // If the disk cannot remove the record now, the record stays, and is copied again after a
+                // restart.
                 let _ = origin.remove_record(sequence, false);
             }
         }
@@ -124,7 +125,7 @@ impl Stream {
 }
 
 impl Source {
-    /// Returns the first sequence of the origin that is not durably copied.
+    /// Returns the lowest sequence of the origin without a durable copy.
     fn safe_until(&self) -> u64 {
         let next = self.next.unwrap_or(0);
         self.to_remove.front().map_or(next, |(taken, _)| *taken)

@@ -1,7 +1,7 @@
 //! Mirrors and sources: records copied from another stream.
 //!
-//! A stream of the same account is read directly from its log ([`local`]). One of another domain or account is
-//! read by a consumer that is created there through its API ([`remote`]).
+//! An origin in the same account is read directly from its log ([`local`]). For an origin in another domain
+//! or account, a consumer is created there through the origin's API ([`remote`]).
 
 mod copy;
 mod local;
@@ -30,30 +30,31 @@ pub(super) use progress::SavedProgress;
 
 pub(super) const SOURCE_HEADER: &str = "Nats-Stream-Source";
 
-/// Characters of a stream's identity.
+/// Number of characters in a stream's identity.
 const IDENTITY_CHARS: usize = 8;
 
 /// An origin to copy from.
 pub(super) struct Source {
     config: StreamSource,
-    /// Name of the origin in the headers of copies: its name, plus a hash for a remote one.
+    /// Name of the origin in the headers of copies. For a remote origin, a hash of its location is appended.
     label: String,
     is_mirror: bool,
     /// Filters of the records to copy.
     filters: Filters,
-    /// Subject transforms; the first matching one applies.
+    /// Subject transforms. The first one with a matching filter applies.
     renames: Vec<Rename>,
-    /// The origin's next sequence; `None` until the origin has reported where to begin.
+    /// Next sequence of the origin to copy; `None` until the origin has reported where to begin.
     next: Option<u64>,
-    /// Identity that distinguishes the origin from earlier streams of its name.
+    /// Identity of the origin, which differs from that of earlier streams of this name.
     identity: String,
-    /// The origin's sequence that was copied last.
+    /// Last copied sequence of the origin.
     taken: u64,
     lag: u64,
     active: Option<i64>,
-    /// Records to remove from the origin (the first) once the copy (the second) is durable.
+    /// Sequences of the origin's records, each with the sequence of its copy here. When the copy is durable,
+    /// the origin no longer needs the record.
     to_remove: VecDeque<(u64, u64)>,
-    /// Reader of a remote origin.
+    /// Reader of a remote origin; `None` for a local one.
     reader: Option<Reader>,
 }
 
@@ -70,14 +71,14 @@ pub struct SourceStatus {
     /// Location of a remote origin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// Number of the origin's sequences still to be copied.
+    /// Number of sequences of the origin that are not copied yet.
     pub lag: u64,
-    /// The origin's sequence that was copied last; omitted for a mirror, whose own sequences are the same.
+    /// Last copied sequence of the origin; omitted for a mirror, whose last sequence is the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
     /// Nanoseconds since the last message of the origin; -1 for never.
     pub active: i64,
-    /// The origin's error, if any.
+    /// Error of the last attempt to read a remote origin, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
     /// Filter of the records to copy.
@@ -88,7 +89,7 @@ pub struct SourceStatus {
     pub subject_transforms: Vec<SubjectTransform>,
 }
 
-/// Returns the origins in a configuration: that of a mirror, or the sources.
+/// Returns the origins in a configuration: the origin of a mirror, or the sources.
 pub(super) fn all(config: &StreamConfig) -> Result<Vec<Source>, ApiError> {
     match &config.mirror {
         Some(mirror) => Ok(vec![
@@ -151,7 +152,7 @@ impl Source {
         })
     }
 
-    /// Returns the subject of a copy.
+    /// Returns the subject under which to store a copy.
     fn rename(&self, subject: &[u8], random: u32) -> Vec<u8> {
         let matching = self.renames.iter().find(|rename| {
             Filter::parse(&rename.filter).is_ok_and(|filter| filter.matches(subject))
@@ -163,7 +164,7 @@ impl Source {
         }
     }
 
-    /// Returns filters and destinations as in the header of a copy.
+    /// Returns the filters and destinations as the header of a copy contains them.
     fn named(&self) -> (String, String) {
         let filters: Vec<_> = self
             .renames
@@ -185,14 +186,14 @@ impl Source {
             if names.is_empty() {
                 ">".to_owned()
             } else {
-                // As in nats-server: a comma may be part of a subject.
+                // The separator is that of nats-server, because a comma may be part of a subject.
                 names.join("\x0c")
             }
         };
         (or_all(filters), or_all(destinations))
     }
 
-    /// Returns the origin's sequence in the header of a copy, if the copy is from this source.
+    /// Returns the origin's sequence from the header of a copy, if this is the source of the copy.
     fn sequence_of(&self, header: &[u8]) -> Option<u64> {
         let mut words = std::str::from_utf8(header).ok()?.split(' ');
         let (name, sequence) = (words.next()?, words.next()?);
@@ -205,7 +206,7 @@ impl Source {
 }
 
 impl Stream {
-    /// Returns the names of the local streams that it copies from.
+    /// Returns the names of the local streams that this stream copies from.
     pub fn origins(&self) -> impl Iterator<Item = &str> {
         let local = self
             .sources
@@ -214,7 +215,8 @@ impl Stream {
         local.map(|source| source.config.name.as_str())
     }
 
-    /// Returns eight characters that distinguish it from earlier streams of its name, stable across restarts.
+    /// Returns eight characters that differ from those of earlier streams of this name, and are stable across
+    /// restarts.
     pub fn identity(&self) -> String {
         let mixed = self.config.name.bytes().fold(
             self.created
@@ -225,7 +227,7 @@ impl Stream {
         ids::from_number((mixed ^ (mixed >> 32)).into(), IDENTITY_CHARS)
     }
 
-    /// Returns the status of its mirror or sources.
+    /// Returns the status of the mirror or of all sources.
     pub fn source_status(&self, now: Now) -> Vec<SourceStatus> {
         let status = |source: &Source| SourceStatus {
             name: source.config.name.clone(),
@@ -242,7 +244,7 @@ impl Stream {
         self.sources.iter().map(status).collect()
     }
 
-    /// Replaces the sources; unchanged ones continue where they are.
+    /// Replaces the sources. Those with an unchanged configuration continue at their position.
     pub(super) fn replace_sources(
         &mut self,
         mut sources: Vec<Source>,
@@ -263,7 +265,8 @@ impl Stream {
     }
 }
 
-/// Returns the name of an origin in headers. A remote origin has a hash of its location, as in nats-server.
+/// Returns the name of an origin in headers. For a remote origin, a hash of its location is appended, as in
+/// nats-server.
 fn label(config: &StreamSource) -> String {
     let name = &config.name;
     let Some(External { api, .. }) = &config.external else {

@@ -1,5 +1,5 @@
-//! Progress of sources, saved beside the log for sources without a record in it: copied records may be
-//! acknowledged, purged, or expired.
+//! Progress of sources, saved next to the log. The log alone does not suffice, because copied records may
+//! have been acknowledged, purged, or expired.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::super::Stream;
 use super::Source;
 
-/// Time after a change within which the progress is written.
+/// Maximum delay from a change of the progress until it is saved.
 const SAVE_WITHIN: Duration = Duration::from_millis(250);
 
 /// Saved progress of one source.
@@ -18,22 +18,23 @@ struct Progress {
     origin: String,
     filters: String,
     destinations: String,
-    /// The origin's sequence that was copied last.
+    /// Last copied sequence of the origin.
     taken: u64,
 }
 
-/// Progress to save, and saved progress.
+/// State of saving the progress.
 #[derive(Default)]
 pub(in crate::jetstream::stream) struct SavedProgress {
-    /// Progress that is valid once the log is durable up to a sequence.
+    /// Progress to save, once the log is durable up to the sequence.
     next: Option<(u64, Vec<Progress>)>,
     due: Option<Duration>,
-    /// Sum of the sequences copied last, which changes with every copied record.
+    /// Sum of the last copied sequences of all sources. It changes with every copied record.
     mark: u64,
 }
 
 impl Stream {
-    /// Returns the progress of its sources if it is to be saved now: never more than the log contains.
+    /// Returns the progress of all sources, if it must be saved now. It never includes copies that the log
+    /// may lose.
     pub(in crate::jetstream) fn progress_to_save(
         &mut self,
         now: Duration,
@@ -61,16 +62,16 @@ impl Stream {
         serde_json::to_vec(&progress).ok()
     }
 
-    /// Returns when progress is to be saved next.
+    /// Returns when [`progress_to_save`](Self::progress_to_save) is due.
     pub(in crate::jetstream::stream) fn next_progress_save(&self) -> Option<Duration> {
         let saved = &self.saved_progress;
-        // Until the log is durable there is nothing to do; the end of a sync triggers another call.
+        // While the log is not durable, nothing is due, because the end of a sync causes another call.
         let is_safe = |until: &u64| *until <= self.store.durable();
         let is_waiting = saved.next.as_ref().is_some_and(|(until, _)| is_safe(until));
         saved.due.filter(|_| is_waiting)
     }
 
-    /// Restores saved progress. An unreadable document counts as empty.
+    /// Restores the saved progress. An unreadable document counts as an empty one.
     pub(in crate::jetstream) fn restore_sources(&mut self, json: &[u8]) {
         let all: Vec<Progress> = serde_json::from_slice(json).unwrap_or_default();
         for source in &mut self.sources {

@@ -1,7 +1,7 @@
-//! Reads a remote origin by a consumer that is created there and pushes its records here.
+//! Reads a remote origin through a consumer that is created there and pushes its records to this stream.
 //!
-//! Every failure (a gap, silence, a refusal) is handled in the same way: the consumer is deleted, and after a
-//! delay a new one is requested, which begins after the last stored record.
+//! Every failure, such as a gap, silence, or a refusal, has the same effect: the consumer is deleted, and
+//! after a delay another one is requested, which begins after the last stored record.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,41 +12,41 @@ use crate::jetstream::consumer::AckSubject;
 use crate::jetstream::{ApiError, External, Message, Port, StreamSource};
 use crate::random::Random;
 
-/// API prefix of a remote origin that configures none.
+/// API prefix of a remote origin whose configuration has none.
 const OWN_API: &str = "$JS.API";
 
-/// Maximum time for an answer.
+/// Maximum time to wait for the answer to a request.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Maximum silence of an origin whose heartbeats are sent every second.
+/// Maximum time without a message. The consumer sends a heartbeat every second.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
 /// Delay after the first failure. Each further failure without a record doubles it.
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(250);
-/// Maximum delay, so that a copy resumes soon after hours without a connection.
+/// Maximum delay, so that copying resumes soon after a long loss of connection.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(10);
-/// Delay before checking again whether the origin's API has a responder.
+/// Delay before the next check whether the origin's API has a responder.
 const RESPONDER_CHECK_DELAY: Duration = Duration::from_secs(1);
 
-/// Lowest status that ends a consumer.
+/// Lowest status code that means the end of the consumer.
 const STATUS_OVER: u16 = 400;
 
 /// State of reading a remote origin.
 pub(super) struct Reader {
     /// Name of the origin.
     origin: String,
-    /// Prefix instead of `$JS.API`.
+    /// API prefix of the origin.
     api: String,
-    /// Prefix of the deliver subjects; empty for the server's own.
+    /// Prefix of deliver subjects; empty to use generated ones.
     deliver: String,
     state: State,
     /// Number of failures since the last record.
     failures: u32,
     error: Option<ApiError>,
-    /// Whether the inboxes have changed since the last query.
+    /// Whether the inboxes have changed since the last call of [`take_changed`](Self::take_changed).
     has_changed: bool,
 }
 
 enum State {
-    /// Backing off until a time.
+    /// Waits until a time before the next request.
     BackingOff { until: Duration },
     /// A request was sent, or records are being delivered.
     Reading(Box<Reading>),
@@ -54,7 +54,7 @@ enum State {
 
 struct Reading {
     names: Names,
-    /// Number of the last delivery, and the sequence of its record at the origin.
+    /// Number of the last delivery. The next field is the sequence of its record at the origin.
     delivered: u64,
     sequence: u64,
     is_answered: bool,
@@ -62,51 +62,52 @@ struct Reading {
     last_message: Duration,
     /// Time at which to check for silence.
     check_at: Duration,
-    /// Flow control answers that wait until the preceding records are durable here.
+    /// Answers to flow control requests, which wait until the records delivered before are durable here.
     flow_answers: VecDeque<FlowAnswer>,
 }
 
 struct FlowAnswer {
-    /// Sequence up to which the own log must be durable.
+    /// Sequence up to which this stream's log must be durable.
     until: u64,
     reply: Vec<u8>,
     delivered: u64,
     taken: u64,
 }
 
-/// Names of one consumer and its subjects.
+/// Names of a consumer at the origin, and of its subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) consumer: String,
-    /// Deliver subject.
+    /// Deliver subject of the consumer.
     pub(super) deliver: String,
-    /// Reply subject of the request.
+    /// Reply subject of the request for the consumer.
     reply: String,
-    /// Whether it was created in advance: it is never deleted, and is notified of what is durable here.
+    /// Whether an administrator created the consumer in advance. Such a consumer is never deleted, and flow
+    /// control tells it which records are durable here.
     is_preconfigured: bool,
 }
 
-/// Meaning of a message.
+/// Meaning of a message from the origin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum OriginEvent<'a> {
-    /// It is from an earlier consumer.
+    /// The message is from an earlier consumer, and is ignored.
     Nothing,
-    /// The origin is alive.
+    /// The message shows that the origin is alive.
     Alive,
-    /// Records will follow.
+    /// The request succeeded, and records will follow.
     Started(Started),
     /// A record.
     Record(AckSubject<'a>),
     /// A flow control request.
     FlowControl(&'a [u8]),
-    /// A message was lost, or the consumer is gone.
+    /// A message was lost, or the consumer no longer exists.
     Broken,
-    /// The origin refuses, with an error; or there is no responder.
+    /// The origin has refused the request with an error, or there is no responder (`None`).
     Refused(Option<ApiError>),
 }
 
 impl Reader {
-    /// Creates a reader that requests records at once.
+    /// Creates a reader whose first request is due at once.
     pub(super) fn new(origin: &str, external: &External) -> Self {
         let api = match external.api.as_str() {
             "" => OWN_API,
@@ -130,12 +131,12 @@ impl Reader {
         &self.api
     }
 
-    /// Returns the origin's error, if any.
+    /// Returns the error of the last attempt, if any.
     pub(super) fn error(&self) -> Option<&ApiError> {
         self.error.as_ref()
     }
 
-    /// Returns the subjects on which it receives messages.
+    /// Returns the subjects on which the reader receives messages.
     pub(super) fn inboxes(&self) -> impl Iterator<Item = &[u8]> {
         let names = match &self.state {
             State::Reading(reading) => Some(&reading.names),
@@ -146,7 +147,7 @@ impl Reader {
             .flat_map(|names| [names.reply.as_bytes(), names.deliver.as_bytes()])
     }
 
-    /// Returns whether these have changed since the last call.
+    /// Returns whether the inboxes have changed since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }
@@ -159,7 +160,8 @@ impl Reader {
         }
     }
 
-    /// Whether to request the next records now. Ends the consumer of an origin that was silent for too long.
+    /// Returns whether to send a request now. If the origin was silent for too long, deletes the consumer and
+    /// backs off.
     pub(super) fn is_request_due(&mut self, now: Duration, port: &mut dyn Port) -> bool {
         if let State::Reading(reading) = &mut self.state
             && reading.check_at <= now
@@ -172,7 +174,7 @@ impl Reader {
         matches!(&self.state, State::BackingOff { until } if *until <= now)
     }
 
-    /// Returns names for a consumer at a stream's origin. Generated names cannot be guessed.
+    /// Returns the names for a consumer at a stream's origin. Generated names cannot be guessed.
     pub(super) fn names(
         &self,
         stream: &str,
@@ -205,7 +207,7 @@ impl Reader {
         }
     }
 
-    /// Sends the request, if it has a responder.
+    /// Sends the request if it has a responder. Otherwise waits before the next check.
     pub(super) fn send_request(
         &mut self,
         origin_request: &OriginRequest,
@@ -239,7 +241,7 @@ impl Reader {
         }));
     }
 
-    /// Returns the meaning of a message to one of the inboxes. After `Broken` and `Refused` the caller must
+    /// Returns the meaning of a message to one of the inboxes. After `Broken` and `Refused`, the caller must
     /// call [`back_off`](Self::back_off).
     pub(super) fn handle<'a>(&mut self, message: &Message<'a>, now: Duration) -> OriginEvent<'a> {
         let State::Reading(reading) = &mut self.state else {
@@ -260,19 +262,20 @@ impl Reader {
         reading.handle_delivery(message)
     }
 
-    /// Notes a stored record, which ends a series of failures.
+    /// Registers a stored record, which ends a series of failures.
     pub(super) fn note_stored(&mut self) {
         self.failures = 0;
         self.error = None;
     }
 
-    /// Notes that a record could not be stored.
+    /// Registers that a record could not be stored.
     pub(super) fn note_failed(&mut self, error: ApiError) {
         self.error = Some(error);
     }
 
-    /// Answers a flow control request. For a persistent consumer only once everything delivered is durable
-    /// here, because the origin may remove it then. `until` is the last record of it.
+    /// Answers a flow control request. A preconfigured consumer gets the answer when all delivered records
+    /// are durable here, because the origin may then remove them. `until` is the last of these records in
+    /// this stream.
     pub(super) fn answer(&mut self, reply: &[u8], taken: u64, until: u64, port: &mut dyn Port) {
         let State::Reading(reading) = &mut self.state else {
             return;
@@ -292,7 +295,7 @@ impl Reader {
         });
     }
 
-    /// Sends the flow control answers whose records are durable now.
+    /// Sends the answers to flow control requests whose records are durable now.
     pub(super) fn send_flow_answers(&mut self, durable: u64, port: &mut dyn Port) {
         let State::Reading(reading) = &mut self.state else {
             return;
@@ -314,8 +317,8 @@ impl Reader {
         }
     }
 
-    /// Deletes the consumer and backs off; the delay grows with the number of failures without a record in
-    /// between.
+    /// Deletes the consumer and backs off. The delay grows with the number of failures since the last stored
+    /// record.
     pub(super) fn back_off(&mut self, now: Duration, port: &mut dyn Port) {
         self.delete_consumer(port);
         let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
@@ -326,7 +329,7 @@ impl Reader {
         };
     }
 
-    /// Deletes the consumer for good, unless it was created in advance.
+    /// Deletes the consumer, unless it was created in advance. No request is due afterward.
     pub(super) fn delete_consumer(&mut self, port: &mut dyn Port) {
         let gone = State::BackingOff {
             until: Duration::MAX,
@@ -350,7 +353,7 @@ impl Reader {
 }
 
 impl Reading {
-    /// Returns when the reader abandons the consumer unless a message arrives.
+    /// Returns when the reader abandons the consumer if no message arrives.
     fn silent_until(&self) -> Duration {
         let wait_max = match self.is_answered {
             true => SILENCE_MAX,
@@ -374,11 +377,11 @@ impl Reading {
     }
 
     fn handle_delivery<'a>(&mut self, message: &Message<'a>) -> OriginEvent<'a> {
-        // A persistent consumer may still count from before; records of other requests may arrive before the
-        // answer.
+        // A preconfigured consumer may still deliver for an earlier request. Its deliveries are ignored until
+        // the answer arrives, or until their number continues that of the last delivery.
         let counts_anew = self.is_answered || !self.names.is_preconfigured;
         self.is_answered = counts_anew;
-        // A record has its publisher's headers, which may look like a status.
+        // Records are recognized first, because their publishers' headers may look like a status.
         let Some(subject) = AckSubject::parse(message.reply) else {
             return match status(message) {
                 Some(STATUS_OVER..) => OriginEvent::Broken,
@@ -390,7 +393,8 @@ impl Reading {
             return OriginEvent::Alive;
         }
         if subject.consumer_sequence <= self.delivered {
-            // A duplicate, unless the consumer has restarted its count unnoticed.
+            // The message is a duplicate if the record was received before. Otherwise the consumer has
+            // restarted its count.
             return match subject.stream_sequence <= self.sequence {
                 true => OriginEvent::Alive,
                 false => OriginEvent::Broken,
@@ -551,7 +555,7 @@ mod tests {
         let mut now = AT;
         for _ in 0..8 {
             assert!(!reader.is_request_due(now, &mut port));
-            // There is no answer.
+            // The request gets no answer.
             let until = reader.next_timeout().unwrap();
             assert_eq!(until, now + ANSWER_WAIT_MAX);
             assert!(!reader.is_request_due(until, &mut port));

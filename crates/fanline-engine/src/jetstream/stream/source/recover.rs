@@ -1,4 +1,4 @@
-//! Recovers the progress of copying from the own log.
+//! Recovers the progress of copying from the stream's own log.
 
 use super::super::Stream;
 use super::SOURCE_HEADER;
@@ -6,7 +6,7 @@ use crate::headers::find;
 use crate::store::StoreError;
 
 impl Stream {
-    /// Reads from the log how far it has copied.
+    /// Reads from the log how far each origin was copied.
     pub(in crate::jetstream::stream) fn recover_sources(&mut self) -> Result<(), StoreError> {
         let last = self.store.last_sequence();
         let mut missing = 0;

@@ -1,7 +1,7 @@
-//! Remote origins, in another domain or account: handles their messages and requests records.
+//! Remote origins, which are in another domain or account: handles their messages, and requests records.
 //!
-//! Each record is stored once, identified by its sequence at the origin: a lower sequence than the next one
-//! is a duplicate, and a gap in the deliveries makes the [`Reader`] request again.
+//! Each record is stored once, although it may arrive several times: a sequence below the next expected one
+//! is a duplicate. After a gap in the deliveries, the [`Reader`] requests records again.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::random::Random;
 use crate::subject::is_literal_subject;
 
 impl Stream {
-    /// Requests the next records from remote origins where due, and confirms progress to them. Call it once
-    /// after handling events.
+    /// Requests the next records from remote origins for which a request is due, and confirms durable records
+    /// to them. Call it once after one or more events.
     pub(in crate::jetstream) fn update_remote_sources(
         &mut self,
         now: Now,
@@ -42,7 +42,7 @@ impl Stream {
         Some(readers.flat_map(Reader::inboxes).map(Into::into).collect())
     }
 
-    /// Handles a message to one of these inboxes.
+    /// Handles a message to one of the inboxes of remote origins.
     pub(in crate::jetstream) fn handle_origin_message(
         &mut self,
         message: &Message<'_>,
@@ -89,7 +89,7 @@ impl Stream {
         source.active = Some(now.unix_nanos);
     }
 
-    /// Stores a record, unless it was stored before.
+    /// Stores a delivered record, unless it was stored before.
     fn take_delivery(
         &mut self,
         source: &mut Source,
@@ -127,7 +127,7 @@ impl Stream {
                     (source.next, source.taken) = (Some(sequence.saturating_add(1)), sequence);
                 }
             }
-            // There is no room, or a counter cannot be read: it is requested again.
+            // There is no room for the copy, or a counter cannot be read. The record is requested again.
             Err(error) => {
                 reader.note_failed(error);
                 reader.back_off(self.clock.since_start, port);
@@ -135,7 +135,8 @@ impl Stream {
         }
     }
 
-    /// Returns when [`update_remote_sources`](Self::update_remote_sources) is due even if nothing happens.
+    /// Returns when [`update_remote_sources`](Self::update_remote_sources) is due, even without another
+    /// event.
     pub(in crate::jetstream::stream) fn next_source_timeout(&self) -> Option<Duration> {
         let readers = self.sources.iter().filter_map(|s| s.reader.as_ref());
         readers.filter_map(Reader::next_timeout).min()

@@ -1,4 +1,4 @@
-//! Requests to a remote origin, and its answers.
+//! Requests to a remote origin, and the parsing of its answers.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,20 +20,20 @@ pub(super) struct OriginRequest {
     pub(super) body: Vec<u8>,
 }
 
-/// The origin's confirmation that its records will follow.
+/// Confirmation of a request by the origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Started {
-    /// Number of records to deliver.
+    /// Number of records that will be delivered.
     pub(super) pending: u64,
-    /// Number of the last confirmed delivery; a persistent consumer continues to count there.
+    /// Number of the last confirmed delivery. A preconfigured consumer continues to count from it.
     pub(super) confirmed: u64,
-    /// Identity of the origin, which distinguishes it from earlier streams of its name; if it sends one.
+    /// Identity of the origin, which differs from that of earlier streams of its name; `None` if the origin
+    /// sends none.
     pub(super) identity: Option<String>,
 }
 
 impl Source {
-    /// Returns the request for the next records. A preconfigured consumer needs no parameters; otherwise the
-    /// request creates one.
+    /// Returns the request for the next records. It creates a consumer, unless there is a preconfigured one.
     pub(super) fn origin_request(&self, api: &str, names: &Names) -> OriginRequest {
         #[derive(Serialize)]
         struct Request<'a> {
@@ -63,7 +63,7 @@ impl Source {
         }
     }
 
-    /// Returns the configuration of the consumer that delivers the next records, as in nats-server.
+    /// Returns the configuration of the consumer to create, which is the same as in nats-server.
     fn consumer(&self, names: &Names) -> ConsumerConfig {
         let (policy, sequence, time) = match (self.next, self.config.opt_start_seq) {
             (Some(next), _) => (DeliverPolicy::ByStartSequence, next, None),
@@ -96,7 +96,8 @@ impl Source {
         }
     }
 
-    /// Returns the filter or filters of the records to copy; both empty means all.
+    /// Returns the filter of the records to copy, or several filters. Both are empty if all records are
+    /// copied.
     fn consumer_filters(&self) -> (String, Vec<String>) {
         let filters = self.renames.iter().map(|rename| &*rename.filter);
         let mut filters: Vec<String> = filters
@@ -115,7 +116,7 @@ impl Source {
 /// Parses the origin's answer.
 ///
 /// # Errors
-/// The origin's error; `None` when there was no responder.
+/// The origin's error; `None` if there was no responder.
 pub(super) fn read_answer(message: &Message<'_>) -> Result<Started, Option<ApiError>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -142,14 +143,14 @@ pub(super) fn read_answer(message: &Message<'_>) -> Result<Started, Option<ApiEr
     Ok(Started {
         pending: answer.num_pending,
         confirmed: answer.ack_floor.consumer_seq,
-        // It becomes a token in a header.
+        // The identity becomes a token in a header, so only letters and digits are allowed.
         identity: identity
             .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric()))
             .map(str::to_owned),
     })
 }
 
-/// Returns the status in the header block of a message that is not a record.
+/// Returns the status code in the header block of a message that is not a record.
 pub(super) fn status(message: &Message<'_>) -> Option<u16> {
     const DIGITS: usize = 3;
     let rest = message.headers.strip_prefix(b"NATS/1.0 ")?;

@@ -4,7 +4,7 @@ use super::Bench;
 use crate::jetstream::BatchLimits;
 
 fn batch(bench: &mut Bench, text: &str) -> String {
-    // `id sequence extra-headers subject payload`
+    // Format: `id sequence extra-headers subject payload`.
     let words: Vec<_> = text.splitn(4, ' ').collect();
     let more = if words[2] == "-" {
         String::new()
@@ -24,14 +24,14 @@ fn check_atomic(steps: &[(&str, &str)]) {
            "duplicate_window":1000000000"#,
     );
     for (nth, (text, expected)) in steps.iter().enumerate() {
-        // An empty acknowledgement is shown as its subject.
+        // An empty acknowledgement appears as its subject.
         assert_eq!(batch(&mut bench, text), *expected, "{nth}: {text}");
     }
 }
 
 const INCOMPLETE: &str = "!10176 atomic publish batch is incomplete";
 
-/// `id sequence header subject`, and the answer.
+/// Steps as `id sequence header subject`, each with the answer.
 const ATOMIC: &[(&str, &str)] = &[
     ("b 1 - a.1", "r"),
     ("b 2 - a.1", "r"),
@@ -187,7 +187,8 @@ fn refused_batch_stores_nothing() {
     assert_eq!(bench.publish("a.1 y"), "=2");
 }
 
-/// Story: a batch that filled a subject halfway left a gap in the sequences.
+/// Story: a batch was refused at the limit of a subject after it was partly stored, and left a gap in the
+/// sequences.
 #[test]
 fn refused_batch_at_subject_limit_leaves_no_gap() {
     let mut bench = Bench::new(
@@ -204,7 +205,7 @@ fn refused_batch_at_subject_limit_leaves_no_gap() {
 fn check_fast(config: &str, steps: &[(&str, &str)]) {
     let mut bench = Bench::new(config);
     for (nth, (text, expected)) in steps.iter().enumerate() {
-        // `id.flow.mode.seq.op headers`
+        // Format: `id.flow.mode.seq.op headers`.
         let (reply, rest) = text.split_once(' ').unwrap_or((text, "x"));
         let reply = format!("i.{reply}.$FI");
         let said = bench.publish_to(&reply, &format!("f.a {rest}"));

@@ -14,7 +14,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// Sends a request, and returns the answers as `sequence@pending,last payload`, or the status line.
+/// Sends a request, and returns the answers as `sequence@pending,last payload`, or as the status line.
 fn get(bench: &mut Bench, subject: &str, body: &str) -> String {
     let (now, port) = (bench.now, &mut bench.port);
     bench
@@ -58,7 +58,7 @@ fn get(bench: &mut Bench, subject: &str, body: &str) -> String {
 
 const NOT_FOUND: &str = "404 Message Not Found";
 
-/// End of the request's subject, body, and answers.
+/// Requests: the end of the subject, the body, and the expected answers.
 const REQUESTS: &[(&str, &str, &str)] = &[
     ("", r#"{"seq":1}"#, "1 xxx"),
     ("", r#"{"seq":99}"#, NOT_FOUND),
@@ -172,8 +172,8 @@ fn direct_gets_match_nats_server() {
     }
 }
 
-/// Story: each filter matched every subject, and all matches were listed before they were counted. A request
-/// of 100 KB took 100 MB.
+/// Story: each of many filters matched every subject, and all matches were listed before they were counted. A
+/// request of 100 KB used 100 MB of memory.
 #[test]
 fn multi_last_with_many_filters_is_bounded() {
     let mut bench = Bench::new(r#""subjects":["r.>"],"allow_direct":true"#);

@@ -66,7 +66,7 @@ fn deletes_and_purges_are_refused() {
     assert_eq!(bench.records(), Vec::<String>::new());
 }
 
-/// An event of a stream.
+/// An event that affects a stream.
 #[derive(Clone, Debug)]
 enum Step {
     Publish {
@@ -105,7 +105,7 @@ struct Model {
     discard_new: bool,
     now: u64,
     last: u64,
-    /// Sequence, subject, time.
+    /// Sequence, subject, and time of each record.
     records: Vec<(u64, usize, u64)>,
     ids: Vec<(u8, u64, u64)>,
 }
@@ -245,14 +245,15 @@ proptest! {
             });
         }
         bench.stream.settle(bench.now, &mut bench.port);
-        // Sequence and subject of each record, and which of the two consumers must still acknowledge it.
+        // Sequence and subject of each record, and whether each of the two consumers must still acknowledge
+        // it.
         let mut model: Vec<(u64, usize, [bool; 2])> = Vec::new();
         for (subject, ack) in steps {
             let sequence = bench.publish(&format!("{} x", SUBJECTS[subject]));
             let sequence: u64 = sequence[1..].parse().unwrap();
             let wants = if queue { [subject == 0, subject == 1] } else { [subject == 0, true] };
             model.push((sequence, subject, wants));
-            // One of them receives a record, and acknowledges it or not.
+            // One of the two consumers receives a record, and acknowledges it or does not.
             let which = usize::try_from(ack % 2).unwrap();
             let name = ["one", "two"][which];
             let (now, port) = (bench.now, &mut bench.port);

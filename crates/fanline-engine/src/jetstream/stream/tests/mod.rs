@@ -1,4 +1,5 @@
-//! Streams with a recording port. Expected results are those of nats-server, unless a test says otherwise.
+//! Tests of streams with a port that records messages. Expected results are those of nats-server, unless a
+//! test states otherwise.
 
 mod batches;
 mod direct;
@@ -14,7 +15,7 @@ use super::{Stream, StreamContext};
 use crate::jetstream::{Message, Now, StreamConfig};
 use crate::store::{Store, StoreLimits};
 
-/// 2026-11-21T22:33:09.64Z.
+/// The time at which tests start: 2026-11-21T22:33:09.64Z.
 pub(super) const START_UNIX_NANOS: i64 = 1_795_300_389_640_000_000;
 
 /// A stream, its clock, and its port.
@@ -25,7 +26,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Creates a stream S in memory; `config` is JSON without the outer braces.
+    /// Creates a stream S in memory. `config` is JSON without the outer braces.
     pub(super) fn new(config: &str) -> Self {
         Bench::over(config, Store::memory(&StoreLimits::default()))
     }
@@ -49,12 +50,13 @@ impl Bench {
         }
     }
 
-    /// Publishes `subject |header|header| payload`, and returns the answers in short.
+    /// Publishes a message, written as `subject |header|header| payload`, and returns the answers as
+    /// [`said`](Self::said) does.
     pub(super) fn publish(&mut self, text: &str) -> String {
         self.publish_to("r", text)
     }
 
-    /// Publishes with another reply subject.
+    /// Publishes a message with another reply subject.
     pub(super) fn publish_to(&mut self, reply: &str, text: &str) -> String {
         let (subject, rest) = text.split_once(' ').unwrap_or((text, ""));
         let (headers, payload) = match rest.strip_prefix('|') {
@@ -76,7 +78,7 @@ impl Bench {
         self.said()
     }
 
-    /// Advances the time, running all timers.
+    /// Advances the time and runs all timers that become due.
     pub(super) fn wait(&mut self, millis: u64) -> String {
         let end = self.now.since_start + Duration::from_millis(millis);
         let mut rings = 0;
@@ -96,7 +98,7 @@ impl Bench {
         self.now.unix_nanos += i64::try_from(by.as_nanos()).unwrap();
     }
 
-    /// Returns the records as `sequence subject |headers| payload`.
+    /// Returns the records, each as `sequence subject |headers| payload`.
     pub(super) fn records(&mut self) -> Vec<String> {
         let last = self.stream.store().last_sequence();
         let mut shown = Vec::new();
@@ -115,7 +117,8 @@ impl Bench {
         shown
     }
 
-    /// Returns the messages since the last call: `=7` for an acknowledgement, `!10071 text` for a refusal.
+    /// Returns the messages since the last call, shortened: `=7` for an acknowledgement, `!10071 text` for an
+    /// error.
     pub(super) fn said(&mut self) -> String {
         let lines = self.port.taken();
         let short: Vec<_> = lines.iter().map(|line| shortened(line)).collect();
@@ -145,7 +148,7 @@ fn shortened(line: &str) -> String {
     line.to_owned()
 }
 
-/// Publishes messages one after the other, and compares the answers.
+/// Publishes messages one after the other, and compares the answers with the expected ones.
 pub(super) fn check(config: &str, steps: &[(&str, &str)]) {
     let mut bench = Bench::new(config);
     for (nth, (text, expected)) in steps.iter().enumerate() {

@@ -2,7 +2,7 @@ use super::{Bench, check};
 
 const LAST_0: &str = "!10071 wrong last sequence: 0";
 
-/// Publishes, and their answers.
+/// Publishes and their expected answers.
 const CONDITIONS: &[(&str, &str)] = &[
     ("s.a x", "=1"),
     ("s.a |Nats-Msg-Id: 1| x", "=2"),
@@ -225,7 +225,7 @@ fn ttl_expires_records_and_stores_markers() {
             format!("5 t.z {marker}"),
         ]
     );
-    // The expiry of a marker stores no marker.
+    // When a marker expires, no other marker is stored.
     bench.wait(10_000);
     assert_eq!(bench.records(), ["2 t.y |Nats-TTL: never| d"]);
     assert_eq!(bench.stream.next_timeout(), None);
@@ -255,7 +255,7 @@ fn expired_purge_record_stores_no_marker() {
     }
 }
 
-/// A record must not outlive its marker; but a subject with one record has no marker.
+/// A record must not expire before its marker would. With one record per subject this does not apply.
 #[test]
 fn ttl_may_be_shorter_than_marker_ttl_with_one_record_per_subject() {
     let mut bench = Bench::new(
@@ -268,7 +268,7 @@ fn ttl_may_be_shorter_than_marker_ttl_with_one_record_per_subject() {
     assert!(bench.records()[0].starts_with("2 t.x |Nats-Marker-Reason"));
 }
 
-/// A message from another account has a header that names its publisher.
+/// A message from another account has a header with information on its publisher, which is not stored.
 #[test]
 fn publisher_of_another_account_is_not_stored() {
     let mut bench = Bench::new(r#""subjects":["t.>"],"duplicate_window":120000000000"#);
@@ -284,7 +284,7 @@ fn publisher_of_another_account_is_not_stored() {
     );
 }
 
-/// A client's `kv.purge("a.*")` publishes to a subject with a wildcard.
+/// Story: a client's `kv.purge("a.*")` publishes to a subject with a wildcard.
 #[test]
 fn rollup_of_wildcard_subject_removes_matching_records() {
     let mut bench = Bench::new(r#""subjects":["t.>"],"allow_rollup_hdrs":true"#);

@@ -58,7 +58,7 @@ fn schedules_publish_once_or_repeatedly() {
     bench.publish(
         "d.z |Nats-Schedule: @every 1s|Nats-Schedule-Target: d.c|Nats-Schedule-Source: d.src|Nats-Schedule-Rollup: sub| z",
     );
-    // Due at 11 and 12 seconds, because it was 9.5 before.
+    // The schedule was published at 9.64 s. Due times are rounded to full seconds, so they are 11 s and 12 s.
     bench.wait(2_500);
     let all = bench.records();
     assert_eq!(
@@ -76,7 +76,7 @@ fn schedules_publish_once_or_repeatedly() {
     );
 }
 
-/// As in nats-server: a source without a record does not prevent the message.
+/// If the source subject has no record, the schedule's own content is published, as in nats-server.
 #[test]
 fn schedule_without_source_record_publishes_own_content() {
     let mut bench = Bench::new(CONFIG);
@@ -102,7 +102,8 @@ fn message_on_its_subject_ends_a_schedule() {
     assert_eq!(bench.records(), Vec::<String>::new());
 }
 
-/// Only the log is stored: a message that was due while the server was down is published once.
+/// Schedules are recovered from the log. If several messages were due while the server was down, one is
+/// published.
 #[test]
 fn schedules_are_recovered_after_restart() {
     let mut bench = Bench::new(CONFIG);
