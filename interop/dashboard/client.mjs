@@ -1,4 +1,4 @@
-// A NATS client of a few lines: enough to make load, streams and consumers.
+// A minimal NATS client: enough to make load, streams, and consumers.
 
 import { once } from "node:events";
 import net from "node:net";

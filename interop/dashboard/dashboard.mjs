@@ -1,4 +1,4 @@
-// The dashboard in a headless Chromium, against the server under test.
+// The dashboard in a headless Chromium, with the server under test.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import net from "node:net";

@@ -1,4 +1,4 @@
-// A new key of a user, as NATS writes keys, made apart from the page's own code.
+// Creates a user's key in the form of NATS, without the page's own code.
 
 import { generateKeyPairSync } from "node:crypto";
 

@@ -1,4 +1,4 @@
-// An MQTT 3.1.1 client of a few lines: a session that is to outlive its connection.
+// A minimal MQTT 3.1.1 client, whose session outlives its connection.
 
 import { once } from "node:events";
 import net from "node:net";

@@ -1,6 +1,6 @@
-// What a case holds against what it sees.
+// Checks of what a case receives.
 
-// Protects against hanging; not a measurement.
+// Guards against hanging; it is not an expected time.
 export const MILLISECONDS_MAX = 30_000;
 
 export const numbers = (count) => Array.from({ length: count }, (_, n) => n);

@@ -1,4 +1,4 @@
-// The official JavaScript client, @nats-io/transport-node, against the server under test.
+// The official JavaScript client, @nats-io/transport-node, with the server under test.
 
 import { randomBytes } from "node:crypto";
 import { connect as dial, createInbox, errors, headers } from "@nats-io/transport-node";

@@ -1,4 +1,4 @@
-// JetStream through the official JavaScript client: streams, consumers, KV, objects.
+// JetStream with the official JavaScript client: streams, consumers, key-value buckets, and objects.
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";

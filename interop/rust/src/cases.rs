@@ -1,4 +1,4 @@
-//! One function per case; what it returns as an error is its failure.
+//! The cases, one function each. A case fails if it returns an error.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::server::Server;
 
 const MIB: usize = 1 << 20;
 
-/// Returns once the server has handled all that the client sent. The client's own `flush` only
-/// writes; a message to oneself comes back behind everything before it.
+/// Returns once the server has processed everything that the client sent. The client's own `flush` only
+/// writes. A message to the client itself comes back after everything before it.
 async fn settle(client: &Client) -> Outcome {
     let inbox = client.new_inbox();
     let mut echo = client.subscribe(inbox.clone()).await?;
@@ -128,7 +128,7 @@ pub async fn queue_group(server: &Server) -> Outcome {
         &numbers(TOTAL),
         "heard by the plain one",
     )?;
-    // Each member answers one more request: a second copy would arrive before the answer.
+    // Each member completes one more round trip. A second copy would have arrived by then.
     for client in &clients {
         settle(client).await?;
     }
@@ -142,7 +142,7 @@ pub async fn queue_group(server: &Server) -> Outcome {
     Ok(())
 }
 
-/// Answers every message with its own payload and a mark.
+/// Answers every request with its payload and an appended `!`.
 async fn answer(client: &Client, subject: &'static str) -> Outcome {
     let mut questions = client.subscribe(subject).await?;
     settle(client).await?;
@@ -238,7 +238,7 @@ pub async fn drain(server: &Server) -> Outcome {
     for n in 0..1000 {
         sender.publish("rs.drain", n.to_string().into()).await?;
     }
-    // The last one says that the thousand have been handed to the receiver.
+    // This message shows that the thousand before it have reached the receiver.
     sender.publish("rs.end", "".into()).await?;
     next(&mut end).await?;
     one.drain().await?;
@@ -279,7 +279,7 @@ fn with_events(options: ConnectOptions) -> (ConnectOptions, mpsc::UnboundedRecei
     let options = options.event_callback(move |event| {
         let sender = sender.clone();
         async move {
-            // A case that no longer listens is done.
+            // A case that no longer receives events has ended.
             let _ = sender.send(event);
         }
     });
@@ -465,7 +465,6 @@ pub async fn echo_off(server: &Server) -> Outcome {
 pub async fn many_subscriptions(server: &Server) -> Outcome {
     const TOTAL: usize = 10_000;
     let sender = connect(server).await?;
-    // A subscription of this client holds its channel's whole capacity in reserve: small ones here.
     let receiver = connect_with(server, ConnectOptions::new()).await?;
     let mut subscribers = Vec::with_capacity(TOTAL);
     for n in 0..TOTAL {
@@ -489,7 +488,7 @@ pub async fn many_subscriptions(server: &Server) -> Outcome {
     }
     receiver.publish("rs.done", "".into()).await?;
     next(&mut end).await?;
-    // The server must have removed all of them: it reports itself that there are no responders.
+    // All subscriptions must be removed: the server itself answers that there are no responders.
     for n in [0, TOTAL / 2, TOTAL - 1] {
         match sender.request(format!("rs.many.{n}"), "".into()).await {
             Ok(_) => bail!("somebody answered"),
@@ -554,7 +553,7 @@ pub async fn many_clients(server: &Server) -> Outcome {
     Ok(())
 }
 
-/// A burst to many subscribers: each gets all of it, in order.
+/// Sends a burst to many subscribers. Each receives all of it, in order.
 pub async fn fan_out(server: &Server) -> Outcome {
     const MESSAGES: usize = 20_000;
     let sender = connect(server).await?;
@@ -567,7 +566,7 @@ pub async fn fan_out(server: &Server) -> Outcome {
         next(&mut ready).await?;
         tasks.push(tokio::spawn(async move {
             let found = take(&mut burst, MESSAGES).await?;
-            // Until here the client must live, or its connection goes.
+            // The client must live until here, because dropping it closes the connection.
             drop(client);
             ensure!(found == numbers(MESSAGES), "lost or out of order");
             anyhow::Ok(())
@@ -596,7 +595,7 @@ pub async fn server_info(server: &Server) -> Outcome {
         info.client_id > 0 && !info.server_id.is_empty(),
         "no client_id or server_id"
     );
-    // What users branch on to know whether a feature is there.
+    // Users check this to find out which features the server has.
     ensure!(
         client.is_server_compatible(2, 14, 0),
         "not compatible with 2.14"

@@ -1,4 +1,4 @@
-//! Rust clients against the server under test: async-nats (`SERVER`), and rumqttc (`MQTT_PORT`).
+//! Rust clients with the server under test: async-nats (`SERVER`) and rumqttc (`MQTT_PORT`).
 
 mod cases;
 mod mqtt;
@@ -13,7 +13,7 @@ use mqtt::{v4, v5};
 use server::Server;
 use tokio::time::timeout;
 
-/// A guard against hanging, not a measure.
+/// Guards against hanging; it is not an expected time.
 const CASE_SECONDS_MAX: u64 = 120;
 
 macro_rules! run {
@@ -37,7 +37,7 @@ macro_rules! run {
     }};
 }
 
-/// The cases of the suite that the first argument names: `rust`, `jetstream` or `mqtt`.
+/// Runs the suite that the first argument names: `jetstream`, `mqtt`, or by default `rust`.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
     let (suite, (passed, failed)) = match std::env::args().nth(1).as_deref() {
@@ -104,7 +104,7 @@ async fn jetstream() -> anyhow::Result<(u32, u32)> {
     ))
 }
 
-/// With the versions in `MQTT_VERSIONS`, of a broker that was started elsewhere.
+/// Runs the versions in `MQTT_VERSIONS` with a broker that the caller has started.
 async fn mqtt() -> anyhow::Result<(u32, u32)> {
     let port = std::env::var("MQTT_PORT")?.parse::<u16>()?;
     let versions = std::env::var("MQTT_VERSIONS")?;

@@ -1,6 +1,6 @@
-//! rumqttc, in both versions of MQTT, against a broker that is there already.
+//! rumqttc, in both versions of MQTT, with a broker that the caller has started.
 //!
-//! It has separate types for each version; the macros here serve both.
+//! rumqttc has separate types for each version. The macros here are used for both.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use tokio::time::timeout;
 
 use crate::peers::{Outcome, WAIT, equal, numbers};
 
-/// More than any case has under way.
+/// More requests than any case has in flight.
 const QUEUE: usize = 4096;
 
-/// What a case asks of a client.
+/// The options of a client.
 struct Wants<'a> {
     port: u16,
     id: &'a str,
-    /// A session that goes on.
+    /// Whether the session outlives the connection.
     keeps: bool,
-    /// Topic of a will of QoS 1.
+    /// The topic of a will with QoS 1.
     will: Option<&'a str>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Wants<'a> {
     }
 }
 
-/// What a client hears.
+/// An event of a client.
 enum Heard {
     Connected {
         session_present: bool,
@@ -46,7 +46,7 @@ enum Heard {
     Acknowledged,
 }
 
-/// A message in the words of either version.
+/// A received message, independent of the version.
 #[derive(Debug, PartialEq)]
 struct Message {
     topic: String,
@@ -57,7 +57,7 @@ struct Message {
 
 macro_rules! client {
     () => {
-        /// One that has connected.
+        /// A connected client.
         struct Client {
             client: AsyncClient,
             heard: mpsc::Receiver<Heard>,
@@ -104,7 +104,7 @@ macro_rules! client {
                 }
             }
 
-            /// Publishes all, and waits for each acknowledgement.
+            /// Publishes all payloads and waits for all acknowledgements.
             async fn publish_all(&mut self, topic: &str, qos: u8, payloads: &[String]) -> Outcome {
                 for payload in payloads {
                     let payload = payload.clone().into_bytes();
@@ -140,12 +140,12 @@ macro_rules! client {
 
             async fn leave(self) -> Outcome {
                 self.client.disconnect().await?;
-                // It ends with the connection.
+                // The task ends with the connection.
                 timeout(WAIT, self.events).await.context("it stays")??;
                 Ok(())
             }
 
-            /// Without a word.
+            /// Closes the connection without a DISCONNECT.
             fn crash(self) {
                 self.events.abort();
             }
@@ -227,7 +227,7 @@ macro_rules! client {
     };
 }
 
-/// 3.1.1.
+/// MQTT 3.1.1.
 pub mod v4 {
     use rumqttc::{AsyncClient, Event, Incoming, LastWill, MqttOptions, QoS};
 
@@ -277,7 +277,7 @@ pub mod v4 {
     client!();
 }
 
-/// 5.0.
+/// MQTT 5.0.
 pub mod v5 {
     use rumqttc::v5::mqttbytes::QoS;
     use rumqttc::v5::mqttbytes::v5::{LastWill, Packet};

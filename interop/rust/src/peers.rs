@@ -1,4 +1,4 @@
-//! Clients, and what a case holds against what it sees.
+//! Clients, and checks of what they receive.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::server::Server;
 
 pub type Outcome = anyhow::Result<()>;
 
-/// A guard against hanging, not a measure.
+/// Guards against hanging; it is not an expected time.
 pub const WAIT: Duration = Duration::from_secs(30);
 
 pub async fn connect_with(server: &Server, options: ConnectOptions) -> anyhow::Result<Client> {

@@ -1,4 +1,4 @@
-//! Starting, restarting and ending one server process on the loopback interface.
+//! Starts, restarts, and stops one server process on the loopback interface.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
@@ -29,21 +29,21 @@ impl Server {
         })
     }
 
-    /// As `kill -9` and a start on the same port by a supervisor.
+    /// Kills the process, as `kill -9` does, and starts it again on the same port.
     pub async fn restart(&mut self) -> anyhow::Result<()> {
         self.process.kill().await?;
         self.process = launch(self.port, &self.flags).await?;
         Ok(())
     }
 
-    /// Asks it to end, as a supervisor does, and waits until it has.
+    /// Sends SIGTERM and waits until the process has ended.
     pub async fn stop(&mut self) -> anyhow::Result<()> {
         self.signal(libc::SIGTERM)?;
         self.process.wait().await?;
         Ok(())
     }
 
-    /// On the same port, after [`stop`](Server::stop).
+    /// Starts on the same port, after [`stop`](Server::stop).
     pub async fn start_again(&mut self) -> anyhow::Result<()> {
         self.process = launch(self.port, &self.flags).await?;
         Ok(())
@@ -62,7 +62,7 @@ impl Server {
     }
 }
 
-/// A folder for a server's streams, which goes with this.
+/// A folder for a server's streams, which is removed on drop.
 pub struct Folder(String);
 
 impl Folder {
@@ -84,7 +84,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Left behind, it does no harm.
+        // A folder that remains does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -111,8 +111,8 @@ async fn launch(port: u16, flags: &[String]) -> anyhow::Result<Child> {
     bail!("the server does not listen on {port}");
 }
 
-/// A free port, from below the range that the kernel gives to outgoing
-/// connections: a server that is restarted on its port must not find a client sitting there.
+/// Returns a free port below the range that the kernel uses for outgoing connections. When a server is
+/// restarted on its port, no client can have taken this port.
 fn port_free() -> anyhow::Result<u16> {
     let seed = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)?

@@ -1,4 +1,4 @@
-//! JetStream: one function per case; what it returns as an error is its failure.
+//! The JetStream cases, one function each. A case fails if it returns an error.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn add_stream(
     Ok(context.create_stream(config).await?)
 }
 
-/// Publishes without waiting for each, then waits for all.
+/// Publishes all messages without waiting, then waits for all acknowledgements.
 async fn publish_many(context: &Context, subject: &str, count: usize) -> anyhow::Result<Vec<u64>> {
     let mut acks = Vec::with_capacity(count);
     for n in 0..count {
@@ -59,7 +59,7 @@ async fn next<E: std::error::Error + Send + Sync + 'static>(
     Ok(message?)
 }
 
-/// Takes as many messages, and acknowledges them when they want it.
+/// Receives `count` messages. Acknowledges each if `acknowledge` is set.
 async fn take<E: std::error::Error + Send + Sync + 'static>(
     messages: &mut (impl Stream<Item = Result<Message, E>> + Unpin),
     count: usize,
@@ -507,7 +507,7 @@ pub async fn objects(server: &Server) -> Outcome {
         ..Default::default()
     };
     let store = context.create_object_store(config).await?;
-    // Adjacent pieces differ.
+    // Content without repetitions.
     let content: Vec<u8> = (0..(OBJECT_BYTES as u64) / 8)
         .flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
         .collect();
@@ -538,7 +538,7 @@ pub async fn objects(server: &Server) -> Outcome {
     Ok(())
 }
 
-/// Takes as many messages of a client that tells of a lost consumer, and then goes on.
+/// Receives `count` messages. The client may report a lost consumer in between, and continues.
 async fn take_on<E: std::error::Error + Send + Sync + 'static>(
     messages: &mut (impl Stream<Item = Result<Message, E>> + Unpin),
     count: usize,
@@ -557,8 +557,8 @@ async fn take_on<E: std::error::Error + Send + Sync + 'static>(
     Ok(payloads)
 }
 
-/// An ordered consumer hears every record once and in order, though the server goes away and forgets
-/// the consumer; a durable one goes on where it was.
+/// An ordered consumer receives every record once and in order, although the server restarts and forgets the
+/// consumer. A durable consumer continues where it was.
 pub async fn ordered_across_a_restart(_: &Server) -> Outcome {
     let folder = Folder::new("lasting")?;
     let mut own = Server::start(&["-js", "-sd", folder.path()]).await?;
