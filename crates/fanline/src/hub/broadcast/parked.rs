@@ -18,7 +18,6 @@
 //! The hub's registry owns the members in the list. When the receiver of a listed member is dropped, the list
 //! becomes the owner, and the next thread that takes the list frees the member. A sweep bounds the number of
 //! such *orphans*.
-//! members.
 #![expect(
     unsafe_code,
     reason = "an intrusive list; each member's state names the owner of its waker"
@@ -133,7 +132,7 @@ impl Parked {
             }
         }
         drop(member.replace_waker(waker));
-        // Relaxed: the push below releases the store, and no other thread reads the state before.
+        // Relaxed: the push below releases the store, and no other thread reads the state before the push.
         member.state.store(LISTED, Ordering::Relaxed);
         self.push(Arc::as_ptr(member), member);
         fence_after_exchange();
@@ -218,7 +217,7 @@ impl Parked {
         waker
     }
 
-    /// Returns whether the thread that last woke consumers is another than the current one.
+    /// Returns whether another thread than the current one woke consumers last.
     pub(super) fn is_woken_by_other_thread(&self) -> bool {
         // Relaxed: only a hint.
         let thread = self.woken_by.load(Ordering::Relaxed);
@@ -230,9 +229,9 @@ impl Parked {
         self.orphans.load(Ordering::Relaxed)
     }
 
-    /// Frees the listed members whose receivers are gone. Returns whether one of the other members is not at
-    /// `tail`. In that case a waking thread may have found the list empty in the meantime, so the caller must
-    /// wake all. Called only under the hub's lock, so that no receiver leaves.
+    /// Frees the listed members whose receivers are gone. Returns whether a remaining member has a position
+    /// other than `tail`. In that case a waking thread may have found the list empty in the meantime, so the
+    /// caller must wake all members. Called only under the hub's lock, so that no receiver leaves.
     pub(super) fn sweep(&self, tail: impl FnOnce() -> usize) -> bool {
         let mut first: *const Member = ptr::null();
         let mut last: *const Member = ptr::null();
@@ -270,7 +269,7 @@ impl Parked {
     ///
     /// # Safety
     ///
-    /// The member was orphaned and is in no list, and this is called once for it.
+    /// The member was orphaned and is in no list, and this is called only once for it.
     unsafe fn free(&self, member: *const Member) {
         self.orphans.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: `disown` made it a raw pointer, once.

@@ -1,9 +1,9 @@
 //! The slots of a hub's elements.
 //!
 //! Positions count elements and wrap around at the end of `usize`. The number of slots is a power of two, so
-//! the lower bits of a position are its slot, also across the wrap. The ring does not know which consumers
-//! may read. Only the producer writes a slot, and only after every consumer's published position has passed
-//! the element in it (see `shared`).
+//! the lower bits of a position are the index of its slot, even after positions have wrapped around. The ring
+//! does not know which consumers may read. Only the producer writes a slot, and only after every consumer's
+//! published position has passed the element in it (see `shared`).
 #![expect(
     unsafe_code,
     reason = "elements in place: one writer, many readers, never both at once"
@@ -115,14 +115,14 @@ impl<T> Ring<T> {
         unsafe { &*self.slot(position) }
     }
 
-    /// Returns the lap of a position.
+    /// Returns the lap (the pass over the ring) that contains a position.
     pub(super) fn lap(&self, position: usize) -> Lap<T> {
         let slot = self.slots.as_ptr().wrapping_add(position & self.mask);
         // The address that position 0 would have. It is never read, so it may be out of bounds.
         Lap(slot.cast::<T>().wrapping_sub(position))
     }
 
-    /// Returns the number of positions from this one to the end of its lap, itself included.
+    /// Returns the number of positions from this one to the end of its lap. This position is included.
     pub(super) fn left_in_lap(&self, position: usize) -> usize {
         self.slots.len() - (position & self.mask)
     }

@@ -1,7 +1,7 @@
 //! Exclusive access to the router for one thread at a time, without waiting. The pattern is known as a
 //! combiner.
 //!
-//! A thread that has a change records it and requests access. If another thread has access, the same exchange
+//! A thread that has a change records it and requests access. If another thread has access, the request
 //! notifies that thread, which then applies the change before it releases the access. So user code may run
 //! for any time while its thread has access, and may request access again.
 #![expect(
