@@ -87,8 +87,8 @@ pub trait Observer<T, E = Infallible> {
     fn complete(&mut self);
 
     /// Returns whether the observer needs no more values. The source checks this after each value. If the
-    /// result is `true`, the source drops the observer without another call. An operator that ends early must
-    /// therefore end its own observer before it returns `true` here.
+    /// result is `true`, the source drops the observer without another call. An operator that completes or
+    /// fails before its source must therefore notify its own observer before it returns `true` here.
     fn is_closed(&self) -> bool {
         false
     }

@@ -208,7 +208,8 @@ impl Link {
     /// Stores the guard until the subscription is closed. If it is closed already, drops the guard.
     fn store_teardown(&self, guard: Guard) {
         let mut teardown = lock(&self.teardown);
-        // Checked under the lock: `close` sets the flag first and then takes the guard under the lock.
+        // The flag is checked under the lock, because `close` sets the flag first and then takes the guard
+        // under the lock.
         if self.is_closed() {
             drop(teardown);
             drop(guard);

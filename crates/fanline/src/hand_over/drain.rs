@@ -20,8 +20,8 @@ use crate::{Guard, Observer, Worker};
 /// Number of values that one action delivers before it yields to other actions on its thread.
 const VALUES_BEFORE_YIELD: usize = 4096;
 
-/// Smallest recent rate of values, as computed in `deliver`, at which a drain briefly waits for more values
-/// before it stops.
+/// If the recent rate of values, which `deliver` computes, is at least this number, the drain briefly waits
+/// for more values before it stops.
 const LINGER_VALUES_MIN: usize = 16;
 /// Number of checks for values during that wait. The wait takes about a microsecond, in which a fast sender
 /// can write hundreds of values undisturbed.

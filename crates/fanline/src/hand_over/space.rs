@@ -73,7 +73,7 @@ impl Space {
         }
     }
 
-    /// Makes a sleeping sender check again.
+    /// Makes a sleeping sender check for room again.
     pub(super) fn wake_all(&self) {
         // The sender checks for room under this lock before it sleeps.
         drop(lock(&self.sleep));

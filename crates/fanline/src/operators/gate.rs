@@ -233,7 +233,7 @@ impl<S: Stage> Registry for Shared<S> {
     }
 
     fn remove_and_wait(&self, _key: u64) {
-        // Set first, so that a caller that has the stage stops after the current message.
+        // The flag is set first, so that a caller that has the stage stops after the current message.
         self.over.store(true, Ordering::Relaxed);
         lock(&self.cell).over = true;
         self.upstreams.close_and_wait();

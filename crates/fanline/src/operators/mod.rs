@@ -60,7 +60,7 @@
 //! | `timestamp`, `timeInterval` | [`timestamp`](ObservableExt::timestamp), [`time_interval`](ObservableExt::time_interval) |
 //! | **Fold** | |
 //! | `reduce`, `aggregate` | [`reduce`](ObservableExt::reduce), with a seed [`fold`](ObservableExt::fold) |
-//! | `count`, `sum`, `average`, `min`, `max` | the same; [`min_by`](ObservableExt::min_by), [`max_by`](ObservableExt::max_by) |
+//! | `count`, `sum`, `average`, `min`, `max` | [`count`](ObservableExt::count), [`sum`](ObservableExt::sum), [`average`](ObservableExt::average), [`min`](ObservableExt::min), [`max`](ObservableExt::max); [`min_by`](ObservableExt::min_by), [`max_by`](ObservableExt::max_by) |
 //! | `toList`, `toArray`, `toMap`, `collect` | [`collect`](ObservableExt::collect) |
 //! | `all`, `any`, `contains`, `isEmpty` | [`all`](ObservableExt::all), [`any`](ObservableExt::any), [`contains`](ObservableExt::contains), [`is_empty`](ObservableExt::is_empty) |
 //! | **Multicast** | |

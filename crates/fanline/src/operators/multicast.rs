@@ -326,8 +326,8 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
     }
 
     fn error(&mut self, error: &E) {
-        // Closed first, so that an observer that reconnects in its `error` or `complete` gets a new
-        // connection.
+        // The connection is closed first, so that an observer that reconnects in its `error` or `complete`
+        // gets a new connection.
         self.connection.close();
         self.call(|hub| hub.error(error));
     }

@@ -8,7 +8,7 @@ use crate::{Guard, Observable, Observer, Worker};
 
 /// What happens after the source has completed or failed in a round.
 pub(super) enum Decision {
-    /// Pass the end on.
+    /// Pass the completion or error on.
     Stop,
     /// Subscribe to the source again.
     Resubscribe,

@@ -32,7 +32,8 @@ pub(super) enum Driver {
     /// A thread that the lane starts when there is an action to run.
     Own {
         name: String,
-        /// Time for which an idle thread waits for more actions before it ends; forever if `None`.
+        /// Time for which an idle thread waits for more actions before it ends. If `None`, the thread waits
+        /// without limit.
         idle_max: Option<Duration>,
     },
     /// A thread of the application. The closure notifies it that it must run the lane.

@@ -203,7 +203,7 @@ impl<T, E> Queue<T, E> {
         if room > 0 || state.batch == 0 {
             return room;
         }
-        // Read only if necessary, because the consumer writes `unread` for each value.
+        // `unread` is loaded only if necessary, because the consumer writes `unread` for each value.
         let unread = self.unread.load(Ordering::Relaxed);
         self.rule
             .capacity
@@ -418,7 +418,7 @@ impl<T, E> Sender<T, E> {
         self.queue.push(value);
     }
 
-    /// Ends the stream; later calls have no effect.
+    /// Ends the stream. Has no effect if it has already ended.
     fn end(&mut self, end: End<E>) {
         if !self.has_ended {
             self.has_ended = true;
@@ -526,7 +526,7 @@ impl<T, E> Receiver<T, E> {
 
 impl<T, E> Drop for Receiver<T, E> {
     fn drop(&mut self) {
-        // Closed first, so that a source that waits for room continues and can be unsubscribed.
+        // The queue is closed first, so that a source that waits for room continues and can be unsubscribed.
         self.queue.close();
         self.guard = Guard::closed();
     }

@@ -1,4 +1,4 @@
-//! Producers and subjects as sinks of a stream.
+//! Implementations of `Sink` for producers and subjects.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

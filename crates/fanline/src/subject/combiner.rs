@@ -19,7 +19,8 @@
 //! `contended` set and announces the queued emission itself. If it comes before, the thread that executed the
 //! fence finds access free and acquires it. A holder that clears `contended` must check the queue again.
 //! Between the store and the announcement, access is free although an emission is queued. A thread that
-//! acquires access at that moment must check whether its own emission is queued, which comes first.
+//! acquires access at that moment must check whether its own emission is queued. If so, it must emit the
+//! queued one first.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};

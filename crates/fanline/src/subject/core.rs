@@ -136,7 +136,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Returns whether the subject has ended. Takes the lock only if the signal of the [`Gate`] is raised.
     pub(super) fn has_ended(&self) -> bool {
-        // The signal stays raised after the end.
+        // The signal stays raised after the subject has ended.
         self.gate.is_signalled() && self.control.lock().end.is_some()
     }
 
@@ -167,7 +167,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     #[cold]
     fn next_slowly(&self, value: T, now: Time) -> Option<Panic> {
-        // Dropped after the emission, because destructors are user code.
+        // The removed entries and values are dropped after the emission, because destructors are user code.
         let _removed = self.enter_slowly(|core| core.enter())?;
         self.pass_on(value, now, None)
     }
@@ -271,9 +271,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.leave_tidily()
     }
 
-    /// Marks the subject as ended: later subscribers receive the end at once. Returns `None` if it had ended
-    /// before, for example by a concurrent disposal. Otherwise returns the value that the policy has held
-    /// back until completion, if there is one.
+    /// Marks the subject as ended: later subscribers receive the completion or error at once. Returns `None`
+    /// if the subject had ended before, for example by a concurrent disposal. Otherwise returns the value
+    /// that the policy has held back until completion, if there is one.
     fn close(&self, end: &End<E>, now: Time) -> Option<Option<NonNull<[T]>>> {
         let mut control = self.control.lock();
         if control.end.is_some() {
@@ -283,7 +283,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         control.admit_waiting(unsafe { &mut *self.gate.list() });
         control.end = Some(end.clone());
         control.must_evict = P::STORES;
-        // The signal stays raised, so that every later emission finds the end.
+        // The signal stays raised, so that every later emission finds that the subject has ended.
         self.gate.signal();
         self.observers.store(0, Ordering::Relaxed);
         if !P::STORES {
@@ -395,12 +395,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 begin_on_a_cache_line();
                 loop {
-                    // SAFETY: `entry` is before the end, and no other reference to it is alive.
+                    // SAFETY: `entry` is before `end`, and no other reference to it is alive.
                     let closed = call(unsafe { &mut *entry });
                     if u8::from(closed) | self.gate.signal_byte() != 0 {
                         self.handle_signal_at(entry, closed);
                     }
-                    // SAFETY: `entry` is before the end.
+                    // SAFETY: `entry` is before `end`.
                     entry = unsafe { entry.add(1) };
                     if entry == end {
                         return;
@@ -409,7 +409,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }));
             if let Err(panic) = outcome {
                 self.handle_panic(panic, entry);
-                // SAFETY: `entry` is before the end.
+                // SAFETY: `entry` is before `end`.
                 entry = unsafe { entry.add(1) };
             }
         }

@@ -15,9 +15,9 @@
 //! ```
 //!
 //! With the fences, at least one side sees the other's write. Storing is short and runs no user code, so
-//! waiting for its end takes nanoseconds. While it calls observers, the emitter checks the signal after
-//! each of them. Only the emitter lowers the signal, under the lock; until then the holder of the lock need
-//! not repeat the heavy fence.
+//! waiting until the emitter has stored takes nanoseconds. While the emitter calls observers, it checks the
+//! signal after each of them. Only the emitter lowers the signal, under the lock; until then the holder of
+//! the lock need not repeat the heavy fence.
 #![expect(
     unsafe_code,
     reason = "cells that belong to the emitter or the lock's holder, by phase"

@@ -83,8 +83,8 @@ macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $inner:ty) => {
         $(#[$doc])*
         ///
-        /// A handle: clones refer to the same subject. When the last one is dropped before the end, the
-        /// subject is disposed of.
+        /// A handle: clones refer to the same subject. When the last one is dropped before the subject has
+        /// completed or failed, the subject is disposed of.
         ///
         /// An emission takes one atomic read-modify-write, or two for a while after contention. A value
         /// emitted during another emission, by another thread or by an observer, is queued. The thread that
@@ -271,8 +271,8 @@ macro_rules! handle {
 }
 
 handle! {
-    /// A subject that retains nothing: subscribers receive the values that follow, or only the end if the
-    /// subject has ended.
+    /// A subject that retains nothing: subscribers receive only later values. If the subject has completed or
+    /// failed, they receive only the completion or the error.
     ///
     /// ```
     /// let s = fanline::Subject::<u32>::new();

@@ -90,7 +90,7 @@ impl<T> Log<T> {
         }
         // SAFETY: `used < room`, and the log owns `room` slots from `tail`; this one is not in use.
         let slot = unsafe { self.tail.add(self.used) };
-        // SAFETY: as above; the slot is aligned, because it is inside an array of `T`.
+        // SAFETY: the log owns this unused slot. It is aligned, because it is inside an array of `T`.
         unsafe { slot.write(value) };
         self.used += 1;
         slot
@@ -115,7 +115,7 @@ impl<T> Log<T> {
             unsafe {
                 slot.copy_from_nonoverlapping(NonNull::new_unchecked(from.cast_mut()), count)
             };
-            // SAFETY: within the vector's allocation, or one past its end.
+            // SAFETY: the result is within the vector's allocation, or directly behind it.
             from = unsafe { from.add(count) };
             left -= count;
             self.used += count;
@@ -159,7 +159,7 @@ impl<T> Log<T> {
         }
         let mut values = Vec::with_capacity(self.first - self.memory_from);
         for position in self.memory_from..self.first {
-            // SAFETY: as above, each position once.
+            // SAFETY: the value was present, and each value is read only once.
             values.push(unsafe { self.slot(position).read() });
         }
         self.memory_from = self.first;
@@ -255,7 +255,7 @@ impl<T> Chunk<T> {
 impl<T> Drop for Chunk<T> {
     fn drop(&mut self) {
         if self.layout.size() > 0 {
-            // SAFETY: allocated in `new` with this layout, and not freed before.
+            // SAFETY: the memory was allocated in `new` with this layout, and was not freed before.
             unsafe { dealloc(self.slots.as_ptr().cast(), self.layout) };
         }
     }

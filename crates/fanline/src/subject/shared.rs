@@ -90,7 +90,8 @@ where
 
     #[inline]
     pub(super) fn next(&self, value: T) {
-        // Read before access is acquired, because the processor delays loads that come after the acquisition.
+        // `core` is loaded before access is acquired, because the processor delays loads that come after the
+        // acquisition.
         let core = &*self.core;
         let acquired = self.combiner.try_acquire();
         if acquired && self.is_next() {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::sync::{AtomicBool, Ordering, SharedCell, thread};
 
-/// Number of retries with a spin between them, which come first.
+/// Number of retries with a spin between them. They are the first retries.
 const SPINS: u32 = 32;
 /// Number of retries with a yield between them, after those with a spin.
 const YIELDS: u32 = 64;
@@ -91,7 +91,7 @@ impl<C> Deref for SpinGuard<'_, C> {
 
     #[inline(always)]
     fn deref(&self) -> &C {
-        // SAFETY: locked, so there is no other reference to the content.
+        // SAFETY: this thread holds the lock, so there is no unique reference to the content.
         unsafe { &*self.spin_lock.content.get() }
     }
 }
@@ -99,7 +99,7 @@ impl<C> Deref for SpinGuard<'_, C> {
 impl<C> DerefMut for SpinGuard<'_, C> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut C {
-        // SAFETY: locked, and `&mut self` makes the reference unique.
+        // SAFETY: this thread holds the lock, and `&mut self` makes the reference unique.
         unsafe { &mut *self.spin_lock.content.get() }
     }
 }

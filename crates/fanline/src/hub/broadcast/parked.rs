@@ -158,8 +158,8 @@ impl Parked {
         }
     }
 
-    /// Wakes all listed consumers, in the order in which they parked. The caller has published something; the
-    /// fence here orders the check of the list after that.
+    /// Wakes all listed consumers, in the order in which they parked. The caller has published elements or
+    /// the end of the hub; the fence here orders the check of the list after the publication.
     #[inline(always)]
     pub(super) fn wake_all(&self) {
         fence(Ordering::SeqCst);
@@ -204,7 +204,7 @@ impl Parked {
     pub(super) fn disown(&self, member: Arc<Member>) -> Option<Waker> {
         let guard = lock(&self.wakers);
         let waker = member.replace_waker(None);
-        // Relaxed: the lock orders it.
+        // Relaxed: the lock orders this load.
         if member.state.load(Ordering::Relaxed) == LISTED {
             // Relaxed: the count only decides about a sweep, which may happen late.
             self.orphans.fetch_add(1, Ordering::Relaxed);
@@ -238,11 +238,12 @@ impl Parked {
         let mut listed = self.take();
         let mut positions = Vec::new();
         while let Some(member) = listed.step() {
-            // SAFETY: listed, and so alive.
+            // SAFETY: the member is listed, and listed members are alive.
             let it = unsafe { &*member };
             // Relaxed: set under the hub's lock, which the caller holds.
             if it.state.load(Ordering::Relaxed) == ORPHANED {
-                // SAFETY: orphaned, so the list owns a reference, and the list belongs to this call.
+                // SAFETY: the member is orphaned, so the list owns a reference to it, and the list belongs to
+                // this call.
                 unsafe { self.free(member) };
                 continue;
             }
@@ -258,7 +259,7 @@ impl Parked {
         if last.is_null() {
             return false;
         }
-        // SAFETY: alive, because it is in the chain.
+        // SAFETY: the member is alive, because it is in the chain.
         self.push(first, unsafe { &*last });
         fence(Ordering::SeqCst);
         let tail = tail();
@@ -330,7 +331,8 @@ impl Listed<'_> {
         if member.is_null() {
             return None;
         }
-        // SAFETY: listed, and so alive; the link belongs to this list until the state is `OUT`.
+        // SAFETY: the member is listed, so it is alive. Its link belongs to this list until its state is
+        // `OUT`.
         self.next = unsafe { *(*member).next.get() };
         Some(member)
     }
@@ -345,11 +347,12 @@ impl Listed<'_> {
         while count < WAKE_AT_ONCE
             && let Some(member) = self.step()
         {
-            // SAFETY: listed, and so alive until the state becomes `OUT` or the member is freed.
+            // SAFETY: the member is listed, so it is alive until its state becomes `OUT` or it is freed.
             let it = unsafe { &*member };
-            // Relaxed: the lock orders it.
+            // Relaxed: the lock orders this load.
             if it.state.load(Ordering::Relaxed) == ORPHANED {
-                // SAFETY: orphaned, so the list owns a reference, and the list belongs to this call.
+                // SAFETY: the member is orphaned, so the list owns a reference to it, and the list belongs to
+                // this call.
                 unsafe { self.parked.free(member) };
                 continue;
             }

@@ -408,8 +408,8 @@ impl<T, E> BroadcastReceiver<T, E> {
                 }
                 continue;
             }
-            // Check the end first. If the hub is closed, all elements that were published before are then
-            // visible.
+            // Check first whether the hub is closed. If it is, all elements that were published before that
+            // are visible.
             let closed = self.shared.is_closed();
             self.tail = self.shared.tail();
             if self.position != self.tail {
@@ -454,7 +454,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     fn end_with(&mut self, end: Option<Ended<E>>) {
-        // Store the end before the position is published.
+        // Store the end of the hub before the position is published.
         self.end = Some(end.unwrap_or(Ended::Completed));
         // This consumer receives nothing more, so the hub must not store elements for it.
         self.position = self.tail;

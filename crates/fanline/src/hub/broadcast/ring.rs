@@ -23,8 +23,8 @@ pub(super) struct Ring<T> {
 #[repr(transparent)]
 struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 
-// SAFETY: consumers on any thread read one element at the same time, hence `Sync`. The last owner of the ring
-// drops elements that came from another thread, hence `Send`.
+// SAFETY: consumers on any thread read one element at the same time, so elements must be `Sync`. The last
+// owner of the ring drops elements that came from another thread, so elements must be `Send`.
 unsafe impl<T: Send + Sync> Sync for Ring<T> {}
 // SAFETY: as for a `Vec<T>`.
 unsafe impl<T: Send> Send for Ring<T> {}
@@ -89,7 +89,7 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     ///
-    /// As for [`take`](Self::take), for each element.
+    /// For each element, the requirements of [`take`](Self::take) hold.
     pub(super) unsafe fn drop_range(&self, from: usize, to: usize) {
         if !needs_drop::<T>() {
             return;
@@ -131,7 +131,7 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Lap::get`], for each element.
+    /// For each element, the requirements of [`Lap::get`] hold.
     #[inline]
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
         let count = to.wrapping_sub(from).min(self.left_in_lap(from));

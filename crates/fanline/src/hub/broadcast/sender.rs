@@ -229,7 +229,7 @@ impl<T, E> BroadcastSender<T, E> {
     }
 
     /// Completes the hub. Consumers, including those that subscribe later, get the elements that were sent,
-    /// and then the end. Has no effect if the hub has already ended.
+    /// and then the completion. Has no effect if the hub has already ended.
     pub fn complete(&mut self) {
         self.shared.end(Ended::Completed);
     }

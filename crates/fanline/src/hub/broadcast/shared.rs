@@ -151,7 +151,8 @@ impl<T, E> Shared<T, E> {
 
     #[inline(always)]
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: a reader that sees the end sees all elements published before it.
+        // Acquire: a thread that sees that the hub has ended sees all elements that were published before
+        // that.
         self.signals.end.load(Ordering::Acquire) != OPEN
     }
 
@@ -195,7 +196,8 @@ impl<T, E> Shared<T, E> {
             old = Some(unsafe { self.ring.take(*dropped_to) });
             *dropped_to = dropped_to.wrapping_add(1);
         }
-        // SAFETY: as above; an element that had to be dropped was taken out.
+        // SAFETY: this is the producer, and no consumer reads the slot. An element that had to be dropped was
+        // taken out.
         unsafe { self.ring.write(tail, value) };
         // Release: a reader that sees the new tail sees the element.
         self.tail.store(tail.wrapping_add(1), Ordering::Release);
@@ -209,7 +211,8 @@ impl<T, E> Shared<T, E> {
     /// The caller is the one producer, `dropped_to` is its own, and `to` is at or before the head.
     pub(super) unsafe fn drop_to(&self, dropped_to: &mut usize, to: usize) {
         let from = std::mem::replace(dropped_to, to);
-        // SAFETY: the slots hold elements, no consumer reads behind the head, and none is dropped twice.
+        // SAFETY: the slots hold elements, no consumer reads behind the head, and no element is dropped
+        // twice.
         unsafe { self.ring.drop_range(from, to) };
     }
 
@@ -377,7 +380,7 @@ impl<T, E> Shared<T, E> {
     #[cold]
     #[inline(never)]
     pub(super) fn advance_unusual(&self, member: &Member, position: usize) {
-        // Relaxed, Release: as in `advance_usual`.
+        // Relaxed and Release for the reasons given in `advance_usual`.
         let left = member.position.load(Ordering::Relaxed);
         member.position.store(position, Ordering::Release);
         self.fences.light();

@@ -95,8 +95,8 @@ impl Lane {
     }
 
     pub(super) fn queued(&self) -> u64 {
-        // Read in this order, the result may be too large, but never too small. It is not exact while other
-        // threads work.
+        // Because `taken` is loaded before `sent`, the result may be too large, but never too small. It is
+        // not exact while other threads work.
         let taken = self.taken();
         let sent = self.producer_side.sent.load(Ordering::Relaxed);
         sent.saturating_sub(taken)

@@ -122,7 +122,7 @@ impl<T> List<T> {
         value: T,
     ) -> Result<(), T> {
         let node = spare.node(self, lane);
-        // SAFETY: alive as long as the list, and owned by this producer.
+        // SAFETY: the node is alive as long as the list, and this producer owns it.
         let own = unsafe { node.as_ref() };
         // SAFETY: only this producer accesses the node, and it holds no value.
         unsafe { *own.value.get() = Some(value) };
@@ -191,7 +191,7 @@ impl<T> List<T> {
         // Relaxed: the value is only compared.
         let mut tail = self.tail.0.load(Ordering::Relaxed);
         while !is_closed(tail) {
-            // AcqRel as in `append`. Also releases what the caller did before.
+            // AcqRel for the reasons given in `append`. Also releases what the caller did before.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 tail.map_addr(|address| address | CLOSED),

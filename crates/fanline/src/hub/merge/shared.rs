@@ -305,7 +305,7 @@ impl<T, E> Shared<T, E> {
         lane.room().wake();
     }
 
-    /// Drops the remaining elements after a failure, and returns the end.
+    /// Drops the remaining elements after the hub has failed, and returns the error as the end of the hub.
     #[cold]
     fn failed(&self, head: &mut Head<T>) -> Ended<E> {
         self.drop_rest(head);

@@ -103,7 +103,7 @@ impl<T> Deref for Access<'_, T> {
 impl<T> DerefMut for Access<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and the access is borrowed mutably.
+        // SAFETY: only the thread with access uses the value, and `&mut self` makes the reference unique.
         unsafe { &mut *self.0.value.get() }
     }
 }

@@ -201,8 +201,8 @@ impl<T, E> PartitionSender<T, E> {
         source.into_observable().subscribe_with(Feeding::new(self))
     }
 
-    /// Completes the hub. Consumers get the elements that were sent, and then the end. Has no effect if the
-    /// hub has already ended.
+    /// Completes the hub. Consumers get the elements that were sent, and then the completion. Has no effect
+    /// if the hub has already ended.
     pub fn complete(&mut self) {
         self.shared.end(Ended::Completed);
     }

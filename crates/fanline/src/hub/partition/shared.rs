@@ -318,7 +318,8 @@ impl<T, E> Shared<T, E> {
     /// one, is routed last.
     #[cold]
     fn work(&self, access: Access<'_, Router<T>>, mut value: Option<T>) {
-        // Dropped after the access is released, because dropping elements is user code, which may panic.
+        // `lost` is dropped after the access is released, because dropping elements is user code, which may
+        // panic.
         let mut lost = Vec::new();
         let mut counted = 0;
         let mut next = Some(access);
@@ -535,7 +536,7 @@ impl<T, E> Shared<T, E> {
 
     fn close(&self, core: MutexGuard<'_, Core<E>>, drops: bool) {
         let list = lock(&self.changes.list);
-        // Release: a reader of the flags sees the end.
+        // Release: a thread that sees the flags also sees the stored end of the hub.
         self.flags.has_failed.store(drops, Ordering::Release);
         self.flags.is_closed.store(true, Ordering::Release);
         drop(list);
@@ -586,7 +587,7 @@ impl<T, E> Shared<T, E> {
     }
 
     pub(super) fn len(&self) -> usize {
-        // Read in this order, so that the difference is not negative.
+        // `removed` is loaded before `sent`, so that the difference is not negative.
         let removed = self.removed.count.load(Ordering::Acquire);
         let sent = self.sent.0.load(Ordering::Relaxed);
         usize::try_from(sent.saturating_sub(removed)).unwrap_or(usize::MAX)
