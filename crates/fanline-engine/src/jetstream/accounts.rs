@@ -90,7 +90,7 @@ struct AccountEntry {
     /// Whether another server may answer the account's API requests over a leaf connection. If so, and
     /// JetStream is disabled here, this server ignores these requests instead of refusing them.
     is_elsewhere: bool,
-    /// Whether the API's requests are subscribed to, in order to answer or refuse them.
+    /// Whether the account is subscribed to API requests, in order to answer or refuse them.
     has_api: bool,
 }
 
@@ -105,8 +105,8 @@ enum State {
 }
 
 impl JetStreams {
-    /// Creates the registry without accounts. Without folders, streams on disk are refused. `seed` makes
-    /// generated names differ from those of other runs.
+    /// Creates the registry without accounts. If `folders` is `None`, requests to create streams on disk are
+    /// refused. `seed` makes generated names differ from those of other runs.
     pub fn new(
         settings: Settings,
         folders: Option<Box<dyn AccountFolders>>,
@@ -228,7 +228,7 @@ impl JetStreams {
         Some(jetstream)
     }
 
-    /// Returns what other accounts have reserved.
+    /// Returns the bytes that other accounts have reserved.
     fn reserved_elsewhere(&self, account: AccountId) -> Reserved {
         let mut reserved = Reserved::default();
         for (at, entry) in self.entries.iter().enumerate() {
@@ -308,8 +308,8 @@ impl Handler for JetStreams {
     ) -> bool {
         let entry = self.entries.get(account.index());
         let by_parent = entry.and_then(|entry| entry.trace.clone());
-        // The shard that received the message has applied the sampling percentage. The ticket 0 always
-        // passes.
+        // The shard that received the message has already applied the sampling percentage. The random number
+        // 0 passes every percentage, so it is not applied again.
         let Some(asked) = Asked::read(message.headers, by_parent.as_ref(), 0) else {
             return true;
         };

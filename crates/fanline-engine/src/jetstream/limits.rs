@@ -225,7 +225,8 @@ impl AccountLimits {
         }
     }
 
-    /// Returns the maximum consumers of a stream; `otherwise` applies if neither stream nor account sets it.
+    /// Returns the maximum number of consumers of a stream; `otherwise` applies if neither stream nor account
+    /// sets it.
     pub(super) fn consumers_max(&self, config: &StreamConfig, otherwise: Option<i64>) -> usize {
         let limits = [config.max_consumers, self.max_consumers];
         let lowest = limits.into_iter().filter(|limit| *limit > 0).min();

@@ -98,7 +98,8 @@ pub trait Port {
     /// they usually serve monitoring rather than receive records.
     fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool;
 
-    /// Returns whether exactly this filter is subscribed to, not a wildcard that matches it.
+    /// Returns whether a subscription has exactly this filter. A subscription whose wildcards match the
+    /// filter does not count.
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {
         self.has_interest(filter)
     }

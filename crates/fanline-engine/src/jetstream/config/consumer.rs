@@ -62,7 +62,7 @@ pub enum PriorityPolicy {
     /// The request that has waited longest is served first. A request may require a minimum number of
     /// undelivered or unacknowledged records.
     Overflow,
-    /// Only requests of one client are served, until it disconnects or stops to send requests.
+    /// Only requests of one client are served, until the client disconnects or stops sending requests.
     PinnedClient,
     /// The request with the lowest priority number is served first.
     Prioritized,
@@ -83,9 +83,9 @@ pub struct ConsumerConfig {
     /// Description for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Position at which it begins.
+    /// Position in the stream at which the consumer begins.
     pub deliver_policy: DeliverPolicy,
-    /// First sequence to deliver; 0 is unset.
+    /// First sequence to deliver; 0 means unset.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub opt_start_seq: u64,
     /// Time of the first record to deliver.

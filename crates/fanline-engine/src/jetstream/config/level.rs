@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::consumer::{AckPolicy, ConsumerConfig, PriorityPolicy};
 use super::stream::{PersistMode, StreamConfig};
 
-/// Labels of a stream or consumer, in the order of their printing.
+/// Labels of a stream or consumer, sorted by key. Replies list them in this order.
 pub type Metadata = BTreeMap<String, String>;
 
 /// The API level of this server.

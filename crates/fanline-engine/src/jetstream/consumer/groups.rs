@@ -42,7 +42,7 @@ pub(super) struct Group {
 pub(super) enum Missed<'a> {
     /// Sequences of all missed removals.
     All(&'a mut dyn Iterator<Item = u64>),
-    /// More removals than the group stores.
+    /// More removals were missed than the group stores.
     Unknown,
 }
 
@@ -52,7 +52,7 @@ impl Group {
         self.removed
     }
 
-    /// Passes the removals after the first `seen` to `each`.
+    /// Calls `each` with the removals that follow the first `seen` removals.
     pub(super) fn missed(&self, seen: u64, each: &mut dyn FnMut(Missed<'_>)) {
         let count = self.removed - seen;
         match usize::try_from(count) {

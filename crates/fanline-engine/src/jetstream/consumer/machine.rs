@@ -28,7 +28,7 @@ pub struct Position {
 
 /// A consumer.
 ///
-/// [`Consumers`](super::Consumers) owns all consumers and makes all calls.
+/// [`Consumers`](super::Consumers) owns all consumers, and only it calls their methods.
 pub struct Consumer {
     pub(super) id: ConsumerId,
     pub(super) created: i64,
@@ -233,7 +233,7 @@ impl Consumer {
         self.listed = found.into();
     }
 
-    /// Counts the records that are not delivered yet, in the store.
+    /// Counts the undelivered records by searching the store.
     pub(super) fn count(&mut self, store: &mut Store, group: &Group) -> Result<(), StoreError> {
         let mut all = Filters::default();
         let mut is_live =
@@ -315,7 +315,7 @@ impl Consumer {
         let delivered = self.delivered.stream_sequence;
         match self.listed.is_empty() {
             true => delivered.max(self.next.saturating_sub(1)),
-            // Listed records are delivered before examined ones, so the last delivery counts.
+            // The records in `listed` are delivered next, and may precede `next`.
             false => delivered,
         }
     }

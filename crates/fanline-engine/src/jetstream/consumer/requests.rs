@@ -230,7 +230,7 @@ impl Requests {
         self.checked_until = self.waiting.iter().filter_map(Request::deadline).min();
     }
 
-    /// Returns when the next event may be due.
+    /// Returns the earliest time at which an event may be due.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.checked_until.filter(|_| !self.waiting.is_empty())
     }
