@@ -166,7 +166,8 @@ pub trait Handler {
     /// Runs due timers.
     fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports);
 
-    /// Returns when to call [`handle_timeout`](Handler::handle_timeout) next, since the server's start.
+    /// Returns the time at which to call [`handle_timeout`](Handler::handle_timeout) next, counted from the
+    /// server's start.
     fn next_timeout(&self) -> Option<Duration>;
 
     /// Returns whether a message to this subject is processed quickly and without waiting for a disk.

@@ -41,7 +41,8 @@ impl Expiry {
     /// Removes and returns the earliest timer if it is due.
     pub(super) fn pop_until(&mut self, now: i64) -> Option<(i64, u64)> {
         self.peek().filter(|(at, _)| *at <= now)?;
-        // The caller removes the record and calls `note_gone`, although its timer is no longer in the heap.
+        // The caller removes the record and calls `note_gone`, which counts a timer that is no longer in the
+        // heap.
         self.gone = self.gone.saturating_sub(1);
         self.heap.pop().map(|Reverse(entry)| entry)
     }

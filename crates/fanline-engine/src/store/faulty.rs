@@ -33,7 +33,7 @@ impl Dice {
     }
 }
 
-/// The number of effects of each file of a request that a sync makes durable.
+/// For each file of a sync request: how many effects (writes and truncations) the sync makes durable.
 pub(crate) struct Reach(Vec<usize>);
 
 /// The simulated disk. Clones share its state.
@@ -122,7 +122,7 @@ impl Effect {
 }
 
 impl Content {
-    /// Makes effects durable, up to this number, counted from the creation of the file.
+    /// Makes effects durable until their number since the creation of the file is `until`.
     fn sync(&mut self, until: usize) {
         while self.effects_before < until
             && let Some(effect) = self.effects.pop_front()
@@ -231,7 +231,7 @@ impl Faulty {
         self.world().used_bytes()
     }
 
-    /// Returns the bytes read since the last call.
+    /// Returns the number of bytes read since the last call.
     pub(crate) fn take_read_bytes(&self) -> usize {
         std::mem::take(&mut self.world().read_bytes)
     }

@@ -10,14 +10,14 @@ pub(super) const HEAD_BYTES: usize = 32;
 pub(super) const ENCODED_HEAD_BYTES: usize = HEAD_BYTES + 4;
 /// Bytes of a sync point, which has no body.
 pub(super) const SYNC_POINT_BYTES: u32 = 32;
-/// Latest possible offset of the subject.
+/// Highest possible offset of the subject.
 pub(super) const SUBJECT_FROM_MAX: usize = HEAD_BYTES + 4 + 8 + 8;
 /// Maximum bytes of a record, with its head.
 pub(super) const RECORD_BYTES_MAX: usize = (1 << 29) - 1;
 /// Maximum bytes of a record before encoding. Encryption makes the record longer.
 const PLAIN_BYTES_MAX: usize = RECORD_BYTES_MAX - 4 - SEAL_BYTES;
 
-/// Kind of a record: a message, or a control record.
+/// Kind of a record: a message, or a control record, which logs a removal, a skipped sequence, or a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A message.

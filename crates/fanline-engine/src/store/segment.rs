@@ -1,4 +1,4 @@
-//! A segment: a run of records that are stored together, and whose file is removed once all of them are dead.
+//! A segment: a run of records that are stored together, and whose file is removed when all of them are dead.
 
 use std::sync::Arc;
 
@@ -89,8 +89,8 @@ impl Segment {
         segment
     }
 
-    /// Returns whether a file can contain as many records as an index claims. A wrong count must not allocate
-    /// memory.
+    /// Returns whether a file can contain as many records as an index claims. Otherwise a wrong count could
+    /// allocate too much memory.
     pub(super) fn is_plausible(&self) -> bool {
         let Body::File(file) = &self.body else {
             return false;
@@ -214,7 +214,7 @@ impl Dead {
         self.count += 1;
     }
 
-    /// Returns whether all slots of the set are below this one.
+    /// Returns whether the set contains only slots below `slots`.
     fn is_below(&self, slots: usize) -> bool {
         let mut words = self.words.iter().skip(slots / 64);
         let last = words.next().is_none_or(|word| word >> (slots % 64) == 0);

@@ -14,7 +14,7 @@ use super::types::StoreError;
 
 /// Maximum number of removed segments whose buffers are retained for reuse.
 const SPARE_MAX: usize = 2;
-/// Maximum bytes of slots in memory for a store on disk, not counting the newest segment.
+/// Maximum size in bytes of slots in memory for a store on disk, not counting the newest segment.
 pub(super) const LOADED_BYTES_MAX: usize = 32 << 20;
 
 /// Buffers to reuse.
@@ -139,7 +139,7 @@ impl Store {
     /// Removes all segments and continues with a new one at a sequence.
     pub(super) fn restart(&mut self, next_sequence: u64) -> Result<(), StoreError> {
         if self.failure() == Some(DiskError::Full) {
-            // Removes all segments but the newest first, to make room for the next writes.
+            // First removes all segments except the newest, to make room for the next writes.
             let newest = self.segments.back().map_or(0, |segment| segment.first);
             self.drop_below(newest)?;
         }

@@ -11,7 +11,7 @@ use crate::jetstream::Port;
 use crate::store::{DiskError, SyncId, SyncRequest};
 
 impl Stream {
-    /// Returns when to call [`poll_sync`](Stream::poll_sync) even if there is no other event.
+    /// Returns the time at which to call [`poll_sync`](Stream::poll_sync) even if there is no other event.
     pub fn next_sync_at(&self) -> Option<Duration> {
         self.store.next_sync_at()
     }
@@ -57,8 +57,8 @@ impl Stream {
         self.store.commits()
     }
 
-    /// Requests a sync of all changes of the log so far, and returns a mark for them. The changes are on disk
-    /// once [`safe`](Self::safe) has reached the mark.
+    /// Requests a sync of all changes of the log so far, and returns a mark (a number) for them. The changes
+    /// are on disk when [`safe`](Self::safe) has reached the mark.
     pub fn mark(&mut self) -> u64 {
         self.store.request_sync();
         self.barrier.next_mark()
@@ -99,7 +99,8 @@ impl Stream {
     }
 }
 
-/// Numbers changes of the log by marks, and tracks which of them are on disk.
+/// Assigns increasing numbers (marks) to changes of the log, and tracks up to which mark the changes are on
+/// disk.
 #[derive(Default)]
 pub(super) struct Barrier {
     last_mark: u64,

@@ -132,7 +132,7 @@ struct World {
     to_be_summed: BTreeSet<String>,
     /// Unacknowledged deliveries, as stream, consumer, and record.
     delivered: Vec<(String, String, String)>,
-    /// Sent acknowledgements. The next field contains the confirmed ones.
+    /// Sent acknowledgements, as consumer and record. The next field contains the confirmed ones.
     sent: BTreeSet<(String, String)>,
     confirmed: BTreeSet<(String, String)>,
     confirming: BTreeMap<String, (String, String)>,
