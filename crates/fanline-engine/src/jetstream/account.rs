@@ -303,7 +303,8 @@ impl JetStream {
         self.expire_transfers(now, port);
     }
 
-    /// Performs what follows from the handled events: deliveries, copies, and saving the state of consumers.
+    /// Performs the work that follows from the handled events: delivers records, copies them, and saves the
+    /// states of consumers.
     pub fn settle(&mut self, now: Now, port: &mut dyn Port) {
         let mut touched = std::mem::take(&mut self.touched);
         self.streams.take_touched(&mut touched);

@@ -63,7 +63,7 @@ pub struct AccountOverview {
 ///
 /// Its methods are called in the same order as those of [`JetStream`].
 pub struct JetStreams {
-    /// Settings of all accounts; each has its own account name and limits.
+    /// Settings for all accounts, except the account name and the limits, which each account has for itself.
     settings: Settings,
     folders: Option<Box<dyn AccountFolders>>,
     /// Generates a seed for each [`JetStream`] that is created.
@@ -217,7 +217,7 @@ impl JetStreams {
         }
     }
 
-    /// Returns the JetStream of an account and marks it as touched.
+    /// Returns the JetStream of an account, and marks the account for the next call of `settle`.
     fn touch(&mut self, account: AccountId) -> Option<&mut JetStream> {
         let entry = self.entries.get_mut(account.index())?;
         let State::Running(jetstream) = &mut entry.state else {
@@ -275,7 +275,7 @@ impl Handler for JetStreams {
             return;
         };
         match entry.state {
-            // Another server or account answers.
+            // Another server or account answers the request.
             State::Refused if entry.is_elsewhere || !entry.has_api => return,
             State::Refused => {
                 if let Some(path) = message.subject.strip_prefix(API_PREFIX) {

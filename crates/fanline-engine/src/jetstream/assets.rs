@@ -82,7 +82,7 @@ impl JetStream {
         self.add_stream(parts, config, created, now, port)
     }
 
-    /// Adds a stream with its storage.
+    /// Adds a stream, with its log and documents, to the table of streams.
     pub(super) fn add_stream(
         &mut self,
         parts: StreamParts,

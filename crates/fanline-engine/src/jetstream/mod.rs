@@ -81,7 +81,7 @@ pub trait Port {
     fn publish(&mut self, message: &Message<'_>);
 
     /// Publishes the reply to a publish, an acknowledgement, or an API request. The port may also pass
-    /// `outcome` to a requester in this process, which then needs not parse the message.
+    /// `outcome` to a requester in this process, which then need not parse the message.
     fn answer(&mut self, message: &Message<'_>, _outcome: Outcome<'_>) {
         self.publish(message);
     }

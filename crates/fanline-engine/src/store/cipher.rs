@@ -7,7 +7,7 @@
 use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 
-/// Bytes that encryption adds: the epoch and the nonce before the content, and the tag after it.
+/// Number of bytes that encryption adds: the epoch and the nonce before the content, and the tag after it.
 pub(super) const SEAL_BYTES: usize = NUMBERS_BYTES + TAG_BYTES;
 const NUMBERS_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;

@@ -106,7 +106,7 @@ impl Store {
     /// Returns the time at which to call [`poll_sync`](Self::poll_sync) even if no record is appended.
     pub fn next_sync_at(&self) -> Option<Duration> {
         match self.upkeep.phase {
-            // At once, but other streams can run between two parts of a checkpoint.
+            // Due immediately, but other streams can run between two parts of a checkpoint.
             Phase::Writing => Some(Duration::ZERO),
             _ => self.files.as_ref()?.next_sync_at(),
         }

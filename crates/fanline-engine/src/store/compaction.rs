@@ -10,7 +10,8 @@ use super::segment::{BloomFilter, Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::types::{NewRecord, StoreError};
 
-/// Maximum bytes to read for one compaction, as a number of full segments. The store is blocked meanwhile.
+/// Maximum number of bytes to read for one compaction, in units of full segments. The store is blocked during
+/// this time.
 const SEGMENTS_READ_MAX: u64 = 4;
 /// Maximum number of segments that one compaction merges.
 const RUN_MAX: usize = 64;

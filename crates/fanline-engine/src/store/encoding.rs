@@ -7,7 +7,7 @@ use super::record::{self, ENCODED_HEAD_BYTES, HEAD_BYTES, Head, RECORD_BYTES_MAX
 const COMPRESSIBLE_BYTES_MIN: usize = 128;
 /// A compressed body is used only if it saves at least the original length divided by this number.
 const GAIN_PARTS: usize = 8;
-/// Maximum bytes that one byte of LZ4 can expand to.
+/// Maximum number of bytes to which one byte of LZ4 can expand.
 const EXPANSION_MAX: usize = 256;
 
 /// Compression of new records. Existing records are readable either way.

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use super::types::NEVER;
 
-/// Times and sequences, earliest first. When a record is removed before its timer is due, the timer stays
-/// until such timers are more than half of all. Without times to live it uses no memory.
+/// Times and sequences, earliest first. When a record is removed before its timer is due, the timer stays in
+/// the heap until more than half of all timers are of this kind. Without times to live it uses no memory.
 #[derive(Default)]
 pub(super) struct Expiry {
     heap: BinaryHeap<Reverse<(i64, u64)>>,

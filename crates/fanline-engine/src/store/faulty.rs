@@ -47,7 +47,7 @@ struct World {
     folder_changes: Vec<Change>,
     files: Vec<Content>,
     handles: Vec<usize>,
-    /// Maximum bytes of all files together.
+    /// Maximum size of all files together in bytes.
     room_bytes: Option<usize>,
     /// Percentage of syncs that fail.
     failing_syncs_percent: usize,
@@ -324,7 +324,7 @@ impl Faulty {
         }
     }
 
-    /// Performs a request at once.
+    /// Performs a request immediately.
     pub(crate) fn perform(
         &mut self,
         request: &SyncRequest,

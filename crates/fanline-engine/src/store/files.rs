@@ -11,7 +11,7 @@ use super::record::{self, Head, Stamp};
 use super::types::{NewRecord, StoreError};
 use super::unsynced::UnsyncedRemovals;
 
-/// Bytes of both copies of a segment's head.
+/// Length in bytes of both copies of a segment's head together.
 pub(super) const SEGMENT_HEAD_BYTES: usize = 2 * HEAD_COPY_BYTES;
 const HEAD_COPY_BYTES: usize = 48;
 const MAGIC: &[u8; 4] = b"FLog";
@@ -195,7 +195,8 @@ pub(super) struct Files {
     ahead_bytes: usize,
     pub(super) sealed: Vec<Sealed>,
     pub(super) spare: Vec<u8>,
-    /// Highest sequence that was appended. The next two are the highest written and synced ones.
+    /// Highest sequence that was appended. The next two fields are the highest sequences that were written
+    /// and synced.
     appended: u64,
     pub(super) written: u64,
     pub(super) synced: u64,

@@ -17,7 +17,7 @@ pub(crate) const SEQUENCE_MAX: u64 = 1 << 62;
 const SUBJECT_END_MAX: usize = record::SUBJECT_FROM_MAX + u16::MAX as usize;
 
 impl Store {
-    /// Appends a record, which can be read at once, and returns its sequence. [`durable`](Store::durable)
+    /// Appends a record, which can be read immediately, and returns its sequence. [`durable`](Store::durable)
     /// tells when it is safe. [`removed`](Store::removed) reports records that limits remove because of it.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ const DAMAGES_MAX: usize = 64;
 const FILE_SEGMENT_BYTES: usize = 16 << 20;
 /// The zeros after the last record have at most the length of a segment divided by this number.
 const AHEAD_PARTS: usize = 8;
-/// Maximum bytes of a segment, so that offsets have at most 32 bits.
+/// Maximum size of a segment in bytes. It is limited so that offsets have at most 32 bits.
 const SEGMENT_BYTES_MAX: usize = 1 << 30;
 
 /// Options of a store on disk.

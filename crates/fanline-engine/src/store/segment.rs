@@ -24,7 +24,7 @@ pub(super) struct Segment {
     pub(super) records: u32,
     /// Set of its dead records, by slot.
     dead: Dead,
-    /// Bytes of live records on disk or in memory.
+    /// Size of the live records in bytes, on disk or in memory.
     pub(super) live_bytes: u64,
     /// The earliest time of its records, live or dead. The next field is the latest.
     pub(super) earliest: i64,
@@ -38,7 +38,7 @@ pub(super) struct Segment {
     pub(super) marks: Vec<Mark>,
     /// Position of the record that was last found by a mark.
     pub(super) last_found: Option<Mark>,
-    /// Bytes read so far to find records by marks.
+    /// Number of bytes read so far to find records by marks.
     pub(super) lookup_bytes: u64,
     /// Sequence of the newest record whose append removed a record of this segment because of a limit; 0 if
     /// there is none. Until the newer record is durable, the file with the removed one must stay.
@@ -301,9 +301,9 @@ pub(super) struct Location {
     pub(super) segment: usize,
     pub(super) slot: usize,
     pub(super) sequence: u64,
-    /// Index entry. Its field `subject` may be unknown, even if the next field has the subject.
+    /// Index entry. Its own `subject` may be unknown, even if the field `subject` of this location is known.
     pub(super) entry: Slot,
-    /// Bytes of the record in the segment.
+    /// Length of the record in the segment in bytes.
     pub(super) stored_bytes: u32,
     /// Subject of the record; `None` until it is read from the record.
     pub(super) subject: Option<SubjectId>,

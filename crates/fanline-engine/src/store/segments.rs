@@ -181,7 +181,8 @@ impl Store {
         Ok(self.segments[at].slots.as_ref().expect("just loaded"))
     }
 
-    /// Returns the bytes of slots in memory, without those of the newest segment and of segment `except`.
+    /// Returns the size in bytes of all slots in memory, without those of the newest segment and of segment
+    /// `except`.
     pub(super) fn loaded_bytes(&self, except: usize) -> usize {
         let slots = self
             .loaded(except)
@@ -377,7 +378,7 @@ fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
         missing -= count;
     }
     found.extend_from_slice(&known[taken..]);
-    // Records missing because the file is too short.
+    // Adds slots for the records that are missing because the file is too short.
     while found.len() < records {
         let least = found.last().map_or(segment.first, |(last, ..)| last + 1);
         let left = (records - found.len() - 1) as u64;

@@ -26,7 +26,7 @@ pub const PINNED_TIMEOUT_DEFAULT: Nanos = Nanos::from_secs(120);
 /// Maximum length of a priority group's name.
 pub const GROUP_BYTES_MAX: usize = 16;
 
-/// Label for a Fanline option. Clients that cannot send the option's field use the label.
+/// Metadata label that sets a Fanline option, for clients that cannot send the option's field.
 const PER_SUBJECT_LABEL: &str = "fanline.max_ack_pending_per_subject";
 
 const HEARTBEAT_MIN: Nanos = Nanos::from_millis(100);

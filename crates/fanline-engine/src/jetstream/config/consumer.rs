@@ -96,7 +96,7 @@ pub struct ConsumerConfig {
     /// Time after which an unacknowledged record is redelivered.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub ack_wait: Nanos,
-    /// Maximum deliveries of a record; -1 is unlimited.
+    /// Maximum number of deliveries of a record; -1 means unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_deliver: i64,
     /// Delays before the redeliveries of a record, used instead of `ack_wait`.
@@ -110,7 +110,7 @@ pub struct ConsumerConfig {
     pub filter_subjects: Vec<String>,
     /// Pace of deliveries.
     pub replay_policy: ReplayPolicy,
-    /// Maximum bits per second; 0 is unlimited.
+    /// Maximum number of bits to deliver per second; 0 means unlimited.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub rate_limit_bps: u64,
     /// Percentage of acknowledgements for which an event is published: `30` or `30%`.
@@ -129,13 +129,13 @@ pub struct ConsumerConfig {
     /// Whether records are delivered without their payload.
     #[serde(skip_serializing_if = "is_false")]
     pub headers_only: bool,
-    /// Maximum records of one pull request; 0 is unlimited.
+    /// Maximum number of records of one pull request; 0 means unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_batch: i64,
     /// Maximum waiting time of a pull request; 0 is unlimited.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub max_expires: Nanos,
-    /// Maximum bytes of one pull request; 0 is unlimited.
+    /// Maximum number of bytes of one pull request; 0 means unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_bytes: i64,
     /// Subject to which records are pushed; empty for a pull consumer.

@@ -183,7 +183,8 @@ impl Groups {
         }
     }
 
-    /// Registers that too many records were removed to list them. All consumers recount.
+    /// Registers the removal of more records than a group can list. All consumers then recount their pending
+    /// records.
     pub(super) fn remove_many(&mut self) {
         for (_, group) in &mut self.groups {
             group.removed += REMOVALS_MAX as u64 + 1;

@@ -39,11 +39,12 @@ pub struct Consumer {
     /// `$JS.ACK.<stream>.<consumer>.`
     pub(super) ack_prefix: Box<[u8]>,
 
-    /// Lowest stream sequence that was not examined yet.
+    /// Lowest stream sequence whose record was not compared with the filters yet.
     pub(super) next: u64,
     /// Sequences to deliver before the record at `next`, such as the last record of each subject.
     pub(super) listed: VecDeque<u64>,
-    /// Examined records that wait in lanes; `None` if the consumer needs no lanes.
+    /// Examined records that wait in lanes, one queue for each subject; `None` if the consumer needs no
+    /// lanes.
     pub(super) lanes: Option<Lanes>,
     pub(super) backlog: Backlog,
 
@@ -57,7 +58,7 @@ pub struct Consumer {
     pub(super) replay: Option<Replay>,
     /// End of the last requested pause in nanoseconds since 1970 UTC. It may be in the past.
     pub(super) paused_until: Option<i64>,
-    /// Whether the end of the pause must still be reported.
+    /// Whether the consumer must still publish an event when the pause ends.
     pub(super) resumes: bool,
     /// Time of the last use, in nanoseconds since the server's start.
     pub(super) last_used: u64,

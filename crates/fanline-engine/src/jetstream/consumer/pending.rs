@@ -156,7 +156,8 @@ impl Pending {
         Some(slot)
     }
 
-    /// Sets a new deadline. A record that waits for redelivery counts as delivered instead.
+    /// Sets a new deadline. A record that is queued for redelivery is not redelivered before the new
+    /// deadline.
     pub(super) fn postpone(&mut self, stream_sequence: u64, deadline: u64) {
         let Some(at) = self.find(stream_sequence) else {
             return;

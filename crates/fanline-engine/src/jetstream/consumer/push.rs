@@ -6,7 +6,7 @@ use super::shared::Round;
 use super::status::Status;
 use crate::jetstream::{AckPolicy, ConsumerConfig, Port};
 
-/// Maximum bytes that are sent before the subscriber answers a flow control request.
+/// Maximum number of bytes that are sent before the subscriber answers a flow control request.
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Initial value of this maximum. It doubles with each answer.
 const WINDOW_BYTES_MIN: u64 = WINDOW_BYTES_MAX / 16;
@@ -43,7 +43,7 @@ struct Flow {
 #[derive(Debug)]
 struct FlowRequest {
     subject: Vec<u8>,
-    /// Bytes that the answer confirms.
+    /// Number of bytes that the answer to this request confirms.
     bytes: u64,
     stream_sequence: u64,
 }

@@ -12,11 +12,11 @@ use crate::store::{Record, Search, StoreError};
 /// Maximum number of records that one consumer delivers before other consumers are served.
 const BURST_MAX: u32 = 256;
 
-/// Maximum bytes that the consumers of a stream deliver before other work continues. Delivered records occupy
-/// buffers until they are written.
+/// Maximum number of bytes that the consumers of a stream deliver before other work continues. Delivered
+/// records occupy buffers until they are written.
 pub(super) const DELIVERED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Bytes for which an unfinished search of the log counts.
+/// Number of bytes that an unfinished search of the log adds to the count of delivered bytes.
 const SEARCH_BYTES: u64 = DELIVERED_BYTES_MAX / 4;
 
 /// Reason for which a consumer has stopped delivering.

@@ -71,7 +71,7 @@ pub struct Consumers {
 struct ConsumerEntry {
     consumer: Consumer,
     is_ready: bool,
-    /// Whether its group will wake it for the next record.
+    /// Whether the consumer's group will wake the consumer for the next matching record.
     is_waiting: bool,
 }
 
@@ -471,7 +471,7 @@ impl Consumers {
     }
 
     /// Delivers records. If consumers have delivered a maximum of bytes, the others continue in the next
-    /// call, which [`next_timeout`](Self::next_timeout) requests at once.
+    /// call, which [`next_timeout`](Self::next_timeout) requests immediately.
     pub fn settle(&mut self, context: &mut Context<'_>) {
         self.rounds += 1;
         self.shared.delivered_bytes = 0;

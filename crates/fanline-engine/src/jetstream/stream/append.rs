@@ -54,7 +54,8 @@ impl Rollup {
 }
 
 impl Stream {
-    /// Stores a message and performs the consequences. Returns its sequence, and whether a record was stored.
+    /// Stores a message, and then applies rollups, schedules, and republishing. Returns its sequence, and
+    /// whether a record was stored.
     pub(super) fn append(
         &mut self,
         admitted: &Admitted<'_>,
@@ -117,7 +118,7 @@ impl Stream {
         }
     }
 
-    /// Performs the consequences of a stored record.
+    /// Applies rollups, schedules, and republishing after a record was stored.
     pub(super) fn follow_up(
         &mut self,
         admitted: &Admitted<'_>,

@@ -78,7 +78,8 @@ impl Stream {
     }
 
     /// Returns whether enough of the log is on disk to write the states of consumers. Consumers skip removed
-    /// records. If a power cut restored such records, a state must not count them as delivered.
+    /// records, so their states count them as delivered. The removals must be on disk first. Otherwise a
+    /// power cut could restore records that are then never delivered.
     pub(in crate::jetstream) fn may_write_states(&self) -> bool {
         !self.commits() || self.safe() >= self.states_after
     }

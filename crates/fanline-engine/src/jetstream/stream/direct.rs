@@ -14,7 +14,7 @@ const LAST_MAX: usize = 1_024;
 /// Maximum number of records in one batch.
 const BATCH_MAX: u64 = 1_024;
 
-/// Maximum bytes of a batch if the request sets none.
+/// Maximum size of a batch in bytes if the request sets no maximum.
 const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A request for records, as JSON.
@@ -29,7 +29,7 @@ pub struct DirectGet {
     pub next_by_subj: String,
     /// Number of records in a batch.
     pub batch: i64,
-    /// Maximum bytes of a batch.
+    /// Maximum size of a batch in bytes.
     pub max_bytes: i64,
     /// Time of the first record.
     pub start_time: Option<Timestamp>,

@@ -192,7 +192,7 @@ impl Stream {
         state
     }
 
-    /// Returns the bytes of its records.
+    /// Returns the size of its records in bytes.
     pub fn bytes(&self) -> u64 {
         self.store.total_bytes()
     }

@@ -108,7 +108,7 @@ impl JetStream {
         }
     }
 
-    /// Returns the bytes of all streams that are being restored.
+    /// Returns the size in bytes of all streams that are being restored.
     fn restored_bytes(&self, storage: Storage) -> u64 {
         let restores = self.transfers.restores.iter();
         restores

@@ -107,7 +107,7 @@ pub(super) enum OriginEvent<'a> {
 }
 
 impl Reader {
-    /// Creates a reader whose first request is due at once.
+    /// Creates a reader whose first request is due immediately.
     pub(super) fn new(origin: &str, external: &External) -> Self {
         let api = match external.api.as_str() {
             "" => OWN_API,
