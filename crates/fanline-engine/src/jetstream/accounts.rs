@@ -32,7 +32,7 @@ pub trait AccountFolders: Send {
     /// Returns the folders of this account's streams, creating a parent folder if necessary.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn of(&mut self, account: &str) -> Result<Box<dyn Folders>, DiskError>;
 }
 

@@ -73,8 +73,8 @@ impl JetStream {
         self.note_disk(key, failure, now);
     }
 
-    /// Sends the acknowledgements and answers that are durable now, or errors if the disk fails. Call it when
-    /// [`poll_sync`](Self::poll_sync) has returned `None`, so that the next sync runs meanwhile.
+    /// Sends the acknowledgements and answers whose changes are durable now, or errors if the disk fails.
+    /// Call it when [`poll_sync`](Self::poll_sync) has returned `None`, so that the next sync runs meanwhile.
     pub fn release_acks(&mut self, now: Duration, port: &mut dyn Port) {
         let mut unreleased = std::mem::take(&mut self.unreleased);
         for key in unreleased.drain(..) {
@@ -149,7 +149,7 @@ impl StreamEntry {
         self.backoff.filter(|_| is_syncing).map(|(error, _)| error)
     }
 
-    /// Returns whether the disk has failed and its retry is not due yet.
+    /// Returns whether the disk has failed and the next attempt is not due yet.
     fn is_backing_off(&self, now: Duration) -> bool {
         self.backoff.is_some_and(|(_, until)| now < until)
     }

@@ -106,7 +106,7 @@ impl JetStream {
         });
     }
 
-    /// Sends the answers that are durable now.
+    /// Sends the answers whose changes are durable now.
     pub(super) fn release_answers(&mut self, key: Key, port: &mut dyn Port) {
         if let Some((stream, documents, answers)) = self.streams.with_answers(key) {
             let documents = documents.map_or(u64::MAX, |documents| documents.durable());

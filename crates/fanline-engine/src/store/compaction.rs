@@ -28,8 +28,8 @@ struct Compacted {
     /// Lowest sequence that segments before the compacted ones may contain. Control records (logged removals)
     /// of lower sequences have no effect.
     oldest: u64,
-    /// First sequence of the compacted segments. Control records of this and later sequences are not copied,
-    /// because the records that they remove are not copied either.
+    /// First sequence of the compacted segments. Logged removals of single records from this sequence on are
+    /// not copied, because the removed records are not copied either.
     first: u64,
     salt: u32,
 }

@@ -165,7 +165,7 @@ impl Documents {
     }
 
     /// Writes pending documents and returns the next sync to perform. Returns `None` if there is nothing to
-    /// sync, while a sync is under way, or if the write fails; the next call retries it.
+    /// sync, while a sync is under way, or if the write fails. After a failure, the next call writes again.
     pub fn poll_sync(&mut self) -> Option<SyncRequest> {
         if self.in_flight.is_some() {
             return None;

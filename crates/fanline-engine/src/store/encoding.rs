@@ -20,7 +20,7 @@ pub enum Compression {
     Lz4,
 }
 
-/// How record bodies are encoded.
+/// The encoding of record bodies: whether to compress them, and the key that encrypts them.
 #[derive(Default)]
 pub(super) struct BodyEncoding {
     compression: Compression,

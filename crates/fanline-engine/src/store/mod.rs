@@ -164,7 +164,7 @@ impl Store {
         }
     }
 
-    /// Returns the number of bytes that a record adds in limits and in [`StoreState::bytes`], as in
+    /// Returns the size of a record as limits and [`StoreState::bytes`] count it, like
     /// nats-server. In memory: subject, headers, and payload, plus 16. On disk: plus 30, or plus 34 with
     /// headers.
     pub fn record_bytes(&self, record: &NewRecord<'_>) -> u64 {

@@ -518,7 +518,7 @@ fn is_sync_point(bytes: &[u8], salt: u32) -> bool {
     record::mend(bytes, salt).is_some_and(|head| head.kind == Kind::SyncPoint)
 }
 
-/// Returns the number of bytes without the zeros at the end, which were written ahead of records.
+/// Returns the length without the zeros at the end, which the store writes in advance for later records.
 fn without_zeros(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| *byte != 0);
     last.map_or(0, |last| last + 1)

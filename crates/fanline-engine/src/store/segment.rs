@@ -164,13 +164,13 @@ impl Segment {
         self.live_bytes = self.live_bytes.saturating_sub(u64::from(bytes));
     }
 
-    /// Returns the first live slot at or after this one.
+    /// Returns the first live slot at or after `slot`.
     pub(super) fn next_live(&self, slot: usize) -> Option<usize> {
         self.dead
             .next_absent(slot.max(self.front as usize), self.records as usize)
     }
 
-    /// Returns the last live slot below this one.
+    /// Returns the last live slot whose number is less than `below`.
     pub(super) fn previous_live(&self, below: usize) -> Option<usize> {
         let below = below.min(self.records as usize);
         (self.front as usize..below)

@@ -108,7 +108,7 @@ impl Store {
     }
 
     /// Removes a segment without live records. On disk only the first segment can be removed, because later
-    /// ones may contain control records that apply to earlier ones.
+    /// segments may contain control records (logged removals) for records of earlier ones.
     pub(super) fn retire_dead(&mut self, at: usize) {
         let is_dead = |store: &Store, at: usize| {
             at + 1 < store.segments.len() && store.segments[at].live() == 0
@@ -156,7 +156,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the index of the first segment whose last sequence is at or after this one.
+    /// Returns the index of the first segment whose last sequence is `sequence` or higher.
     pub(super) fn segment_at_or_after(&self, sequence: u64) -> usize {
         let newest = self.segments.len().saturating_sub(1);
         match self.segments.back() {
@@ -310,7 +310,7 @@ impl Store {
     }
 }
 
-/// A sequence, the record's slot, and the record's bytes in the segment.
+/// A sequence, the record's slot, and the record's length in the segment in bytes.
 type FoundSlot = (u64, Slot, u32);
 
 /// Returns a substitute for a record that was not found.

@@ -139,7 +139,7 @@ impl Survey {
         }
         let end = scanner.end();
         let rest = bytes.get(end..).unwrap_or_default();
-        // Zeros at the end were written ahead of records, and are no damage.
+        // Zeros at the end were written in advance for later records, and are no damage.
         let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         let intact = self.flipped(bytes, end);
         let len = intact.map_or(0, |intact| intact.len());

@@ -25,7 +25,7 @@ pub(super) struct Group {
     filters: Vec<Box<[u8]>>,
     /// Number of matching records stored since the group was created.
     pub(super) appended: u64,
-    /// Sequence of the last of these records.
+    /// Sequence of the newest matching record that was counted.
     appended_last: u64,
     /// Number of removals of matching records. `removals` contains the sequences of the last ones.
     removed: u64,

@@ -220,7 +220,7 @@ impl Pending {
         expired.dedup();
     }
 
-    /// Sets the lane of each record to the result of `lane`.
+    /// Sets the lane of each record to the result of the function `lane`.
     pub(super) fn each_lane(&mut self, lane: &mut dyn FnMut(u64) -> u32) {
         for slot in self
             .slots

@@ -87,7 +87,7 @@ impl Acks {
         });
     }
 
-    /// Sends the answers that are durable now.
+    /// Sends the answers whose records are durable now.
     pub(super) fn release(&mut self, durable: u64, port: &mut dyn Port) {
         while let Some(first) = self.waiting.front()
             && first.until <= durable

@@ -15,9 +15,9 @@ pub(super) struct Admitted<'a> {
     pub(super) record: NewRecord<'a>,
     pub(super) msg_id: Option<&'a [u8]>,
     pub(super) rollup: Option<Rollup>,
-    /// Next time at which to publish it, if it is a schedule.
+    /// If the message is a schedule: the next time at which it is due.
     pub(super) due: Option<i64>,
-    /// Subject of the schedule that it ends, if any.
+    /// Subject of the schedule that the message ends, if any.
     pub(super) cancels: Option<&'a [u8]>,
 }
 

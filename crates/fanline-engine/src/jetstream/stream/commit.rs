@@ -37,7 +37,7 @@ impl Stream {
         }
     }
 
-    /// Sends the acknowledgements of publishes that are durable now, or errors if the disk fails.
+    /// Sends the acknowledgements of publishes whose records are durable now, or errors if the disk fails.
     pub fn release_acks(&mut self, port: &mut dyn Port) {
         let durable = self.store.durable();
         self.acks.release(durable, port);

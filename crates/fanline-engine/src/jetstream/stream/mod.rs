@@ -197,7 +197,7 @@ impl Stream {
         self.store.total_bytes()
     }
 
-    /// Returns the number of bytes that a message would add to the stream, as limits count them.
+    /// Returns the size in bytes that a message would have as a record, as limits count it.
     pub fn bytes_of(&self, message: &Message<'_>) -> u64 {
         self.store.record_bytes(&NewRecord {
             subject: message.subject,

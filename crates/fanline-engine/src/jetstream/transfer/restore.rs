@@ -150,7 +150,7 @@ impl JetStream {
         created_reply(self, key, now)
     }
 
-    /// Restores a consumer. If its state is invalid, it begins where its deliver policy determines.
+    /// Restores a consumer. If its state is invalid, the consumer begins where its deliver policy determines.
     fn restore_consumer(
         &mut self,
         key: Key,
