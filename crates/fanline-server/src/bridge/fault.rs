@@ -66,7 +66,7 @@ pub enum Fault {
         /// The binding of the source.
         bound_to: String,
     },
-    /// A consumer read less than arrived, so messages were dropped.
+    /// A consumer read messages more slowly than they arrived, so some were dropped.
     #[error("{messages} messages on {filter:?} were dropped, because they were not taken")]
     Dropped {
         /// The subscription's filter.

@@ -56,9 +56,9 @@ impl BridgedStream {
     ///
     /// Stored messages are read once, in the background, and shared by all observers. An early snapshot may
     /// therefore be incomplete. For a time window, messages that are older than the window are not read. A
-    /// message that is read stays in the window for its whole length, from the time of reading. With a
-    /// [`filter`](Self::filter) and a number of messages, all messages of these subjects are read to find the
-    /// last ones, but observers receive only the last ones.
+    /// message that is read stays available for the whole length of the window, counted from the time of
+    /// reading. With a [`filter`](Self::filter) and a number of messages, all messages of these subjects are
+    /// read to find the last ones, but observers receive only the last ones.
     ///
     /// Reading ends at most a second after the last source and observer are dropped. If reading fails, for
     /// instance because the stream is deleted, the source completes and a [`Fault`] reports the reason.

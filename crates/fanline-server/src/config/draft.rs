@@ -71,7 +71,7 @@ impl Draft {
         });
     }
 
-    /// Adds a deprecation if a duration has no unit, as nats-server does.
+    /// Adds a deprecation warning if a duration has no unit, as nats-server does.
     pub(super) fn note_number(&mut self, given: &Given<'_>) {
         if !given.is_number() {
             return;
