@@ -22,7 +22,7 @@ pub(crate) enum Command {
         /// Whether the server has reached its connection limit. The shard then sends an error and closes the
         /// connection.
         is_full: bool,
-        /// Released when the connection's session begins.
+        /// The arriving connection's permit, released when the connection's session begins.
         arrival: Option<OwnedSemaphorePermit>,
     },
     /// Returns whether a subject of the default account has subscribers.

@@ -71,7 +71,7 @@ impl Mailbox {
     }
 }
 
-/// Contents of a [`Queue`]. This is a trait, because the loom models use words in place of a batch.
+/// Contents of a [`Queue`]. This is a trait, because the loom models use numbers in place of a batch.
 trait Contents: Default {
     fn append(&mut self, other: &mut Self);
     fn bytes(&self) -> usize;
