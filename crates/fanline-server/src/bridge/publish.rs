@@ -225,7 +225,8 @@ impl<C> Publisher<C> {
         }
     }
 
-    /// Updates the memo to the draft's subject. Returns false if the subject is not permitted.
+    /// Updates `memo`, which contains the last subject and its receivers, to the draft's subject. Returns
+    /// false if the subject is not permitted.
     fn find_subject(&mut self) -> bool {
         let subject = match self.is_literal {
             true => &self.bound_to,

@@ -160,7 +160,8 @@ fn options(filters: Vec<String>, start: Start) -> OrderedOptions {
     }
 }
 
-/// Returns a start from which at least the last `count` messages of the stream follow, if it has so many.
+/// Returns a start from which at least the last `count` messages of the stream follow, if the stream has that
+/// many.
 fn last(state: &StreamState, count: usize) -> Start {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     let from = state

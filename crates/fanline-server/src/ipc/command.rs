@@ -51,7 +51,7 @@ pub(crate) enum Command {
     ReplaceTls(Arc<ListenersTls>),
     /// Closes this many connections.
     CloseSome(usize),
-    /// Closes this many clients that exceed the connection limit.
+    /// Closes this number of clients, because the connection limit is exceeded.
     CloseExcess(usize),
     /// Closes all connections and ends the shard.
     Stop,

@@ -89,7 +89,7 @@ impl Limits {
 
 impl Config {
     pub(super) fn of(options: &JetStreamOptions, overview: &Overview) -> Self {
-        // Without a limit, this is the highest number that every reader can represent.
+        // A missing limit is reported as the highest number that every reader can represent.
         let limit = |max: Option<u64>| max.unwrap_or(i64::MAX.unsigned_abs());
         let folder = options
             .store_dir

@@ -50,7 +50,8 @@ fn source() -> engine::StreamSource {
     }
 }
 
-/// Returns a stream configuration without default values. A new field does not compile until it is added here.
+/// Returns a stream configuration without default values. If the type gets a new field, this function does
+/// not compile until it sets the field.
 fn stream() -> engine::StreamConfig {
     engine::StreamConfig {
         name: "S".into(),

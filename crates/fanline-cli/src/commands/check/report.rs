@@ -7,7 +7,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::json;
 
-/// The severity of a finding, in increasing order. The exit code is that of Nagios plugins.
+/// The severity of a finding. The variants are in increasing order, and their values are the exit codes of
+/// Nagios plugins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     #[default]

@@ -352,7 +352,8 @@ fn acknowledged_messages_survive_kills() {
             if round == 0 {
                 make(&client).await;
             }
-            // All messages are checked at the end. In between, only new messages are checked.
+            // After the last kill, all messages are checked. After the earlier ones, only new messages are
+            // checked.
             let from = if round == kills { 1 } else { checked };
             check_all(&client, from, promised).await;
             check_last(&client, promised).await;
