@@ -179,7 +179,7 @@ impl Receive for Beside {
     }
 }
 
-/// Returns the messages that match a filter as a stream.
+/// Returns a stream of the messages that match a filter.
 pub(super) fn messages(line: &Arc<Line>, filter: &str) -> Result<Messages, BridgeError> {
     let subscription = subscribe(line, filter)?;
     let beside = Arc::new(Beside(subscription.inlet()));

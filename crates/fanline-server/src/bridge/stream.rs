@@ -140,7 +140,7 @@ async fn reach(inner: &Inner) -> Result<JetStream, BridgeError> {
 /// The messages that were stored before a replay began.
 struct Old {
     last_sequence: u64,
-    /// The number of last messages to replay to observers.
+    /// The number of most recent messages to replay to observers.
     shown_max: u64,
 }
 

@@ -130,7 +130,7 @@ impl<T> PoisonCell<T> {
     }
 
     /// Leaves the cell borrowed forever. If it is mutably borrowed now, the guard of that borrow calls this
-    /// again when the borrow ends.
+    /// method again when the borrow ends.
     #[cold]
     fn poison(&self) {
         if let Ok(contents) = self.contents.try_borrow_mut() {

@@ -42,7 +42,8 @@ pub struct LeafnodeOptions {
     /// How often failures of the first connection to a remote are logged: a value `n` logs the first attempt,
     /// and every `n`th attempt. `None` logs the first few attempts, then about one per minute.
     pub connect_error_reports: Option<u64>,
-    /// How often failures of a reconnection to a remote are logged, with the same meaning of the value.
+    /// How often failures of a reconnection to a remote are logged. The value has the same meaning as that of
+    /// `connect_error_reports`.
     pub reconnect_error_reports: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! The client and the engine have separate types for the same JSON and the same keys. These types must agree.
+//! The client and the engine have separate types for the same JSON and the same nkeys. These types must
+//! agree.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
