@@ -1,4 +1,5 @@
-//! Names and keys in certificates, which identify users. The TLS layer validates certificates before.
+//! Names and keys in certificates, which identify users. The TLS layer has already validated the
+//! certificates.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -273,7 +274,7 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// Returns the content of the first element if it has this tag, and the bytes after it.
+/// Returns the content of the first element and the bytes after it, if the element has the tag `wanted`.
 fn take(bytes: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, content, after) = element(bytes)?;
     (tag == wanted).then_some((content, after))
