@@ -43,7 +43,7 @@ pub(crate) struct SessionRecord {
     /// Protocol level.
     #[serde(default)]
     version: u8,
-    /// Session expiry in seconds after the connection ends; `None` is never.
+    /// Session expiry in seconds after the connection ends; `None` means that the session never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) expiry: Option<u32>,
     /// Time at which the connection ended, in seconds since 1970 UTC; `None` while the client is connected.
