@@ -378,8 +378,8 @@ impl User {
     }
 }
 
-/// Authenticates a client against the listener's only user. An unknown name takes as long as the correct
-/// name.
+/// Authenticates a client against the listener's only user. The check of an unknown name takes as long as
+/// that of the correct name.
 fn admit_listener_user(name: &str, password: &Password, shown: &Credentials<'_>) -> Decision {
     let grant = same(name, shown.user).then(|| Grant {
         user: name.into(),

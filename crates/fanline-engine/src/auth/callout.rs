@@ -58,7 +58,7 @@ impl Callout {
             Decision::Refused => None,
         };
         let account = grant.filter(|grant| grant.names_user()).map(|g| g.account);
-        // The service does not authenticate users of accounts that it may not assign.
+        // The service does not authenticate users of an account if it may not assign users to that account.
         match account.filter(|account| *account != AccountId::GLOBAL) {
             Some(account) => self.may_use(&access.accounts[account.index()].name),
             None => true,

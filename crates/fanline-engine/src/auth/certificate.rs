@@ -60,7 +60,7 @@ pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
     Some(names)
 }
 
-/// Returns the end of a DER certificate's validity in RFC 3339; `None` if it cannot be parsed.
+/// Returns the time at which a DER certificate expires, in RFC 3339; `None` if it cannot be parsed.
 pub fn not_after(der: &[u8]) -> Option<String> {
     let (validity, _) = take(from_validity(der)?, SEQUENCE)?;
     let (_, _, until) = element(validity)?;

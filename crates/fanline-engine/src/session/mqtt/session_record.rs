@@ -17,7 +17,8 @@ use crate::codec::mqtt::{
 /// Number of digits of an id hash.
 const HASH_DIGITS: usize = 16;
 
-/// Returns the token for a client id in subjects. A client id may contain characters that subjects cannot.
+/// Returns the token that stands for a client id in subjects. A client id may contain characters that
+/// subjects cannot contain.
 pub(super) fn id_hash(client_id: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let hash = digest(&SHA256, client_id.as_bytes());
