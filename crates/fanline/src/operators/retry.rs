@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::resubscribe::{Decision, NoWait, OnWorker, Policy, Round};
+use super::resubscribe::{Attempt, Decision, NoWait, OnWorker, Policy};
 use super::series::Series;
 use crate::{Guard, Observable, Observer, Scheduler};
 
@@ -46,21 +46,21 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        Series::begin(Round {
+        Series::begin(Attempt {
             source: self.source,
             observer,
-            policy: Attempts { left: self.times },
+            policy: RetryPolicy { left: self.times },
             wait: NoWait,
             delay: None,
         })
     }
 }
 
-struct Attempts {
+struct RetryPolicy {
     left: usize,
 }
 
-impl<E> Policy<E> for Attempts {
+impl<E> Policy<E> for RetryPolicy {
     fn after_error(&mut self, _error: &E) -> Decision {
         match self.left.checked_sub(1) {
             Some(left) => {
@@ -214,10 +214,10 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        Series::begin(Round {
+        Series::begin(Attempt {
             source: self.source,
             observer,
-            policy: BackingOff {
+            policy: BackoffPolicy {
                 backoff: self.backoff,
                 failed: 0,
             },
@@ -227,12 +227,12 @@ where
     }
 }
 
-struct BackingOff {
+struct BackoffPolicy {
     backoff: Backoff,
     failed: usize,
 }
 
-impl<E> Policy<E> for BackingOff {
+impl<E> Policy<E> for BackoffPolicy {
     fn after_error(&mut self, _error: &E) -> Decision {
         match self.backoff.delay(self.failed) {
             Some(delay) => {
