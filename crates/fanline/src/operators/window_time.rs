@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::timed::{Alarm, Timed, gate_of, subscribe};
-use super::unicast::{Leases, Unicast};
+use super::unicast::{SourceRefs, Unicast};
 use super::window_count::Windows;
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
@@ -86,12 +86,12 @@ where
     where
         O: Observer<Self::Item, S::Error> + Send + 'static,
     {
-        let leases = Leases::new();
-        let guard = leases.guard();
+        let source_refs = SourceRefs::new();
+        let guard = source_refs.guard();
         let gate = gate_of(
             &self.scheduler,
             Windowing {
-                windows: Windows::new(observer, Arc::clone(&leases)),
+                windows: Windows::new(observer, Arc::clone(&source_refs)),
                 period: self.period,
                 count: self.count,
                 len: 0,
@@ -99,7 +99,7 @@ where
                 source_gone: false,
             },
         );
-        leases.set(gate.guard());
+        source_refs.set(gate.guard());
         subscribe(self.source, &gate);
         guard
     }
