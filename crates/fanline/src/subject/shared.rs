@@ -152,18 +152,18 @@ where
     #[cold]
     fn release_slowly(&self, free: bool, mut panic: Option<Panic>) {
         if !free {
-            let thrown = self.drain();
+            let thrown = self.emit_queued();
             panic = panic.or(thrown);
         }
         self.settle(panic);
     }
 
     /// Emits until the queue is empty, and releases access.
-    fn drain(&self) -> Option<Panic> {
+    fn emit_queued(&self) -> Option<Panic> {
         let mut panic = None;
         let mut batch = Vec::new();
         loop {
-            self.combiner.begin_round();
+            self.combiner.mark_taken();
             {
                 let mut queue = lock(&self.queue);
                 std::mem::swap(&mut *queue, &mut batch);
@@ -196,7 +196,7 @@ where
         if !acquired && self.core.is_calling_here() {
             self.combiner.announce_from_holder();
         } else if acquired || self.combiner.announce() {
-            let panic = self.drain();
+            let panic = self.emit_queued();
             self.settle(panic);
         }
     }
