@@ -306,7 +306,7 @@ impl<T, E> Local<T, E> {
             panic = panic.or(thrown);
         }
         self.emitting.set(false);
-        self.on_panic.get().settle(panic);
+        self.on_panic.get().react(panic);
     }
 
     #[cold]

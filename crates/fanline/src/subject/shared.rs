@@ -66,10 +66,10 @@ where
         *lock(&self.on_panic) = on_panic;
     }
 
-    fn settle(&self, panic: Option<Panic>) {
+    fn react(&self, panic: Option<Panic>) {
         if panic.is_some() {
             let on_panic = *lock(&self.on_panic);
-            on_panic.settle(panic);
+            on_panic.react(panic);
         }
     }
 
@@ -155,7 +155,7 @@ where
             let thrown = self.emit_queued();
             panic = panic.or(thrown);
         }
-        self.settle(panic);
+        self.react(panic);
     }
 
     /// Emits until the queue is empty, and releases access.
@@ -197,7 +197,7 @@ where
             self.combiner.announce_from_holder();
         } else if acquired || self.combiner.announce() {
             let panic = self.emit_queued();
-            self.settle(panic);
+            self.react(panic);
         }
     }
 }
