@@ -157,7 +157,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let alone = self.enter();
         if alone.is_some() {
             self.pass_on(value, now, alone)
-        } else if self.gate.may_go_on() {
+        } else if self.gate.may_continue() {
             self.pass_on(value, now, None)
         } else {
             self.next_slowly(value, now)
@@ -216,7 +216,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     fn pass_on_slice(&self, values: &[T], scratch: &mut Vec<T>, now: Time) -> Option<Panic> {
         let alone = self.enter();
-        let _removed = if alone.is_some() || self.gate.may_go_on() {
+        let _removed = if alone.is_some() || self.gate.may_continue() {
             None
         } else {
             Some(self.enter_slowly(|core| core.enter())?)
@@ -339,7 +339,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 return None;
             }
             enter(self);
-            if self.gate.may_go_on() {
+            if self.gate.may_continue() {
                 return Some(all);
             }
         }
