@@ -1,9 +1,9 @@
 //! The core of a subject: emission, subscription, and the steps between them.
 //!
 //! [`Core::next`] and its siblings emit; only one thread at a time may call them. A producer has that right
-//! alone, and the handles of a shared subject take it in turn. The other methods take the lock. User code
-//! never runs under the lock, nor while the emitter stores. Entries and values that are removed there are
-//! returned as [`Removed`] and dropped afterward.
+//! alone, and the handles of a shared subject acquire it through a combiner. The other methods take the lock.
+//! User code never runs under the lock, nor while the emitter stores. Entries and values that are removed
+//! there are returned as [`Removed`] and dropped afterward.
 #![expect(
     unsafe_code,
     reason = "store and list are reached by the rules of the gate"
@@ -12,9 +12,9 @@
 #[cfg(all(test, not(fanline_loom)))]
 mod between;
 mod control;
-mod departures;
-mod leaving;
+mod removals;
 mod replaying;
+mod unsubscribe;
 
 use std::any::Any;
 use std::hint::cold_path;
@@ -38,7 +38,7 @@ use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use control::Control;
-use departures::Departures;
+use removals::Removals;
 use replaying::Replaying;
 
 /// The payload of an observer's panic.
@@ -71,7 +71,7 @@ pub(super) struct Core<T, E, P, L> {
     /// Number of current observers, readable without the lock.
     observers: AtomicUsize,
     control: SpinLock<Control<E, L>>,
-    departures: Departures,
+    removals: Removals,
 }
 
 /// Aligns the code that follows to a cache line. A loop of a few instructions around an indirect call takes
@@ -113,7 +113,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             needs_tidying: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
             control: SpinLock::new(Control::new()),
-            departures: Departures::new(),
+            removals: Removals::new(),
         })
     }
 
@@ -451,19 +451,19 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[cold]
     fn handle_signal(&self, mut closed: Option<usize>) {
         loop {
-            let mut gone = Vec::new();
-            self.remove_between_calls(closed.take(), &mut gone);
-            if gone.is_empty() {
+            let mut removed = Vec::new();
+            self.remove_between_calls(closed.take(), &mut removed);
+            if removed.is_empty() {
                 return;
             }
             // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
             // of its destructor is ignored; otherwise the observer that was just called would be removed for
             // it.
-            gone.into_iter().for_each(discard);
+            removed.into_iter().for_each(discard);
         }
     }
 
-    fn remove_between_calls(&self, closed: Option<usize>, gone: &mut Vec<L>) {
+    fn remove_between_calls(&self, closed: Option<usize>, removed: &mut Vec<L>) {
         let mut control = self.control.lock();
         // SAFETY: the emitter is calling, so it owns the list.
         let list = unsafe { &mut *self.gate.list() };
@@ -471,14 +471,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if matches!(control.slots.get(slot), SlotState::Listed(_)) && control.end.is_none() {
                 self.count(-1);
             }
-            gone.push(control.remove_listed(list, slot));
+            removed.push(control.remove_listed(list, slot));
         }
-        control.remove_leaving(list, gone);
+        control.remove_leaving(list, removed);
         if control.end.is_none() {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
     }
 
@@ -519,7 +519,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
         let mut values = Evicted::Nothing;
         if P::STORES && std::mem::take(&mut control.must_evict) {
@@ -710,7 +710,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             control.slots.release_all();
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
         Disposed {
             _removed: Removed {
