@@ -151,7 +151,7 @@ where
         self.emit(self.until, alarm);
     }
 
-    fn source_gone(&mut self) {
+    fn source_disconnected(&mut self) {
         self.out.abandon();
     }
 

@@ -85,11 +85,11 @@ where
         self.out.complete();
     }
 
-    fn left_gone(&mut self) {
+    fn left_disconnected(&mut self) {
         self.out.abandon();
     }
 
-    fn right_gone(&mut self) {
+    fn right_disconnected(&mut self) {
         self.out.abandon();
     }
 

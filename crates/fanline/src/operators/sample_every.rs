@@ -111,7 +111,7 @@ where
         }
     }
 
-    fn source_gone(&mut self) {
+    fn source_disconnected(&mut self) {
         self.out.abandon();
     }
 

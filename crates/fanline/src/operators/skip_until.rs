@@ -83,7 +83,7 @@ where
 
     fn right_complete(&mut self) {}
 
-    fn left_gone(&mut self) {
+    fn left_disconnected(&mut self) {
         self.out.abandon();
     }
 

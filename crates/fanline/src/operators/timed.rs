@@ -25,7 +25,7 @@ pub(super) trait Timed<T, E, W: Worker>: Send + 'static {
 
     /// Called when the source has dropped its observer, with or without an end before. An operator whose
     /// alarm would otherwise go off for ever must end here. Others may still emit pending values.
-    fn source_gone(&mut self) {}
+    fn source_disconnected(&mut self) {}
 
     fn is_over(&self) -> bool;
 }
@@ -120,7 +120,7 @@ pub(super) struct Operator<T, E, J, W> {
 pub(super) enum Message<T, E> {
     Start,
     Source(Event<T, E>),
-    SourceGone,
+    SourceDisconnected,
     Tick,
 }
 
@@ -167,7 +167,7 @@ where
             }
             Message::Source(Event::Error(error)) => operator.error(&error),
             Message::Source(Event::Complete) => operator.complete(alarm),
-            Message::SourceGone => operator.source_gone(),
+            Message::SourceDisconnected => operator.source_disconnected(),
             Message::Tick => {
                 alarm.scheduled = false;
                 if alarm.is_due() {
@@ -243,6 +243,6 @@ where
 {
     fn drop(&mut self) {
         // Has no effect after the end or an unsubscription.
-        self.gate.send(Message::SourceGone);
+        self.gate.send(Message::SourceDisconnected);
     }
 }

@@ -96,7 +96,7 @@ where
                 count: self.count,
                 len: 0,
                 until: Time::ZERO,
-                source_gone: false,
+                source_disconnected: false,
             },
         );
         source_refs.set(gate.guard());
@@ -116,7 +116,7 @@ where
     /// Number of values in the open window.
     len: usize,
     until: Time,
-    source_gone: bool,
+    source_disconnected: bool,
 }
 
 impl<O, T, E> Windowing<O, T, E>
@@ -166,11 +166,11 @@ where
         self.open(self.until, alarm);
     }
 
-    fn source_gone(&mut self) {
-        self.source_gone = true;
+    fn source_disconnected(&mut self) {
+        self.source_disconnected = true;
     }
 
     fn is_over(&self) -> bool {
-        self.source_gone || self.windows.is_over()
+        self.source_disconnected || self.windows.is_over()
     }
 }
