@@ -161,13 +161,13 @@ where
 
     fn left_disconnected(&mut self) {
         if self.left.value.is_none() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 
     fn right_disconnected(&mut self) {
         if self.right.value.is_none() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 

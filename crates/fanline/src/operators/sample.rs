@@ -86,11 +86,11 @@ where
     }
 
     fn left_disconnected(&mut self) {
-        self.out.abandon();
+        self.out.end_silently();
     }
 
     fn right_disconnected(&mut self) {
-        self.out.abandon();
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

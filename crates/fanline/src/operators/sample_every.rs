@@ -112,7 +112,7 @@ where
     }
 
     fn source_disconnected(&mut self) {
-        self.out.abandon();
+        self.out.end_silently();
     }
 
     fn is_over(&self) -> bool {

@@ -84,7 +84,7 @@ where
     fn right_complete(&mut self) {}
 
     fn left_disconnected(&mut self) {
-        self.out.abandon();
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

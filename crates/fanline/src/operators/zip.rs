@@ -114,7 +114,7 @@ impl<A, B, O, F> Zipped<A, B, O, F> {
         if self.left.is_exhausted() || self.right.is_exhausted() {
             self.out.complete();
         } else if self.left.is_lost() || self.right.is_lost() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 }
@@ -165,14 +165,14 @@ where
     fn left_disconnected(&mut self) {
         self.left.disconnected = true;
         if self.left.is_lost() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 
     fn right_disconnected(&mut self) {
         self.right.disconnected = true;
         if self.right.is_lost() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 
