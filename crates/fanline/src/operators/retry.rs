@@ -97,7 +97,7 @@ pub struct Backoff {
     factor: u32,
     most: Duration,
     attempts: usize,
-    anew_after_value: bool,
+    reset_after_value: bool,
 }
 
 impl Backoff {
@@ -108,7 +108,7 @@ impl Backoff {
             factor: 1,
             most: Duration::MAX,
             attempts: usize::MAX,
-            anew_after_value: false,
+            reset_after_value: false,
         }
     }
 
@@ -145,9 +145,9 @@ impl Backoff {
 
     /// Resets the number of failed attempts after each value, for sources that fail only occasionally.
     #[must_use]
-    pub const fn anew_after_value(self) -> Self {
+    pub const fn reset_after_value(self) -> Self {
         Self {
-            anew_after_value: true,
+            reset_after_value: true,
             ..self
         }
     }
@@ -248,7 +248,7 @@ impl<E> Policy<E> for BackoffPolicy {
     }
 
     fn on_value(&mut self) {
-        if self.backoff.anew_after_value {
+        if self.backoff.reset_after_value {
             self.failed = 0;
         }
     }
