@@ -314,8 +314,8 @@ impl<T, E> Queue<T, E> {
             if let Some(taken) = state.take(self.rule, batch) {
                 state.batch = batch.len();
                 self.unread.store(batch.len(), Ordering::Relaxed);
-                let held = state.values.len() + batch.len();
-                let has_room = state.is_blocked && held <= self.rule.capacity / 2;
+                let queued = state.values.len() + batch.len();
+                let has_room = state.is_blocked && queued <= self.rule.capacity / 2;
                 drop(state);
                 if has_room {
                     self.room.notify_one();
@@ -401,8 +401,8 @@ impl<T, E> State<T, E> {
     /// Counts a value that is dropped on arrival.
     fn count_dropped_newest(&mut self) {
         self.lost += 1;
-        let held = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
-        let before = self.passed.saturating_add(held);
+        let queued = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
+        let before = self.passed.saturating_add(queued);
         match self.gaps.back_mut() {
             Some(gap) if gap.before == before => gap.lost += 1,
             _ => self.gaps.push_back(Gap { before, lost: 1 }),
