@@ -27,8 +27,8 @@ struct Ticker {
 ///
 /// One background thread updates the reading while at least one `Coarse` exists. It ends within a millisecond
 /// or two after the last one is dropped. A reading is normally at most about 1 ms late, but later on a
-/// machine too busy to run the thread. Readings have the same origin as those of [`Precise`] and may be
-/// compared with them.
+/// machine too busy to run the thread. Readings have the same origin as those of [`Precise`], so their times
+/// are comparable.
 ///
 /// ```
 /// use fanline::{Clock, Coarse};
