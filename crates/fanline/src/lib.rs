@@ -118,7 +118,7 @@
 //! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none, once the ring has its full size |
 //! | [`Replay::all`] | the value, in chunks | one per 2,048 values or per 2 MiB of them |
 //! | [`Replay::within`] | the value; the time once per millisecond, not per value | as for [`Replay::all`]; chunks are reused |
-//! | [`Replay::many_within`] | as for [`Replay::within`], in a ring | none |
+//! | [`Replay::many_within`] | as for [`Replay::within`], in a ring | none, once the ring has its full size; after values have expired, at most one per 4 KiB of values |
 //!
 //! Retained values are not cloned for late observers: each observer gets a reference to the same stored
 //! value. Emission allocates nothing else, whatever the number of observers, with these exceptions: a value
