@@ -98,7 +98,7 @@ struct State<T, E> {
     lost: u64,
     end: Option<End<E>>,
     waker: Option<Waker>,
-    /// Whether the consumer is gone.
+    /// Whether the consumer was dropped.
     is_closed: bool,
     /// Whether the subscription is in progress. It runs on the consumer's thread, where waiting for the
     /// consumer would deadlock.
@@ -289,7 +289,7 @@ impl<T, E> Queue<T, E> {
         wake(waker);
     }
 
-    /// Closes the queue when the consumer is gone.
+    /// Closes the queue when the consumer is dropped.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state);
@@ -307,8 +307,8 @@ impl<T, E> Queue<T, E> {
 
     fn poll(&self, batch: &mut VecDeque<T>, context: &Context<'_>) -> Poll<Taken<T, E>> {
         // Cloning and dropping a waker is user code, which must not run under the lock. So a new waker is
-        // cloned between two checks. `fresh` is declared before the lock, and so dropped after it.
-        let mut fresh = None;
+        // cloned between two checks. `new_waker` is declared before the lock, and so dropped after it.
+        let mut new_waker = None;
         let mut state = lock(&self.state);
         loop {
             if let Some(taken) = state.take(self.rule, batch) {
@@ -326,14 +326,14 @@ impl<T, E> Queue<T, E> {
             if state.waker.as_ref().is_some_and(|w| w.will_wake(waker)) {
                 return Poll::Pending;
             }
-            if let Some(fresh) = fresh.take() {
-                let old = state.waker.replace(fresh);
+            if let Some(new_waker) = new_waker.take() {
+                let old = state.waker.replace(new_waker);
                 drop(state);
                 drop(old);
                 return Poll::Pending;
             }
             drop(state);
-            fresh = Some(waker.clone());
+            new_waker = Some(waker.clone());
             state = lock(&self.state);
         }
     }
