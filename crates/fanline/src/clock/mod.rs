@@ -11,8 +11,11 @@ pub use precise::Precise;
 #[cfg(feature = "tokio")]
 pub(crate) use precise::beginning;
 
-/// A point in time on a [`Clock`], in nanoseconds since that clock's origin. Times of different clocks are
-/// not comparable.
+/// A point in time on a [`Clock`], in nanoseconds since that clock's origin.
+///
+/// Times of different clocks are comparable only if the clocks have the same origin. [`Precise`], [`Coarse`],
+/// and the schedulers that run in real time have the same one. Each
+/// [`VirtualTime`](crate::scheduler::VirtualTime) has its own.
 ///
 /// ```
 /// use std::time::Duration;

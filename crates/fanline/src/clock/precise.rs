@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use super::{Clock, Time};
 
-/// The common origin of all times in the process.
+/// The common origin of all real clocks of the process.
 static BEGINNING: OnceLock<Instant> = OnceLock::new();
 
 /// The system's monotonic clock, read on every call: about 20 ns.

@@ -76,19 +76,19 @@ where
     where
         O: Observer<T, E> + Send + 'static,
     {
-        let link = Arc::new(Link {
+        let state = Arc::new(EmitterState {
             closed: AtomicBool::new(false),
             teardown: Mutex::new(None),
         });
         let emitter = Emitter {
             observer: Some(Box::new(observer)),
-            link: link.clone(),
+            state: state.clone(),
         };
-        link.store_teardown((self.f)(emitter).into());
-        if link.is_closed() {
+        state.store_teardown((self.f)(emitter).into());
+        if state.is_closed() {
             return Guard::closed();
         }
-        Guard::registered(link, 0)
+        Guard::registered(state, 0)
     }
 }
 
@@ -128,7 +128,7 @@ impl From<()> for Guard {
 /// ```
 pub struct Emitter<T, E = Infallible> {
     observer: Option<BoxObserver<T, E>>,
-    link: Arc<Link>,
+    state: Arc<EmitterState>,
 }
 
 impl<T, E> Emitter<T, E> {
@@ -158,7 +158,7 @@ impl<T, E> Emitter<T, E> {
 
     /// Returns whether the observer needs no more values. The caller can then stop.
     pub fn is_closed(&self) -> bool {
-        self.link.is_closed()
+        self.state.is_closed()
             || self
                 .observer
                 .as_ref()
@@ -172,7 +172,7 @@ impl<T, E> Emitter<T, E> {
             call(observer);
         }
         if self.is_closed() && self.observer.take().is_some() {
-            self.link.close();
+            self.state.close();
         }
     }
 }
@@ -180,7 +180,7 @@ impl<T, E> Emitter<T, E> {
 impl<T, E> Drop for Emitter<T, E> {
     fn drop(&mut self) {
         drop(self.observer.take());
-        self.link.close();
+        self.state.close();
     }
 }
 
@@ -193,14 +193,14 @@ impl<T, E> fmt::Debug for Emitter<T, E> {
 }
 
 /// State shared by an emitter and the guard of its subscription.
-struct Link {
+struct EmitterState {
     /// Relaxed suffices, because the flag protects no other data; `teardown` has its own lock. If an
     /// unsubscription happens before a call of an emitter's method, that call sees the flag.
     closed: AtomicBool,
     teardown: Mutex<Option<Guard>>,
 }
 
-impl Link {
+impl EmitterState {
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -228,7 +228,7 @@ impl Link {
     }
 }
 
-impl Registry for Link {
+impl Registry for EmitterState {
     fn remove(&self, _key: u64) {
         self.close();
     }

@@ -152,8 +152,8 @@ where
         self.emit(self.until, alarm);
     }
 
-    fn source_gone(&mut self) {
-        self.out.abandon();
+    fn source_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn is_over(&self) -> bool {

@@ -159,15 +159,15 @@ where
         self.complete();
     }
 
-    fn left_gone(&mut self) {
+    fn left_disconnected(&mut self) {
         if self.left.value.is_none() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 
-    fn right_gone(&mut self) {
+    fn right_disconnected(&mut self) {
         if self.right.value.is_none() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 

@@ -307,7 +307,7 @@ impl<O> Out<O> {
     }
 
     /// Ends without a call to the observer.
-    pub(super) fn abandon(&mut self) {
+    pub(super) fn end_silently(&mut self) {
         self.ended = true;
     }
 }

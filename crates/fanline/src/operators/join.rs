@@ -26,10 +26,10 @@ pub(super) trait Join<A, B, E>: Send + 'static {
     /// Called when the left source has dropped its observer, whether or not it has completed or failed
     /// before. If the operator can emit nothing more without this source, it must end in this call. Otherwise
     /// the other source would keep the operator alive.
-    fn left_gone(&mut self) {}
+    fn left_disconnected(&mut self) {}
 
-    /// Like [`left_gone`](Self::left_gone), for the right source.
-    fn right_gone(&mut self) {}
+    /// Like [`left_disconnected`](Self::left_disconnected), for the right source.
+    fn right_disconnected(&mut self) {}
 
     /// Called for an error of either source.
     fn error(&mut self, error: &E);
@@ -83,7 +83,7 @@ enum SourceEvent<T, E> {
     Next(T),
     Error(E),
     Complete,
-    Gone,
+    Disconnected,
 }
 
 impl<J, A, B, E> Stage for Joined<J, A, B, E>
@@ -123,7 +123,7 @@ where
 
     fn complete(join: &mut J);
 
-    fn gone(join: &mut J);
+    fn disconnected(join: &mut J);
 
     fn message(event: SourceEvent<Self::Value, E>) -> Message<A, B, E>;
 
@@ -132,7 +132,7 @@ where
             SourceEvent::Next(value) => Self::next_owned(join, value),
             SourceEvent::Error(error) => join.error(&error),
             SourceEvent::Complete => Self::complete(join),
-            SourceEvent::Gone => Self::gone(join),
+            SourceEvent::Disconnected => Self::disconnected(join),
         }
     }
 
@@ -171,8 +171,8 @@ where
         join.left_complete();
     }
 
-    fn gone(join: &mut J) {
-        join.left_gone();
+    fn disconnected(join: &mut J) {
+        join.left_disconnected();
     }
 
     fn message(event: SourceEvent<A, E>) -> Message<A, B, E> {
@@ -205,8 +205,8 @@ where
         join.right_complete();
     }
 
-    fn gone(join: &mut J) {
-        join.right_gone();
+    fn disconnected(join: &mut J) {
+        join.right_disconnected();
     }
 
     fn message(event: SourceEvent<B, E>) -> Message<A, B, E> {
@@ -282,6 +282,6 @@ where
 {
     fn drop(&mut self) {
         // Has no effect if the operator has ended or was unsubscribed.
-        self.gate.send(S::message(SourceEvent::Gone));
+        self.gate.send(S::message(SourceEvent::Disconnected));
     }
 }

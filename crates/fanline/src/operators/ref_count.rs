@@ -121,13 +121,13 @@ where
         observer: impl Observer<S::Item, S::Error> + Send + 'static,
     ) -> Guard {
         let first = self.inner.enter();
-        let ticket = Ticket {
+        let count_guard = CountGuard {
             inner: Arc::clone(&self.inner),
             leave: Inner::leave,
         };
         let guard = self.inner.connectable.subscribe_with(Counted {
             observer,
-            _ticket: ticket,
+            _count_guard: count_guard,
         });
         if first && !self.inner.has_ended() {
             self.inner.connectable.connect().detach();
@@ -228,21 +228,21 @@ where
 }
 
 /// The entry of one observer in the count, for as long as the subject stores the observer.
-struct Ticket<S, H> {
+struct CountGuard<S, H> {
     inner: Arc<Inner<S, H>>,
     leave: fn(&Arc<Inner<S, H>>),
 }
 
-impl<S, H> Drop for Ticket<S, H> {
+impl<S, H> Drop for CountGuard<S, H> {
     fn drop(&mut self) {
         (self.leave)(&self.inner);
     }
 }
 
 struct Counted<S, H, O> {
-    // Fields are dropped in this order. The ticket, which may unsubscribe the source, is the last.
+    // Fields are dropped in this order. The guard, which may unsubscribe the source, is the last.
     observer: O,
-    _ticket: Ticket<S, H>,
+    _count_guard: CountGuard<S, H>,
 }
 
 impl<T, E, S, H, O: Observer<T, E>> Observer<T, E> for Counted<S, H, O> {

@@ -1,4 +1,4 @@
-use super::resubscribe::{Decision, NoWait, Policy, Round};
+use super::resubscribe::{Attempt, Decision, NoWait, Policy};
 use super::series::Series;
 use crate::{Guard, Observable, Observer};
 
@@ -46,21 +46,21 @@ where
             observer.complete();
             return Guard::closed();
         };
-        Series::begin(Round {
+        Series::begin(Attempt {
             source: self.source,
             observer,
-            policy: Rounds { left },
+            policy: RepeatPolicy { left },
             wait: NoWait,
             delay: None,
         })
     }
 }
 
-struct Rounds {
+struct RepeatPolicy {
     left: usize,
 }
 
-impl<E> Policy<E> for Rounds {
+impl<E> Policy<E> for RepeatPolicy {
     fn after_error(&mut self, _error: &E) -> Decision {
         Decision::Stop
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::resubscribe::{Decision, NoWait, OnWorker, Policy, Round};
+use super::resubscribe::{Attempt, Decision, NoWait, OnWorker, Policy};
 use super::series::Series;
 use crate::{Guard, Observable, Observer, Scheduler};
 
@@ -46,21 +46,21 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        Series::begin(Round {
+        Series::begin(Attempt {
             source: self.source,
             observer,
-            policy: Attempts { left: self.times },
+            policy: RetryPolicy { left: self.times },
             wait: NoWait,
             delay: None,
         })
     }
 }
 
-struct Attempts {
+struct RetryPolicy {
     left: usize,
 }
 
-impl<E> Policy<E> for Attempts {
+impl<E> Policy<E> for RetryPolicy {
     fn after_error(&mut self, _error: &E) -> Decision {
         match self.left.checked_sub(1) {
             Some(left) => {
@@ -97,7 +97,7 @@ pub struct Backoff {
     factor: u32,
     most: Duration,
     attempts: usize,
-    anew_after_value: bool,
+    reset_after_value: bool,
 }
 
 impl Backoff {
@@ -108,7 +108,7 @@ impl Backoff {
             factor: 1,
             most: Duration::MAX,
             attempts: usize::MAX,
-            anew_after_value: false,
+            reset_after_value: false,
         }
     }
 
@@ -145,9 +145,9 @@ impl Backoff {
 
     /// Resets the number of failed attempts after each value, for sources that fail only occasionally.
     #[must_use]
-    pub const fn anew_after_value(self) -> Self {
+    pub const fn reset_after_value(self) -> Self {
         Self {
-            anew_after_value: true,
+            reset_after_value: true,
             ..self
         }
     }
@@ -215,10 +215,10 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        Series::begin(Round {
+        Series::begin(Attempt {
             source: self.source,
             observer,
-            policy: BackingOff {
+            policy: BackoffPolicy {
                 backoff: self.backoff,
                 failed: 0,
             },
@@ -228,12 +228,12 @@ where
     }
 }
 
-struct BackingOff {
+struct BackoffPolicy {
     backoff: Backoff,
     failed: usize,
 }
 
-impl<E> Policy<E> for BackingOff {
+impl<E> Policy<E> for BackoffPolicy {
     fn after_error(&mut self, _error: &E) -> Decision {
         match self.backoff.delay(self.failed) {
             Some(delay) => {
@@ -249,7 +249,7 @@ impl<E> Policy<E> for BackingOff {
     }
 
     fn on_value(&mut self) {
-        if self.backoff.anew_after_value {
+        if self.backoff.reset_after_value {
             self.failed = 0;
         }
     }

@@ -85,12 +85,12 @@ where
         self.out.complete();
     }
 
-    fn left_gone(&mut self) {
-        self.out.abandon();
+    fn left_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
-    fn right_gone(&mut self) {
-        self.out.abandon();
+    fn right_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

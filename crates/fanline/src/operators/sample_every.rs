@@ -111,8 +111,8 @@ where
         }
     }
 
-    fn source_gone(&mut self) {
-        self.out.abandon();
+    fn source_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn is_over(&self) -> bool {

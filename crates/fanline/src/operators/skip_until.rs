@@ -44,7 +44,7 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        let stage = After {
+        let stage = SkipUntilState {
             out: Out::new(observer),
             open: false,
         };
@@ -52,12 +52,12 @@ where
     }
 }
 
-struct After<O> {
+struct SkipUntilState<O> {
     out: Out<O>,
     open: bool,
 }
 
-impl<T, E, O> Join<T, (), E> for After<O>
+impl<T, E, O> Join<T, (), E> for SkipUntilState<O>
 where
     O: Observer<T, E> + Send + 'static,
 {
@@ -83,8 +83,8 @@ where
 
     fn right_complete(&mut self) {}
 
-    fn left_gone(&mut self) {
-        self.out.abandon();
+    fn left_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

@@ -26,7 +26,7 @@ pub(super) trait Timed<T, E, W: Worker>: Send + 'static {
     /// Called when the source has dropped its observer, whether or not it has completed or failed before. An
     /// operator whose alarm goes off periodically must end in this call. Other operators may still emit
     /// pending values.
-    fn source_gone(&mut self) {}
+    fn source_disconnected(&mut self) {}
 
     fn is_over(&self) -> bool;
 }
@@ -121,7 +121,7 @@ pub(super) struct Operator<T, E, J, W> {
 pub(super) enum Message<T, E> {
     Start,
     Source(Event<T, E>),
-    SourceGone,
+    SourceDisconnected,
     Tick,
 }
 
@@ -168,7 +168,7 @@ where
             }
             Message::Source(Event::Error(error)) => operator.error(&error),
             Message::Source(Event::Complete) => operator.complete(alarm),
-            Message::SourceGone => operator.source_gone(),
+            Message::SourceDisconnected => operator.source_disconnected(),
             Message::Tick => {
                 alarm.scheduled = false;
                 if alarm.is_due() {
@@ -244,6 +244,6 @@ where
 {
     fn drop(&mut self) {
         // Has no effect if the operator has ended or was unsubscribed.
-        self.gate.send(Message::SourceGone);
+        self.gate.send(Message::SourceDisconnected);
     }
 }

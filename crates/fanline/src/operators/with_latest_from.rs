@@ -102,8 +102,8 @@ where
 
     fn right_complete(&mut self) {}
 
-    fn left_gone(&mut self) {
-        self.out.abandon();
+    fn left_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

@@ -101,7 +101,7 @@ struct State<T, E> {
     lost: u64,
     end: Option<End<E>>,
     waker: Option<Waker>,
-    /// Whether the consumer is gone.
+    /// Whether the consumer was dropped.
     is_closed: bool,
     /// Whether the subscription is in progress. The subscription runs on the consumer's thread, where waiting
     /// for the consumer would deadlock.
@@ -292,7 +292,7 @@ impl<T, E> Queue<T, E> {
         wake(waker);
     }
 
-    /// Closes the queue when the consumer is gone.
+    /// Closes the queue when the consumer is dropped.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state);
@@ -310,15 +310,15 @@ impl<T, E> Queue<T, E> {
 
     fn poll(&self, batch: &mut VecDeque<T>, context: &Context<'_>) -> Poll<Taken<T, E>> {
         // Cloning and dropping a waker is user code, which must not run under the lock. So a new waker is
-        // cloned between two checks. `fresh` is declared before the lock, and so dropped after it.
-        let mut fresh = None;
+        // cloned between two checks. `new_waker` is declared before the lock, and so dropped after it.
+        let mut new_waker = None;
         let mut state = lock(&self.state);
         loop {
             if let Some(taken) = state.take(self.rule, batch) {
                 state.batch = batch.len();
                 self.unread.store(batch.len(), Ordering::Relaxed);
-                let held = state.values.len() + batch.len();
-                let has_room = state.is_blocked && held <= self.rule.capacity / 2;
+                let queued = state.values.len() + batch.len();
+                let has_room = state.is_blocked && queued <= self.rule.capacity / 2;
                 drop(state);
                 if has_room {
                     self.room.notify_one();
@@ -329,14 +329,14 @@ impl<T, E> Queue<T, E> {
             if state.waker.as_ref().is_some_and(|w| w.will_wake(waker)) {
                 return Poll::Pending;
             }
-            if let Some(fresh) = fresh.take() {
-                let old = state.waker.replace(fresh);
+            if let Some(new_waker) = new_waker.take() {
+                let old = state.waker.replace(new_waker);
                 drop(state);
                 drop(old);
                 return Poll::Pending;
             }
             drop(state);
-            fresh = Some(waker.clone());
+            new_waker = Some(waker.clone());
             state = lock(&self.state);
         }
     }
@@ -404,8 +404,8 @@ impl<T, E> State<T, E> {
     /// Counts a value that is dropped on arrival.
     fn count_dropped_newest(&mut self) {
         self.lost += 1;
-        let held = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
-        let before = self.passed.saturating_add(held);
+        let queued = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
+        let before = self.passed.saturating_add(queued);
         match self.gaps.back_mut() {
             Some(gap) if gap.before == before => gap.lost += 1,
             _ => self.gaps.push_back(Gap { before, lost: 1 }),

@@ -122,7 +122,7 @@ impl Combiner {
     }
 
     /// Sets the state to `TAKEN`, before the holder reads the queue.
-    pub(super) fn begin_round(&self) {
+    pub(super) fn mark_taken(&self) {
         // Acquire: the holder sees the writes of the threads that announced emissions. Those threads have
         // also held the queue's lock.
         self.state.swap(TAKEN, Ordering::Acquire);
@@ -201,7 +201,7 @@ mod models {
             if acquired && !self.has_queued.load(Ordering::Relaxed) {
                 self.emit(value);
                 if !self.combiner.release() {
-                    self.drain();
+                    self.emit_queued();
                 }
                 return;
             }
@@ -211,13 +211,13 @@ mod models {
                 self.has_queued.store(true, Ordering::Relaxed);
             }
             if acquired || self.combiner.announce() {
-                self.drain();
+                self.emit_queued();
             }
         }
 
-        fn drain(&self) {
+        fn emit_queued(&self) {
             loop {
-                self.combiner.begin_round();
+                self.combiner.mark_taken();
                 let batch = {
                     let mut queue = lock(&self.queue);
                     self.has_queued.store(false, Ordering::Relaxed);

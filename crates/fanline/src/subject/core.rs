@@ -12,9 +12,9 @@
 #[cfg(all(test, not(fanline_loom)))]
 mod between;
 mod control;
-mod departures;
-mod leaving;
+mod removals;
 mod replaying;
+mod unsubscribe;
 
 use std::any::Any;
 use std::hint::cold_path;
@@ -38,7 +38,7 @@ use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use control::Control;
-use departures::Departures;
+use removals::Removals;
 use replaying::Replaying;
 
 /// The payload of an observer's panic.
@@ -71,7 +71,7 @@ pub(super) struct Core<T, E, P, L> {
     /// Number of current observers, readable without the lock.
     observers: AtomicUsize,
     control: SpinLock<Control<E, L>>,
-    departures: Departures,
+    removals: Removals,
 }
 
 /// Aligns the code that follows to a cache line. A loop of a few instructions around an indirect call takes
@@ -113,7 +113,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             needs_tidying: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
             control: SpinLock::new(Control::new()),
-            departures: Departures::new(),
+            removals: Removals::new(),
         })
     }
 
@@ -158,7 +158,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let alone = self.enter();
         if alone.is_some() {
             self.pass_on(value, now, alone)
-        } else if self.gate.may_go_on() {
+        } else if self.gate.may_continue() {
             self.pass_on(value, now, None)
         } else {
             self.next_slowly(value, now)
@@ -217,7 +217,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     fn pass_on_slice(&self, values: &[T], scratch: &mut Vec<T>, now: Time) -> Option<Panic> {
         let alone = self.enter();
-        let _removed = if alone.is_some() || self.gate.may_go_on() {
+        let _removed = if alone.is_some() || self.gate.may_continue() {
             None
         } else {
             Some(self.enter_slowly(|core| core.enter())?)
@@ -340,7 +340,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 return None;
             }
             enter(self);
-            if self.gate.may_go_on() {
+            if self.gate.may_continue() {
                 return Some(all);
             }
         }
@@ -452,19 +452,19 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[cold]
     fn handle_signal(&self, mut closed: Option<usize>) {
         loop {
-            let mut gone = Vec::new();
-            self.remove_between_calls(closed.take(), &mut gone);
-            if gone.is_empty() {
+            let mut removed = Vec::new();
+            self.remove_between_calls(closed.take(), &mut removed);
+            if removed.is_empty() {
                 return;
             }
             // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
             // of its destructor is ignored; otherwise the observer that was just called would be removed for
             // it.
-            gone.into_iter().for_each(discard);
+            removed.into_iter().for_each(discard);
         }
     }
 
-    fn remove_between_calls(&self, closed: Option<usize>, gone: &mut Vec<L>) {
+    fn remove_between_calls(&self, closed: Option<usize>, removed: &mut Vec<L>) {
         let mut control = self.control.lock();
         // SAFETY: the emitter is calling, so it owns the list.
         let list = unsafe { &mut *self.gate.list() };
@@ -472,14 +472,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if matches!(control.slots.get(slot), SlotState::Listed(_)) && control.end.is_none() {
                 self.count(-1);
             }
-            gone.push(control.remove_listed(list, slot));
+            removed.push(control.remove_listed(list, slot));
         }
-        control.remove_leaving(list, gone);
+        control.remove_leaving(list, removed);
         if control.end.is_none() {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
     }
 
@@ -520,7 +520,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
         let mut values = Evicted::Nothing;
         if P::STORES && std::mem::take(&mut control.must_evict) {
@@ -711,7 +711,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             control.slots.release_all();
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
         Disposed {
             _removed: Removed {

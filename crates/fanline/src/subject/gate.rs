@@ -10,7 +10,7 @@
 //!   light fence                          heavy fence
 //!   signal raised?                       read phase, until it is not storing
 //!     yes: phase <- idle, take the lock    idle:    the emitter cannot begin before it has the lock:
-//!     no:  go on                                    store and list are the holder's
+//!     no:  continue                                 store and list are the holder's
 //!                                          calling: the store is the holder's, the list is the emitter's
 //! ```
 //!
@@ -54,7 +54,7 @@ pub(super) struct Gate<S, L> {
     /// Whether the emitter must do more before an emission than enter: like `signal`, but always set if the
     /// fences are symmetric. The emitter must then execute a full fence before it reads `signal`. With
     /// asymmetric fences it reads only this word before an emission.
-    look: AtomicBool,
+    must_check: AtomicBool,
     fences: Fences,
     store: SharedCell<S>,
     list: SharedCell<List<L>>,
@@ -69,7 +69,7 @@ impl<S, L: Vacant> Gate<S, L> {
             phase: AtomicUsize::new(IDLE),
             alone: AtomicPtr::new(null_mut()),
             signal: AtomicU8::new(0),
-            look: AtomicBool::new(fences == Fences::Symmetric),
+            must_check: AtomicBool::new(fences == Fences::Symmetric),
             fences,
             store: SharedCell::new(store),
             list: SharedCell::new(List::new()),
@@ -92,7 +92,7 @@ impl<S, L: Vacant> Gate<S, L> {
 
     /// Moves the emitter from idle to storing. If the list has exactly one observer, and there is no other
     /// work, returns that observer. Otherwise the emitter must check whether it
-    /// [`may_go_on`](Self::may_go_on).
+    /// [`may_continue`](Self::may_continue).
     #[inline(always)]
     pub(super) fn enter_storing(&self) -> Option<NonNull<L>> {
         self.enter(STORING)
@@ -119,14 +119,14 @@ impl<S, L: Vacant> Gate<S, L> {
     /// Returns whether the signal is down after the emitter has entered. If it is raised, makes the emitter
     /// idle again.
     #[inline(always)]
-    pub(super) fn may_go_on(&self) -> bool {
+    pub(super) fn may_continue(&self) -> bool {
         // Relaxed: if the signal is down, other threads finished their changes before the emitter lowered
         // it with the lock held, which orders them.
-        !self.look.load(Ordering::Relaxed) || self.may_go_on_fenced()
+        !self.must_check.load(Ordering::Relaxed) || self.may_continue_fenced()
     }
 
     #[cold]
-    fn may_go_on_fenced(&self) -> bool {
+    fn may_continue_fenced(&self) -> bool {
         self.fences.light();
         if !self.is_signalled() {
             return true;
@@ -168,7 +168,7 @@ impl<S, L: Vacant> Gate<S, L> {
         // Relaxed: the emitter reads the announced work with the lock held. An emission that misses the
         // signal counts as begun before it.
         self.signal.store(1, Ordering::Relaxed);
-        self.look.store(true, Ordering::Relaxed);
+        self.must_check.store(true, Ordering::Relaxed);
         self.alone.store(null_mut(), Ordering::Relaxed);
     }
 
@@ -176,7 +176,7 @@ impl<S, L: Vacant> Gate<S, L> {
     pub(super) fn lower_signal(&self, fenced: &mut bool) {
         self.signal.store(0, Ordering::Relaxed);
         if self.fences == Fences::Asymmetric {
-            self.look.store(false, Ordering::Relaxed);
+            self.must_check.store(false, Ordering::Relaxed);
             // SAFETY: the emitter is storing, calling, or between the two, so it owns the list.
             let alone = unsafe { (*self.list.get()).only() };
             self.alone.store(alone, Ordering::Relaxed);

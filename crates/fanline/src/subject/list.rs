@@ -305,21 +305,21 @@ impl<L: Vacant> List<L> {
 
     #[cold]
     fn remove_vacancies(&mut self, mut moved: impl FnMut(u32, u32)) {
-        let mut kept = 0;
+        let mut retained = 0;
         for index in 0..self.entries.len() {
             let slot = self.slots[index];
             if slot == VACANT {
                 continue;
             }
-            if kept != index {
-                self.entries.swap(kept, index);
-                self.slots[kept] = slot;
-                moved(slot, u32::try_from(kept).expect("below the length"));
+            if retained != index {
+                self.entries.swap(retained, index);
+                self.slots[retained] = slot;
+                moved(slot, u32::try_from(retained).expect("below the length"));
             }
-            kept += 1;
+            retained += 1;
         }
-        self.entries.truncate(kept);
-        self.slots.truncate(kept);
+        self.entries.truncate(retained);
+        self.slots.truncate(retained);
         self.vacancies = 0;
     }
 

@@ -51,7 +51,7 @@ struct Local<T, E> {
     /// Whether the state holds work for the emitter.
     signal: Cell<bool>,
     on_panic: Cell<OnPanic>,
-    remote: Arc<Remote>,
+    guard_state: Arc<GuardState>,
 }
 
 struct State<T, E> {
@@ -104,7 +104,7 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
             emitting: Cell::new(false),
             signal: Cell::new(false),
             on_panic: Cell::default(),
-            remote: Remote::register(weak.clone()),
+            guard_state: GuardState::register(weak.clone()),
         });
         Self { local }
     }
@@ -197,7 +197,7 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
             Some(End::Disposed) => return Guard::closed(),
         }
         let key = self.local.add(Entry(Box::new(observer)));
-        Guard::registered(self.local.remote.clone(), key)
+        Guard::registered(self.local.guard_state.clone(), key)
     }
 
     /// Returns whether the subject has observers. `false` after the subject has ended.
@@ -306,7 +306,7 @@ impl<T, E> Local<T, E> {
             panic = panic.or(thrown);
         }
         self.emitting.set(false);
-        self.on_panic.get().settle(panic);
+        self.on_panic.get().react(panic);
     }
 
     #[cold]
@@ -348,7 +348,7 @@ impl<T, E> Local<T, E> {
             }
             state.end = Some(end.clone());
             state.observers = 0;
-            self.remote.has_ended.store(true, Ordering::Relaxed);
+            self.guard_state.has_ended.store(true, Ordering::Relaxed);
         }
         self.fan_out(|entry| {
             match end {
@@ -366,7 +366,7 @@ impl<T, E> Local<T, E> {
     fn fan_out(&self, mut call: impl FnMut(&mut Entry<T, E>) -> bool) -> Option<Panic> {
         // Relaxed: the keys themselves are read under the lock. If this load misses the flag, the next
         // emission removes those observers.
-        if self.remote.any_abandoned.load(Ordering::Relaxed) {
+        if self.guard_state.any_abandoned.load(Ordering::Relaxed) {
             self.remove_abandoned();
         }
         let mut list = self.list.borrow_mut();
@@ -460,7 +460,7 @@ impl<T, E> Local<T, E> {
             let mut state = self.state.borrow_mut();
             let end = state.end.replace(End::Disposed);
             state.observers = 0;
-            self.remote.has_ended.store(true, Ordering::Relaxed);
+            self.guard_state.has_ended.store(true, Ordering::Relaxed);
             let waiting: Vec<_> = state.waiting.take().collect();
             for (_, slot) in &waiting {
                 state.slots.release(*slot);
@@ -481,7 +481,7 @@ impl<T, E> Local<T, E> {
     /// Removes observers whose guards were dropped on other threads.
     #[cold]
     fn remove_abandoned(&self) {
-        for key in self.remote.take_abandoned() {
+        for key in self.guard_state.take_abandoned() {
             self.remove(key);
         }
         let mut list = self.list.borrow_mut();
@@ -578,8 +578,8 @@ thread_local! {
     static SUBJECTS: RefCell<HashMap<u64, Weak<dyn ByKey>>> = RefCell::default();
 }
 
-/// The part of a local subject that other threads can reach.
-struct Remote {
+/// The state that the guards of a local subject reach, also on other threads.
+struct GuardState {
     thread: ThreadId,
     number: u64,
     any_abandoned: AtomicBool,
@@ -588,7 +588,7 @@ struct Remote {
     abandoned: Mutex<Vec<u64>>,
 }
 
-impl Remote {
+impl GuardState {
     fn register(subject: Weak<dyn ByKey>) -> Arc<Self> {
         static NUMBERS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         // Relaxed: the number only has to be unique.
@@ -621,7 +621,7 @@ impl Remote {
     }
 }
 
-impl Registry for Remote {
+impl Registry for GuardState {
     fn remove(&self, key: u64) {
         if let Some(subject) = self.find() {
             subject.remove(key);
@@ -645,6 +645,7 @@ impl Registry for Remote {
 impl<T, E> Drop for Local<T, E> {
     fn drop(&mut self) {
         // Fails only if the thread is ending and has dropped `SUBJECTS`.
-        let _ = SUBJECTS.try_with(|subjects| subjects.borrow_mut().remove(&self.remote.number));
+        let _ =
+            SUBJECTS.try_with(|subjects| subjects.borrow_mut().remove(&self.guard_state.number));
     }
 }

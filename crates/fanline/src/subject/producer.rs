@@ -206,7 +206,7 @@ pub enum OnPanic {
 
 impl OnPanic {
     /// Reacts to a panic.
-    pub(super) fn settle(self, panic: Option<Panic>) {
+    pub(super) fn react(self, panic: Option<Panic>) {
         match (panic, self) {
             (None, _) | (Some(_), Self::Ignore) => {}
             (Some(panic), Self::Resume) => std::panic::resume_unwind(panic),
@@ -311,7 +311,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     pub fn next(&mut self, value: T) {
         let panic = self.core.next(value);
         if panic.is_some() {
-            self.on_panic.settle(panic);
+            self.on_panic.react(panic);
         }
     }
 
@@ -331,7 +331,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let panic = self.core.next_slice(values, &mut scratch);
         self.scratch = scratch;
-        self.on_panic.settle(panic);
+        self.on_panic.react(panic);
     }
 
     /// Completes the subject.
@@ -362,7 +362,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
         self.on_drop = Some(End::Disposed);
         let panic = self.core.end(end);
         self.on_drop = None;
-        self.on_panic.settle(panic);
+        self.on_panic.react(panic);
     }
 
     /// Completes the subject without consuming the producer; later emissions are ignored. For sinks: their
@@ -426,7 +426,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
                 let panic = self.core.end(end);
                 // A second panic during unwinding would abort.
                 if !std::thread::panicking() {
-                    self.on_panic.settle(panic);
+                    self.on_panic.react(panic);
                 }
             }
         }

@@ -67,10 +67,10 @@ where
         *lock(&self.on_panic) = on_panic;
     }
 
-    fn settle(&self, panic: Option<Panic>) {
+    fn react(&self, panic: Option<Panic>) {
         if panic.is_some() {
             let on_panic = *lock(&self.on_panic);
-            on_panic.settle(panic);
+            on_panic.react(panic);
         }
     }
 
@@ -154,18 +154,18 @@ where
     #[cold]
     fn release_slowly(&self, free: bool, mut panic: Option<Panic>) {
         if !free {
-            let thrown = self.drain();
+            let thrown = self.emit_queued();
             panic = panic.or(thrown);
         }
-        self.settle(panic);
+        self.react(panic);
     }
 
     /// Emits until the queue is empty, and releases access.
-    fn drain(&self) -> Option<Panic> {
+    fn emit_queued(&self) -> Option<Panic> {
         let mut panic = None;
         let mut batch = Vec::new();
         loop {
-            self.combiner.begin_round();
+            self.combiner.mark_taken();
             {
                 let mut queue = lock(&self.queue);
                 std::mem::swap(&mut *queue, &mut batch);
@@ -198,8 +198,8 @@ where
         if !acquired && self.core.is_calling_here() {
             self.combiner.announce_from_holder();
         } else if acquired || self.combiner.announce() {
-            let panic = self.drain();
-            self.settle(panic);
+            let panic = self.emit_queued();
+            self.react(panic);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Control<E, L> {
     pub(super) must_evict: bool,
     /// The payload of the first panic, until the emission is over.
     pub(super) panic: Option<Panic>,
-    /// Number of threads that wait until an observer has left.
+    /// Number of threads that wait until an observer is removed.
     pub(super) waiters: usize,
     /// Whether the heavy fence was executed since the signal was raised; see [`Gate::halt`].
     pub(super) fenced: bool,
@@ -65,16 +65,16 @@ impl<E, L: Vacant> Control<E, L> {
 
     /// Removes the observers that have unsubscribed, or all observers if the subject is disposed of.
     #[inline]
-    pub(super) fn remove_leaving(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
+    pub(super) fn remove_leaving(&mut self, list: &mut List<L>, removed: &mut Vec<L>) {
         while let Some(slot) = self.leaving.pop() {
             if matches!(self.slots.get(slot), SlotState::Leaving(_)) {
-                gone.push(self.remove_listed(list, slot));
+                removed.push(self.remove_listed(list, slot));
             }
         }
         if matches!(self.end, Some(End::Disposed)) {
             for index in 0..list.len() {
                 if let Some(slot) = list.slot_at(index) {
-                    gone.push(self.remove_listed(list, slot));
+                    removed.push(self.remove_listed(list, slot));
                 }
             }
         }

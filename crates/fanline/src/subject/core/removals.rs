@@ -1,4 +1,4 @@
-//! Notification of threads that wait until an observer has left.
+//! Notification of threads that wait until an observer is removed.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::sync::{Condvar, Mutex, lock};
 /// does not notify the waiting thread.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A counter of departures, incremented while threads wait.
-pub(super) struct Departures {
+/// A counter of removals, incremented while threads wait.
+pub(super) struct Removals {
     number: Mutex<usize>,
     changed: Condvar,
 }
 
-impl Departures {
+impl Removals {
     pub(super) fn new() -> Self {
         Self {
             number: Mutex::new(0),

@@ -48,7 +48,7 @@ where
         let left_over = self.take_out(key, &mut self.control.lock(), &mut removed);
         drop(removed);
         if left_over {
-            self.wait_until_gone(key);
+            self.wait_until_removed(key);
         }
     }
 
@@ -98,7 +98,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     /// Waits until the leaving observer behind `key` is not called any more.
-    fn wait_until_gone(&self, key: u64) {
+    fn wait_until_removed(&self, key: u64) {
         let mut removed = Vec::new();
         let mut control = self.control.lock();
         control.waiters += 1;
@@ -109,9 +109,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 control.remove_leaving(unsafe { &mut *self.gate.list() }, &mut removed);
                 break;
             }
-            let so_far = self.departures.so_far();
+            let so_far = self.removals.so_far();
             drop(control);
-            self.departures.wait(so_far);
+            self.removals.wait(so_far);
             control = self.control.lock();
         }
         control.waiters -= 1;
