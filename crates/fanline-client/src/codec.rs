@@ -72,7 +72,7 @@ pub(super) struct Decoder {
     pub(super) buffer: BytesMut,
     /// Number of bytes at the start of the buffer that are known to contain no line end.
     scanned: usize,
-    /// The message whose protocol line has arrived, but not yet its payload.
+    /// The message whose protocol line has arrived and whose payload has not.
     head: Option<Head>,
 }
 
@@ -82,7 +82,7 @@ struct Head {
     sid: u64,
     subject: Range<u32>,
     reply: Range<u32>,
-    /// Number of bytes of the line, including its end.
+    /// Number of bytes of the line, including its CR LF.
     line: u32,
     headers: Option<u32>,
     /// Number of header and payload bytes together.

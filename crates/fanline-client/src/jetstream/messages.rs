@@ -33,7 +33,8 @@ pub enum Wanted {
     /// The last message of a subject.
     #[serde(rename = "last_by_subj")]
     Last(String),
-    /// The first message at or after a sequence whose subject matches.
+    /// The first message whose subject matches this filter. The search starts at a sequence that is set
+    /// separately.
     #[serde(rename = "next_by_subj")]
     First(String),
 }

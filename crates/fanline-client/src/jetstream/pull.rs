@@ -203,7 +203,7 @@ impl JetStream {
 }
 
 impl Pull {
-    /// Returns the next message, or `None` when there are no more or none arrived in time.
+    /// Returns the next message, or `None` when there are no more messages or no message arrived in time.
     ///
     /// # Errors
     ///

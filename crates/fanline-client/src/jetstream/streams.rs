@@ -134,7 +134,8 @@ impl JetStream {
         Ok(deleted.unwrap_or_default())
     }
 
-    /// Returns the streams that store a subject that matches the filter. An empty filter matches all streams.
+    /// Returns the streams that store at least one subject matching the filter. An empty filter matches all
+    /// streams.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use crate::{ClientError, Subscription};
 /// Number of bytes of a chunk.
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 
-/// A backup of a stream that is being received.
+/// A backup in progress: this client receives the stream's chunks.
 pub struct Backup {
     jetstream: JetStream,
     chunks: Subscription,
@@ -25,7 +25,7 @@ struct Begun {
     state: StreamState,
 }
 
-/// The restore of a stream that is in progress.
+/// A restore in progress: this client sends the stream's chunks.
 pub struct Restore {
     jetstream: JetStream,
     subject: String,
@@ -133,7 +133,7 @@ impl Backup {
 }
 
 impl Restore {
-    /// Number of bytes of a chunk that every server accepts.
+    /// Size in bytes of a chunk that every server accepts.
     pub const PIECE_BYTES: usize = CHUNK_BYTES;
 
     /// Sends the next chunk, which must not be empty.

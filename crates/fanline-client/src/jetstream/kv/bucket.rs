@@ -29,7 +29,7 @@ pub struct BucketConfig {
     pub value_bytes_max: Option<u32>,
     /// Maximum number of bytes in total.
     pub bytes_max: Option<u64>,
-    /// Where the bucket is stored.
+    /// Storage of the bucket: on disk or in memory.
     pub storage: Storage,
     /// Number of servers that store the bucket; 0 means 1.
     pub replicas: u8,
@@ -103,7 +103,7 @@ impl BucketConfig {
     }
 }
 
-/// Replaces the name of a bucket in an origin by the name of its stream.
+/// Adds the prefix `KV_` to the name of an origin, so that a bucket's name becomes that of its stream.
 fn origin_stream(mut origin: StreamSource) -> StreamSource {
     if !origin.name.starts_with(STREAM_PREFIX) {
         origin.name.insert_str(0, STREAM_PREFIX);

@@ -78,8 +78,8 @@ impl KeyValue {
 }
 
 impl Watch {
-    /// Waits for the next change. Returns `None` once, after the entries that existed when the watch started.
-    /// Cancel safe.
+    /// Returns the next entry: first those that existed when the watch started, then `None` once, then each
+    /// change when it happens. Cancel safe.
     ///
     /// # Errors
     ///

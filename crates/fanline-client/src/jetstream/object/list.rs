@@ -52,8 +52,8 @@ impl ObjectStore {
 }
 
 impl ObjectWatch {
-    /// Waits for the next change. Returns `None` once, after the entries that existed when the watch started.
-    /// Cancel safe.
+    /// Returns the next description: first those of objects that existed when the watch started, then `None`
+    /// once, then each change when it happens. Cancel safe.
     ///
     /// # Errors
     ///

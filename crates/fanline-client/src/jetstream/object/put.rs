@@ -43,8 +43,8 @@ impl ObjectStore {
             error => error,
         };
         if let Err(error) = outcome {
-            // No description refers to these chunks. The caller gets the first error, not that of the
-            // removal.
+            // No description refers to these chunks. If their removal fails too, the caller still gets the
+            // first error.
             let _ = self.purge_chunks(&info.nuid).await;
             return Err(error);
         }

@@ -19,7 +19,7 @@ pub struct ObjectStoreConfig {
     pub ttl: Duration,
     /// Maximum number of bytes in total.
     pub bytes_max: Option<u64>,
-    /// Where the store's messages are stored.
+    /// Storage of the store's messages: on disk or in memory.
     pub storage: Storage,
     /// Number of servers that store the object store; 0 means 1.
     pub replicas: u8,
