@@ -12,8 +12,8 @@ use fanline_engine::{MqttLimits, Outbox};
 /// A small limit, so that inputs reach it.
 const PACKET_BYTES_MAX: usize = 4096;
 
-/// Checks that a connection returns the same however its input is cut, that ranges are inside the input, and
-/// that it writes complete packets.
+/// Checks that a connection returns the same results wherever its input is cut, that ranges are inside the
+/// input, and that it writes complete packets.
 pub fn check(data: &[u8]) {
     let Some((manners, input)) = data.split_first() else {
         return;

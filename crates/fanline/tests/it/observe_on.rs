@@ -87,7 +87,7 @@ fn range_is_delivered_completely_and_stops_when_closed() {
             drop(guard);
         }
     }
-    // If the range did not stop early, this would never return.
+    // If the range did not stop early, this test would never end.
     let (tx, rx) = mpsc::channel();
     let first = fanline::range(0..).observe_on(EventLoop::new()).take(100);
     first

@@ -242,7 +242,8 @@ const RINGS: [(Flavor, Expected); 8] = [
 
 fn check_each_flavor<T: Value>(form: Form) {
     for (flavor, expected) in RINGS {
-        // A late subscriber of these flavors may join before the first value.
+        // Even the last subscriber of these flavors may join before the first value, so it may replay
+        // nothing.
         for slices in [false, true] {
             let expected = match expected {
                 Expected::Suffix(_) => Expected::Suffix(0),
