@@ -282,7 +282,7 @@ fn read_any() -> Box<Work> {
     })
 }
 
-/// Stores one record for each of a million subjects, and queries from increasing sequences.
+/// Stores one record for each of a million subjects. The measured queries start at increasing sequences.
 fn ask(
     question: fn(&mut Store, &mut Filters, u64) -> Result<Option<u64>, StoreError>,
 ) -> Box<Work> {
@@ -303,7 +303,7 @@ fn ask(
     })
 }
 
-/// How the earlier store ended.
+/// The way in which the earlier store ended.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Closed,
