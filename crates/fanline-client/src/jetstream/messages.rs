@@ -75,7 +75,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// An error with [`is_message_not_found`](JetStreamError::is_message_not_found); those of a request.
+    /// An error with [`is_message_not_found`](JetStreamError::is_message_not_found); and the [errors of every
+    /// request](crate::jetstream).
     pub async fn message(
         &self,
         stream: &str,
@@ -125,7 +126,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when the message does not exist; those of a request.
+    /// [`JetStreamError::Api`], for example when the message does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn delete_message(
         &self,
         stream: &str,

@@ -114,7 +114,7 @@ impl Delivery {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn acknowledge(
         &self,
         client: &Client,

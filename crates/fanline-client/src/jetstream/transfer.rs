@@ -51,7 +51,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when the stream does not exist; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn backup(
         &self,
         stream: &str,
@@ -82,7 +83,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when the stream exists; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream exists; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn restore(
         &self,
         stream: &str,
@@ -140,7 +142,8 @@ impl Restore {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the server rejects the chunk; those of a request.
+    /// [`JetStreamError::Api`] when the server rejects the chunk; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn send(&self, chunk: Bytes) -> Result<(), JetStreamError> {
         let JetStream {
             client, timeout, ..
@@ -157,7 +160,8 @@ impl Restore {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the server rejects the backup; those of a request.
+    /// [`JetStreamError::Api`] when the server rejects the backup; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn finish(self) -> Result<StreamInfo, JetStreamError> {
         let JetStream {
             client, timeout, ..

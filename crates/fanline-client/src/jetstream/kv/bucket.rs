@@ -120,7 +120,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; [`JetStreamError::Api`]; those of a request.
+    /// [`JetStreamError::InvalidName`]; [`JetStreamError::Api`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn create_bucket(&self, config: &BucketConfig) -> Result<KeyValue, JetStreamError> {
         check_bucket(&config.bucket)?;
         let info = self.create_stream(&config.stream().into()).await?;
@@ -146,7 +147,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn bucket(&self, bucket: &str) -> Result<KeyValue, JetStreamError> {
         let info = self.bucket_info(bucket).await?;
         Ok(KeyValue::of(self, bucket, &info))
@@ -165,7 +167,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn buckets(&self) -> Result<Vec<StreamInfo>, JetStreamError> {
         // A mirror has no subjects of its own, so list all streams and select buckets by their names.
         let mut streams = self.streams("").await?;
@@ -177,7 +179,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn delete_bucket(&self, bucket: &str) -> Result<(), JetStreamError> {
         self.bucket_info(bucket).await?;
         self.delete_stream(&format!("{STREAM_PREFIX}{bucket}"))

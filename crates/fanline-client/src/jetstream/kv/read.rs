@@ -9,7 +9,7 @@ impl KeyValue {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::InvalidName`]; and the [errors of every request](crate::jetstream).
     pub async fn get(&self, key: &str) -> Result<Option<Entry>, JetStreamError> {
         let entry = self.last_entry(key).await?;
         Ok(entry.filter(|entry| entry.operation == Operation::Put))

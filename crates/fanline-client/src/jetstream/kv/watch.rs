@@ -35,7 +35,7 @@ impl KeyValue {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::InvalidName`]; and the [errors of every request](crate::jetstream).
     pub async fn watch(
         &self,
         filter: &str,
@@ -103,7 +103,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn close(self) -> Result<(), JetStreamError> {
         self.ordered.close().await
     }

@@ -21,8 +21,8 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// Errors of the reader; those of [a publish](crate::jetstream::JetStream::publish). After an error,
-    /// chunks that were already stored are removed.
+    /// Errors of the reader; and the errors of [a publish](crate::jetstream::JetStream::publish). After an
+    /// error, chunks that were already stored are removed.
     pub async fn put(
         &self,
         meta: ObjectMeta,
@@ -58,7 +58,7 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`]; those of a request.
+    /// [`JetStreamError::NotFound`]; and the [errors of every request](crate::jetstream).
     pub async fn delete(&self, name: &str) -> Result<(), JetStreamError> {
         let mut info = self.info(name).await?;
         info.deleted = true;
