@@ -41,7 +41,7 @@ impl ConnectOptions {
 #[doc(hidden)]
 impl Client {
     /// Appends [encoded](Outgoing::encode) messages to the write buffer, unless it is full. Returns whether
-    /// it did.
+    /// they were appended.
     pub fn try_send(&self, encoded: &[u8]) -> Result<bool, ClientError> {
         self.send_within(WRITE_BUFFER_BYTES_MAX, encoded)
     }

@@ -134,7 +134,8 @@ impl Shared {
         self.try_send_within(WRITE_BUFFER_BYTES_MAX, append)
     }
 
-    /// Calls `append` on the buffer if it has fewer than `bytes_max` bytes. Returns whether it did.
+    /// Calls `append` on the buffer if it has fewer than `bytes_max` bytes. Returns whether `append` was
+    /// called.
     pub(super) fn try_send_within(
         &self,
         bytes_max: usize,

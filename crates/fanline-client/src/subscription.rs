@@ -28,7 +28,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Waits for the next message; returns `None` at the end. Cancel safe: no message is lost.
+    /// Waits for the next message. Returns `None` when the subscription has ended. Cancel safe: no message is
+    /// lost.
     pub async fn next(&mut self) -> Option<Message> {
         std::future::poll_fn(|context| self.poll_message(context)).await
     }

@@ -119,8 +119,8 @@ fn perform(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut 
     false
 }
 
-/// Checks that names, and properties together with a header, are the same after a conversion to NATS and
-/// back.
+/// Converts a topic to a subject and back, and the properties of a PUBLISH to headers and back. Checks that
+/// the topic and the user properties are unchanged.
 fn check_message(topic: &str, publish: &Publish<'_>) {
     let mut subject = Vec::new();
     if topic_to_subject(topic, &mut subject).is_ok() {

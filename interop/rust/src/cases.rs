@@ -143,7 +143,7 @@ pub async fn queue_group(server: &Server) -> Outcome {
     Ok(())
 }
 
-/// Answers every message with the message's own payload and a mark.
+/// Answers every message with the message's own payload, followed by `!`.
 async fn answer(client: &Client, subject: &'static str) -> Outcome {
     let mut questions = client.subscribe(subject).await?;
     settle(client).await?;

@@ -281,7 +281,7 @@ impl Input {
         }
     }
 
-    /// Reads once, passes each complete message to `take`, and answers PINGs.
+    /// Performs one read, passes each complete message to `take`, and answers PINGs.
     fn read(
         &mut self,
         poller: &Poller<'_>,

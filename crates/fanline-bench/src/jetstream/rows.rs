@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) targets: &'static [Target],
 }
 
-/// Where messages are stored.
+/// Place where messages are stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     Memory,

@@ -152,7 +152,7 @@ fn record<'a>(subject: &'a [u8], payload: &'a [u8]) -> NewRecord<'a> {
     }
 }
 
-/// Ends a batch in the same way as the I/O layer, but on the same thread.
+/// Ends a batch like the I/O layer. The sync runs on the calling thread, not on a thread of its own.
 fn end_batch(store: &mut Store) {
     store.removed(&mut |_| {});
     store.sync_now(Duration::ZERO).expect("a working disk");
@@ -356,7 +356,8 @@ impl Folder {
         }
     }
 
-    /// Returns another value for the same directory, which does not own the directory.
+    /// Returns a second value for the same directory. Dropping the second value does not remove the
+    /// directory.
     fn again(&self) -> Self {
         Folder {
             path: self.path.clone(),

@@ -40,7 +40,7 @@ pub(crate) fn end_children_on_signals() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         if signals.forever().next().is_some() {
-            // The lock is held until the end, so that no other child can start.
+            // Hold the lock until this process exits, so that no other child can start.
             let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
             for pid in running.iter() {
                 let _ = kill_process(*pid, Signal::KILL);

@@ -110,7 +110,7 @@ impl Backup {
         &self.state
     }
 
-    /// Returns the next chunk, or `None` at the end.
+    /// Returns the next chunk, or `None` after the last one.
     ///
     /// # Errors
     ///

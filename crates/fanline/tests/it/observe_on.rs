@@ -37,7 +37,7 @@ impl Observable for Values {
     }
 }
 
-/// Sends each value, and a signal at the end.
+/// Returns an observer that sends each value to `tx`, and a signal to `done` on completion.
 fn sender(tx: Sender<u32>, done: Sender<()>) -> impl Observer<u32> + Send + 'static {
     observer(move |value: &u32| tx.send(*value).unwrap())
         .on_complete(move || done.send(()).unwrap())

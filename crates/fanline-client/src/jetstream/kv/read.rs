@@ -5,7 +5,7 @@ use super::{Entry, KeyValue, Operation, WatchOptions};
 use crate::jetstream::{JetStreamError, StoredMessage, Wanted};
 
 impl KeyValue {
-    /// Returns a key's value, or `None` if it has none.
+    /// Returns a key's value, or `None` if the key has no value.
     ///
     /// # Errors
     ///

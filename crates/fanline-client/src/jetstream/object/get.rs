@@ -93,7 +93,7 @@ impl ObjectReader {
         &self.info
     }
 
-    /// Returns the next chunk, or `None` at the end, after the digest was checked.
+    /// Returns the next chunk. After the last chunk, checks the digest and returns `None`.
     ///
     /// # Errors
     ///
