@@ -80,7 +80,8 @@ impl Comparison {
         })
     }
 
-    /// Returns nats-server, for a case in which it is a part of the tested system for both servers.
+    /// Returns nats-server for use as a part of the tested system, in addition to the compared servers. For
+    /// example, it is the hub to which each compared leaf node connects.
     pub(crate) fn nats_server(&self) -> Result<Program> {
         binaries::nats_server(self.nats_server.as_deref())
     }

@@ -1,7 +1,7 @@
 //! The load generator: raw blocking sockets on threads. It writes prebuilt bytes and counts received bytes.
 //!
-//! The generator runs on the same cores as the measured server, which cannot use the generator's CPU time. So
-//! the generator counts bytes where possible, and does not process each message.
+//! The generator runs on the same cores as the measured server, and takes CPU time from it. So the generator
+//! counts bytes where possible, instead of processing each message.
 
 pub(crate) mod awake;
 pub(crate) mod connection;

@@ -69,8 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     run.finish()
 }
 
-/// The upper bound for any leaf node, which is the hub's own speed. It is measured in each round, next to
-/// nats-server as the leaf node.
+/// The upper bound for any leaf node: the rate of the hub without a leaf node (`without`). In each round it
+/// is measured right after nats-server as the leaf node (`with_nats`).
 #[derive(Default)]
 struct Bound {
     with_nats: Vec<f64>,

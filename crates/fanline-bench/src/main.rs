@@ -11,15 +11,15 @@
 //! - `mqtt`: MQTT, and messages between MQTT and NATS, compared with nats-server and mosquitto.
 //! - `micro`: the engine's parts on one core.
 //! - `replay`: the library's subjects with the loads of RxPerfTests: 1,000 to 1,000,000 messages to 1 to 16
-//!   subscribers. Each flavor is measured in both forms, next to a reference loop for exactly this load
-//!   (`replay/reference_loops.rs`, which lists what the loop omits). With `--rivals` also RxJava 3, rxRust,
-//!   and tokio's broadcast are measured. All systems of a cell are measured in alternation (`turns.rs`), so a
+//!   subscribers. Each flavor is measured in both forms (exclusive and shared), next to a reference loop for
+//!   exactly this load (`replay/reference_loops.rs`, which lists what the loop omits). `--rivals` adds RxJava
+//!   3, rxRust, and tokio's broadcast. All systems of a cell are measured in alternation (`turns.rs`), so a
 //!   share is a ratio within one run. A further table lists the library's targets.
 //! - `hubs`: the broadcast hub in lockstep with 64 to 100,000 consumers, with each of its methods to send and
-//!   to receive, next to a hand-written reference loop (`hubs/floor.rs`). With `--rivals` also tokio's
-//!   broadcast, async-broadcast, asyncband, and Pekko are measured. Further tables measure joining, memory,
-//!   slow consumers, and latency, and compare the merge and the partition hub with tokio's mpsc. `--resume`
-//!   continues an interrupted run.
+//!   to receive, next to a hand-written reference loop (`hubs/floor.rs`). `--rivals` adds tokio's broadcast,
+//!   async-broadcast, asyncband, and Pekko. Further tables measure joining, memory, slow consumers, and
+//!   latency, and compare the merge and the partition hub with tokio's mpsc. `--resume` continues an
+//!   interrupted run.
 //! - `bridge`: a subject bound to a server, compared with an unbound one and a raw socket.
 //! - `schedulers`: values on another thread, compared with hand-written reference loops
 //!   (`schedulers/floors.rs`) and RxJava. Published results of other libraries are in separate columns.

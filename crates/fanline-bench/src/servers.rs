@@ -49,7 +49,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Returns the same program with further options of its command line.
+    /// Returns the same program with these options in place of its further options.
     pub(crate) fn with(&self, options: Vec<String>) -> Self {
         Self {
             options,
@@ -69,7 +69,8 @@ impl Program {
                 return address.into_iter().chain(self.options.clone()).collect();
             }
         }
-        // Fanline's own subcommand has options that the command line of nats-server does not have.
+        // Use the subcommand `serve`, because it has options that the command line in nats-server's form does
+        // not have.
         let address = format!("127.0.0.1:{port}");
         let address = ["serve".to_owned(), "--listen".to_owned(), address];
         let shards = self.shards.map(|count| format!("--shards={count}"));

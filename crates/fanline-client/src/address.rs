@@ -21,7 +21,7 @@ pub struct ServerAddress {
 }
 
 impl ServerAddress {
-    /// Returns host and port for messages, without credentials.
+    /// Returns the host and the port, without credentials, for logs and error texts.
     pub fn host_and_port(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -106,7 +106,7 @@ fn parse(text: &str) -> Result<ServerAddress, ClientError> {
     ServerAddress::from_url(&url, is_tls, PORT_DEFAULT)
 }
 
-// An error contains the location only, so that user info never appears in a message.
+// The error contains only the location (host, port, and path), so that credentials never appear in its text.
 fn refused(url: &Url<'_>, reason: &'static str) -> ClientError {
     ClientError::InvalidAddress {
         address: url.location.into(),

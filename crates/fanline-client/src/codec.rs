@@ -72,7 +72,7 @@ pub(super) struct Decoder {
     pub(super) buffer: BytesMut,
     /// Number of bytes at the start of the buffer that are known to contain no line end.
     scanned: usize,
-    /// The message whose protocol line has arrived, but not yet its payload.
+    /// The message whose protocol line has arrived and whose payload has not.
     head: Option<Head>,
 }
 
@@ -82,7 +82,7 @@ struct Head {
     sid: u64,
     subject: Range<u32>,
     reply: Range<u32>,
-    /// Number of bytes of the line, including its end.
+    /// Number of bytes of the line, including its CR LF.
     line: u32,
     headers: Option<u32>,
     /// Number of header and payload bytes together.
@@ -332,7 +332,8 @@ pub(super) fn encode_unsubscribe(out: &mut BytesMut, sid: u64, max: Option<u64>)
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a number in decimal. This is several times faster than `write!`, which matters once per message.
+/// Appends a number in decimal. This is several times faster than `write!`, and every message contains at
+/// least one number.
 fn encode_number(out: &mut BytesMut, mut number: u64) {
     let mut digits = [b'0'; 20];
     let mut start = digits.len();

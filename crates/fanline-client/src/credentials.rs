@@ -17,7 +17,8 @@ const SEED: u8 = 18 << 3;
 /// The alphabet of base32 (RFC 4648).
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// A user's key and, from a credentials file, the JWT that contains its public key. `{:?}` shows neither.
+/// A user's key and, if it comes from a credentials file, the JWT that contains the public key. `{:?}` shows
+/// neither key nor JWT.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Credentials {
@@ -65,7 +66,8 @@ impl Credentials {
         self.jwt.as_deref()
     }
 
-    /// Returns the text of the public key. Returns `None` with a JWT, because the JWT contains the key.
+    /// Returns the text of the public key. If there is a JWT, returns `None`, because the JWT contains the
+    /// public key.
     pub fn nkey(&self) -> Option<String> {
         self.jwt.is_none().then(|| {
             let mut bytes = vec![self.prefix];
@@ -101,7 +103,7 @@ fn decode_seed(text: &str) -> Option<(u8, [u8; KEY_BYTES])> {
     is_seed.then_some((((first & 7) << 5) | (second >> 3), seed))
 }
 
-/// Encodes bytes and their checksum.
+/// Encodes bytes, followed by their checksum, in base32.
 fn encode_checked(mut bytes: Vec<u8>) -> String {
     let checksum = crc16(&bytes);
     bytes.extend_from_slice(&checksum.to_le_bytes());

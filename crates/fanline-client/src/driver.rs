@@ -19,7 +19,7 @@ pub(super) struct Driver<S> {
     stream: S,
     decoder: Decoder,
     shared: Arc<Shared>,
-    /// Bytes that are being written. Meanwhile, handles append to the shared buffer.
+    /// Bytes that the task is writing. Meanwhile, callers append new bytes to the shared buffer.
     writing: BytesMut,
     /// Receivers to notify after a batch, when no lock is held.
     wakeups: Vec<Wakeup>,
@@ -50,7 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
 
     /// Runs until the connection ends, then notifies all waiters.
     pub(super) async fn run(mut self) {
-        // First deliver the bytes that the handshake has read beyond its end.
+        // First deliver messages that arrived in the same read as the end of the handshake.
         let result = match self.deliver_all() {
             Ok(()) => std::future::poll_fn(|context| self.poll(context)).await,
             Err(reason) => Err(reason),
@@ -59,8 +59,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         self.shared.close(reason);
     }
 
-    /// Reads and writes. Ready with `Ok` when this side has closed the connection, and with an error when it
-    /// ended for another reason.
+    /// Reads and writes. Returns `Pending` while the connection is open, `Ok` when this side has closed it,
+    /// and an error when it ended for another reason.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnect>> {
         while self.keep_alive.poll_tick(context).is_ready() {
             self.ping()?;
@@ -169,7 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         Ok(())
     }
 
-    /// Writes until nothing is left. Ready only if the connection has ended.
+    /// Writes until both buffers are empty. Returns `Ready` only if the connection has ended.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Disconnect>> {
         loop {
             if self.writing.is_empty() {
@@ -202,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             }
             self.needs_flush = true;
             if written == self.writing.len() {
-                // The buffer keeps its memory, and is exchanged with the shared buffer later.
+                // `clear` keeps the allocated memory. This buffer is exchanged with the shared buffer later.
                 self.writing.clear();
             } else {
                 self.writing.advance(written);

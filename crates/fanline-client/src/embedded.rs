@@ -41,13 +41,13 @@ impl ConnectOptions {
 #[doc(hidden)]
 impl Client {
     /// Appends [encoded](Outgoing::encode) messages to the write buffer, unless it is full. Returns whether
-    /// it did.
+    /// they were appended.
     pub fn try_send(&self, encoded: &[u8]) -> Result<bool, ClientError> {
         self.send_within(WRITE_BUFFER_BYTES_MAX, encoded)
     }
 
-    /// Does the same as [`try_send`](Client::try_send) with another limit of the write buffer. For the thread
-    /// that empties the buffer, which cannot wait for room.
+    /// Does the same as [`try_send`](Client::try_send) with another limit of the write buffer. It is for the
+    /// thread that empties the buffer: that thread must not wait for room in it.
     pub fn send_within(&self, bytes_max: usize, encoded: &[u8]) -> Result<bool, ClientError> {
         let append = &mut |outgoing: &mut shared::Outgoing| {
             outgoing.buffer.extend_from_slice(encoded);

@@ -61,8 +61,8 @@ pub enum ClientError {
         /// The server's `max_payload`.
         bytes_max: usize,
     },
-    /// Subject and reply exceed the server's limit for a line. Only the limit of a server in this process is
-    /// known.
+    /// Subject and reply exceed the server's limit for a line. The client checks this only for a server in
+    /// the same process, because other servers do not announce that limit.
     #[error("the protocol line has {bytes} bytes, the server accepts at most {bytes_max}")]
     LineTooLong {
         /// Length of the line.

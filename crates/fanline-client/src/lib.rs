@@ -104,7 +104,7 @@ pub struct Client {
     connection: Arc<Connection>,
 }
 
-/// The part of a connection that handles and subscriptions share.
+/// The part of a connection that all [`Client`]s and subscriptions share.
 struct Connection {
     shared: Arc<Shared>,
     /// Prefix of the inboxes of this connection.
@@ -514,8 +514,8 @@ impl Drop for RequestGuard<'_> {
     }
 }
 
-/// Returns a random name of 26 characters. It is not a secret: it comes from the hash keys of the standard
-/// library, which the system's random generator seeds.
+/// Returns a random name of 26 characters. Do not use it as a secret: it comes from the hash keys of the
+/// standard library, which the system's random generator seeds.
 fn random_name() -> String {
     let [high, low] = [0, 1].map(|salt| RandomState::new().hash_one(salt));
     let mut number = u128::from(high) << 64 | u128::from(low);
@@ -532,7 +532,8 @@ fn random_name() -> String {
     name
 }
 
-/// Locks a mutex, even if a thread panicked while it held the lock. No update can be half done.
+/// Locks a mutex, even if a thread panicked while it held the lock. This is safe because no panic can
+/// interrupt an update of the locked state.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

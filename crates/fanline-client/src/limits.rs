@@ -10,8 +10,8 @@ pub const SUBSCRIPTION_MESSAGES_MAX: usize = 512 * 1024;
 /// Maximum number of bytes queued for a subscription. Above this number, new messages are dropped and
 /// counted.
 pub const SUBSCRIPTION_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Maximum number of bytes of a protocol line. INFO contains the addresses of a whole cluster. Above this
-/// number, the connection is closed.
+/// Maximum number of bytes of a protocol line. Above this number, the connection is closed. The number leaves
+/// room for an INFO with the addresses of a large cluster.
 pub const LINE_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of header and payload bytes of a message. Above this number, the connection is closed.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;

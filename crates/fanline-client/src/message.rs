@@ -8,7 +8,8 @@ use bytes::Bytes;
 
 use super::headers::Headers;
 
-/// A received message. A clone copies no bytes. It keeps all bytes in memory that arrived in the same read.
+/// A received message. A clone copies no bytes. As long as a message or clone exists, all bytes that arrived
+/// in the same read stay in memory.
 #[derive(Clone)]
 pub struct Message {
     /// The protocol line, headers, and payload in one buffer, with one reference count.

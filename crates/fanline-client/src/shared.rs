@@ -34,13 +34,13 @@ pub(super) struct Shared {
     room: Notify,
     routes: Mutex<Routes>,
     info: Mutex<Arc<ServerInfo>>,
-    /// Number of INFOs received, so that a reader knows whether the INFO has changed.
+    /// Number of INFOs received after the first, so that a reader knows whether the INFO has changed.
     info_changes: AtomicU64,
     pub(super) events: broadcast::Sender<Event>,
 }
 
-/// Pending output, and the flushes that wait for it. Both are under one lock, so that each PONG reaches the
-/// flush that sent its PING.
+/// Pending output, and the flushes that wait for a PONG. Both are under one lock, so that each PONG reaches
+/// the flush that sent its PING.
 #[derive(Default)]
 pub(super) struct Outgoing {
     pub(super) buffer: BytesMut,
@@ -100,7 +100,8 @@ impl Shared {
             let _ = self.events.send(Event::LameDuck);
         }
         *lock(&self.info) = Arc::new(info);
-        // Release: a reader of the count sees the INFO. The reader's lock also ensures this.
+        // Release: a reader that sees the new count also sees the new INFO. The mutex of the INFO alone would
+        // ensure this, too.
         self.info_changes.fetch_add(1, Ordering::Release);
     }
 
@@ -110,7 +111,7 @@ impl Shared {
         self.info_changes.load(Ordering::Acquire)
     }
 
-    /// Calls `append` on the buffer, and waits before that while the buffer is full.
+    /// Waits while the buffer is full, then calls `append` on it.
     pub(super) async fn send(
         &self,
         mut append: impl FnMut(&mut Outgoing),
@@ -120,7 +121,7 @@ impl Shared {
                 return Ok(());
             }
             let mut room = std::pin::pin!(self.room.notified());
-            // Registered before the second check, so that a notification in between is not lost.
+            // The waiter registers before the second check, so that a notification in between is not lost.
             room.as_mut().enable();
             if self.try_send(&mut append)? {
                 return Ok(());
@@ -133,7 +134,8 @@ impl Shared {
         self.try_send_within(WRITE_BUFFER_BYTES_MAX, append)
     }
 
-    /// Calls `append` on the buffer if it has fewer than `bytes_max` bytes. Returns whether it did.
+    /// Calls `append` on the buffer if it has fewer than `bytes_max` bytes. Returns whether `append` was
+    /// called.
     pub(super) fn try_send_within(
         &self,
         bytes_max: usize,
@@ -195,7 +197,7 @@ impl Shared {
         };
         drop(pongs);
         self.room.notify_waiters();
-        // This drops the senders of pending requests with the routes, so the requesters see the end.
+        // Dropping the routes drops the senders of pending requests, which ends the wait of the requesters.
         let routes = std::mem::take(&mut *lock(&self.routes));
         for route in routes.by_sid.into_values() {
             if let Route::Subscription { queue, .. } = route {
@@ -255,7 +257,8 @@ impl Routes {
         self.sid_last
     }
 
-    /// Removes a route, if it exists. The caller wakes the returned waker of its subscription.
+    /// Removes a route. Returns `None` if it does not exist. Otherwise returns the waker of the task that
+    /// waits for its messages, if there is one; the caller must wake it.
     pub(super) fn remove(&mut self, sid: u64) -> Option<Option<Waker>> {
         match self.by_sid.remove(&sid)? {
             Route::Subscription { queue, .. } => Some(queue.close()),
@@ -273,7 +276,8 @@ impl Routes {
         sids.map(|(sid, _)| *sid).collect()
     }
 
-    /// Ends a subscription after `limit` deliveries in total. Returns true if it already has had as many.
+    /// Ends a subscription after `limit` deliveries in total. Returns whether it already has had at least
+    /// that many, or no longer exists.
     pub(super) fn limit(&mut self, sid: u64, limit: u64) -> bool {
         match self.by_sid.get_mut(&sid) {
             Some(Route::Subscription { delivered, max, .. }) => {

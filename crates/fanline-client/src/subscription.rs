@@ -13,8 +13,8 @@ use super::error::ClientError;
 use super::message::Message;
 use super::queue::SubscriptionQueue;
 
-/// A subscription to the subjects that match a filter. Messages of one publisher arrive in order. Dropping it
-/// unsubscribes.
+/// A subscription to the subjects that match a filter. Messages of one publisher arrive in order. Dropping
+/// the subscription unsubscribes.
 ///
 /// It ends when it is drained, when its maximum number of messages is reached, or when the connection is
 /// closed. Messages that do not fit into its queue ([limits](super::limits)) are dropped and counted; see
@@ -28,7 +28,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Waits for the next message; returns `None` at the end. Cancel safe: no message is lost.
+    /// Waits for the next message. Returns `None` when the subscription has ended. Cancel safe: no message is
+    /// lost.
     pub async fn next(&mut self) -> Option<Message> {
         std::future::poll_fn(|context| self.poll_message(context)).await
     }
@@ -43,7 +44,7 @@ impl Subscription {
         drop(self);
     }
 
-    /// Unsubscribes after `max` messages in total, or now if the subscription has already received as many.
+    /// Unsubscribes after `max` messages in total, or now if the subscription has already received that many.
     ///
     /// # Errors
     ///

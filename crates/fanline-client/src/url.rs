@@ -23,8 +23,7 @@ impl<'a> Url<'a> {
         }
     }
 
-    /// Splits a text that has no scheme. If the text contains `://`, it belongs to the user info or the
-    /// location.
+    /// Splits a text that has no scheme. A `://` in the text belongs to the user info or the location.
     pub fn split_without_scheme(text: &'a str) -> Self {
         // A password may contain slashes, colons, and an unencoded `@`.
         let (user_info, location) = match text.rsplit_once('@') {

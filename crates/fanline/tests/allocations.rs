@@ -63,7 +63,7 @@ const OBSERVERS: [usize; 3] = [0, 1, 16];
 #[derive(Clone, Copy, Debug)]
 enum Allowed {
     Nothing,
-    /// One chunk per 2,048 values, and rarely a larger list of chunks or of ticks.
+    /// One chunk per 2,048 values, and rarely a longer list of the chunks or of the times of values.
     Chunks,
 }
 
@@ -119,7 +119,7 @@ fn check<E: Emit>(name: &str, allowed: Allowed, make: impl Fn() -> (E, Source<u3
                 .detach();
         }
         let values: Vec<u32> = (0..).take(SLICE).collect();
-        // Warm up: lists get their capacity, and rings are filled once.
+        // Warm up: lists reach their capacity, and ring buffers are filled.
         (0..4096).for_each(|value| emit.next(value));
         let by_value = allocations_of(|| (0..MESSAGES).for_each(|value| emit.next(value)));
         (0..64).for_each(|_| emit.slice(&values));
@@ -258,7 +258,8 @@ fn emission_to_observers_of_one_type_allocates_nothing() {
     );
 }
 
-/// The subject itself allocates nothing for values with destructors. A ring drops replaced values one by one.
+/// The subject itself allocates nothing for values with destructors. A ring buffer drops replaced values one
+/// by one.
 #[test]
 fn emission_of_values_with_destructors_allocates_nothing() {
     let (mut tx, source) = fanline::replay::<std::sync::Arc<u32>>(Replay::many(5));
@@ -281,7 +282,7 @@ fn emission_of_values_with_destructors_allocates_nothing() {
 #[track_caller]
 fn check_hub(name: &str, mut round: impl FnMut(u32)) {
     let mut rounds = || (0..200).for_each(|burst| round(burst % 64));
-    // Warm up: the hub has contained its largest number of elements.
+    // Warm up: after this call, the hub has stored as many elements at once as it ever will.
     rounds();
     assert_eq!(allocations_of(rounds), 0, "{name}");
 }

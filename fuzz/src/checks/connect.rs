@@ -29,7 +29,8 @@ const FLAGS: [&str; 7] = [
     "new_account",
 ];
 
-/// Checks that a CONNECT is either accepted or refused, and that the connection has the name in it.
+/// Checks that a CONNECT is either accepted or refused, and that the connection then has the name from the
+/// CONNECT.
 pub fn check(data: &[u8]) {
     let json = data.split(|b| *b == b'\n').next().unwrap_or_default();
     let limits = Limits::default();

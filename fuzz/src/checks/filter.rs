@@ -24,7 +24,8 @@ struct Tables<'a> {
     stored: BTreeSet<&'a [u8]>,
 }
 
-/// Checks that the trie and the matcher with its cache return the same as a comparison with each filter.
+/// Checks that the trie, and the matcher with its cache, find the same filters as a comparison with each
+/// filter.
 pub fn check(data: &[u8]) {
     let mut tables = Tables::default();
     for line in data.split(|b| *b == b'\n').take(LINES_MAX) {

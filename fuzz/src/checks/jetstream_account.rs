@@ -7,7 +7,8 @@ use std::time::Duration;
 use fanline_engine::Filter;
 use fanline_engine::jetstream::{Folders, JetStream, Message, Now, Port, Settings};
 
-/// Maximum number of published messages that return to a stream. Each of them may cause others.
+/// Maximum number of published messages that are passed back to the JetStream service. Each of them may cause
+/// further messages.
 const ECHOES_MAX: usize = 200;
 
 /// A JetStream service, its environment, and its clock.

@@ -14,7 +14,7 @@ const CUTS_MAX: usize = 200;
 
 const PAYLOAD_BYTES_MAX: usize = 1024;
 
-/// Checks that the parser returns the same wherever the input is cut, and that a hub does not panic.
+/// Checks that the parser returns the same results wherever the input is cut, and that a hub does not panic.
 pub fn check(data: &[u8]) {
     let mut whole = Outcome::default();
     whole.parse_on(data);

@@ -12,8 +12,8 @@ use fanline_engine::{MqttLimits, Outbox};
 /// A small limit, so that inputs reach it.
 const PACKET_BYTES_MAX: usize = 4096;
 
-/// Checks that a connection returns the same however its input is cut, that ranges are inside the input, and
-/// that it writes complete packets.
+/// Checks that a connection returns the same results wherever its input is cut, that ranges are inside the
+/// input, and that it writes complete packets.
 pub fn check(data: &[u8]) {
     let Some((manners, input)) = data.split_first() else {
         return;
@@ -119,8 +119,8 @@ fn perform(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut 
     false
 }
 
-/// Checks that names, and properties together with a header, are the same after a conversion to NATS and
-/// back.
+/// Converts a topic to a subject and back, and the properties of a PUBLISH to headers and back. Checks that
+/// the topic and the user properties are unchanged.
 fn check_message(topic: &str, publish: &Publish<'_>) {
     let mut subject = Vec::new();
     if topic_to_subject(topic, &mut subject).is_ok() {

@@ -291,7 +291,7 @@ impl World {
     }
 }
 
-/// Checks that a device received complete packets, and none that only clients send.
+/// Checks that a device received complete packets, and no packet of a type that only clients send.
 fn check_packets(mut stream: &[u8]) {
     while let Some((first, rest)) = stream.split_first() {
         let mut length = 0;

@@ -24,8 +24,8 @@ const LIMITS: [ParseLimits; 2] = [
     },
 ];
 
-/// Checks that the parser returns the same wherever the input is cut, and that an incomplete frame never
-/// exceeds the limits.
+/// Checks that the parser returns the same results wherever the input is cut, and that an incomplete frame
+/// never exceeds the limits.
 pub fn check(data: &[u8]) {
     for limits in LIMITS {
         let mut whole = Outcome::default();

@@ -28,7 +28,8 @@ const SUBJECTS: [&[u8]; 6] = [
     b"x.a-much-longer-name.y",
 ];
 const FILTERS: [&[u8]; 6] = [b">", b"a", b"a.>", b"*.y", b"x.*.y", b"none"];
-/// Sizes of the two headers of a segment and of the headers of records, and the flags of compressed records.
+/// Format of the log in bytes: the two headers at the start of a segment together, the header of a record,
+/// and the header of a compressed record. `COMPRESSED` contains the flags of a compressed record.
 const SEGMENT_HEAD_BYTES: usize = 48;
 const RECORD_HEAD_BYTES: usize = 32;
 const COMPRESSED_HEAD_BYTES: usize = 36;
@@ -79,7 +80,8 @@ struct World {
     damage: Damage,
     /// Whether the files were ever damaged.
     was_damaged: bool,
-    /// All records that were ever stored. A sequence is used again after a damaged end was cut off.
+    /// All records that were ever stored. A sequence may have several: it is used again after the damaged end
+    /// of a log was cut off.
     stored: BTreeMap<u64, Vec<Known>>,
     /// The sequences that the store contained when it was last closed, without those of an unfinished atomic
     /// batch.

@@ -9,8 +9,8 @@ use fanline_engine::codec::websocket::{
 /// Maximum number of bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 1000;
 
-/// Checks that frames decode to the same however they are cut and within their limits, and that the result of
-/// an upgrade request does not change when more bytes follow it.
+/// Checks that frames decode to the same result wherever they are cut, that ranges are inside the input, and
+/// that the result of an upgrade request does not change when more bytes follow it.
 pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;

@@ -4,8 +4,8 @@
 
 use fanline_server::client::{ConnectOptions, decode_all};
 
-/// Checks that a server's bytes decode to the same however they are cut, that credentials and addresses are
-/// read or rejected, and that secrets are never shown.
+/// Checks that a server's bytes decode to the same result wherever they are cut, that credentials and
+/// addresses are read or rejected, and that secrets are never shown.
 pub fn check(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;

@@ -16,7 +16,7 @@ use crate::server::Server;
 
 const MIB: usize = 1 << 20;
 
-/// Returns when the server has processed everything that the client sent. The client's own `flush` only
+/// Waits until the server has processed everything that the client sent. The client's own `flush` only
 /// writes. So this publishes a message to the client itself, which arrives after everything sent before.
 async fn settle(client: &Client) -> Outcome {
     let inbox = client.new_inbox();
@@ -128,7 +128,8 @@ pub async fn queue_group(server: &Server) -> Outcome {
         &numbers(TOTAL),
         "heard by the plain one",
     )?;
-    // Each member answers one more request. A second copy of a message would arrive before that answer.
+    // When `settle` returns, everything that the server sent to a member before has arrived, so also a second
+    // copy of a message.
     for client in &clients {
         settle(client).await?;
     }
@@ -142,7 +143,7 @@ pub async fn queue_group(server: &Server) -> Outcome {
     Ok(())
 }
 
-/// Answers every message with the message's own payload and a mark.
+/// Answers every message with the message's own payload, followed by `!`.
 async fn answer(client: &Client, subject: &'static str) -> Outcome {
     let mut questions = client.subscribe(subject).await?;
     settle(client).await?;
@@ -238,7 +239,7 @@ pub async fn drain(server: &Server) -> Outcome {
     for n in 0..1000 {
         sender.publish("rs.drain", n.to_string().into()).await?;
     }
-    // After this message, the thousand messages before it have been delivered to the receiver.
+    // When this message arrives, the thousand messages before it have been delivered to the receiver.
     sender.publish("rs.end", "".into()).await?;
     next(&mut end).await?;
     one.drain().await?;

@@ -173,7 +173,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     },
     // If the cores are awake, a reply takes up to four times as long when the scheduler places server and
     // generator on different cores. That placement is random, and can decide alone whether the previous row
-    // meets its target. In this row both share a core, and the rounds agree.
+    // meets its target. In this row both share a core, so all rounds have similar results.
     Shape {
         name: "request-one-core",
         title: "request/reply, 128 B, all on one core",

@@ -28,9 +28,9 @@ pub(crate) fn new_subject() -> String {
     format!("{PROBE}.{}", PROBES.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Returns when the server at `publishers_at` knows all subscriptions that exist at `subscribers_at`. This
-/// function subscribes to one more subject, and waits until that subscription is known. Servers send interest
-/// in order, so all earlier interest is known then.
+/// Waits until the server at `publishers_at` knows all subscriptions that exist at `subscribers_at`. This
+/// function subscribes to one more subject, and probes it until a message arrives. Servers send interest in
+/// order, so all earlier interest is known then.
 pub(crate) fn settle(publishers_at: SocketAddr, subscribers_at: SocketAddr) -> Result<()> {
     let subject = new_subject();
     let subscriber = Connection::open(subscribers_at)?;

@@ -1,7 +1,7 @@
 //! Clients that send requests, and services that respond.
 //!
 //! One thread runs all clients, and another all services. The reply subject identifies a request. Its last
-//! token is the request's *slot*, its index among the client's requests in flight. It is needed because
+//! token is the request's *slot*, its index among the client's requests in flight. The slot is needed because
 //! services of a queue group respond out of order.
 
 use std::io::Write;
@@ -218,7 +218,7 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    /// Writes the requests of the slots in `slots`.
+    /// Writes a request of `client` for each slot in `slots`.
     fn send(&mut self, client: usize) -> Result<()> {
         let request = &mut self.requests[client];
         let slot_place = format!("PUB {SUBJECT} {}", inbox(client, "")).len();
@@ -281,7 +281,7 @@ impl Input {
         }
     }
 
-    /// Reads once, passes each complete message to `take`, and answers PINGs.
+    /// Performs one read, passes each complete message to `take`, and answers PINGs.
     fn read(
         &mut self,
         poller: &Poller<'_>,

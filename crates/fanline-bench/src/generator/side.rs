@@ -13,8 +13,8 @@ pub(crate) trait Client: Send + Sync {
     /// Returns the socket, for measured code.
     fn stream(&self) -> &TcpStream;
 
-    /// Returns when the server has processed everything written before. Allowed only if no message is
-    /// expected on the connection.
+    /// Waits until the server has processed everything written before. Allowed only if no message is expected
+    /// on the connection.
     fn flush(&self) -> Result<()>;
 }
 

@@ -12,7 +12,7 @@ use super::frames;
 use super::receive::{Verify, receive};
 use super::side::{Client, Side};
 
-/// Length from which a calibration run measures the rate with sufficient precision.
+/// Minimum length of a calibration run. A shorter run does not measure the rate precisely enough.
 const CALIBRATION: Duration = Duration::from_millis(120);
 
 /// Numbers of publishers and subscribers, and how they are connected.
@@ -149,7 +149,7 @@ impl Fixture {
         }
     }
 
-    /// Makes every publisher write `chunks` chunks. Returns when every subscriber has read all of them.
+    /// Makes every publisher write `chunks` chunks, and waits until every subscriber has read all of them.
     pub(crate) fn burst(&self, chunks: u64, verify: Verify) -> Result<Burst> {
         let published = chunks * self.messages_per_chunk;
         let due = published * self.topology.publishers_per_subscriber();

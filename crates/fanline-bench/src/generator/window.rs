@@ -14,8 +14,8 @@ use super::frames;
 use super::incoming::{Delivered, Incoming};
 use super::requests::Answers;
 
-/// Largest number of requests in flight at which each request is timed. With more, timing would distort the
-/// result.
+/// Largest number of requests in flight at which each request is timed. With more requests, timing would
+/// distort the result.
 const TIMED_MAX: usize = 64;
 
 /// Prefix of reply subjects. It is as long as the random inboxes of official clients.
@@ -60,7 +60,7 @@ impl RequestSequence {
         }
     }
 
-    /// Returns the bytes of the next requests, at most `most`, and the number of these requests.
+    /// Returns the bytes of the next requests, at most `most` requests, and the number of these requests.
     fn next(&mut self, most: usize) -> (&[u8], usize) {
         let from = usize::try_from(self.requests % self.places.len() as u64).unwrap_or(0);
         let to = self.places.len().min(from + most);

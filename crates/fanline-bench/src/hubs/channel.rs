@@ -130,7 +130,8 @@ impl Channel for TokioBarrier {
         let barrier = &rx.barrier;
         if rx.received == barrier.buffer {
             rx.received = 0;
-            // The last receiver to arrive sees the writes of all others before their arrival.
+            // AcqRel: the last receiver that arrives sees everything that the others wrote before they
+            // arrived.
             if barrier.arrived.fetch_add(1, Ordering::AcqRel) + 1 == barrier.receivers {
                 // Relaxed: no receiver arrives again before the sender is notified.
                 barrier.arrived.store(0, Ordering::Relaxed);

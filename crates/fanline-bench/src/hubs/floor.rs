@@ -2,9 +2,9 @@
 //! for waking and polling, and one read per delivery.
 //!
 //! Consumers read a full buffer and wait. The last of them wakes the producer, which fills the buffer and
-//! wakes all consumers. The loop omits the search for the slowest consumer, elements of any type, room for
-//! part of a buffer, consumers that join and leave, an end that overtakes elements, and fences for several
-//! threads.
+//! wakes all consumers. The loop omits what a hub needs in addition: the search for the slowest consumer,
+//! elements of any type, a producer that continues when only a part of the buffer is free, consumers that
+//! join and leave, an end that overtakes elements, and fences for several threads.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -42,8 +42,8 @@ pub(super) fn runtime(threads: usize) -> Runtime {
     .expect("a runtime")
 }
 
-/// Runs `work` as a task, and returns its duration. So the producer is a task like its consumers, and not the
-/// thread that waits for the end.
+/// Runs `work`, which contains the producer, as a task, and returns its duration. So the producer runs as a
+/// task like its consumers. The calling thread only waits.
 pub(super) fn timed(threads: usize, work: impl Future<Output = ()> + Send + 'static) -> Duration {
     let runtime = runtime(threads);
     let begin = Instant::now();

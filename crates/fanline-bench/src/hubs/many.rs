@@ -12,7 +12,8 @@ use super::lockstep::{join, timed};
 /// Number of buffered elements per producer or consumer.
 const BUFFER: usize = 256;
 
-/// Position in an element above which the bits identify its producer.
+/// Number of low bits of an element that contain its index. The higher bits contain the number of its
+/// producer.
 const PRODUCER_SHIFT: u32 = 40;
 
 /// Measures many producers that send one element at a time to one consumer.

@@ -86,7 +86,7 @@ pub(super) const GROWTH_THREADS: [usize; 2] = [1, 2];
 pub(super) const JOIN_PRESENT: usize = 10_000;
 const JOIN_NANOS: f64 = 1000.0;
 
-/// Number of consumers while allocations are counted. There must be none.
+/// Number of consumers while allocations are counted. The target is zero allocations.
 pub(super) const ALLOCATIONS_CONSUMERS: usize = 16;
 
 /// A target, and the results of all its cells.

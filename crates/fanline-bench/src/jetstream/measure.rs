@@ -83,7 +83,7 @@ fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
     Ok(())
 }
 
-/// Creates a key-value bucket like official clients.
+/// Creates a key-value bucket with the configuration that official clients use.
 fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
     let config = json!({
         "name": BUCKET, "subjects": ["$KV.bench.>"], "storage": storage.name(), "num_replicas": 1,

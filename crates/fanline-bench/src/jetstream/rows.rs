@@ -12,22 +12,22 @@ pub(crate) struct Row {
     /// Title in reports.
     pub(crate) title: &'static str,
     pub(crate) storage: Storage,
-    /// When Fanline acknowledges a message. It does not matter for streams in memory.
+    /// Time at which Fanline acknowledges a message. It has no effect on streams in memory.
     pub(crate) fanline: FanlineSync,
-    /// When nats-server syncs the disk. It does not matter for streams in memory.
+    /// Time at which nats-server syncs the disk. It has no effect on streams in memory.
     pub(crate) nats: NatsSync,
     pub(crate) work: Work,
     pub(crate) targets: &'static [Target],
 }
 
-/// Where messages are stored.
+/// Place where messages are stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     Memory,
     File,
 }
 
-/// When Fanline acknowledges a message.
+/// The time at which Fanline acknowledges a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FanlineSync {
     /// After the message is on disk.
@@ -36,7 +36,7 @@ pub(crate) enum FanlineSync {
     Interval,
 }
 
-/// When nats-server syncs the disk.
+/// The time at which nats-server syncs the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NatsSync {
     /// Every two minutes.
@@ -81,7 +81,7 @@ pub(crate) struct Recover {
     pub(crate) end: End,
 }
 
-/// How the previous server process ended.
+/// The way in which the previous server process ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Stopped,

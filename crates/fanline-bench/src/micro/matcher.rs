@@ -83,12 +83,12 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Number of subjects that are looked up in turn. They are more than a publisher's memo stores, but fewer
-/// than the cache stores.
+/// Number of subjects that are looked up in turn. They all fit into the cache, but a publisher's memo
+/// contains only the last one.
 const SUBJECTS: u64 = 64;
 const FILTERS: u64 = 100_000;
-/// Number of subjects in the case without cache hits. They are many more than the cache stores, so a subject
-/// has been evicted before it recurs.
+/// Number of subjects in the case without cache hits. The cache has room for far fewer, so a subject has been
+/// evicted before it recurs.
 const UNCACHED_SUBJECTS: u64 = 200_000;
 
 /// The client whose subscriptions are measured. A second client has many other subscriptions.

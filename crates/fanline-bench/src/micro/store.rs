@@ -152,7 +152,7 @@ fn record<'a>(subject: &'a [u8], payload: &'a [u8]) -> NewRecord<'a> {
     }
 }
 
-/// Ends a batch in the same way as the I/O layer, but on the same thread.
+/// Ends a batch like the I/O layer. The sync runs on the calling thread, not on a thread of its own.
 fn end_batch(store: &mut Store) {
     store.removed(&mut |_| {});
     store.sync_now(Duration::ZERO).expect("a working disk");
@@ -282,7 +282,7 @@ fn read_any() -> Box<Work> {
     })
 }
 
-/// Stores one record for each of a million subjects, and queries from increasing sequences.
+/// Stores one record for each of a million subjects. The measured queries start at increasing sequences.
 fn ask(
     question: fn(&mut Store, &mut Filters, u64) -> Result<Option<u64>, StoreError>,
 ) -> Box<Work> {
@@ -303,7 +303,7 @@ fn ask(
     })
 }
 
-/// How the earlier store ended.
+/// The way in which the earlier store ended.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Closed,
@@ -356,7 +356,8 @@ impl Folder {
         }
     }
 
-    /// Returns another value for the same directory, which does not own the directory.
+    /// Returns a second value for the same directory. Dropping the second value does not remove the
+    /// directory.
     fn again(&self) -> Self {
         Folder {
             path: self.path.clone(),

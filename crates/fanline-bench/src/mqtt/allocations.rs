@@ -17,7 +17,8 @@ const NOW: Now = Now {
     since_start: Duration::ZERO,
     unix_nanos: 0,
 };
-/// Number of packets per read, and numbers of reads before and during the count.
+/// Number of packets per read. The two constants below are numbers of reads: of the warm-up, and while
+/// allocations are counted.
 const PACKETS_PER_READ: usize = 100;
 const WARM_UP_READS: usize = 200;
 const READS: usize = 2000;

@@ -78,7 +78,8 @@ impl Counter {
         self.count += 1;
     }
 
-    /// Counts one value and reads it. If a slice were only counted, the compiler would add its length.
+    /// Counts one value and reads it. Without the read, the compiler would replace the loop over a slice by
+    /// adding the slice's length.
     #[inline(always)]
     pub(super) fn see(&mut self, value: u32) {
         black_box(value);

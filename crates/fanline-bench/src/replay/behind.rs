@@ -10,8 +10,9 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
     report.cells.iter().flat_map(of_cell).collect()
 }
 
-/// Returns the systems with which a form is compared. Some are for one producer, others for several threads.
-/// RxJava's own subjects are for one thread, but in both lists, because its users use them for both.
+/// Returns the systems with which a form is compared. The exclusive form is compared with systems for one
+/// thread, and the shared form with systems for several threads. RxJava's plain subject is in both lists: it
+/// is made for one emitting thread, but programs use it for both.
 fn rivals(form: Form) -> &'static [System] {
     match form {
         Form::Exclusive => &[

@@ -69,7 +69,7 @@ impl Flavor {
     }
 }
 
-/// Whether each message has a call of its own, or each slice of 64 messages.
+/// The calls with which messages are emitted: one call per message, or one call per slice of 64 messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Calls {

@@ -22,7 +22,7 @@ pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
         Flavor::Within => keeping(form, TickedLog::new(), observers),
         Flavor::ManyWithin => keeping(form, TickedRing::new(), observers),
         Flavor::Async => {
-            // This flavor calls no observer before the end.
+            // This flavor calls no observer before the subject completes.
             observers.for_each(drop);
             let mut running = keeping(form, Slot::default(), std::iter::empty());
             running.received = Received::Nothing;

@@ -43,7 +43,7 @@ pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Repor
     Ok(report)
 }
 
-/// Returns the loads. Each size has one call per message, and the largest size is also measured with slices.
+/// Returns the loads. Each size is measured with one call per message, and the largest size also with slices.
 fn loads(flavor: Flavor, sizes: &Sizes) -> Vec<Load> {
     let most = sizes.messages.iter().max().copied();
     let each = sizes
@@ -90,7 +90,7 @@ impl Contest {
                     continue;
                 };
                 let mut jvm = rxjava.start(load)?;
-                // The time is long enough for all of the JVM's compilers, and covers every loop of the
+                // The warm-up is long enough for all of the JVM's compilers, and covers every loop of the
                 // measurement.
                 let most = sizes.messages.iter().max().copied().unwrap_or(1);
                 for subscribers in &sizes.subscribers {

@@ -1,6 +1,6 @@
 //! Reference loops for the library. For each flavor, a hand-written loop does the minimum work that has the
-//! same result. None of the loops is usable as a library; each lists what it omits. They show the speed that
-//! the machine allows. So the library's share of that speed shows the cost of its guarantees.
+//! same result as the library. None of the loops is usable as a library; each lists what it omits. They show
+//! the speed that the machine allows. So the library's share of that speed shows the cost of its guarantees.
 //!
 //! All loops omit unsubscribing, completion and errors, observers that panic, and values for a subscriber
 //! that joins during an emission. Observers are boxed closures that take the value itself. The library's
@@ -36,7 +36,7 @@ impl Reference for BoxedFanOut {
 
 /// **Static dispatch**: the reference loop of observers of one type.
 ///
-/// The same fan-out, but the compiler can inline the observers' code into the loop.
+/// The fan-out is that of [`BoxedFanOut`], but the compiler can inline the observers' code into the loop.
 pub(super) struct OneTypeFanOut<O>(pub(super) Vec<O>);
 
 impl<O: FnMut(u32)> Reference for OneTypeFanOut<O> {

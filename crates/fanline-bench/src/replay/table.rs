@@ -171,7 +171,7 @@ fn allocations(report: &Report, style: TableStyle) -> Table {
     table
 }
 
-/// Returns the allocations per message in a run with that number of subscribers for which they are highest.
+/// Returns the allocations per message, as the maximum over all numbers of subscribers.
 fn worst(report: &Report, flavor: Flavor, messages: u32, system: System) -> Option<f64> {
     let of_subscribers = report.subscribers().into_iter().filter_map(|subscribers| {
         let cell = report.cell(Load {

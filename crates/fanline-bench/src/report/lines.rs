@@ -22,7 +22,7 @@ pub(crate) struct Section {
 /// A line with a bar.
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// Share of the longest possible bar, from 0 to 1.
+    /// Length of the bar as a share of the longest possible bar, from 0 to 1.
     pub(crate) share: f64,
     /// The value as text.
     pub(crate) words: String,

@@ -29,7 +29,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     text
 }
 
-/// Returns an empty table. The first `words` columns contain text and the others results.
+/// Returns an empty table. The first `words` columns are for text, and the other columns for results.
 pub(crate) fn new_table(style: TableStyle, header: Vec<String>, words: usize) -> Table {
     let mut table = Table::new();
     table.load_style(style);
@@ -165,8 +165,8 @@ fn notes(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Returns the results in which another server is clearly better: no round of Fanline's reached the other
-/// server's result.
+/// Returns the results in which another server is clearly better: even Fanline's best round is worse than the
+/// other server's worst round.
 fn behind(report: &Report) -> Vec<String> {
     let columns = report.columns();
     let mut lines = Vec::new();

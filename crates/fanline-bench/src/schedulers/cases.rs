@@ -17,7 +17,7 @@ pub(super) struct Contestant {
     pub(super) work: Work,
 }
 
-/// How a system is measured.
+/// The way in which a system is measured.
 #[derive(Clone, Copy)]
 pub(super) enum Work {
     /// Moves the given number of items to another thread, and returns the number that was counted there.

@@ -11,8 +11,8 @@ use super::{Program, System};
 /// The nats-server version of all comparisons.
 pub(crate) const NATS_SERVER_VERSION: &str = "2.15.2";
 
-/// Returns the given nats-server. Otherwise returns the one in the cache, after installing it there if it is
-/// missing.
+/// Returns nats-server at the path `given`. Without a path, returns the one in the cache, and installs it
+/// there first if it is missing.
 pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
     let path = match given {
         Some(path) => path.to_owned(),
@@ -28,8 +28,8 @@ pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
     })
 }
 
-/// Returns the given Fanline. Otherwise returns the one next to this program, after building it if it is
-/// missing.
+/// Returns Fanline at the path `given`. Without a path, returns the one next to this program, and builds it
+/// first if it is missing.
 pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Program> {
     let path = match given {
         Some(path) => path.to_owned(),
@@ -44,7 +44,7 @@ pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Pro
     })
 }
 
-/// Returns the given mosquitto. Otherwise returns the one of the system.
+/// Returns mosquitto at the path `given`. Without a path, returns the one that the system has installed.
 pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
     // Debian installs the binary in a directory that is not in a user's PATH.
     let places = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].map(Path::new);
@@ -66,8 +66,8 @@ pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
     })
 }
 
-/// Returns the cache directory. It is that of the user, which survives `cargo clean`, or a directory below
-/// `target`.
+/// Returns the cache directory: below the user's (`XDG_CACHE_HOME`), which survives `cargo clean`. If that
+/// variable is not set, below `target`.
 fn cache_folder() -> Result<PathBuf> {
     if let Some(cache) = env::var_os("XDG_CACHE_HOME") {
         return Ok(PathBuf::from(cache).join("fanline-bench"));

@@ -40,7 +40,7 @@ pub(crate) fn end_children_on_signals() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         if signals.forever().next().is_some() {
-            // The lock is held until the end, so that no other child can start.
+            // Hold the lock until this process exits, so that no other child can start.
             let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
             for pid in running.iter() {
                 let _ = kill_process(*pid, Signal::KILL);
@@ -52,8 +52,8 @@ pub(crate) fn end_children_on_signals() -> Result<()> {
 }
 
 /// Raises the limit on open files to the maximum that needs no privileges, for this process and for servers
-/// that it starts later. Returns the new limit, or `None` if there is none. If the limit is still too low,
-/// the row that needs more files fails.
+/// that it starts later. Returns the new limit, or `None` if the number of files is unlimited. If the limit
+/// is still too low, the row that needs more files fails.
 pub(crate) fn raise_file_limit() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -192,9 +192,9 @@ pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// Returns a command for the program that the kernel kills when this process ends, even if this process is
-/// killed. The command is `setpriv`, which replaces itself by the program. Without `setpriv`, a `kill -9` of
-/// the benchmark leaves the server running.
+/// Returns a command that starts the program. The kernel kills the started program when this process ends,
+/// even if this process is killed. The command is `setpriv`, which replaces itself by the program. Without
+/// `setpriv`, a `kill -9` of the benchmark leaves the server running.
 ///
 /// The kernel observes the *thread* that starts the child, so that thread must live as long as the server.
 fn dying_with_parent(program: &Program) -> Command {

@@ -14,10 +14,10 @@ use super::stream_load::{Publisher, Reader, Worker};
 use super::trend::Trend;
 use crate::report::metric::thousands;
 
-/// Growth of memory without restarts that is ignored, in bytes. The memory of an allocator varies by about as
-/// much.
+/// Growth of memory, in bytes, that is ignored in the part of the run without restarts. The memory of an
+/// allocator varies by about as much.
 const GROWTH_BYTES_MAX: f64 = 8.0 * 1024.0 * 1024.0;
-/// Growth of memory that is ignored, as a share of all memory.
+/// Growth of memory that is ignored there, as a share of all memory.
 const GROWTH_SHARE_MAX: f64 = 0.05;
 /// Growth of the number of open files that is ignored. For example, a stream opens a segment, or a timer
 /// exists for a while.

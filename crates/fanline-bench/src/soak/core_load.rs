@@ -20,8 +20,8 @@ const MEMBERS: usize = 2;
 /// One publisher with its subscribers.
 pub(super) struct Core {
     pub(super) index: usize,
-    /// Number of the connection. Messages of earlier connections may be lost, and must not arrive on this
-    /// one.
+    /// Number of the current connection. Messages of earlier connections may be lost, but must not arrive on
+    /// the current one.
     pub(super) epoch: u64,
 }
 

@@ -35,14 +35,15 @@ const THREADS: usize = 2;
 const ENDING_MAX: Duration = Duration::from_secs(90);
 /// Time limit for the server to close its sockets after clients have disconnected.
 const LEAVING_MAX: Duration = Duration::from_secs(10);
-/// Allowed difference between the numbers of a server's sockets without clients, before and after the run.
-/// Monitoring keeps some sockets open. A leak would be thousands of sockets.
+/// Largest allowed difference between the number of the server's sockets before the first client connects and
+/// after the last one has disconnected. Monitoring keeps some sockets open. A leak would be thousands of
+/// sockets.
 pub(super) const SOCKETS_SLACK: u64 = 16;
 
 /// Everything that was observed in a run.
 pub(super) struct Record {
     pub(super) stage: Arc<Stage>,
-    /// Numbers of stream records that were acknowledged, read in order, and processed.
+    /// Three numbers of stream records: acknowledged, read in order, and processed.
     pub(super) stream_records: [u64; 3],
     pub(super) samples: Vec<Sample>,
     pub(super) restarts: Vec<Restart>,
@@ -267,7 +268,7 @@ impl Director {
         })
     }
 
-    /// Restarts the server. Kills and stops it in turn.
+    /// Restarts the server. Ends the old process by a kill and by a regular stop, alternately.
     fn restart(&mut self, server: Server) -> Result<Server> {
         let is_kill = self.restarts.len().is_multiple_of(2);
         let at = self.began.elapsed();

@@ -1,6 +1,7 @@
 //! MQTT at QoS 1: a publisher, and a subscriber whose session outlives its connection.
 //!
-//! A message may arrive twice, as QoS 1 permits. It must arrive, and never before the previous message.
+//! QoS 1 permits that a message arrives twice. Every message must arrive at least once, and not before the
+//! previous one.
 
 use std::io::Write;
 use std::net::TcpStream;

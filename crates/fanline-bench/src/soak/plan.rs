@@ -13,7 +13,7 @@ const RESTARTS_MIN: u32 = 3;
 /// Minimum time after the last restart until memory is observed. In this time caches and buffers reach their
 /// final size.
 const SETTLING_MIN: Duration = Duration::from_secs(30);
-/// The same time, as a share of a long run.
+/// In a long run, the time after the last restart until memory is observed, as a share of the run.
 const SETTLING_SHARE: f64 = 0.1;
 /// Maximum number of samples in a plot.
 const SAMPLES_MAX: u32 = 600;

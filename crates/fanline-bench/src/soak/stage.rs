@@ -140,8 +140,9 @@ impl Stage {
         Ok(Client::connect(&options).await?)
     }
 
-    /// Records the error of a load, unless the server was restarted since the load was started at
-    /// `transitions`. A violation is always recorded. Returns whether the error is excused.
+    /// Records the error of a load, and returns false. If the server was restarted after the load had started
+    /// (when the number of transitions was `transitions`), the error is excused: it is not recorded, and the
+    /// result is true. A violation is never excused.
     pub(super) fn record_fault(&self, load: &'static str, transitions: u64, error: &Error) -> bool {
         let is_excused = self.run_state().transitions != transitions && !error.is::<Violation>();
         if !is_excused {

@@ -40,7 +40,8 @@ const ACK_WAIT_SECONDS: i64 = 5;
 /// The payload of an acknowledgement.
 const ACK: &str = "+ACK";
 
-/// Progress of the publisher, the reader, and the worker. Each number only grows, and orders no other data.
+/// Progress of the publisher, the reader, and the worker. Each number only grows. A thread that reads a
+/// number relies on no other data that its writer has changed.
 #[derive(Default)]
 pub(super) struct Ledger {
     acknowledged: AtomicU64,
@@ -51,7 +52,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Returns the numbers of records that were acknowledged, read in order, and processed.
+    /// Returns three numbers of records: acknowledged, read in order, and processed.
     pub(super) fn state(&self) -> [u64; 3] {
         [&self.acknowledged, &self.read, &self.worked].map(|count| count.load(Ordering::Acquire))
     }

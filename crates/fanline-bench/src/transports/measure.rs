@@ -46,7 +46,7 @@ impl Site {
         let folder = self.folder.display();
         let websocket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let text = match kind {
-            // TLS is optional, so that the check whether the server is ready need not use it.
+            // TLS is optional, because the check whether the server is ready does not use it.
             Kind::Tls => format!(
                 "tls {{ cert_file: \"{folder}/cert.pem\", key_file: \"{folder}/key.pem\", \
                  timeout: 10 }}\nallow_non_tls: true\n"

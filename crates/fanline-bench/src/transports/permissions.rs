@@ -1,5 +1,5 @@
-//! The cost of permissions for a publisher. Two users of one server publish in turn. One is unrestricted, and
-//! the other has a list of allowed subjects. So drift of the machine affects both equally.
+//! The cost of permissions for a publisher. Two users of one server publish in turn, so drift of the machine
+//! affects both equally. One user is unrestricted, and the other has a list of allowed subjects.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -68,8 +68,8 @@ pub(crate) fn measure(
     Ok(sample)
 }
 
-/// Returns the server's configuration. It allows the check whether the server is ready, which has no
-/// credentials.
+/// Returns the server's configuration. Connections without credentials are allowed, because the check whether
+/// the server is ready has none.
 fn text(imports: bool) -> String {
     let allowed: Vec<String> = (0..ALLOWED).map(|n| format!("{:?}", subject(n))).collect();
     let imports = match imports {

@@ -54,7 +54,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example for an invalid field; those of a request.
+    /// [`JetStreamError::Api`], for example for an invalid field; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn create_consumer(
         &self,
         stream: &str,
@@ -90,7 +91,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; those of a request.
+    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn consumer_info(
         &self,
         stream: &str,
@@ -104,7 +106,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the stream does not exist; those of a request.
+    /// [`JetStreamError::Api`] when the stream does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn consumers(&self, stream: &str) -> Result<Vec<ConsumerInfo>, JetStreamError> {
         let endpoint = endpoint("CONSUMER.LIST", [stream])?;
         let mut all = Vec::new();
@@ -124,7 +127,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; those of a request.
+    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn delete_consumer(
         &self,
         stream: &str,
@@ -140,7 +144,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; those of a request.
+    /// [`JetStreamError::Api`] when the stream or the consumer does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn pause_consumer(
         &self,
         stream: &str,
@@ -161,7 +166,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when its policy does not allow the sequence; those of a request.
+    /// [`JetStreamError::Api`], for example when its policy does not allow the sequence; and the [errors of
+    /// every request](crate::jetstream).
     pub async fn reset_consumer(
         &self,
         stream: &str,
@@ -180,7 +186,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the group does not exist; those of a request.
+    /// [`JetStreamError::Api`] when the group does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn unpin_consumer(
         &self,
         stream: &str,

@@ -81,7 +81,7 @@ pub struct StreamState {
     pub first_seq: u64,
     /// Time at which the first message was stored.
     pub first_ts: Timestamp,
-    /// Sequence of the last message ever stored.
+    /// Sequence of the newest message that was ever stored, even if it was removed.
     pub last_seq: u64,
     /// Time at which the last message was stored.
     pub last_ts: Timestamp,
@@ -131,12 +131,12 @@ pub struct ClusterInfo {
 pub struct OriginInfo {
     /// Name of the origin.
     pub name: String,
-    /// Account or domain of the origin, if it is not this one.
+    /// Account or domain of the origin, if it differs from that of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
     /// Number of messages yet to be copied.
     pub lag: u64,
-    /// Nanoseconds since the last contact; -1 if there was none.
+    /// Nanoseconds since the last contact with the origin; -1 if there was none.
     pub active: i64,
     /// Error that the origin returned.
     #[serde(skip_serializing_if = "Option::is_none")]

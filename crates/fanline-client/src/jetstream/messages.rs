@@ -33,7 +33,8 @@ pub enum Wanted {
     /// The last message of a subject.
     #[serde(rename = "last_by_subj")]
     Last(String),
-    /// The first message at or after a sequence whose subject matches.
+    /// The first message whose subject matches this filter. The search starts at a sequence that is set
+    /// separately.
     #[serde(rename = "next_by_subj")]
     First(String),
 }
@@ -74,7 +75,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// An error with [`is_message_not_found`](JetStreamError::is_message_not_found); those of a request.
+    /// An error with [`is_message_not_found`](JetStreamError::is_message_not_found); and the [errors of every
+    /// request](crate::jetstream).
     pub async fn message(
         &self,
         stream: &str,
@@ -124,7 +126,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when the message does not exist; those of a request.
+    /// [`JetStreamError::Api`], for example when the message does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn delete_message(
         &self,
         stream: &str,

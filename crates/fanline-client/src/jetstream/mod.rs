@@ -20,8 +20,8 @@
 //!
 //! Every call is a request to the API `$JS.API.>`, with the JSON that NATS servers and clients share. Every
 //! request can return [`Client`](JetStreamError::Client), [`Api`](JetStreamError::Api),
-//! [`NotEnabled`](JetStreamError::NotEnabled), and [`Unexpected`](JetStreamError::Unexpected); the sections
-//! about errors call them *those of a request*.
+//! [`NotEnabled`](JetStreamError::NotEnabled), and [`Unexpected`](JetStreamError::Unexpected). The sections
+//! about errors call these four the *errors of every request*.
 //!
 //! Fields that this version does not know are preserved and sent back ([`Kept`]). So a client that updates a
 //! stream of a newer server loses no settings.
@@ -121,7 +121,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// Those of a request: see the [module](self).
+    /// The [errors of every request](self).
     pub async fn account(&self) -> Result<AccountInfo, JetStreamError> {
         self.call("INFO").await
     }

@@ -70,7 +70,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when the stream does not exist; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn ordered(
         &self,
         stream: &str,
@@ -137,7 +138,7 @@ impl Ordered {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn close(self) -> Result<(), JetStreamError> {
         self.jetstream
             .delete_consumer(&self.stream, &self.consumer)

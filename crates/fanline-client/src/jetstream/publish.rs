@@ -27,7 +27,7 @@ impl JetStream {
     /// # Errors
     ///
     /// [`JetStreamError::NoStream`] when no stream stores the subject; [`JetStreamError::Api`], for example
-    /// when the stream is full; those of a request.
+    /// when the stream is full; and the [errors of every request](crate::jetstream).
     pub async fn publish(
         &self,
         subject: &str,

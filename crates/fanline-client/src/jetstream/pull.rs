@@ -114,7 +114,7 @@ impl Delivery {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn acknowledge(
         &self,
         client: &Client,
@@ -203,7 +203,7 @@ impl JetStream {
 }
 
 impl Pull {
-    /// Returns the next message, or `None` when there are no more or none arrived in time.
+    /// Returns the next message, or `None` when there are no more messages or no message arrived in time.
     ///
     /// # Errors
     ///

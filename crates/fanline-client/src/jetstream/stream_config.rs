@@ -86,7 +86,7 @@ pub struct Placement {
     /// Tags that a server must have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Name of the server that should lead; servers never return it.
+    /// Name of the server that should become the leader. Servers never return this field.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub preferred: String,
 }
@@ -111,7 +111,7 @@ pub struct External {
     pub deliver: String,
 }
 
-/// The consumer of the origin from which a mirror or source reads.
+/// The consumer through which a mirror or source reads its origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceConsumer {
@@ -141,10 +141,10 @@ pub struct StreamSource {
     /// Filters of the subjects to copy, and the subjects under which to store the messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subject_transforms: Vec<SubjectTransform>,
-    /// Account or domain of the origin, if it is not this one.
+    /// Account or domain of the origin, if it differs from that of the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// Consumer of the origin to read from, if one was created for this purpose.
+    /// Existing consumer through which to read the origin, if one was created for this purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer: Option<SourceConsumer>,
 }

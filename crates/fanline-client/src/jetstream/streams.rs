@@ -58,8 +58,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when another stream stores one of the subjects; those of a
-    /// request.
+    /// [`JetStreamError::Api`], for example when another stream stores one of the subjects; and the [errors
+    /// of every request](crate::jetstream).
     pub async fn create_stream(
         &self,
         config: &Kept<StreamConfig>,
@@ -72,7 +72,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when a field cannot be changed; those of a request.
+    /// [`JetStreamError::Api`], for example when a field cannot be changed; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn update_stream(
         &self,
         config: &Kept<StreamConfig>,
@@ -85,7 +86,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// An error with [`is_stream_not_found`](JetStreamError::is_stream_not_found); those of a request.
+    /// An error with [`is_stream_not_found`](JetStreamError::is_stream_not_found); and the [errors of every
+    /// request](crate::jetstream).
     pub async fn stream_info(&self, stream: &str) -> Result<StreamInfo, JetStreamError> {
         self.call(&endpoint("STREAM.INFO", [stream])?).await
     }
@@ -134,11 +136,12 @@ impl JetStream {
         Ok(deleted.unwrap_or_default())
     }
 
-    /// Returns the streams that store a subject that matches the filter. An empty filter matches all streams.
+    /// Returns the streams that store at least one subject matching the filter. An empty filter matches all
+    /// streams.
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn streams(&self, filter: &str) -> Result<Vec<StreamInfo>, JetStreamError> {
         let mut all = Vec::new();
         loop {
@@ -160,7 +163,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn stream_names(&self, filter: &str) -> Result<Vec<String>, JetStreamError> {
         let mut all = Vec::new();
         loop {
@@ -182,7 +185,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when the stream cannot be purged; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream cannot be purged; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn purge_stream(&self, stream: &str, purge: &Purge) -> Result<u64, JetStreamError> {
         let endpoint = endpoint("STREAM.PURGE", [stream])?;
         let purged: Purged = self.call_with(&endpoint, purge).await?;
@@ -193,7 +197,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// An error with [`is_stream_not_found`](JetStreamError::is_stream_not_found); those of a request.
+    /// An error with [`is_stream_not_found`](JetStreamError::is_stream_not_found); and the [errors of every
+    /// request](crate::jetstream).
     pub async fn delete_stream(&self, stream: &str) -> Result<(), JetStreamError> {
         let _: serde_json::Value = self.call(&endpoint("STREAM.DELETE", [stream])?).await?;
         Ok(())

@@ -12,7 +12,7 @@ use crate::{ClientError, Subscription};
 /// Number of bytes of a chunk.
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 
-/// A backup of a stream that is being received.
+/// A backup in progress: this client receives the stream's chunks.
 pub struct Backup {
     jetstream: JetStream,
     chunks: Subscription,
@@ -25,7 +25,7 @@ struct Begun {
     state: StreamState,
 }
 
-/// The restore of a stream that is in progress.
+/// A restore in progress: this client sends the stream's chunks.
 pub struct Restore {
     jetstream: JetStream,
     subject: String,
@@ -51,7 +51,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when the stream does not exist; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream does not exist; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn backup(
         &self,
         stream: &str,
@@ -82,7 +83,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`], for example when the stream exists; those of a request.
+    /// [`JetStreamError::Api`], for example when the stream exists; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn restore(
         &self,
         stream: &str,
@@ -108,7 +110,7 @@ impl Backup {
         &self.state
     }
 
-    /// Returns the next chunk, or `None` at the end.
+    /// Returns the next chunk, or `None` after the last one.
     ///
     /// # Errors
     ///
@@ -133,14 +135,15 @@ impl Backup {
 }
 
 impl Restore {
-    /// Number of bytes of a chunk that every server accepts.
+    /// Size in bytes of a chunk that every server accepts.
     pub const PIECE_BYTES: usize = CHUNK_BYTES;
 
     /// Sends the next chunk, which must not be empty.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the server rejects the chunk; those of a request.
+    /// [`JetStreamError::Api`] when the server rejects the chunk; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn send(&self, chunk: Bytes) -> Result<(), JetStreamError> {
         let JetStream {
             client, timeout, ..
@@ -157,7 +160,8 @@ impl Restore {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::Api`] when the server rejects the backup; those of a request.
+    /// [`JetStreamError::Api`] when the server rejects the backup; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn finish(self) -> Result<StreamInfo, JetStreamError> {
         let JetStream {
             client, timeout, ..

@@ -1,4 +1,5 @@
-//! Checks that nothing is allocated once buffers have their size, and that the memory of a store is bounded.
+//! Checks that nothing is allocated after buffers have reached their size, and that the memory of a store is
+//! bounded.
 //!
 //! This is a test binary of its own, because it replaces the global allocator.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]

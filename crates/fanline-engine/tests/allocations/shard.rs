@@ -12,8 +12,8 @@ use crate::allocations;
 const MESSAGES: usize = 100_000;
 const FRAMES_PER_READ: usize = 20;
 
-/// Shards with clients. The publisher is on the first shard; the subscribers are distributed from the last
-/// one on.
+/// Shards with clients. The publisher is on the first shard. The subscribers are distributed over all shards,
+/// beginning with the last one.
 struct World {
     shards: Vec<Shard>,
     publisher: SessionId,
@@ -94,8 +94,8 @@ fn open(shard: &mut Shard, subscribe: &str) -> SessionId {
 fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_message: usize) {
     let mut world = World::new(shards, subscribers);
     let frames = Chunk::new(frame.repeat(FRAMES_PER_READ).into_bytes().into());
-    // The warm-up uses larger reads than the measurement. Otherwise a buffer could grow later, when one
-    // member of a group is picked often.
+    // The warm-up uses larger reads than the measurement. Otherwise a buffer could still grow during the
+    // measurement, when one member of a queue group is chosen often.
     let warm_up = Chunk::new(frame.repeat(8 * FRAMES_PER_READ).into_bytes().into());
     for _ in 0..100 {
         world.publish(&warm_up);

@@ -8,8 +8,8 @@ use crate::{allocated_bytes, allocations};
 
 const RECORDS: u64 = 100_000;
 const BATCH: u64 = 1000;
-/// Minimum records for each allocation. A new segment allocates its name, its Bloom filter, and its set of
-/// dead records.
+/// Minimum number of appended records per allocation. A new segment allocates its name, its Bloom filter, and
+/// its set of dead records.
 const RECORDS_PER_ALLOCATION_MIN: u64 = 500;
 
 #[track_caller]
@@ -111,7 +111,8 @@ fn store_bytes(records: u64, subjects: u64) -> u64 {
     u64::try_from(allocated_bytes() - before).expect("a store holds something")
 }
 
-/// Checks the targets in `docs/formats/log.md`. The names are short enough to be stored in a subject's entry.
+/// Checks the memory targets in `docs/formats/log.md`. The subject names are so short that they need no
+/// allocation of their own.
 #[test]
 fn store_on_disk_meets_memory_targets() {
     const RECORDS: u64 = 600_000;

@@ -13,12 +13,12 @@
 //! | Long streams; a buffer of 1; slow producers and consumers. | `checklist::merge_handles_long_streams_of_any_speed` |
 //! | Producers join one after the other. | `checklist::merge_handles_producers_one_after_the_other` |
 //! | One producer fails. | `merge::failing_producer_does_not_affect_others` |
-//! | A draining hub admits no producer, and completes, at once if there are none. | `merge::drain_ends_after_current_producers` |
+//! | A draining hub admits no new producer. It completes when no producer is left. | `merge::drain_ends_after_current_producers` |
 //!
 //! | broadcast hub | tests |
 //! | --- | --- |
 //! | Ten elements pass a buffer of eight; consumers attach together. | `broadcast_cases::stream_longer_than_capacity_reaches_all_consumers` |
-//! | The hub starts after one or two consumers, one of which has left before; the source is hot. | `broadcast_cases::start_after_loses_no_element`, `attach_source_blocks_emitting_thread_when_full`, `broadcast::start_after_holds_send_until_enough_consumers` |
+//! | The hub starts when one or two consumers are present; a consumer that left before does not count. The source is hot. | `broadcast_cases::start_after_loses_no_element`, `attach_source_blocks_emitting_thread_when_full`, `broadcast::start_after_holds_send_until_enough_consumers` |
 //! | A consumer leaves early or at once. | `broadcast_cases::consumer_leaving_early_does_not_block_others`, `consumer_leaving_at_once_does_not_block_others` |
 //! | Consecutive consumers share a stream without a gap. | `broadcast_cases::consecutive_consumers_share_stream_without_gap` |
 //! | With a buffer of 1, the slowest consumer sets the rate. | `broadcast_cases::slowest_consumer_sets_the_rate` |

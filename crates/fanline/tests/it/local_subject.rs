@@ -178,7 +178,8 @@ fn guard_dropped_on_another_thread_takes_effect_at_next_emission() {
     assert_eq!(subject.observer_count(), 1);
 }
 
-/// Regression: on another thread, `is_closed` of a guard returned false forever after the end.
+/// Regression: on another thread, `is_closed` of a guard returned false forever, even after the subject had
+/// ended.
 #[test]
 fn guard_on_another_thread_is_closed_after_end() {
     let is_closed = |guard: Guard| std::thread::spawn(move || guard.is_closed()).join();

@@ -37,7 +37,7 @@ impl Observable for Values {
     }
 }
 
-/// Sends each value, and a signal at the end.
+/// Returns an observer that sends each value to `tx`, and a signal to `done` on completion.
 fn sender(tx: Sender<u32>, done: Sender<()>) -> impl Observer<u32> + Send + 'static {
     observer(move |value: &u32| tx.send(*value).unwrap())
         .on_complete(move || done.send(()).unwrap())
@@ -87,7 +87,7 @@ fn range_is_delivered_completely_and_stops_when_closed() {
             drop(guard);
         }
     }
-    // If the range did not stop early, this would never return.
+    // If the range did not stop early, this test would never end.
     let (tx, rx) = mpsc::channel();
     let first = fanline::range(0..).observe_on(EventLoop::new()).take(100);
     first

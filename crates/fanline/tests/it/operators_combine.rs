@@ -177,7 +177,7 @@ fn sample_by() {
 }
 
 /// Regression: `take_until(stop)` was used on a connection's values, and the connection's producer was
-/// dropped. The observer stayed subscribed to `stop` until the server ended.
+/// dropped, yet the observer stayed subscribed to `stop` until the server ended.
 #[test]
 fn dropped_source_unsubscribes_the_other() {
     check(
@@ -545,7 +545,7 @@ fn two_threads_lose_no_value_and_calls_never_overlap() {
     const EACH: u32 = 5_000;
     type Build =
         fn(ManualSource<u32>, ManualSource<u32>) -> fanline::BoxObservable<u32, &'static str>;
-    // Each case has the least and the largest number of values that may arrive.
+    // The two numbers of each case are the smallest and the largest number of values that may arrive.
     let table: [(&str, Build, u32, u32); 6] = [
         ("merge", |a, b| a.merge(b).boxed(), 2 * EACH, 2 * EACH),
         ("zip", |a, b| a.zip_with(b, |a, _| a).boxed(), EACH, EACH),

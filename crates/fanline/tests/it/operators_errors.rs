@@ -122,7 +122,8 @@ fn source_stored_for_retry_is_dropped_at_end() {
 }
 
 /// An operator that subscribes again stores a clone of its source, and here that clone also stores the
-/// subscription. Dropping the last handle must drop both, although the guard was detached.
+/// subscription. Dropping the last handle must drop the clone and the subscription, even if the guard was
+/// detached.
 #[test]
 fn dropped_subject_drops_resubscribing_chains() {
     let token = Arc::new(());

@@ -14,7 +14,7 @@ use crate::generator::throughput::Burst;
 
 const TOPIC: &str = "flow/a";
 
-/// The parameters of such a load.
+/// The parameters of a load of QoS 1 or 2.
 #[derive(Clone, Copy)]
 pub(crate) struct Flowing {
     /// QoS of the messages: 1 or 2.
@@ -27,7 +27,7 @@ pub(crate) struct Flowing {
 pub(crate) struct Flow {
     flowing: Flowing,
     publisher: Connection,
-    /// The subscriber's session outlives its connection.
+    /// The subscriber, whose session outlives this connection.
     subscriber: Connection,
     payload: Vec<u8>,
     /// The last message of a run. When it arrives, the subscriber stops.
@@ -61,7 +61,8 @@ impl Flow {
             (receiving.join(), sent)
         });
         let received = received.map_err(|_| anyhow!("the subscriber has panicked"))?;
-        // A client that failed also stops the other. Its own error is more specific, so it comes first.
+        // If one client fails, it also closes the connection of the other, which then fails too. The
+        // publisher's error is returned first.
         let (sent, received) = (sent?, received?);
         ensure!(sent == received, "{received} of {sent} messages arrived");
         Ok(Burst {

@@ -55,7 +55,8 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Reads once, and blocks until there are bytes. The caller must have taken all complete packets before.
+    /// Performs one read, and blocks until there are bytes. The caller must have taken all complete packets
+    /// before.
     pub(crate) fn read(&mut self) -> Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;

@@ -29,7 +29,7 @@ pub struct BucketConfig {
     pub value_bytes_max: Option<u32>,
     /// Maximum number of bytes in total.
     pub bytes_max: Option<u64>,
-    /// Where the bucket is stored.
+    /// Storage of the bucket: on disk or in memory.
     pub storage: Storage,
     /// Number of servers that store the bucket; 0 means 1.
     pub replicas: u8,
@@ -103,7 +103,7 @@ impl BucketConfig {
     }
 }
 
-/// Replaces the name of a bucket in an origin by the name of its stream.
+/// Adds the prefix `KV_` to the name of an origin, so that a bucket's name becomes that of its stream.
 fn origin_stream(mut origin: StreamSource) -> StreamSource {
     if !origin.name.starts_with(STREAM_PREFIX) {
         origin.name.insert_str(0, STREAM_PREFIX);
@@ -120,7 +120,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; [`JetStreamError::Api`]; those of a request.
+    /// [`JetStreamError::InvalidName`]; [`JetStreamError::Api`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn create_bucket(&self, config: &BucketConfig) -> Result<KeyValue, JetStreamError> {
         check_bucket(&config.bucket)?;
         let info = self.create_stream(&config.stream().into()).await?;
@@ -146,7 +147,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn bucket(&self, bucket: &str) -> Result<KeyValue, JetStreamError> {
         let info = self.bucket_info(bucket).await?;
         Ok(KeyValue::of(self, bucket, &info))
@@ -165,7 +167,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn buckets(&self) -> Result<Vec<StreamInfo>, JetStreamError> {
         // A mirror has no subjects of its own, so list all streams and select buckets by their names.
         let mut streams = self.streams("").await?;
@@ -177,7 +179,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn delete_bucket(&self, bucket: &str) -> Result<(), JetStreamError> {
         self.bucket_info(bucket).await?;
         self.delete_stream(&format!("{STREAM_PREFIX}{bucket}"))

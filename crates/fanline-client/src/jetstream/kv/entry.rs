@@ -55,7 +55,7 @@ pub struct Entry {
     pub created: Timestamp,
     /// Operation.
     pub operation: Operation,
-    /// Number of entries after this one, as of the time when it was read.
+    /// Number of newer entries at the time at which this entry was read.
     pub delta: u64,
 }
 

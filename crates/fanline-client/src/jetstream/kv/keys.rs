@@ -15,8 +15,8 @@ pub(in crate::jetstream) fn check_bucket(name: &str) -> Result<(), JetStreamErro
     }
 }
 
-/// Checks a key, which consists of letters, digits, and `-/_=.`. A dot cannot be at an end or next to another
-/// dot.
+/// Checks a key, which consists of letters, digits, and `-/_=.`. A dot cannot be the first or the last
+/// character, or follow another dot.
 pub(super) fn check_key(name: &str) -> Result<(), JetStreamError> {
     check_tokens(name, is_key_byte)
 }

@@ -53,7 +53,7 @@ impl KeyValue {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn status(&self) -> Result<StreamInfo, JetStreamError> {
         self.jetstream.stream_info(&self.stream).await
     }

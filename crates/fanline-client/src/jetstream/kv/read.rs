@@ -5,11 +5,11 @@ use super::{Entry, KeyValue, Operation, WatchOptions};
 use crate::jetstream::{JetStreamError, StoredMessage, Wanted};
 
 impl KeyValue {
-    /// Returns a key's value, or `None` if it has none.
+    /// Returns a key's value, or `None` if the key has no value.
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::InvalidName`]; and the [errors of every request](crate::jetstream).
     pub async fn get(&self, key: &str) -> Result<Option<Entry>, JetStreamError> {
         let entry = self.last_entry(key).await?;
         Ok(entry.filter(|entry| entry.operation == Operation::Put))

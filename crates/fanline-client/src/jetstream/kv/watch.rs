@@ -35,7 +35,7 @@ impl KeyValue {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::InvalidName`]; and the [errors of every request](crate::jetstream).
     pub async fn watch(
         &self,
         filter: &str,
@@ -78,8 +78,8 @@ impl KeyValue {
 }
 
 impl Watch {
-    /// Waits for the next change. Returns `None` once, after the entries that existed when the watch started.
-    /// Cancel safe.
+    /// Returns the next entry: first those that existed when the watch started, then `None` once, then each
+    /// change when it happens. Cancel safe.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn close(self) -> Result<(), JetStreamError> {
         self.ordered.close().await
     }

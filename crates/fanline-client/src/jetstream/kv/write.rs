@@ -22,7 +22,7 @@ impl KeyValue {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; those of [a publish](crate::jetstream::JetStream::publish).
+    /// [`JetStreamError::InvalidName`]; and the errors of [a publish](crate::jetstream::JetStream::publish).
     pub async fn put(&self, key: &str, value: impl Into<Bytes>) -> Result<u64, JetStreamError> {
         self.write(key, value.into(), Headers::new()).await
     }
@@ -108,7 +108,7 @@ impl KeyValue {
     ///
     /// # Errors
     ///
-    /// Those of [`history`](KeyValue::history); those of a request.
+    /// Those of [`history`](KeyValue::history); and the [errors of every request](crate::jetstream).
     pub async fn purge_deleted(
         &self,
         now_unix_nanos: i64,

@@ -22,7 +22,7 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`]; those of a request.
+    /// [`JetStreamError::NotFound`]; and the [errors of every request](crate::jetstream).
     pub async fn info(&self, name: &str) -> Result<ObjectInfo, JetStreamError> {
         let info = self.info_or_none(name).await?;
         info.filter(|info| !info.deleted)
@@ -51,7 +51,7 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`]; those of a request.
+    /// [`JetStreamError::NotFound`]; and the [errors of every request](crate::jetstream).
     pub async fn get(&self, name: &str) -> Result<ObjectReader, JetStreamError> {
         let info = self.info(name).await?;
         let Some(link) = info.link() else {
@@ -93,7 +93,7 @@ impl ObjectReader {
         &self.info
     }
 
-    /// Returns the next chunk, or `None` at the end, after the digest was checked.
+    /// Returns the next chunk. After the last chunk, checks the digest and returns `None`.
     ///
     /// # Errors
     ///

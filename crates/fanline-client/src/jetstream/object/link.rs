@@ -12,7 +12,8 @@ impl ObjectStore {
     /// # Errors
     ///
     /// [`JetStreamError::NotFound`] when the object does not exist; [`JetStreamError::InvalidName`] when the
-    /// object is a link, or when `name` is the name of an object that is not a link; those of a publish.
+    /// object is a link, or when `name` is the name of an object that is not a link; and the errors of [a
+    /// publish](crate::jetstream::JetStream::publish).
     pub async fn link(
         &self,
         name: &str,

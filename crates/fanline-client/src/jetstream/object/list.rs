@@ -15,7 +15,7 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn list(&self) -> Result<Vec<ObjectInfo>, JetStreamError> {
         let mut watch = self.watch(false).await?;
         let mut objects = Vec::new();
@@ -32,7 +32,7 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn watch(&self, updates_only: bool) -> Result<ObjectWatch, JetStreamError> {
         let options = OrderedOptions {
             filters: vec![format!("$O.{}.M.>", self.bucket)],
@@ -52,8 +52,8 @@ impl ObjectStore {
 }
 
 impl ObjectWatch {
-    /// Waits for the next change. Returns `None` once, after the entries that existed when the watch started.
-    /// Cancel safe.
+    /// Returns the next description: first those of objects that existed when the watch started, then `None`
+    /// once, then each change when it happens. Cancel safe.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl ObjectWatch {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn close(self) -> Result<(), JetStreamError> {
         self.ordered.close().await
     }

@@ -59,7 +59,7 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn status(&self) -> Result<StreamInfo, JetStreamError> {
         self.jetstream.stream_info(&self.stream).await
     }
@@ -68,7 +68,7 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn seal(&self) -> Result<StreamInfo, JetStreamError> {
         let mut config = self.status().await?.config;
         config.sealed = true;

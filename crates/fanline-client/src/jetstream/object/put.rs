@@ -21,8 +21,8 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// Errors of the reader; those of [a publish](crate::jetstream::JetStream::publish). After an error,
-    /// chunks that were already stored are removed.
+    /// Errors of the reader; and the errors of [a publish](crate::jetstream::JetStream::publish). After an
+    /// error, chunks that were already stored are removed.
     pub async fn put(
         &self,
         meta: ObjectMeta,
@@ -43,8 +43,8 @@ impl ObjectStore {
             error => error,
         };
         if let Err(error) = outcome {
-            // No description refers to these chunks. The caller gets the first error, not that of the
-            // removal.
+            // No description refers to these chunks. If their removal fails too, the caller still gets the
+            // first error.
             let _ = self.purge_chunks(&info.nuid).await;
             return Err(error);
         }
@@ -58,7 +58,7 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`]; those of a request.
+    /// [`JetStreamError::NotFound`]; and the [errors of every request](crate::jetstream).
     pub async fn delete(&self, name: &str) -> Result<(), JetStreamError> {
         let mut info = self.info(name).await?;
         info.deleted = true;

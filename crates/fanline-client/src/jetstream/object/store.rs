@@ -19,7 +19,7 @@ pub struct ObjectStoreConfig {
     pub ttl: Duration,
     /// Maximum number of bytes in total.
     pub bytes_max: Option<u64>,
-    /// Where the store's messages are stored.
+    /// Storage of the store's messages: on disk or in memory.
     pub storage: Storage,
     /// Number of servers that store the object store; 0 means 1.
     pub replicas: u8,
@@ -69,7 +69,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::InvalidName`]; [`JetStreamError::Api`]; those of a request.
+    /// [`JetStreamError::InvalidName`]; [`JetStreamError::Api`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn create_object_store(
         &self,
         config: &ObjectStoreConfig,
@@ -83,7 +84,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn object_store(&self, bucket: &str) -> Result<ObjectStore, JetStreamError> {
         check_bucket(bucket)?;
         let info = self.stream_info(&format!("{STREAM_PREFIX}{bucket}")).await;
@@ -98,7 +100,7 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// Those of a request.
+    /// The [errors of every request](crate::jetstream).
     pub async fn object_stores(&self) -> Result<Vec<StreamInfo>, JetStreamError> {
         let mut streams = self.streams("").await?;
         streams.retain(|info| info.config.name.starts_with(STREAM_PREFIX));
@@ -109,7 +111,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; those of a request.
+    /// [`JetStreamError::NotFound`], [`JetStreamError::InvalidName`]; and the [errors of every
+    /// request](crate::jetstream).
     pub async fn delete_object_store(&self, bucket: &str) -> Result<(), JetStreamError> {
         let store = self.object_store(bucket).await?;
         self.delete_stream(&store.stream).await

@@ -444,7 +444,8 @@ fn consumer_is_not_slow_while_start_after_waits() {
     });
 }
 
-/// All earlier consumers were disconnected. A late consumer still gets the full timeout.
+/// All earlier consumers were disconnected for being slow. A consumer that joins later is disconnected only
+/// after the full timeout of its own.
 #[test]
 fn late_consumer_gets_full_timeout() {
     block_on(async {
@@ -529,8 +530,8 @@ fn no_consumer_close_closes_hub_when_last_is_disconnected() {
     });
 }
 
-/// The producer's first wait is dropped, and there is room before the next wait. The first wait does not
-/// count toward the timeout of the next.
+/// The producer's first wait is dropped, and then the hub has room until the next wait. The duration of the
+/// first wait does not count toward the timeout of the next.
 #[test]
 fn room_in_between_resets_the_timeout() {
     block_on(async {

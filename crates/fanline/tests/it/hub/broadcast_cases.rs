@@ -229,7 +229,8 @@ fn discard_stops_at_first_consumer_and_resumes_after_last() {
     }
 }
 
-/// Consumers that join after the end do not get elements that were discarded before.
+/// Elements are discarded while the hub has no consumers. Consumers that join after the hub has completed do
+/// not get them either.
 #[test]
 fn discarded_elements_stay_discarded_after_the_end() {
     let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
@@ -244,7 +245,7 @@ fn discarded_elements_stay_discarded_after_the_end() {
     assert_eq!(block_on(all_of(hub.subscribe())), []);
 }
 
-/// The end needs no room, even in a full hub.
+/// A producer can complete a full hub, because the completion occupies no room.
 #[test]
 fn end_follows_elements_and_needs_no_room() {
     let (mut tx, hub) = broadcast::<u64>(2);
@@ -369,7 +370,7 @@ fn consumer_runtime_shutdown_closes_hub() {
     assert_eq!(producer.join().unwrap().unwrap_err().0, 2);
 }
 
-/// One consumer stays while others join and leave at once. It loses no element.
+/// One consumer stays subscribed while others join and immediately leave. The first one loses no element.
 #[test]
 fn joining_and_leaving_costs_no_consumer_an_element() {
     for _ in 0..50 {
@@ -396,7 +397,8 @@ fn joining_and_leaving_costs_no_consumer_an_element() {
     }
 }
 
-/// Hundreds of consumers join while the head moves. Each sees elements without gaps until the end.
+/// Hundreds of consumers join while elements are sent. Each receives all later elements without gaps, until
+/// the hub completes.
 #[test]
 fn many_late_consumers_see_no_gap() {
     const COUNT: u64 = 3_000;

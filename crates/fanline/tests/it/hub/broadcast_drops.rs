@@ -48,7 +48,7 @@ fn noop_poll(rx: &mut BroadcastReceiver<Counted>) -> Option<u64> {
     }
 }
 
-/// An element is dropped when its slot is reused, and the remaining elements with the hub.
+/// An element is dropped when its slot is reused. The remaining elements are dropped with the hub.
 #[test]
 fn element_is_dropped_once_when_its_slot_is_reused() {
     for capacity in [1, 2, 4] {
@@ -142,7 +142,8 @@ fn overwritten_elements_are_dropped_once() {
         assert!(tx.try_send(drops.element(number)).is_ok());
         if number % 7 == 0 {
             noop_poll(&mut rx);
-            // Without this call, the producer would wait for the lent element.
+            // `rx` still borrows the element that it received last. Without this call, the producer would
+            // wait for that element.
             rx.release();
         }
     }

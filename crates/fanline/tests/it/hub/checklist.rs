@@ -268,8 +268,8 @@ fn producer_runtime_shutdown_completes_partition_hub() {
     assert!(hub.is_closed());
 }
 
-/// While the partitioner also chooses others, a stalled consumer occupies its own share of the room, and no
-/// more.
+/// A stalled consumer occupies its own share of the room and no more, provided the partitioner can choose
+/// another consumer.
 #[test]
 fn stalled_partition_consumer_keeps_only_its_share() {
     let options = PartitionOptions {

@@ -24,7 +24,7 @@ impl<F: Fn() + Send + Sync> Wake for OnWake<F> {
     }
 }
 
-/// Polls once, with a waker that calls `on_wake`.
+/// Polls the future once, with a waker that calls `on_wake`.
 fn park(future: impl Future, on_wake: impl Fn() + Send + Sync + 'static) {
     let waker = Waker::from(Arc::new(OnWake(on_wake)));
     let mut context = Context::from_waker(&waker);
@@ -316,7 +316,7 @@ fn dropped_pending_send_or_receiver_loses_no_element() {
         "no producer waits any more"
     );
     tx.try_send(element.clone()).unwrap();
-    // The result is the same for a consumer that waited.
+    // A receiver that waits for an element and is dropped loses no element either.
     drop(rx.try_recv().unwrap());
     park(rx.next(), || {});
     drop(rx);
@@ -340,7 +340,7 @@ fn large_and_unpin_types_are_delivered() {
     }
 }
 
-/// A burst of elements causes one wake-up, and so do several fed elements after a flush.
+/// Several elements sent in a row wake the receiver once. Several fed elements wake it once, at the flush.
 #[test]
 fn burst_causes_one_wake_up() {
     let woken = Arc::new(AtomicUsize::new(0));

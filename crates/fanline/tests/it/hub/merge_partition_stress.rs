@@ -77,7 +77,7 @@ fn merge_loses_nothing_when_producers_join_and_leave() {
         let mut next = [0; 2];
         while let Some((id, value)) = rx.blocking_recv() {
             let next = &mut next[usize::try_from(id).unwrap()];
-            // The producers of one thread sent one after the other.
+            // The producers of one thread existed one after the other, so their values arrive in order.
             assert_eq!(value, *next);
             *next += 1;
         }

@@ -143,8 +143,8 @@ impl Cursor {
         self.at += missed;
     }
 
-    /// Returns the next element. If there is none, returns the number of missed elements, or `None` without
-    /// any.
+    /// Returns the next element. Before that, returns the number of missed elements as an error, once.
+    /// Returns `Err(None)` if no elements were missed and none is left.
     fn receive(&mut self, base: u64, sent: u64) -> Result<u64, Option<u64>> {
         self.look(base);
         if self.unreported > 0 {
@@ -159,7 +159,8 @@ impl Cursor {
 }
 
 impl Lagging {
-    /// Moves the base to the slowest consumer: only consumers keep elements stored.
+    /// Raises the base to the position of the slowest consumer, because elements that no consumer needs are
+    /// not stored.
     fn update(&mut self) {
         if let Some(least) = self.cursors.iter().map(|cursor| cursor.at).min() {
             self.base = self.base.max(least);

@@ -52,8 +52,8 @@ fn panicking_clone_leaves_element_unreceived() {
     assert_eq!(remaining, [1, 2]);
 }
 
-/// After the panic the consumer releases its claim, and the oldest elements are overwritten. The consumer
-/// must not read an overwritten element.
+/// After the panic the consumer releases its claim on the element, and the oldest elements are overwritten.
+/// The consumer must not read an overwritten element.
 #[test]
 fn consumer_can_lag_after_panicking_clone() {
     let (mut tx, hub) = broadcast_with::<Bad>(BroadcastOptions {
@@ -162,7 +162,7 @@ fn waker_may_drop_consumers_and_subscribe() {
     tx.try_send(1).unwrap();
     assert_eq!(hub.receiver_count(), 0);
     drop(hub);
-    // The wakers were the last owners of handles.
+    // The wakers owned the last handles of the hub, and have been dropped.
     assert!(tx.is_closed());
 }
 

@@ -51,7 +51,7 @@ fn options() -> impl Strategy<Value = PartitionOptions> {
     )
 }
 
-/// Chooses a consumer by the element alone, so the hub and the model choose the same.
+/// Chooses a consumer from the element alone, so that the hub and the model make the same choice.
 fn choose(count: usize, value: u64) -> i64 {
     if value.is_multiple_of(7) {
         -1

@@ -63,7 +63,7 @@ where
     assert!(!tx.has_observers(), "after value {taken}");
     assert!(guard.is_closed());
 
-    // The same for slices; the chain ends in the middle of a slice.
+    // Slices: the chain ends in the middle of a slice.
     let guard = chain(source.clone()).subscribe(|_| {});
     tx.next_slice(&(0..20).collect::<Vec<_>>());
     assert!(!tx.has_observers(), "after a slice");

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns the output that is expected if the source ends with `end`: `values`, and after completion also
-/// `late`.
+/// Returns the output that is expected if the source ends with `end`: `values`, then `late` if the source
+/// completes, then the end.
 fn expected<T: Clone>(
     end: End,
     values: impl IntoIterator<Item = T>,

@@ -70,7 +70,7 @@ where
             "]" => source.next_slice(&slice.take().unwrap()),
             number => match (&mut slice, number.parse().unwrap()) {
                 (Some(slice), value) => slice.push(value),
-                // Deliver even values owned, and odd values by reference.
+                // The source passes even numbers as owned values, and odd numbers by reference.
                 (None, value) if value % 2 == 0 => source.next_owned(value),
                 (None, value) => source.next(value),
             },

@@ -54,7 +54,8 @@ impl<D> Observer<u32, Fault> for Once<D> {
     }
 }
 
-/// Regression: an observer that left while a closed observer was dropped was called once more.
+/// Regression: during an emission, the drop of a closed observer unsubscribed a second observer. The second
+/// observer was still called once.
 #[test]
 fn dropped_observer_can_unsubscribe_the_next() {
     for form in FORMS {
@@ -216,7 +217,7 @@ fn values_can_access_their_subject_in_drop_and_clone() {
     }
 }
 
-/// Regression: a disposal dropped an error under the lock.
+/// Regression: `dispose` dropped a stored error while the subject was locked.
 #[test]
 fn errors_and_panics_can_access_subject_in_drop() {
     struct AccessOnDropError(Source<u32, AccessOnDropError>);
@@ -227,7 +228,7 @@ fn errors_and_panics_can_access_subject_in_drop() {
     }
     let subject = Subject::<u32, AccessOnDropError>::with_error();
     let source = subject.source();
-    // Three panics in one emission. The first one resumes.
+    // Three observers panic in one emission. The emission resumes the first panic.
     for number in 0..3 {
         let source = source.clone();
         subject

@@ -32,7 +32,7 @@ struct ObserverState {
 pub(crate) struct Model {
     form: Form,
     flavor: Flavor,
-    /// Values, and the times from which they age.
+    /// Values, each with the time from which its age counts.
     log: Vec<(u32, u64)>,
     /// Number of values that are no longer retained.
     dropped: usize,
@@ -112,8 +112,8 @@ impl Model {
         }
     }
 
-    /// Emits `emission`, and then the values that observers emitted meanwhile. Reports a panic after all of
-    /// them.
+    /// Emits `emission`, and then the values that observers emitted meanwhile. If an observer panicked, still
+    /// emits all of them before it returns the panic.
     fn emit(&mut self, emission: Emission) -> Result<(), Panicked> {
         self.queue.push_back(emission);
         if self.emitting {
@@ -177,7 +177,8 @@ impl Model {
             _ => None,
         };
         let mut outcome = Ok(());
-        // No observer counts as subscribed from now on. `in_memory` distinguishes the observers that leave.
+        // From now on, no observer counts as subscribed. `in_memory` is false for an observer that another
+        // one unsubscribed meanwhile.
         let members = std::mem::take(&mut self.members);
         for id in members {
             if !self.states[id].in_memory {

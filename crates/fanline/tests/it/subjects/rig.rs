@@ -164,8 +164,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// The emitting half of a subject. Calls after the end have no effect; an exclusive producer no longer exists
-/// then.
+/// The emitting half of a subject. Calls after the end of the subject have no effect; an exclusive producer
+/// no longer exists then.
 pub(crate) trait Emit<T>: Send {
     fn next(&mut self, value: T);
     fn slice(&mut self, values: &[T]);

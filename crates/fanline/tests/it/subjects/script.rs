@@ -25,8 +25,8 @@ pub(crate) enum Op {
     Snapshot,
 }
 
-/// The actions of an observer. The number before each action is the observer's call, counted from 1, that
-/// performs it.
+/// The actions of an observer. The number before each action says during which of the observer's calls,
+/// counted from 1, the observer performs it.
 pub(crate) type Plan = Vec<(usize, Act)>;
 
 /// An action of an observer during a call. Only observers of the shared form can emit.
@@ -66,8 +66,9 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Formats the result, for example `A1 B1 A. B! [1, 2] panic`: observer and value, completion, error,
-    /// snapshot, panic.
+    /// Formats the result, for example `A1 B1 A. B! [1, 2] panic`. `A1` means that observer A received the
+    /// value 1, `A.` that it completed, and `B!` that B received an error. `[1, 2]` is a snapshot, and
+    /// `panic` means that the operation panicked.
     pub(crate) fn text(&self) -> String {
         let letter = |who: usize| char::from(b'A' + u8::try_from(who).expect("few observers"));
         let mut words: Vec<String> = self
@@ -87,7 +88,7 @@ impl Step {
     }
 }
 
-/// The payload of a panicking observer, which prints nothing.
+/// The payload of an observer's panic. It is raised with `resume_unwind`, so the panic hook prints nothing.
 pub(crate) struct Thrown;
 
 pub(crate) fn throw() -> ! {

@@ -33,7 +33,7 @@ fn behavior_subject_value_tracks_state() {
     subject.next(11);
     drop(guard);
     assert_eq!(*locked(&inside), [10, 11]);
-    // After completion the value stays; after an error or disposal there is none.
+    // After completion the current value remains. After an error or `dispose` there is no current value.
     subject.complete();
     subject.next(12);
     assert_eq!(subject.value(), Ok(11));

@@ -101,7 +101,7 @@ impl<T: Value> Observer<T, Fault> for Follower {
     }
 }
 
-/// The values that a follower must have received at the end.
+/// The values that a subscriber must have received when the subject has completed.
 #[derive(Clone, Copy)]
 enum Expected {
     /// All values, from 0.
@@ -242,7 +242,8 @@ const RINGS: [(Flavor, Expected); 8] = [
 
 fn check_each_flavor<T: Value>(form: Form) {
     for (flavor, expected) in RINGS {
-        // A late subscriber of these flavors may join before the first value.
+        // Even the last subscriber of these flavors may join before the first value, so it may replay
+        // nothing.
         for slices in [false, true] {
             let expected = match expected {
                 Expected::Suffix(_) => Expected::Suffix(0),
@@ -339,8 +340,8 @@ fn observers_see_one_order_of_many_emitters() {
     }
 }
 
-/// An observer that has left gets no later emission, however many observers leave at the end of one emission.
-/// Regression: such an observer was marked as subscribed again when the next observer left.
+/// An unsubscribed observer gets no later emission, even if many observers are removed at the end of one
+/// emission. Regression: such an observer was marked as subscribed again when the next observer left.
 #[test]
 fn unsubscribed_observer_is_never_called_again() {
     const LEAVERS: usize = 64;

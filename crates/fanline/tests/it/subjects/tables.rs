@@ -37,8 +37,9 @@ use Op::{Clock, Complete, Dispose, Fail, Next, Slice, Snapshot, Trim, Unsubscrib
 
 #[test]
 fn late_subscribers_after_each_end() {
-    // Columns: the flavor; the calls of B, which subscribes before the end; the calls of C, which subscribes
-    // after completion, and after failure; the snapshot after completion.
+    // Columns: 1. the flavor; 2. the calls of B, which subscribes before the end; 3. the calls of C, which
+    // subscribes after completion; 4. the calls of C, if it subscribes after failure; 5. the snapshot after
+    // completion.
     let rows: [(Flavor, &str, &str, &str, &str); 8] = [
         (Publish, "", "C.", "C!", "[]"),
         (Behavior, "B3", "C.", "C!", "[]"),
@@ -308,8 +309,8 @@ fn window_of_zero_and_count_of_zero() {
     }
 }
 
-/// The clock was read at a later time, and then a value's own reading was earlier. The value does not count
-/// as older because of the later reading.
+/// One reading of the clock was late, and the reading for a later value was earlier. That value must not age
+/// faster because of the late reading.
 #[test]
 fn clock_going_back_does_not_age_values() {
     check(
@@ -413,7 +414,7 @@ fn nested_subscription_gets_retained_values() {
             (Next(2), "A2 B2"),
         ],
     );
-    // Observers subscribe during their own replay, and at the end.
+    // Observers subscribe during their own replay, and while the end is delivered.
     check(
         One,
         &[
@@ -442,7 +443,7 @@ fn nested_subscription_gets_retained_values() {
 
 #[test]
 fn nested_unsubscription_takes_effect_at_once() {
-    // An observer removes itself, an earlier one, or a later one.
+    // An observer unsubscribes itself, an earlier observer, or a later observer.
     check(
         Publish,
         &[
@@ -470,7 +471,7 @@ fn nested_unsubscription_takes_effect_at_once() {
             (Next(1), "A1 C1"),
         ],
     );
-    // An observer removes a later one at the end.
+    // While the end is delivered, an observer unsubscribes a later observer.
     check(
         Publish,
         &[

@@ -70,8 +70,8 @@ fn unsubscribe_and_wait_returns_at_once_inside_and_when_idle() {
             rig.emit.next(1);
             rig.emit.next(2);
             assert_eq!(calls.load(Ordering::SeqCst), 1);
-            // No emission is in progress. The observer leaves before an emission has added it to the list,
-            // and after.
+            // No emission is in progress. One observer unsubscribes before an emission has added it to the
+            // list, and one after.
             rig.source.subscribe(|_| {}).unsubscribe_and_wait();
             let guard = rig.source.subscribe(|_| {});
             rig.emit.next(3);
