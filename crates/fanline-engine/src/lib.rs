@@ -49,8 +49,8 @@ pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
 pub use session::{ConnectionStatus, MqttStatus, Receipt, SubscriptionStatus, leaf};
 pub use shard::{
-    Batch, Ended, JetStreamService, LeafTraffic, Place, SHARDS_MAX, SessionId, Shard, ShardConfig,
-    ShardStatus,
+    Batch, BatchCursor, Ended, JetStreamService, LeafTraffic, SHARDS_MAX, SessionId, Shard,
+    ShardConfig, ShardStatus,
 };
 pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};
 pub use subject::{Filter, FilterError, is_literal_subject};

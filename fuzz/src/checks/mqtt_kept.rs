@@ -17,8 +17,8 @@ use fanline_engine::auth::{Access, ConnectionKind};
 use fanline_engine::jetstream::{AccountFolders, Folders, Handler, JetStreams, Now, Settings};
 use fanline_engine::store::DiskError;
 use fanline_engine::{
-    Auth, Batch, Chunk, CloseReason, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId,
-    Shard, ShardConfig,
+    Auth, Batch, BatchCursor, Chunk, CloseReason, JetStreamService, Limits, Peer, ServerInfo,
+    SessionId, Shard, ShardConfig,
 };
 
 use super::memory_disk::MemoryFolders;
@@ -65,7 +65,7 @@ struct Device {
 struct World {
     folders: MemoryFolders,
     shard: Shard,
-    keeper: JetStreamService<JetStreams>,
+    service: JetStreamService<JetStreams>,
     devices: [Option<Device>; DEVICES],
     nats: Option<SessionId>,
     connections: u64,
@@ -105,7 +105,7 @@ impl World {
             leafs: None,
         });
         let accounts = Accounts(folders.clone());
-        let keeper = JetStreamService::new(1, &config, 7, |ports| {
+        let service = JetStreamService::new(1, &config, 7, |ports| {
             let mut js = JetStreams::new(Settings::default(), Some(Box::new(accounts)), 7);
             js.set_accounts(&Access::open(), now, ports);
             js
@@ -113,13 +113,13 @@ impl World {
         let mut world = World {
             folders,
             shard: Shard::new(0, config, ServerInfo::default(), 7),
-            keeper,
+            service,
             devices: [const { None }; DEVICES],
             nats: None,
             connections: 0,
             now,
         };
-        world.keeper.settle(now);
+        world.service.settle(now);
         world.settle();
         world
     }
@@ -133,7 +133,7 @@ impl World {
         if properly {
             self.settle();
             let now = self.now;
-            self.keeper.with(|js, ports| js.close(now, ports));
+            self.service.with(|js, ports| js.close(now, ports));
         }
         let now = Now {
             since_start: Duration::ZERO,
@@ -216,7 +216,7 @@ impl World {
         self.now.since_start += Duration::from_nanos(nanos);
         self.now.unix_nanos += i64::try_from(nanos).expect("a short time");
         self.shard.handle_timeout(self.now.since_start);
-        self.keeper.handle_timeout(self.now);
+        self.service.handle_timeout(self.now);
     }
 
     /// Exchanges batches between the shard and the JetStream service, completes syncs, and lets clients
@@ -226,14 +226,14 @@ impl World {
         for _ in 0..ROUNDS_MAX {
             self.write();
             let batch = std::mem::take(self.shard.outgoing(1));
-            let own = std::mem::take(self.keeper.outgoing(1));
+            let own = std::mem::take(self.service.outgoing(1));
             let is_quiet = batch.is_empty() && own.is_empty();
             for batch in [batch, own] {
-                let mut place = Place::default();
-                while self.keeper.apply(&batch, &mut place, now).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.service.apply(&batch, &mut cursor, now).must_flush {}
             }
-            self.keeper.settle(now);
-            let has_synced = self.keeper.with(|js, ports| {
+            self.service.settle(now);
+            let has_synced = self.service.with(|js, ports| {
                 let mut has_synced = false;
                 while let Some(sync) = js.poll_sync(now.since_start) {
                     let (stream, id) = (sync.sync.stream, sync.sync.request.id);
@@ -243,17 +243,17 @@ impl World {
                 js.release_acks(now.since_start, ports);
                 has_synced
             });
-            self.keeper.settle(now);
+            self.service.settle(now);
             let told: [Batch; 2] = [
-                std::mem::take(self.keeper.announcements(0)),
-                std::mem::take(self.keeper.outgoing(0)),
+                std::mem::take(self.service.announcements(0)),
+                std::mem::take(self.service.outgoing(0)),
             ];
             if is_quiet && !has_synced && told.iter().all(Batch::is_empty) {
                 return;
             }
             for batch in told {
-                let mut place = Place::default();
-                while self.shard.apply(&batch, &mut place).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.shard.apply(&batch, &mut cursor).must_flush {}
             }
         }
     }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Auth, Batch, Chunk, CloseReason, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Batch, BatchCursor, Chunk, CloseReason, Limits, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 const CLIENTS: usize = 8;
@@ -178,8 +179,8 @@ impl World {
                 batch.append(self.shards[from].outgoing(1 - from));
                 assert!(self.shards[from].outgoing(from).is_empty());
                 is_quiet &= batch.is_empty();
-                let mut place = Place::default();
-                while self.shards[1 - from].apply(&batch, &mut place).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.shards[1 - from].apply(&batch, &mut cursor).must_flush {}
             }
             self.settle();
             if is_quiet {

@@ -8,7 +8,8 @@ use anyhow::{Result, ensure};
 use fanline_engine::auth::{AccountId, ConnectionKind};
 use fanline_engine::jetstream::{Handler, Message, Now, Ports};
 use fanline_engine::{
-    Auth, Chunk, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, BatchCursor, Chunk, JetStreamService, Limits, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 use crate::allocations::Allocations;
@@ -37,7 +38,7 @@ impl Handler for Nothing {
 
 struct World {
     shard: Shard,
-    keeper: JetStreamService<Nothing>,
+    service: JetStreamService<Nothing>,
     delivered_bytes: usize,
 }
 
@@ -51,7 +52,7 @@ impl World {
             leafs: None,
         });
         Self {
-            keeper: JetStreamService::new(1, &config, 7, |_| Nothing),
+            service: JetStreamService::new(1, &config, 7, |_| Nothing),
             shard: Shard::new(0, config, ServerInfo::default(), 7),
             delivered_bytes: 0,
         }
@@ -68,11 +69,11 @@ impl World {
         let connect = [&b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01"[..], &[name]].concat();
         self.send(id, &Chunk::new(connect.into()));
         let batch = std::mem::take(self.shard.outgoing(1));
-        let mut place = Place::default();
-        while self.keeper.apply(&batch, &mut place, NOW).must_flush {}
-        let batch = std::mem::take(self.keeper.outgoing(0));
-        let mut place = Place::default();
-        while self.shard.apply(&batch, &mut place).must_flush {}
+        let mut cursor = BatchCursor::default();
+        while self.service.apply(&batch, &mut cursor, NOW).must_flush {}
+        let batch = std::mem::take(self.service.outgoing(0));
+        let mut cursor = BatchCursor::default();
+        while self.shard.apply(&batch, &mut cursor).must_flush {}
         self.write();
         id
     }

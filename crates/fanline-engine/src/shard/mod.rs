@@ -29,7 +29,7 @@ use std::time::Duration;
 pub use service::JetStreamService;
 pub use status::{Ended, ShardStatus};
 
-pub use crate::exchange::batch::{Batch, Place};
+pub use crate::exchange::batch::{Batch, BatchCursor};
 pub use crate::exchange::session::SessionId;
 pub use crate::exchange::totals::LeafTraffic;
 pub use crate::exchange::{SHARDS_MAX, ShardConfig};
@@ -37,7 +37,7 @@ pub use crate::exchange::{SHARDS_MAX, ShardConfig};
 use crate::auth::{Access, AccountId, Check, Grant, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::ServerInfo;
-use crate::exchange::batch::Said;
+use crate::exchange::batch::BatchEntry;
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::router::RouteMemo;
@@ -158,28 +158,30 @@ impl Shard {
         }
     }
 
-    /// Applies a batch of another shard, starting at `place`. If the receipt has
+    /// Applies a batch of another shard, starting at `cursor`. If the receipt has
     /// [`must_flush`](Receipt::must_flush), the batch is not finished: write the output, then call again.
-    pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
+    pub fn apply(&mut self, batch: &Batch, cursor: &mut BatchCursor) -> Receipt {
         self.broker.exchange.outputs.begin_batch();
         let mut receipt = Receipt::default();
         let mut memo = RouteMemo::default();
-        while let Some(said) = batch.read(place) {
-            match said {
-                Said::Message(crossing) => {
+        while let Some(entry) = batch.read(cursor) {
+            match entry {
+                BatchEntry::Message(crossing) => {
                     self.broker.dispatch_crossing(crossing, None, &mut memo);
                 }
-                Said::AccountUsage {
+                BatchEntry::AccountUsage {
                     from,
                     account,
                     usage,
                 } => self.broker.exchange.quotas.note(from, account, usage),
-                Said::Note(note) => {
-                    if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
+                BatchEntry::Notification(notification) => {
+                    if let Some(message) =
+                        (notification as &dyn Any).downcast_ref::<RegistryMessage>()
+                    {
                         mqtt::handle_message(&mut self.broker, message);
                     }
                 }
-                Said::Interest {
+                BatchEntry::Interest {
                     from,
                     account,
                     filter,

@@ -14,7 +14,7 @@ use crate::accounts::{BRIDGES_MAX, Requests};
 use crate::auth::{Access, AccountId, overlap};
 use crate::codec::nats::args;
 use crate::exchange::announce;
-use crate::exchange::batch::{Batch, Crossing, Notification, Place, Said, TRACED};
+use crate::exchange::batch::{Batch, BatchCursor, BatchEntry, Crossing, Notification, TRACED};
 use crate::exchange::message::Message as Framed;
 use crate::exchange::remote::Remote;
 use crate::exchange::router::{
@@ -127,25 +127,27 @@ impl<H: Handler> JetStreamService<H> {
         &self.handler
     }
 
-    /// Applies a batch of a shard, starting at `place`. If the receipt has
+    /// Applies a batch of a shard, starting at `cursor`. If the receipt has
     /// [`must_flush`](Receipt::must_flush), the batch is not finished: settle, pass on the batches, then call
     /// again.
-    pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Now) -> Receipt {
+    pub fn apply(&mut self, batch: &Batch, cursor: &mut BatchCursor, now: Now) -> Receipt {
         let mut receipt = Receipt::default();
         self.outside.produced_bytes = 0;
         self.outside.now = now.since_start;
-        while let Some(said) = batch.read(place) {
-            match said {
-                Said::Message(crossing) => self.take(&crossing, now),
+        while let Some(entry) = batch.read(cursor) {
+            match entry {
+                BatchEntry::Message(crossing) => self.take(&crossing, now),
                 // The JetStream service needs no connections, except those of MQTT clients.
-                Said::AccountUsage { .. } => {}
-                Said::Note(note) => {
-                    if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
+                BatchEntry::AccountUsage { .. } => {}
+                BatchEntry::Notification(notification) => {
+                    if let Some(message) =
+                        (notification as &dyn Any).downcast_ref::<RegistryMessage>()
+                    {
                         let (registry, mut context) = self.registry(now);
                         registry.handle(message, &mut context);
                     }
                 }
-                Said::Interest {
+                BatchEntry::Interest {
                     from,
                     account,
                     filter,
@@ -201,13 +203,15 @@ impl<H: Handler> JetStreamService<H> {
 
     /// Returns whether a batch can be handled soon, without waiting for a disk.
     pub fn is_quick(&self, batch: &Batch) -> bool {
-        let mut place = Place::default();
-        while let Some(said) = batch.read(&mut place) {
-            let is_quick = match said {
-                Said::Message(crossing) => {
+        let mut cursor = BatchCursor::default();
+        while let Some(entry) = batch.read(&mut cursor) {
+            let is_quick = match entry {
+                BatchEntry::Message(crossing) => {
                     self.handler.is_quick(crossing.account, crossing.subject)
                 }
-                Said::Interest { .. } | Said::AccountUsage { .. } | Said::Note(_) => false,
+                BatchEntry::Interest { .. }
+                | BatchEntry::AccountUsage { .. }
+                | BatchEntry::Notification(_) => false,
             };
             if !is_quick {
                 return false;
@@ -473,7 +477,7 @@ impl ServicePorts for Outside {
     fn send(&mut self, shard: u16, message: RegistryMessage) {
         self.produced_bytes += message.bytes();
         if let Some(batch) = self.outgoing.get_mut(usize::from(shard)) {
-            batch.push_note(message);
+            batch.push_notification(message);
         }
     }
 

@@ -90,8 +90,8 @@ impl World {
                 for to in 0..self.shards.len() {
                     let mut batch = std::mem::take(self.shards[from].outgoing(to));
                     moved |= !batch.is_empty();
-                    let mut place = Place::default();
-                    while self.shards[to].apply(&batch, &mut place).must_flush {}
+                    let mut cursor = BatchCursor::default();
+                    while self.shards[to].apply(&batch, &mut cursor).must_flush {}
                     batch.clear();
                 }
             }
@@ -771,7 +771,7 @@ fn message_for_a_queue_group_follows_its_members() {
     let mut under_way = std::mem::take(world.shards[0].outgoing(1));
     assert!(!under_way.is_empty());
     world.say(leaves, "UNSUB 1\r\n");
-    world.shards[1].apply(&under_way, &mut Place::default());
+    world.shards[1].apply(&under_way, &mut BatchCursor::default());
     under_way.clear();
     world.exchange();
     assert_eq!(world.read(leaves), "");

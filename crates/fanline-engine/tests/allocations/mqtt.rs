@@ -6,7 +6,8 @@ use std::time::Duration;
 use fanline_engine::auth::{AccountId, ConnectionKind};
 use fanline_engine::jetstream::{Handler, Message, Now, Ports};
 use fanline_engine::{
-    Auth, Chunk, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, BatchCursor, Chunk, JetStreamService, Limits, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 use crate::allocations;
@@ -88,14 +89,14 @@ impl World {
     /// Exchanges batches between the shard and the service.
     fn exchange(&mut self) {
         let batch = std::mem::take(self.shard.outgoing(1));
-        let mut cursor = Place::default();
+        let mut cursor = BatchCursor::default();
         while self.service.apply(&batch, &mut cursor, NOW).must_flush {}
         self.service.settle(NOW);
         for batch in [
             std::mem::take(self.service.announcements(0)),
             std::mem::take(self.service.outgoing(0)),
         ] {
-            let mut cursor = Place::default();
+            let mut cursor = BatchCursor::default();
             while self.shard.apply(&batch, &mut cursor).must_flush {}
         }
         self.write();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Auth, Chunk, Limits, Peer, Place, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, BatchCursor, Chunk, Limits, Peer, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 use crate::allocations;
@@ -63,7 +64,7 @@ impl World {
         for from in 0..self.shards.len() {
             for to in 0..self.shards.len() {
                 let mut batch = std::mem::take(self.shards[from].outgoing(to));
-                let mut cursor = Place::default();
+                let mut cursor = BatchCursor::default();
                 while self.shards[to].apply(&batch, &mut cursor).must_flush {}
                 batch.clear();
                 *self.shards[from].outgoing(to) = batch;

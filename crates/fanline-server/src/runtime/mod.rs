@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use fanline_engine::auth::ConnectionKind;
 use fanline_engine::{
-    AccountId, CloseReason, Ended, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig, leaf,
+    AccountId, BatchCursor, CloseReason, Ended, Peer, ServerInfo, SessionId, Shard, ShardConfig,
+    leaf,
 };
 use tokio::sync::{Notify, mpsc};
 use tracing::{error, info, trace};
@@ -293,7 +294,7 @@ impl Runtime {
         mailbox.take(|batch| {
             // A panic would lose the rest of the batch for all connections.
             let _guard = self.engine.guard();
-            let mut cursor = Place::default();
+            let mut cursor = BatchCursor::default();
             loop {
                 let receipt = self.engine.borrow_mut().apply(batch, &mut cursor);
                 if receipt.must_flush || receipt.congested.is_some() {

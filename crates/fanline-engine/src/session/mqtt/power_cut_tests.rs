@@ -13,8 +13,8 @@ use crate::store::disk_tests::seeds;
 use crate::store::faulty::{Dice, Faulty, Reach};
 use crate::store::{Disk, DiskError};
 use crate::{
-    Auth, Batch, Chunk, CloseReason, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId,
-    Shard, ShardConfig,
+    Auth, Batch, BatchCursor, Chunk, CloseReason, JetStreamService, Limits, Peer, ServerInfo,
+    SessionId, Shard, ShardConfig,
 };
 
 const STREAMS: [&str; 6] = [
@@ -100,7 +100,7 @@ struct World {
     dice: Dice,
     shelf: Shelf,
     shard: Shard,
-    keeper: JetStreamService<JetStreams>,
+    service: JetStreamService<JetStreams>,
     now: Now,
     connections: u64,
     devices: [Device; 5],
@@ -119,12 +119,12 @@ fn start(shelf: &Shelf, now: Now) -> (Shard, JetStreamService<JetStreams>) {
         traces: false,
         leafs: None,
     });
-    let keeper = JetStreamService::new(1, &config, 7, |ports| {
+    let service = JetStreamService::new(1, &config, 7, |ports| {
         let mut js = JetStreams::new(Settings::default(), Some(Box::new(shelf.clone())), 7);
         js.set_accounts(&Access::open(), now, ports);
         js
     });
-    (Shard::new(0, config, ServerInfo::default(), 7), keeper)
+    (Shard::new(0, config, ServerInfo::default(), 7), service)
 }
 
 impl World {
@@ -134,13 +134,13 @@ impl World {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,
         };
-        let (shard, keeper) = start(&shelf, now);
+        let (shard, service) = start(&shelf, now);
         let mut world = World {
             seed,
             dice: Dice::new(seed),
             shelf,
             shard,
-            keeper,
+            service,
             now,
             connections: 0,
             devices: Default::default(),
@@ -148,7 +148,7 @@ impl World {
             messages: 0,
             published: BTreeMap::new(),
         };
-        world.keeper.settle(now);
+        world.service.settle(now);
         for (at, (_, version, filter)) in DEVICES.into_iter().enumerate() {
             world.connect(at);
             world.settle();
@@ -243,22 +243,22 @@ impl World {
         // The service applies its own batch before the shard receives one.
         loop {
             is_quiet &= batch.is_empty();
-            let mut place = Place::default();
-            while self.keeper.apply(&batch, &mut place, now).must_flush {}
-            self.keeper.settle(now);
-            batch = std::mem::take(self.keeper.outgoing(1));
+            let mut cursor = BatchCursor::default();
+            while self.service.apply(&batch, &mut cursor, now).must_flush {}
+            self.service.settle(now);
+            batch = std::mem::take(self.service.outgoing(1));
             if batch.is_empty() {
                 break;
             }
         }
         let told: [Batch; 2] = [
-            std::mem::take(self.keeper.announcements(0)),
-            std::mem::take(self.keeper.outgoing(0)),
+            std::mem::take(self.service.announcements(0)),
+            std::mem::take(self.service.outgoing(0)),
         ];
         for batch in told {
             is_quiet &= batch.is_empty();
-            let mut place = Place::default();
-            while self.shard.apply(&batch, &mut place).must_flush {}
+            let mut cursor = BatchCursor::default();
+            while self.shard.apply(&batch, &mut cursor).must_flush {}
         }
         self.write();
         !is_quiet
@@ -267,10 +267,10 @@ impl World {
     /// Begins the next sync. If no sync is due, releases acknowledgements.
     fn poll_sync(&mut self) -> bool {
         let now = self.now.since_start;
-        let sync = self.keeper.with(|js, _| js.poll_sync(now));
+        let sync = self.service.with(|js, _| js.poll_sync(now));
         let is_there = sync.is_some();
         if !is_there {
-            self.keeper.with(|js, ports| js.release_acks(now, ports));
+            self.service.with(|js, ports| js.release_acks(now, ports));
         }
         self.syncs.extend(sync.map(|sync| {
             let request = &sync.sync.request;
@@ -285,7 +285,7 @@ impl World {
         let mut disk = self.shelf.0[&sync.name].clone();
         let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
         let now = self.now;
-        self.keeper.with(|js, _| {
+        self.service.with(|js, _| {
             js.handle_synced(
                 account,
                 sync.stream,
@@ -294,14 +294,14 @@ impl World {
                 now.since_start,
             );
         });
-        self.keeper.settle(now);
+        self.service.settle(now);
     }
 
     fn wait(&mut self, duration: Duration) {
         self.now.since_start += duration;
         self.now.unix_nanos += i64::try_from(duration.as_nanos()).unwrap();
         self.shard.handle_timeout(self.now.since_start);
-        self.keeper.handle_timeout(self.now);
+        self.service.handle_timeout(self.now);
     }
 
     /// Handles the next packet of a client. Returns false when there is none.
@@ -461,10 +461,10 @@ impl World {
             device.unread.clear();
         }
         self.now.since_start = Duration::ZERO;
-        (self.shard, self.keeper) = start(&self.shelf, self.now);
-        let problems = self.keeper.with(|js, _| js.take_problems());
+        (self.shard, self.service) = start(&self.shelf, self.now);
+        let problems = self.service.with(|js, _| js.take_problems());
         assert_eq!(problems, [""; 0], "seed {}", self.seed);
-        self.keeper.settle(self.now);
+        self.service.settle(self.now);
     }
 
     /// Connects all clients, and checks that each message has arrived as often as it must.

@@ -431,7 +431,7 @@ fn retain(broker: &mut Broker, account: AccountId, subject: &[u8], headers: &[u8
             action: remove_retained(subject),
         };
         if let Some(batch) = broker.exchange.outgoing.last_mut() {
-            batch.push_note(RegistryMessage::Request(Box::new(request)));
+            batch.push_notification(RegistryMessage::Request(Box::new(request)));
         }
         return;
     }

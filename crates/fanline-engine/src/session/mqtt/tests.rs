@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::auth::{Access, ConnectionKind};
 use crate::jetstream::{Handler, JetStreams, Now, Settings};
 use crate::{
-    Auth, Chunk, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, BatchCursor, Chunk, JetStreamService, Limits, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 const NOW: Now = Now {
@@ -64,8 +65,8 @@ impl World {
         for _ in 0..8 {
             let mut batch = std::mem::take(self.shard.outgoing(1));
             for _ in 0..8 {
-                let mut place = Place::default();
-                while self.service.apply(&batch, &mut place, NOW).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.service.apply(&batch, &mut cursor, NOW).must_flush {}
                 self.service.settle(NOW);
                 batch = std::mem::take(self.service.outgoing(1));
             }
@@ -73,8 +74,8 @@ impl World {
                 std::mem::take(self.service.announcements(0)),
                 std::mem::take(self.service.outgoing(0)),
             ] {
-                let mut place = Place::default();
-                while self.shard.apply(&batch, &mut place).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.shard.apply(&batch, &mut cursor).must_flush {}
             }
         }
     }
