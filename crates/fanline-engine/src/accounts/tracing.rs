@@ -6,7 +6,7 @@ use super::Broker;
 use crate::auth::{AccountId, ExportKind, ImportKind};
 use crate::exchange::Kind;
 use crate::exchange::batch::{Crossing, TRACED};
-use crate::exchange::router::{BridgeKind, Exit, RouteMemo};
+use crate::exchange::router::{BridgeKind, BridgeTarget, RouteMemo};
 use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
 use crate::subject::Filter;
@@ -50,16 +50,16 @@ impl<K: Kind> Broker<K> {
 
     /// Records that a traced message leaves its account.
     #[cold]
-    pub(super) fn trace_exit(
+    pub(super) fn trace_bridge(
         &self,
         trace: &mut Traced,
         account: AccountId,
-        exit: &Exit,
+        target: &BridgeTarget,
         subject: &[u8],
     ) {
         let access = &self.exchange.access;
-        let other = access.account(exit.account);
-        let (event, may_look) = match exit.kind {
+        let other = access.account(target.account);
+        let (event, may_look) = match target.kind {
             BridgeKind::Stream => {
                 let exporter = self.exchange.account_name(account);
                 let may_look = other.is_some_and(|importer| {
@@ -81,7 +81,7 @@ impl<K: Kind> Broker<K> {
                     exporter.exports.iter().any(|export| {
                         export.allow_trace
                             && matches!(export.kind, ExportKind::Service { .. })
-                            && matches(&export.subject, &exit.subject)
+                            && matches(&export.subject, &target.subject)
                     })
                 });
                 let event = Event {
@@ -94,8 +94,8 @@ impl<K: Kind> Broker<K> {
             BridgeKind::Replies => return,
         };
         let event = Event {
-            acc: self.exchange.account_name(exit.account),
-            to: text(&exit.subject),
+            acc: self.exchange.account_name(target.account),
+            to: text(&target.subject),
             ..event
         };
         trace.cross_border(event, may_look);

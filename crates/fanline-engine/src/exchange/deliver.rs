@@ -359,7 +359,7 @@ impl<K: Kind> Exchange<K> {
         for id in &route.plain {
             delivered |= fan_out.deliver(*id, route, message);
         }
-        if route.has_exits() {
+        if route.has_bridge_targets() {
             return Reached::Plain(delivered);
         }
         if route.leads_on() {
@@ -470,11 +470,11 @@ impl<K: Kind> Exchange<K> {
         if !is_taken {
             K::note_missed(fan_out.shared, account, subject, message);
         }
-        let has_exits = plain && route.has_exits();
+        let has_bridge_targets = plain && route.has_bridge_targets();
         let hops = fan_out.first_hop(targets) | (hops + 1);
         targets.post(outgoing, account, subject, message, hops);
         self.settle_if_needed(dispatch.context.trace);
-        has_exits
+        has_bridge_targets
     }
 
     /// Removes subscriptions that have reached their limit, and ends sessions with too many pending bytes.

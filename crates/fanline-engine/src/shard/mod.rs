@@ -316,7 +316,7 @@ impl Shard {
         !route.plain.is_empty()
             || !route.plain_remote.is_empty()
             || route.has_groups()
-            || !route.exits().is_empty()
+            || !route.bridge_targets().is_empty()
     }
 
     /// Returns the configured users and accounts.

@@ -274,10 +274,11 @@ impl<H: Handler> JetStreamService<H> {
 impl Outside {
     /// Sets the imports and exports of accounts.
     fn set_accounts(&mut self, access: &Access) {
-        let ways = bridges(access, self.index);
-        for ((id, account), ways) in (0..).map(AccountId).zip(access.accounts()).zip(ways) {
+        let all_bridges = bridges(access, self.index);
+        let accounts = (0..).map(AccountId).zip(access.accounts());
+        for ((id, account), bridges) in accounts.zip(all_bridges) {
             let router = self.routers.of(id);
-            router.set_bridges(ways);
+            router.set_bridges(bridges);
             let weight = u32::from(has_services(id, account));
             for shard in 0..self.index {
                 router.set_remote(Remote::Shard(shard), &replies_of(shard), b"", weight);
@@ -355,37 +356,37 @@ impl Outside {
                 crossings.add_group(remote, group.name.as_slice());
             }
         }
-        let exits = route.exits().to_vec();
+        let targets = route.bridge_targets().to_vec();
         if !self.crossings.is_empty() {
             self.post_frame(account, to, message);
         }
-        for exit in exits.iter().filter(|_| bridges < BRIDGES_MAX) {
-            let is_question = to == message.subject && !message.reply.is_empty();
-            match exit.kind {
+        for target in targets.iter().filter(|_| bridges < BRIDGES_MAX) {
+            let is_request = to == message.subject && !message.reply.is_empty();
+            match target.kind {
                 BridgeKind::Replies => {
                     self.answer(account, to, message, bridges);
                     continue;
                 }
-                BridgeKind::Service(terms) if is_question => {
-                    self.ask(account, (exit, terms), message, bridges);
+                BridgeKind::Service(terms) if is_request => {
+                    self.ask(account, (target, terms), message, bridges);
                     continue;
                 }
                 BridgeKind::Service(_) | BridgeKind::Stream => {}
             }
             let message = Message {
                 subject: if to == message.subject {
-                    &exit.subject
+                    &target.subject
                 } else {
                     message.subject
                 },
-                reply: match exit.kind {
+                reply: match target.kind {
                     BridgeKind::Stream => message.reply,
                     // A stream's record is not a request, so it needs no response.
                     BridgeKind::Service(_) | BridgeKind::Replies => b"",
                 },
                 ..*message
             };
-            self.post(exit.account, &exit.subject, &message, bridges + 1);
+            self.post(target.account, &target.subject, &message, bridges + 1);
         }
     }
 
@@ -438,11 +439,11 @@ impl Outside {
             return true;
         }
         let route = router.route(subject, &mut RouteMemo::default());
-        let exits = route.exits().to_vec();
+        let targets = route.bridge_targets().to_vec();
         bridges < BRIDGES_MAX
-            && exits.iter().any(|exit| {
-                exit.kind != BridgeKind::Replies
-                    && self.is_there(exit.account, &exit.subject, bridges + 1, is_such)
+            && targets.iter().any(|target| {
+                target.kind != BridgeKind::Replies
+                    && self.is_there(target.account, &target.subject, bridges + 1, is_such)
             })
     }
 }
@@ -523,10 +524,10 @@ impl Port for Outside {
         if remotes.any(|remote| remote != Remote::Shard(index)) || route.has_groups() {
             return true;
         }
-        let exits = route.exits().to_vec();
-        exits.iter().any(|exit| {
-            exit.kind != BridgeKind::Replies
-                && self.is_there(exit.account, &exit.subject, 1, &has_interest)
+        let targets = route.bridge_targets().to_vec();
+        targets.iter().any(|target| {
+            target.kind != BridgeKind::Replies
+                && self.is_there(target.account, &target.subject, 1, &has_interest)
         })
     }
 

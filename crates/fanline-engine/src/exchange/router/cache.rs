@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
 
-use super::bridges::{Bridge, Exit};
+use super::bridges::{Bridge, BridgeTarget};
 use super::interest::Interest;
 use super::subscriptions::SubId;
 use crate::auth::{Permitted, Rights, RightsId};
@@ -43,7 +43,7 @@ pub(crate) struct Route {
     groups: Vec<RouteGroup>,
     members: Vec<Member>,
     /// Destinations in other accounts, which receive each message.
-    exits: Vec<Exit>,
+    bridge_targets: Vec<BridgeTarget>,
     /// Number that distinguishes a route from later routes in the same slot.
     generation: u64,
     node: Option<NodeId>,
@@ -103,13 +103,13 @@ impl Route {
     /// Returns whether there are targets other than local plain subscriptions.
     #[inline]
     pub(crate) fn leads_on(&self) -> bool {
-        !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
+        !(self.groups.is_empty() && self.plain_remote.is_empty() && self.bridge_targets.is_empty())
     }
 
     /// Returns the link set if the only targets are the plain subscriptions of one link set.
     fn leads_to_links_alone(&self) -> Option<LinkSet> {
         let links = self.plain_remote.only_links()?;
-        (self.groups.is_empty() && self.exits.is_empty()).then_some(links)
+        (self.groups.is_empty() && self.bridge_targets.is_empty()).then_some(links)
     }
 
     pub(crate) fn has_groups(&self) -> bool {
@@ -117,13 +117,13 @@ impl Route {
     }
 
     #[inline]
-    pub(crate) fn has_exits(&self) -> bool {
-        !self.exits.is_empty()
+    pub(crate) fn has_bridge_targets(&self) -> bool {
+        !self.bridge_targets.is_empty()
     }
 
     /// Returns the destinations in other accounts.
-    pub(crate) fn exits(&self) -> &[Exit] {
-        &self.exits
+    pub(crate) fn bridge_targets(&self) -> &[BridgeTarget] {
+        &self.bridge_targets
     }
 
     /// Returns whether the subject has no subscriber.
@@ -171,8 +171,8 @@ impl RouteBuilder {
         self.found.extend(members.map(|m| (group, m)));
     }
 
-    pub(super) fn add_exits(&mut self, exits: impl Iterator<Item = Exit>) {
-        self.route.exits.extend(exits);
+    pub(super) fn add_bridge_targets(&mut self, targets: impl Iterator<Item = BridgeTarget>) {
+        self.route.bridge_targets.extend(targets);
     }
 
     fn start(&mut self, subject: &[u8]) {
@@ -185,7 +185,7 @@ impl RouteBuilder {
             plain_remote,
             groups,
             members,
-            exits,
+            bridge_targets,
             ..
         } = &mut self.route;
         head.clear();
@@ -196,7 +196,7 @@ impl RouteBuilder {
         *plain_remote = RemoteSet::default();
         groups.clear();
         members.clear();
-        exits.clear();
+        bridge_targets.clear();
         self.groups.clear();
         self.found.clear();
     }
@@ -367,13 +367,13 @@ impl Cache {
         }
     }
 
-    pub(super) fn exits_mut(&mut self, memo: RouteMemo) -> &mut Vec<Exit> {
+    pub(super) fn bridge_targets_mut(&mut self, memo: RouteMemo) -> &mut Vec<BridgeTarget> {
         if memo.generation != UNCACHED {
-            return &mut self.routes[memo.at as usize].exits;
+            return &mut self.routes[memo.at as usize].bridge_targets;
         }
         match memo.at.checked_sub(1) {
-            None => &mut self.builder.route.exits,
-            Some(at) => self.siblings.exits_mut(at),
+            None => &mut self.builder.route.bridge_targets,
+            Some(at) => self.siblings.bridge_targets_mut(at),
         }
     }
 
@@ -403,8 +403,8 @@ impl Cache {
         builder.start(subject);
         filters.filters_matching(subject, &mut |interest: &Interest| {
             interest.add_to(builder);
-            let ways = interest.bridges().iter();
-            builder.add_exits(ways.map(|at| bridges[*at].exit(subject)));
+            let indexes = interest.bridges().iter();
+            builder.add_bridge_targets(indexes.map(|at| bridges[*at].target(subject)));
         });
         builder.finish();
         if was_seen {
@@ -503,7 +503,7 @@ impl Cache {
             plain_remote: built.plain_remote,
             groups: built.groups.clone(),
             members: built.members.clone(),
-            exits: built.exits.clone(),
+            bridge_targets: built.bridge_targets.clone(),
             generation: self.generation,
             node: Some(node),
             permitted: Default::default(),

@@ -13,7 +13,7 @@ mod routers;
 mod subscriptions;
 
 pub(crate) use bridges::{
-    Bridge, BridgeKind, Exit, Listening, REPLIES, Terms, bridges, has_services, listening,
+    Bridge, BridgeKind, BridgeTarget, Listening, REPLIES, Terms, bridges, has_services, listening,
     replies_of,
 };
 pub(crate) use cache::{Member, Reach, Route, RouteMemo};
@@ -150,20 +150,25 @@ impl Router {
 
     /// Takes the destinations in other accounts out of a route. They may lead back to this account: while the
     /// route has none, this cannot loop. The caller returns them later.
-    pub(crate) fn take_exits(&mut self, memo: RouteMemo) -> Vec<Exit> {
-        std::mem::take(self.cache.exits_mut(memo))
+    pub(crate) fn take_bridge_targets(&mut self, memo: RouteMemo) -> Vec<BridgeTarget> {
+        std::mem::take(self.cache.bridge_targets_mut(memo))
     }
 
     /// Returns the destinations to their route, which must be unchanged.
-    pub(crate) fn restore_exits(&mut self, memo: RouteMemo, exits: Vec<Exit>) {
-        *self.cache.exits_mut(memo) = exits;
+    pub(crate) fn restore_bridge_targets(&mut self, memo: RouteMemo, targets: Vec<BridgeTarget>) {
+        *self.cache.bridge_targets_mut(memo) = targets;
     }
 
-    /// Returns the destinations from [`take_exits`](Self::take_exits) to their route, if the route still
-    /// exists.
-    pub(crate) fn put_exits(&mut self, memo: RouteMemo, subject: &[u8], exits: Vec<Exit>) {
+    /// Returns the destinations from [`take_bridge_targets`](Self::take_bridge_targets) to their route, if
+    /// the route still exists.
+    pub(crate) fn put_bridge_targets(
+        &mut self,
+        memo: RouteMemo,
+        subject: &[u8],
+        targets: Vec<BridgeTarget>,
+    ) {
         if self.cache.holds(memo, subject) {
-            *self.cache.exits_mut(memo) = exits;
+            *self.cache.bridge_targets_mut(memo) = targets;
         }
     }
 

@@ -4,7 +4,7 @@
 use super::Outside;
 use crate::accounts::{BRIDGES_MAX, Request};
 use crate::auth::AccountId;
-use crate::exchange::router::{Exit, REPLIES, Terms};
+use crate::exchange::router::{BridgeTarget, REPLIES, Terms};
 use crate::jetstream::Message;
 
 impl Outside {
@@ -12,13 +12,13 @@ impl Outside {
     pub(super) fn ask(
         &mut self,
         importer: AccountId,
-        (exit, terms): (&Exit, Terms),
+        (target, terms): (&BridgeTarget, Terms),
         message: &Message<'_>,
         bridges: u8,
     ) {
         let request = Request {
             importer,
-            exporter: exit.account,
+            exporter: target.account,
             reply: message.reply,
             terms,
         };
@@ -27,11 +27,11 @@ impl Outside {
         let mut reply = Vec::new();
         self.requests.write_subject(at, self.index, &mut reply);
         let message = Message {
-            subject: &exit.subject,
+            subject: &target.subject,
             reply: &reply,
             ..*message
         };
-        self.post(exit.account, &exit.subject, &message, bridges + 1);
+        self.post(target.account, &target.subject, &message, bridges + 1);
     }
 
     /// Delivers a response to a requester in another account. Drops the response if the requester is gone.

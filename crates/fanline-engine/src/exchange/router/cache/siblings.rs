@@ -6,7 +6,7 @@
 
 use hashbrown::DefaultHashBuilder;
 
-use super::{Exit, HEAD, Route, hash_subject};
+use super::{BridgeTarget, HEAD, Route, hash_subject};
 
 /// Number of slots for common prefixes. Two prefixes in one slot replace each other.
 const SLOTS: usize = 64;
@@ -85,8 +85,8 @@ impl Siblings {
         &self.slots[at as usize].route
     }
 
-    pub(super) fn exits_mut(&mut self, at: u32) -> &mut Vec<Exit> {
-        &mut self.slots[at as usize].route.exits
+    pub(super) fn bridge_targets_mut(&mut self, at: u32) -> &mut Vec<BridgeTarget> {
+        &mut self.slots[at as usize].route.bridge_targets
     }
 
     /// Records a new route of a subject without a shared route. For a second sibling, calls `is_apart`, which
@@ -107,7 +107,7 @@ impl Siblings {
             return;
         }
         // A destination in another account depends on the whole subject.
-        if route.has_exits() || route.target_count() > TARGETS_MAX || is_apart() {
+        if route.has_bridge_targets() || route.target_count() > TARGETS_MAX || is_apart() {
             slot.state = State::Apart;
             return;
         }
