@@ -362,7 +362,7 @@ impl<K: Kind> Exchange<K> {
         if route.has_bridge_targets() {
             return Reached::Plain(delivered);
         }
-        if route.leads_on() {
+        if route.has_other_targets() {
             delivered |= fan_out.deliver_beyond(route, message, random, targets, outgoing, &[]);
             if targets.has_links() {
                 delivered |= self.deliver_to_links(dispatch);

@@ -72,7 +72,7 @@ impl<K: Kind> Exchange<K> {
         match intake.memo.reach() {
             Reach::Nowhere => return may_run && router.holds(intake.memo, publish.subject),
             Reach::WithLinks(set) if !self.targets.serves(set) => return false,
-            Reach::Unsaid => return false,
+            Reach::Unknown => return false,
             // While a run is collected, the memo refers to its route.
             Reach::Plain | Reach::WithLinks(_) => {}
         }

@@ -102,12 +102,12 @@ impl Route {
 
     /// Returns whether there are targets other than local plain subscriptions.
     #[inline]
-    pub(crate) fn leads_on(&self) -> bool {
+    pub(crate) fn has_other_targets(&self) -> bool {
         !(self.groups.is_empty() && self.plain_remote.is_empty() && self.bridge_targets.is_empty())
     }
 
     /// Returns the link set if the only targets are the plain subscriptions of one link set.
-    fn leads_to_links_alone(&self) -> Option<LinkSet> {
+    fn only_links(&self) -> Option<LinkSet> {
         let links = self.plain_remote.only_links()?;
         (self.groups.is_empty() && self.bridge_targets.is_empty()).then_some(links)
     }
@@ -128,7 +128,7 @@ impl Route {
 
     /// Returns whether the subject has no subscriber.
     pub(crate) fn is_empty(&self) -> bool {
-        self.plain.is_empty() && !self.leads_on()
+        self.plain.is_empty() && !self.has_other_targets()
     }
 
     fn target_count(&self) -> usize {
@@ -230,16 +230,16 @@ impl RouteBuilder {
         for (name, group) in &self.groups {
             groups[*group as usize].name = name.clone();
         }
-        let mut is_near = None;
+        let mut group_on_server = None;
         for (at, member) in &self.found {
             let group = &mut groups[*at as usize];
-            let is_far = distance(member) == 2;
+            let is_link = distance(member) == 2;
             // A link receives no messages of a group that has members on this server.
-            if is_far && is_near == Some(*at) {
+            if is_link && group_on_server == Some(*at) {
                 continue;
             }
-            if !is_far {
-                is_near = Some(*at);
+            if !is_link {
+                group_on_server = Some(*at);
             }
             if group.len == 0 {
                 group.first = members.len();
@@ -280,7 +280,7 @@ pub(crate) enum Reach {
     WithLinks(LinkSet),
     /// Unknown: the caller must examine the route.
     #[default]
-    Unsaid,
+    Unknown,
 }
 
 /// Generation of uncached routes.
@@ -408,10 +408,11 @@ impl Cache {
         });
         builder.finish();
         if was_seen {
-            return self.keep(hash, subject);
+            return self.insert(hash, subject);
         }
-        let is_apart = || filters.decides_on_last_token(subject);
-        self.siblings.note(subject, &self.builder.route, is_apart);
+        let is_separate = || filters.decides_on_last_token(subject);
+        self.siblings
+            .record(subject, &self.builder.route, is_separate);
         RouteMemo::default()
     }
 
@@ -455,7 +456,7 @@ impl Cache {
         self.subjects
             .subjects_matching(filter, &mut |_, cached| invalidated.extend(cached.0));
         for at in invalidated.drain(..) {
-            self.forget(at);
+            self.remove(at);
         }
         self.invalidated = invalidated;
     }
@@ -489,7 +490,7 @@ impl Cache {
 
     /// Moves the new route from the builder into the cache. A subject with an empty token is not cached: it
     /// matches no filter, and that check is cheap.
-    fn keep(&mut self, hash: u64, subject: &[u8]) -> RouteMemo {
+    fn insert(&mut self, hash: u64, subject: &[u8]) -> RouteMemo {
         if Filter::parse(subject).is_err() {
             return RouteMemo::default();
         }
@@ -530,10 +531,8 @@ impl Cache {
 
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
-        let reach = match route.leads_on() {
-            true => route
-                .leads_to_links_alone()
-                .map_or(Reach::Unsaid, Reach::WithLinks),
+        let reach = match route.has_other_targets() {
+            true => route.only_links().map_or(Reach::Unknown, Reach::WithLinks),
             false if route.plain.is_empty() => Reach::Nowhere,
             false => Reach::Plain,
         };
@@ -545,18 +544,18 @@ impl Cache {
     }
 
     /// Evicts routes in the order of their slots, so that each route stays cached for about the same time.
-    fn evict_other_than(&mut self, keep: u32) {
+    fn evict_other_than(&mut self, except: u32) {
         loop {
             self.eviction_cursor = (self.eviction_cursor + 1) % self.routes.capacity();
             let at = u32::try_from(self.eviction_cursor).expect("bounded by ROUTES_MAX");
-            if at != keep && self.routes.contains(self.eviction_cursor) {
-                self.forget(at);
+            if at != except && self.routes.contains(self.eviction_cursor) {
+                self.remove(at);
                 return;
             }
         }
     }
 
-    fn forget(&mut self, at: u32) {
+    fn remove(&mut self, at: u32) {
         let route = self.routes.remove(at as usize);
         self.targets -= route.target_count();
         let hash = self.hash(route.subject());
