@@ -326,7 +326,7 @@ impl<K: Kind> Broker<K> {
         let mut frame = std::mem::take(&mut self.accounts.frame);
         frame.clear();
         let reply = message.reply();
-        let mut waiting = None;
+        let mut pending = None;
         if !reply.is_empty() {
             let request = Request {
                 importer,
@@ -342,7 +342,7 @@ impl<K: Kind> Broker<K> {
             }
             let at = requests.expect(request, measure.take(), key, now);
             requests.write_subject(at, self.exchange.index, &mut frame);
-            waiting = Some(at);
+            pending = Some(at);
         }
         let reply_bytes = frame.len();
         let (headers, payload) = message.body.split_at(message.header_bytes);
@@ -367,9 +367,9 @@ impl<K: Kind> Broker<K> {
         let depth = dispatch.context.depth;
         self.accounts.frame = frame;
         let mut outcome = Outcome::NoReply;
-        if let Some(at) = waiting.filter(|_| !delivered) {
+        if let Some(at) = pending.filter(|_| !delivered) {
             let removed = self.accounts.requests.remove(at);
-            measure = removed.and_then(|waiting| waiting.measure);
+            measure = removed.and_then(|pending| pending.measure);
             outcome = Outcome::Unserved;
         }
         if let Some(measure) = measure {
@@ -390,14 +390,14 @@ impl<K: Kind> Broker<K> {
         let Some(at) = requests.find(subject, exporter) else {
             return false;
         };
-        let Some(waiting) = requests.answered(at) else {
+        let Some(pending) = requests.answered(at) else {
             return false;
         };
-        let importer = waiting.importer;
-        let mut memo = waiting.memo;
-        let is_last = waiting.ends_with(message.payload_bytes());
-        let reply = std::mem::take(&mut waiting.reply);
-        let measure = waiting.measure.take();
+        let importer = pending.importer;
+        let mut memo = pending.memo;
+        let is_last = pending.ends_with(message.payload_bytes());
+        let reply = std::mem::take(&mut pending.reply);
+        let measure = pending.measure.take();
         if is_last {
             requests.remove(at);
         }
@@ -407,9 +407,9 @@ impl<K: Kind> Broker<K> {
         };
         let delivered = self.dispatch(&mut dispatch, &mut memo);
         let depth = dispatch.context.depth;
-        if !is_last && let Some(waiting) = self.accounts.requests.answered(at) {
-            waiting.reply = reply;
-            waiting.memo = memo;
+        if !is_last && let Some(pending) = self.accounts.requests.answered(at) {
+            pending.reply = reply;
+            pending.memo = memo;
         }
         if let Some(measure) = measure {
             self.report(exporter, &measure, Outcome::Answered, origin, depth);

@@ -52,7 +52,7 @@ pub(crate) trait Kind: Sized {
         id: SubId,
         route: &Route,
         chunk: &Chunk,
-        run: &[Waiting],
+        run: &[RunMessage],
     );
 
     /// Handles a message from another shard for groups that have no member on this shard any more.
@@ -76,7 +76,7 @@ pub(crate) trait Kind: Sized {
 }
 
 /// A message in a run: the bytes that follow the sid in each delivery, as a range of the chunk.
-pub(crate) struct Waiting {
+pub(crate) struct RunMessage {
     pub(crate) tail: Range<usize>,
     pub(crate) payload_bytes: u64,
 }
@@ -228,7 +228,13 @@ impl<'a, K: Kind> FanOut<'a, K> {
 
     /// Queues several messages without headers for one subscription, up to its limit.
     #[inline]
-    pub(super) fn deliver_run(&mut self, id: SubId, route: &Route, chunk: &Chunk, run: &[Waiting]) {
+    pub(super) fn deliver_run(
+        &mut self,
+        id: SubId,
+        route: &Route,
+        chunk: &Chunk,
+        run: &[RunMessage],
+    ) {
         let sub = self.subs.get_mut(id);
         let session = &mut self.sessions[sub.session() as usize];
         if !self.origin.reaches(sub.session(), session) {
@@ -244,13 +250,13 @@ impl<'a, K: Kind> FanOut<'a, K> {
         }
         self.outputs.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
-        for waiting in run {
-            let tail = &chunk[waiting.tail.clone()];
+        for message in run {
+            let tail = &chunk[message.tail.clone()];
             session
                 .out
                 .append3(route.msg_head(), sub.sid_and_space(), tail);
             session.out_msgs += 1;
-            session.out_bytes += waiting.payload_bytes;
+            session.out_bytes += message.payload_bytes;
             if sub.count() {
                 self.outputs.spent.push(id);
                 break;

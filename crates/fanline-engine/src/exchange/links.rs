@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 use slab::Slab;
 
 use super::Exchange;
-use super::deliver::{Kind, Waiting};
+use super::deliver::{Kind, RunMessage};
 use super::message::{Dispatch, Message};
 use super::remote::{LinkHead, LinkSet, Remote};
 use super::router::{Member, RouteMemo, Routers, SubId, Subscription};
@@ -87,15 +87,15 @@ impl Links {
         if self.marks.len() <= at {
             self.marks.resize(at + 1, (0, 0));
         }
-        let (message, place) = &mut self.marks[at];
+        let (message, index) = &mut self.marks[at];
         if std::mem::replace(message, self.message) != self.message {
-            *place = self.picked.len();
+            *index = self.picked.len();
             self.picked.push(Picked {
                 session,
                 groups: Vec::new(),
             });
         }
-        *place
+        *index
     }
 }
 
@@ -234,7 +234,7 @@ impl<K: Kind> Exchange<K> {
         &mut self,
         set: LinkSet,
         intake: &Intake<'_>,
-        run: &[Waiting],
+        run: &[RunMessage],
     ) {
         K::announce_interest(self, set);
         let Exchange {
@@ -271,11 +271,11 @@ impl<K: Kind> Exchange<K> {
             let session = &mut sessions[one.session as usize];
             outputs.mark_dirty(one.session, session);
             let before = session.out.pending_bytes();
-            for waiting in run {
-                let tail = &intake.chunk[waiting.tail.clone()];
+            for message in run {
+                let tail = &intake.chunk[message.tail.clone()];
                 session.out.append3(&links.start, b"", tail);
                 session.out_msgs += 1;
-                session.out_bytes += waiting.payload_bytes;
+                session.out_bytes += message.payload_bytes;
             }
             outputs.count_produced(one.session, session, before);
         }

@@ -6,7 +6,7 @@
 //! between, so clients see no difference.
 
 use super::Exchange;
-use super::deliver::{FanOut, Kind, Waiting};
+use super::deliver::{FanOut, Kind, RunMessage};
 use super::message::Origin;
 use super::outputs::PRODUCED_BYTES_MAX;
 use super::router::{Reach, RouteMemo};
@@ -49,7 +49,7 @@ impl Intake<'_> {
 /// Undelivered messages to the subject of the intake's cached route (`memo`).
 #[derive(Default)]
 pub(super) struct Run {
-    messages: Vec<Waiting>,
+    messages: Vec<RunMessage>,
     bytes: usize,
     /// Largest number of deliveries for each message.
     width: usize,
@@ -91,7 +91,7 @@ impl<K: Kind> Exchange<K> {
         let tail = from + publish.args.start..from + publish.body.end;
         run.bytes += tail.len() + publish.subject.len();
         let payload_bytes = publish.payload_bytes() as u64;
-        run.messages.push(Waiting {
+        run.messages.push(RunMessage {
             tail,
             payload_bytes,
         });

@@ -5,7 +5,7 @@ use super::mqtt::{Mqtt, MqttSessions, is_internal_sid};
 use super::{Exchange, FanOut};
 use crate::auth::AccountId;
 use crate::exchange;
-use crate::exchange::deliver::Waiting;
+use crate::exchange::deliver::RunMessage;
 use crate::exchange::message::Message;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::router::{Route, SubId};
@@ -102,7 +102,7 @@ impl exchange::Kind for Kind {
         id: SubId,
         route: &Route,
         chunk: &Chunk,
-        run: &[Waiting],
+        run: &[RunMessage],
     ) {
         fan_out.deliver_run_mqtt(id, route, chunk, run);
     }

@@ -12,7 +12,7 @@ use crate::codec::mqtt::{
     Delivery, Properties, Qos, Refused, Version, client_of, kept_id, qos_of, response_topic_of,
     topic_to_subject, ttl_of, was_retained, write_properties,
 };
-use crate::exchange::deliver::Waiting as RunMessage;
+use crate::exchange::deliver::RunMessage;
 use crate::exchange::message::Message;
 use crate::exchange::restriction::Restriction;
 use crate::exchange::router::{Route, SubId};
@@ -171,9 +171,9 @@ impl FanOut<'_> {
         chunk: &Chunk,
         run: &[RunMessage],
     ) {
-        for waiting in run {
-            let tail = &chunk[waiting.tail.clone()];
-            let payload_bytes = usize::try_from(waiting.payload_bytes).unwrap_or(0);
+        for run_message in run {
+            let tail = &chunk[run_message.tail.clone()];
+            let payload_bytes = usize::try_from(run_message.payload_bytes).unwrap_or(0);
             let body_at = tail.len().saturating_sub(payload_bytes + 2);
             let message = Message::framed(tail, body_at, 0, 0);
             self.deliver_mqtt(id, route, &message);

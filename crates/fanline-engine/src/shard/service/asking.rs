@@ -45,11 +45,11 @@ impl Outside {
         let Some(at) = self.requests.find(subject, exporter) else {
             return;
         };
-        let Some(waiting) = self.requests.answered(at) else {
+        let Some(pending) = self.requests.answered(at) else {
             return;
         };
-        let (importer, reply) = (waiting.importer, waiting.reply.clone());
-        let is_last = waiting.ends_with(message.headers.len() + message.payload.len());
+        let (importer, reply) = (pending.importer, pending.reply.clone());
+        let is_last = pending.ends_with(message.headers.len() + message.payload.len());
         if is_last {
             self.requests.remove(at);
         }
