@@ -254,7 +254,7 @@ impl<K: Kind> Broker<K> {
             if target.kind != BridgeKind::Replies
                 && let Some(trace) = trace.as_deref_mut()
             {
-                trace.return_home();
+                trace.leave_account();
             }
             let may_be_skipped = match target.kind {
                 BridgeKind::Stream => true,

@@ -11,7 +11,7 @@ use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
 use crate::subject::Filter;
 use crate::time::Timestamp;
-use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
+use crate::trace::{Event, ROUTER, Reporter, Trace, TraceRequest};
 
 impl<K: Kind> Broker<K> {
     /// Delivers a message from another shard, and traces it.
@@ -22,9 +22,9 @@ impl<K: Kind> Broker<K> {
         let by_parent = self.exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
         // The publisher's shard has decided about sampling, so this ticket selects every trace.
-        let asked = Asked::read(message.headers(), by_parent, 0);
-        let mut traced = asked.map(|asked| {
-            let came_in = Event {
+        let request = TraceRequest::read(message.headers(), by_parent, 0);
+        let mut traced = request.map(|request| {
+            let ingress = Event {
                 r#type: "in",
                 kind: Some(ROUTER),
                 cid: Some(0),
@@ -33,7 +33,7 @@ impl<K: Kind> Broker<K> {
                 subj: text(crossing.subject),
                 ..Event::default()
             };
-            let mut trace = Trace::new(asked, message.payload_bytes(), came_in);
+            let mut trace = Trace::new(request, message.payload_bytes(), ingress);
             let hop = trace.hop_to(self.exchange.index);
             trace.set_hop(hop);
             Traced::new(trace, account)
@@ -59,10 +59,10 @@ impl<K: Kind> Broker<K> {
     ) {
         let access = &self.exchange.access;
         let other = access.account(target.account);
-        let (event, may_look) = match target.kind {
+        let (event, allows_trace) = match target.kind {
             BridgeKind::Stream => {
                 let exporter = self.exchange.account_name(account);
-                let may_look = other.is_some_and(|importer| {
+                let allows_trace = other.is_some_and(|importer| {
                     importer.imports.iter().any(|import| {
                         import.allow_trace
                             && import.kind == ImportKind::Stream
@@ -74,10 +74,10 @@ impl<K: Kind> Broker<K> {
                     r#type: "se",
                     ..Event::default()
                 };
-                (event, may_look)
+                (event, allows_trace)
             }
             BridgeKind::Service(_) => {
-                let may_look = other.is_some_and(|exporter| {
+                let allows_trace = other.is_some_and(|exporter| {
                     exporter.exports.iter().any(|export| {
                         export.allow_trace
                             && matches!(export.kind, ExportKind::Service { .. })
@@ -89,7 +89,7 @@ impl<K: Kind> Broker<K> {
                     from: text(subject),
                     ..Event::default()
                 };
-                (event, may_look)
+                (event, allows_trace)
             }
             BridgeKind::Replies => return,
         };
@@ -98,7 +98,7 @@ impl<K: Kind> Broker<K> {
             to: text(&target.subject),
             ..event
         };
-        trace.cross_border(event, may_look);
+        trace.enter_account(event, allows_trace);
     }
 
     /// Publishes the report of a trace.
@@ -110,7 +110,7 @@ impl<K: Kind> Broker<K> {
             event.ts = now;
         }
         let info = &self.exchange.info;
-        let (headers, body) = traced.trace.tell(&Teller {
+        let (headers, body) = traced.trace.report(&Reporter {
             name: &info.server_name,
             host: &info.host,
             id: &info.server_id,
@@ -118,7 +118,7 @@ impl<K: Kind> Broker<K> {
             jetstream: info.jetstream,
             time: now,
         });
-        let subject = traced.trace.asked.to.as_bytes();
+        let subject = traced.trace.request.to.as_bytes();
         self.publish_event(traced.account, subject, &headers, &body, 0);
     }
 

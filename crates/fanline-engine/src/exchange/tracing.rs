@@ -50,7 +50,7 @@ impl Traced {
 
     /// Returns whether the message itself is not delivered.
     pub(super) fn is_only(&self) -> bool {
-        self.trace.asked.is_only
+        self.trace.request.is_only
     }
 
     /// Records an upcoming delivery.
@@ -58,14 +58,14 @@ impl Traced {
         if self.hidden == 0 {
             self.unnamed.push((self.trace.events.len(), id));
         }
-        let is_abroad = session.account != self.account;
+        let is_other_account = session.account != self.account;
         self.push(Event {
             r#type: "eg",
             kind: Some(CLIENT),
             cid: Some(session.cid),
             name: session.options.name.clone(),
             // The account's number, which is replaced by its name later.
-            acc: match is_abroad {
+            acc: match is_other_account {
                 true => session.account.0.to_string(),
                 false => String::new(),
             },
@@ -119,8 +119,8 @@ impl Traced {
 
     /// Records that the publish was refused.
     pub(crate) fn note_refusal(&mut self, error: &ClientError) {
-        if let Some(came_in) = self.trace.events.first_mut() {
-            came_in.error = error.to_string();
+        if let Some(ingress) = self.trace.events.first_mut() {
+            ingress.error = error.to_string();
         }
     }
 
@@ -133,14 +133,14 @@ impl Traced {
         });
     }
 
-    /// Records that the message enters another account. `may_look` is true if the trace continues there.
-    pub(crate) fn cross_border(&mut self, event: Event, may_look: bool) {
+    /// Records that the message enters another account. If `allows_trace`, the trace continues there.
+    pub(crate) fn enter_account(&mut self, event: Event, allows_trace: bool) {
         self.push(event);
-        self.hidden += usize::from(!may_look || self.hidden > 0);
+        self.hidden += usize::from(!allows_trace || self.hidden > 0);
     }
 
     /// Records that the delivery in the other account is complete.
-    pub(crate) fn return_home(&mut self) {
+    pub(crate) fn leave_account(&mut self) {
         self.hidden = self.hidden.saturating_sub(1);
     }
 

@@ -86,12 +86,12 @@ fn other_shards_report_their_deliveries() {
 
 #[test]
 fn trace_crosses_accounts_that_allow_it() {
-    for may_look in [false, true] {
+    for allows_trace in [false, true] {
         let mut config = AccessConfig::default();
         let mut service = export(SERVICE, "svc");
-        service.allow_trace = may_look;
+        service.allow_trace = allows_trace;
         let mut stream = import(ImportKind::Stream, "A", "news.>", Some("from.>"));
-        stream.allow_trace = may_look;
+        stream.allow_trace = allows_trace;
         let a = config.account_mut("A");
         a.exports = vec![service, export(ExportKind::Stream, "news.>")];
         a.mappings = vec![Mapping::new("old.*", "news.$1").unwrap()];
@@ -100,7 +100,7 @@ fn trace_crosses_accounts_that_allow_it() {
         let [a, b] = ["A", "B"].map(|name| client(&mut world, &access, 0, name));
         world.say(a, "SUB t 1\r\nSUB svc 2\r\n");
         world.say(b, "SUB t 1\r\nSUB from.* 2\r\n");
-        let seen = |line: &str| may_look.then(|| line.to_owned());
+        let seen = |line: &str| allows_trace.then(|| line.to_owned());
         world.say(a, &traced("old.x", ""));
         let mut expected = vec!["in acc=A subj=old.x".to_owned(), "sm to=news.x".into()];
         expected.push("se acc=B to=from.x".into());
