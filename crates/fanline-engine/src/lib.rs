@@ -40,7 +40,7 @@ mod trace;
 pub use auth::{Access, AccountId, Auth, Peer, TlsPeer};
 pub use codec::nats::connect::CookieCredentials;
 pub use codec::nats::error::{ClientError, CloseReason};
-pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsTold};
+pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsInfo};
 pub use codec::nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use exchange::backlog::Backlog;
 pub use exchange::router::{MatchMemo, Matched, Matcher};

@@ -244,14 +244,14 @@ impl World {
                 has_synced
             });
             self.service.settle(now);
-            let told: [Batch; 2] = [
+            let batches: [Batch; 2] = [
                 std::mem::take(self.service.announcements(0)),
                 std::mem::take(self.service.outgoing(0)),
             ];
-            if is_quiet && !has_synced && told.iter().all(Batch::is_empty) {
+            if is_quiet && !has_synced && batches.iter().all(Batch::is_empty) {
                 return;
             }
-            for batch in told {
+            for batch in batches {
                 let mut cursor = BatchCursor::default();
                 while self.shard.apply(&batch, &mut cursor).must_flush {}
             }

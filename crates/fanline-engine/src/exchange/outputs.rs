@@ -48,7 +48,7 @@ pub(crate) struct Outputs {
     /// Bytes queued since the batch began.
     pub(crate) produced_bytes: usize,
     /// The bytes among them that announce interest to leaf nodes.
-    pub(crate) told_bytes: usize,
+    pub(crate) announced_bytes: usize,
     /// Whether each protocol line is traced.
     pub(crate) traces: bool,
     /// Bytes traced per message; `None` is all.
@@ -80,7 +80,7 @@ impl Outputs {
     /// Resets the counters of one input.
     pub(crate) fn begin_batch(&mut self) {
         self.produced_bytes = 0;
-        self.told_bytes = 0;
+        self.announced_bytes = 0;
         self.congested = None;
     }
 
@@ -191,16 +191,16 @@ impl Outputs {
         if self.traces_headers_only && header_bytes == 0 {
             return;
         }
-        let told = match self.traces_headers_only {
+        let payload = match self.traces_headers_only {
             true => &body[..header_bytes],
             false => body,
         };
-        let told = match self.traced_bytes_max {
-            Some(max) if told.len() > max => text(&told[..max]) + "...",
-            _ => text(told),
+        let payload = match self.traced_bytes_max {
+            Some(max) if payload.len() > max => text(&payload[..max]) + "...",
+            _ => text(payload),
         };
         self.trace_lines
-            .push((id, format!("{direction} MSG_PAYLOAD: [{told:?}]")));
+            .push((id, format!("{direction} MSG_PAYLOAD: [{payload:?}]")));
     }
 
     /// Traces the first line of bytes sent to a client.

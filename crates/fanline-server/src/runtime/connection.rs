@@ -407,7 +407,7 @@ impl Connection<'_> {
             }
             if let Some(slow) = receipt.congested {
                 runtime.flush();
-                self.while_writing(runtime.hold_back(slow, receipt.told_bytes))
+                self.while_writing(runtime.hold_back(slow, receipt.announced_bytes))
                     .await;
             }
             if runtime.posted_to_congested.take()

@@ -593,9 +593,9 @@ impl Runtime {
     }
 
     /// Delays a publisher for a short time while a subscriber of its last messages has much pending output
-    /// and reads it. `told_bytes` is the size of the subscription changes for other servers that the input
+    /// and reads it. `announced_bytes` is the size of the subscription changes for other servers that the input
     /// has caused.
-    async fn hold_back(&self, slow: SessionId, told_bytes: usize) {
+    async fn hold_back(&self, slow: SessionId, announced_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;
         if limits.no_fast_producer_stall {
@@ -609,7 +609,7 @@ impl Runtime {
             return;
         }
         let is_link = self.engine.borrow().is_linked(slow);
-        let most = if is_link && told_bytes >= ANNOUNCED_BYTES_MIN {
+        let most = if is_link && announced_bytes >= ANNOUNCED_BYTES_MIN {
             ANNOUNCING
         } else if is_link {
             LINK_BEHIND

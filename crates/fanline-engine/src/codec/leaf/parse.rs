@@ -295,7 +295,7 @@ mod tests {
     const MAX: usize = 1024;
 
     /// Parses a message. Returns subject, reply, groups, number of header bytes, and the body.
-    fn told(input: &str) -> (String, String, String, usize, String) {
+    fn parts_of(input: &str) -> (String, String, String, usize, String) {
         let LeafParsed::Verb(LeafVerb::Message(message), taken) = parse_leaf(input.as_bytes(), MAX)
         else {
             panic!("{input:?} is no message");
@@ -369,7 +369,7 @@ mod tests {
                 headers,
                 body.into(),
             );
-            assert_eq!(told(input), expected, "{input:?}");
+            assert_eq!(parts_of(input), expected, "{input:?}");
         }
     }
 

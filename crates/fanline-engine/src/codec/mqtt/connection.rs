@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::alias::{AliasesIn, AliasesOut};
 use super::decode::{Frame, Framed, decode, frame};
-use super::encode::{self, ConnAckTold, PublishHead};
+use super::encode::{self, ConnAckProperties, PublishHead};
 use super::incoming::{Incoming, Step as InStep};
 use super::outgoing::{Again, Outgoing, Sent, Step as OutStep};
 use super::packet::{Ack, AckKind, Connect, Disconnect, Packet, Publish};
@@ -186,11 +186,11 @@ impl Connection {
         // MQTT-3.2.2-6: no session is present. MQTT-3.2.2-19: if the packet is too large, omit the reason
         // string.
         for why in [self.why(wrong), ""] {
-            let told = ConnAckTold {
+            let properties = ConnAckProperties {
                 why,
-                ..ConnAckTold::default()
+                ..ConnAckProperties::default()
             };
-            if encode::conn_ack(out, self.version, false, wrong.reason, &told, max) {
+            if encode::conn_ack(out, self.version, false, wrong.reason, &properties, max) {
                 break;
             }
         }
@@ -294,7 +294,7 @@ impl Connection {
         }
         self.phase = Phase::Open;
         self.heard_at = now;
-        let mut told = ConnAckTold::default();
+        let mut properties = ConnAckProperties::default();
         if self.version == Version::V5 {
             let settings = &self.settings;
             let asked = self.keep_alive;
@@ -302,20 +302,27 @@ impl Connection {
                 && (asked == 0 || asked > max)
             {
                 self.keep_alive = max;
-                told.keep_alive = Some(max);
+                properties.keep_alive = Some(max);
             }
             self.aliases_in = AliasesIn::new(ALIASES_IN_MAX);
-            told.alias_maximum = ALIASES_IN_MAX;
-            told.receive_maximum = Some(settings.receive_maximum.max(1));
-            told.packet_bytes_max = u32::try_from(settings.packet_bytes_max).ok();
-            told.maximum_qos = settings.reject_qos2_publish.then_some(Qos::AtLeastOnce);
-            told.session_expiry = settings.session_expiry_max.map(|_| self.expiry);
-            told.assigned_client_id = accepted.assigned_client_id;
+            properties.alias_maximum = ALIASES_IN_MAX;
+            properties.receive_maximum = Some(settings.receive_maximum.max(1));
+            properties.packet_bytes_max = u32::try_from(settings.packet_bytes_max).ok();
+            properties.maximum_qos = settings.reject_qos2_publish.then_some(Qos::AtLeastOnce);
+            properties.session_expiry = settings.session_expiry_max.map(|_| self.expiry);
+            properties.assigned_client_id = accepted.assigned_client_id;
         }
         let present = accepted.session_present;
         let max = self.packet_bytes_max;
-        let is_told = encode::conn_ack(out, self.version, present, Reason::SUCCESS, &told, max);
-        (!is_told).then(|| self.give_up_asked(out))
+        let is_sent = encode::conn_ack(
+            out,
+            self.version,
+            present,
+            Reason::SUCCESS,
+            &properties,
+            max,
+        );
+        (!is_sent).then(|| self.give_up_asked(out))
     }
 
     /// Ends a connection because the client does not accept a packet of the required size (MQTT-3.1.2-24).
@@ -621,8 +628,8 @@ impl Connection {
         out: &mut Outbox,
     ) -> Option<Ended> {
         let (version, max) = (self.version, self.packet_bytes_max);
-        let is_told = encode::filter_ack(out, version, is_subscribe, packet_id, reasons, max);
-        (!is_told).then(|| self.give_up("a client takes no answer of that size", out))
+        let is_sent = encode::filter_ack(out, version, is_subscribe, packet_id, reasons, max);
+        (!is_sent).then(|| self.give_up("a client takes no answer of that size", out))
     }
 
     /// Restores a message that was in flight to the client when the session was stored. Call it in the order

@@ -354,8 +354,8 @@ fn open(version: Version, settings: MqttLimits) -> (Connection, Outbox) {
     let received = connection.receive(&bytes, Duration::ZERO, &mut out);
     assert!(matches!(received, Received::Verb(Verb::Connect(_), _)));
     connection.accept(&Accepted::default(), Duration::ZERO, &mut out);
-    let told = written(&mut out);
-    assert_eq!((told[0], told[2], told[3]), (0x20, 0, 0));
+    let sent = written(&mut out);
+    assert_eq!((sent[0], sent[2], sent[3]), (0x20, 0, 0));
     (connection, out)
 }
 
@@ -577,8 +577,8 @@ fn connects_that_are_refused() {
     };
     let mut nameless = plain_connect(V4);
     (nameless.client_id, nameless.clean_start) = ("", false);
-    let told = connect(&testing::connect(&nameless));
-    assert_eq!(told, (0x85, vec![0x20, 2, 0, 2]), "3.1.1 MQTT-3.1.3-8");
+    let sent = connect(&testing::connect(&nameless));
+    assert_eq!(sent, (0x85, vec![0x20, 2, 0, 2]), "3.1.1 MQTT-3.1.3-8");
     let level = packet(0x10, b"\0\x04MQTT\x03\x02\0\x3c\0\x01a");
     assert_eq!(connect(&level), (0x84, vec![0x20, 2, 0, 1]));
     let old = packet(0x10, b"\0\x06MQIsdp\x03\x02\0\x3c\0\x01a");
@@ -592,8 +592,8 @@ fn connects_that_are_refused() {
     Property::AuthenticationMethod("x").write(&mut block);
     let mut enhanced = plain_connect(V5);
     enhanced.properties = Properties::written(&block);
-    let (reason, told) = connect(&testing::connect(&enhanced));
-    assert_eq!((reason, told[0], told[3]), (0x8C, 0x20, 0x8C));
+    let (reason, sent) = connect(&testing::connect(&enhanced));
+    assert_eq!((reason, sent[0], sent[3]), (0x8C, 0x20, 0x8C));
 }
 
 #[test]

@@ -132,8 +132,8 @@ impl LeafSession<'_> {
             rules.separate_jetstream();
         }
         if let Some(welcome) = &welcome {
-            let told = rules.apply_announced(welcome.export.as_ref(), welcome.import.as_ref());
-            if told.is_err() {
+            let applied = rules.apply_announced(welcome.export.as_ref(), welcome.import.as_ref());
+            if applied.is_err() {
                 return self.broker.end(self.id, CloseReason::ProtocolViolation);
             }
             leaf.remote_account.clone_from(&welcome.remote_account);
@@ -254,7 +254,7 @@ impl LeafSession<'_> {
         }
         if let Some(rights) = &grant.rights {
             leaf.rules.grant(Arc::clone(rights));
-            let [publish, subscribe] = rights.told();
+            let [publish, subscribe] = rights.lists();
             (welcome.export, welcome.import) = (Some(publish.into()), Some(subscribe.into()));
         }
         let expires_in = grant.expires_in;
@@ -264,7 +264,7 @@ impl LeafSession<'_> {
         let name = self.broker.exchange.account_name(account);
         welcome.account = &name;
         let session = &self.broker.exchange.sessions[self.id.index()];
-        let told = InfoRecipient {
+        let recipient = InfoRecipient {
             client_id: session.cid,
             nonce: "",
             needs_auth: self.broker.leaf_access().is_required(),
@@ -273,7 +273,7 @@ impl LeafSession<'_> {
         let line = info_line(
             &self.broker.exchange.info,
             &self.broker.leaf_listener().port(),
-            &told,
+            &recipient,
         );
         self.broker.exchange.send(self.id, &line);
         self.become_ready();
@@ -399,7 +399,8 @@ impl LeafSession<'_> {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let is_same = renewed.as_ref().is_some_and(|renewed| {
             let (now, before) = (&renewed.rights, &session.grant.rights);
-            now.as_ref().map(|rights| rights.told()) == before.as_ref().map(|rights| rights.told())
+            now.as_ref().map(|rights| rights.lists())
+                == before.as_ref().map(|rights| rights.lists())
                 && self.account_of(renewed) == Some(session.account)
         });
         match renewed {

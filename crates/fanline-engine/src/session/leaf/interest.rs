@@ -126,12 +126,12 @@ impl Exchange {
         for key in keys {
             let weight = self.weight_for(id, account, key);
             let leaf = self.sessions[id.index()].kind.leaf_mut();
-            if leaf.is_some_and(|leaf| leaf.announced.note(key, weight)) {
+            if leaf.is_some_and(|leaf| leaf.announced.record(key, weight)) {
                 write_interest(&mut lines, key.filter(), key.queue(), weight);
             }
         }
         if !lines.is_empty() {
-            self.outputs.told_bytes += lines.len();
+            self.outputs.announced_bytes += lines.len();
             self.send(id, &lines);
         }
         lines.clear();

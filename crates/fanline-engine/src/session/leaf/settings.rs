@@ -52,13 +52,13 @@ impl Broker {
     /// Returns the first INFO, for connections that receive it before TLS begins.
     pub(crate) fn leaf_greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         let listener = self.leaf_listener();
-        let told = InfoRecipient {
+        let recipient = InfoRecipient {
             client_id: cid,
             nonce: &peer.nonce,
             needs_auth: self.leaf_access().is_required(),
             welcome: None,
         };
-        info_line(&self.exchange.info, &listener.port(), &told)
+        info_line(&self.exchange.info, &listener.port(), &recipient)
     }
 
     /// Returns whether INFO contains a nonce to be signed.
@@ -102,13 +102,13 @@ mod tests {
                 deny: Vec::new(),
             }),
         };
-        let told = InfoRecipient {
+        let recipient = InfoRecipient {
             client_id: 7,
             nonce: "n",
             needs_auth: true,
             welcome: Some(welcome),
         };
-        let line = info_line(&server, &LeafListener::default().port(), &told);
+        let line = info_line(&server, &LeafListener::default().port(), &recipient);
         let json = line.strip_prefix(b"INFO ").unwrap();
         let info = LeafInfo::parse(json.trim_ascii()).unwrap();
         assert!(info.is_of_leaf_port() && info.connect_info && info.jetstream);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn compression_request_is_parsed() {
-        let told = InfoRecipient {
+        let recipient = InfoRecipient {
             client_id: 7,
             nonce: "",
             needs_auth: false,
@@ -130,7 +130,7 @@ mod tests {
         let line = info_line(
             &ServerInfo::default(),
             &LeafListener::default().port(),
-            &told,
+            &recipient,
         );
         let hub = LeafInfo::parse(line.strip_prefix(b"INFO ").unwrap().trim_ascii()).unwrap();
         assert_eq!(hub.compression, "s2_auto");

@@ -251,11 +251,11 @@ impl World {
                 break;
             }
         }
-        let told: [Batch; 2] = [
+        let batches: [Batch; 2] = [
             std::mem::take(self.service.announcements(0)),
             std::mem::take(self.service.outgoing(0)),
         ];
-        for batch in told {
+        for batch in batches {
             is_quiet &= batch.is_empty();
             let mut cursor = BatchCursor::default();
             while self.shard.apply(&batch, &mut cursor).must_flush {}
