@@ -142,7 +142,7 @@ impl<K: Kind> Broker<K> {
         memo: RouteMemo,
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
-        let groups = self.exchange.routers[account].held_route(memo).groups();
+        let groups = self.exchange.routers[account].route_of(memo).groups();
         let own: Vec<_> = groups
             .map(|(group, _)| (group.name.as_slice().to_vec(), group.weight))
             .collect();
@@ -298,7 +298,7 @@ impl<K: Kind> Broker<K> {
     #[cold]
     #[inline(never)]
     fn follow_answers(&mut self, crossing: &Crossing<'_>, memo: RouteMemo) {
-        let route = self.exchange.routers[crossing.account].held_route(memo);
+        let route = self.exchange.routers[crossing.account].route_of(memo);
         let is_answer = |target: &BridgeTarget| target.kind == BridgeKind::Replies;
         if route.bridge_targets().iter().any(is_answer) {
             let message = (&crossing.message, Origin::ELSEWHERE);

@@ -398,7 +398,7 @@ impl<K: Kind> Exchange<K> {
             ..
         } = self;
         let message = dispatch.message;
-        let route = routers[dispatch.account].held_route(memo);
+        let route = routers[dispatch.account].route_of(memo);
         let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, dispatch);
         let mut delivered = fan_out.deliver_beyond(route, message, random, targets, outgoing, left);
         if targets.has_links() {

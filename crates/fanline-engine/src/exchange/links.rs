@@ -246,7 +246,7 @@ impl<K: Kind> Exchange<K> {
             ..
         } = self;
         let account = intake.account;
-        let subject = routers[account].held_route(intake.memo).subject();
+        let subject = routers[account].route_of(intake.memo).subject();
         let links = &mut links[set];
         let mut memo = links.begin_message(account);
         let mut wanted = std::mem::take(&mut links.routers);

@@ -103,7 +103,7 @@ impl<K: Kind> Exchange<K> {
 
     /// Returns the largest number of deliveries for each message of a run.
     fn width_of_run(&mut self, intake: &Intake<'_>) -> usize {
-        let route = self.routers[intake.account].held_route(intake.memo);
+        let route = self.routers[intake.account].route_of(intake.memo);
         let links = match intake.memo.reach() {
             Reach::WithLinks(set) => self.links[set].width(intake.account, route.subject()),
             _ => 0,
@@ -130,7 +130,7 @@ impl<K: Kind> Exchange<K> {
             shared,
             ..
         } = self;
-        let route = routers[intake.account].held_route(intake.memo);
+        let route = routers[intake.account].route_of(intake.memo);
         let mut fan_out = FanOut::<K> {
             sessions,
             subs,

@@ -462,7 +462,7 @@ impl Handler for JetStreams {
             self.grant(id, &account.name, limits, now, ports);
             let entry = &mut self.entries[id.index()];
             entry.trace.clone_from(&account.trace);
-            entry.is_elsewhere = !access.keeps_jetstream_apart(id);
+            entry.is_elsewhere = !access.separates_jetstream(id);
         }
     }
 

@@ -115,8 +115,8 @@ impl exchange::Kind for Kind {
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool {
         let origin = origin.and_then(|origin| origin.leaf());
         self.leaf().is_some_and(|leaf| {
-            !leaf.is_held()
-                && origin.is_none_or(|origin| !origin.is_beside(leaf))
+            !leaf.is_paused()
+                && origin.is_none_or(|origin| !origin.is_same_cluster(leaf))
                 && (leaf.rules.is_empty() || leaf.rules.may_send(subject, group))
         })
     }

@@ -144,7 +144,8 @@ impl Wire {
             return Ok((None, Agreed::default()));
         };
         let asked_at = runtime.now();
-        self.send(info.wish(by.name()).as_bytes()).await?;
+        self.send(info.compression_request(by.name()).as_bytes())
+            .await?;
         let layers = self.layers.get_mut();
         if !layers.unread.is_empty() {
             return Err(NotOpened::Refused("it goes on before it was answered"));

@@ -57,13 +57,13 @@ impl LeafInfo {
 
     /// Returns the line by which a spoke requests compression from a hub. It contains the client id that the
     /// hub assigned.
-    pub fn wish(&self, compression: &str) -> String {
-        let wish = Wish {
+    pub fn compression_request(&self, compression: &str) -> String {
+        let request = CompressionRequest {
             client_id: self.client_id,
             compression,
         };
         // Strings and numbers always serialize.
-        let json = serde_json::to_string(&wish).unwrap_or_default();
+        let json = serde_json::to_string(&request).unwrap_or_default();
         format!("INFO {json} \r\n")
     }
 
@@ -76,7 +76,7 @@ impl LeafInfo {
 /// The INFO by which a spoke requests compression before CONNECT. Other servers send more fields, which have
 /// no effect.
 #[derive(Serialize)]
-struct Wish<'a> {
+struct CompressionRequest<'a> {
     client_id: u64,
     compression: &'a str,
 }

@@ -291,7 +291,7 @@ impl Router {
     }
 
     /// Returns the route of a memo for which [`holds`](Self::holds) is true.
-    pub(crate) fn held_route(&self, memo: RouteMemo) -> &Route {
+    pub(crate) fn route_of(&self, memo: RouteMemo) -> &Route {
         self.cache.get(memo)
     }
 

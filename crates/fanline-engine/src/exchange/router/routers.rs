@@ -37,7 +37,7 @@ impl Routers {
     /// Returns whether no destination of a route in other accounts has a subscriber, according to earlier
     /// lookups.
     pub(crate) fn has_no_bridged_subscriber(&self, account: AccountId, memo: RouteMemo) -> bool {
-        let mut targets = self[account].held_route(memo).bridge_targets().iter();
+        let mut targets = self[account].route_of(memo).bridge_targets().iter();
         targets.all(|target| target.no_subscriber_at == self[target.account].changes())
     }
 

@@ -17,7 +17,7 @@ impl LeafSession<'_> {
     /// Sends the first line of this side: INFO, or CONNECT to a hub.
     pub(crate) fn begin(&mut self) {
         let session = &self.broker.exchange.sessions[self.id.index()];
-        if let Side::Dialling(_) = self.link().side {
+        if let Side::Dialling(_) = self.state().side {
             self.send_connect();
         } else if !session.peer.is_greeted {
             let line = self.broker.leaf_greeting(session.cid, &session.peer);
@@ -27,7 +27,7 @@ impl LeafSession<'_> {
 
     /// Sends CONNECT to a hub.
     fn send_connect(&mut self) {
-        let leaf = self.link();
+        let leaf = self.state();
         let Side::Dialling(dialled) = &leaf.side else {
             return;
         };
@@ -78,7 +78,7 @@ impl LeafSession<'_> {
 
     /// Closes a connection for a lasting reason, so that the remote is dialed again after a longer delay.
     fn refuse_lastingly(&mut self, error: &LeafError, reason: CloseReason) {
-        self.link_mut().retry_after = Some(match error {
+        self.state_mut().retry_after = Some(match error {
             LeafError::Version(_) => RETRY_AFTER_VERSION,
             _ => RETRY_AFTER_CLASH,
         });
@@ -90,7 +90,7 @@ impl LeafSession<'_> {
         let Some(info) = LeafInfo::parse(json) else {
             return self.broker.end(self.id, CloseReason::ProtocolViolation);
         };
-        let leaf = self.link_mut();
+        let leaf = self.state_mut();
         if let Side::Listening = leaf.side {
             // A server that dials sends its properties in CONNECT, and its INFO is ignored.
             return;
@@ -127,7 +127,7 @@ impl LeafSession<'_> {
                 .broker
                 .exchange
                 .access
-                .keeps_jetstream_apart(session.account)
+                .separates_jetstream(session.account)
         {
             rules.separate_jetstream();
         }
@@ -151,7 +151,7 @@ impl LeafSession<'_> {
     /// Handles CONNECT.
     pub(crate) fn connect(&mut self, json: &[u8]) {
         let is_awaited = self.session().awaits_auth;
-        if !is_awaited || !matches!(self.link().side, Side::Listening) {
+        if !is_awaited || !matches!(self.state().side, Side::Listening) {
             return self.broker.end(self.id, CloseReason::ProtocolViolation);
         }
         let Some(connect) = LeafConnect::parse(json) else {
@@ -248,7 +248,7 @@ impl LeafSession<'_> {
         let leaf = session.kind.expect_leaf_mut();
         if leaf.has_jetstream
             && self.broker.exchange.info.jetstream
-            && self.broker.exchange.access.keeps_jetstream_apart(account)
+            && self.broker.exchange.access.separates_jetstream(account)
         {
             leaf.rules.separate_jetstream();
         }
@@ -301,7 +301,7 @@ impl LeafSession<'_> {
     /// Closes older connections of the same server: those with the same name, cluster, and remote account.
     fn end_older(&mut self) {
         let account = self.session().account;
-        let leaf = self.link();
+        let leaf = self.state();
         let is_same = |other: &SessionId| {
             let other = self.broker.exchange.sessions[other.index()].kind.leaf();
             other.is_some_and(|other| {

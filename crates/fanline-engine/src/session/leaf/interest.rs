@@ -29,7 +29,7 @@ impl LeafSession<'_> {
         };
         let session = &self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
-        if !self.link().rules.may_subscribe(filter, queue)
+        if !self.state().rules.may_subscribe(filter, queue)
             || (filter.starts_with(LOOPS) && !self.handle_loop_interest(filter))
         {
             return;
@@ -187,8 +187,10 @@ impl Exchange {
             let session = self.subs.get(**sub).session();
             let other = self.sessions[session as usize].kind.leaf();
             let is_between_hubs = || leaf.is_spoke() && other.is_some_and(|other| other.is_spoke());
-            let is_beside = || other.is_some_and(|other| other.is_beside(leaf));
-            session != id.0 && !is_beside() && (is_loop || !(leaf.isolates || is_between_hubs()))
+            let is_same_cluster = || other.is_some_and(|other| other.is_same_cluster(leaf));
+            session != id.0
+                && !is_same_cluster()
+                && (is_loop || !(leaf.isolates || is_between_hubs()))
         };
         let members = self.links[LinkSet::Leafs].routers.get(account);
         let members = members.map_or(&[][..], |router| router.members(filter, queue));

@@ -134,9 +134,9 @@ mod tests {
         );
         let hub = LeafInfo::parse(line.strip_prefix(b"INFO ").unwrap().trim_ascii()).unwrap();
         assert_eq!(hub.compression, "s2_auto");
-        let wish = hub.wish("s2_fast");
-        let wish = wish.strip_prefix("INFO ").unwrap().trim();
-        let wish = LeafInfo::parse(wish.as_bytes()).unwrap();
-        assert_eq!((wish.client_id, &*wish.compression), (7, "s2_fast"));
+        let request = hub.compression_request("s2_fast");
+        let request = request.strip_prefix("INFO ").unwrap().trim();
+        let request = LeafInfo::parse(request.as_bytes()).unwrap();
+        assert_eq!((request.client_id, &*request.compression), (7, "s2_fast"));
     }
 }
