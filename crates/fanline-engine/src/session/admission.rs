@@ -191,7 +191,7 @@ impl AnySession<'_> {
     }
 
     /// Disconnects a client whose user or account is not valid any more, with the error for this case.
-    pub(crate) fn dismiss(&mut self) {
+    pub(crate) fn disconnect_invalid(&mut self) {
         let (error, reason) = match self
             .broker
             .exchange

@@ -54,7 +54,7 @@ impl Broker {
             restriction: Restriction::new(&Grant::default(), &peer),
             kind,
             cid,
-            is_insider: false,
+            is_system_client: false,
             account: AccountId::GLOBAL,
             is_counted: false,
             memo: RouteMemo::default(),
@@ -258,7 +258,7 @@ impl Broker {
         let is_full = session.subscriptions >= max
             || !self.exchange.quotas.allow_subscription(session.account);
         // Limits of clients do not apply to system clients.
-        !is_full || session.is_insider
+        !is_full || session.is_system_client
     }
 
     /// Subscribes, unless the session has a subscription with this sid. Returns false if the filter is

@@ -262,7 +262,7 @@ fn system_client_is_not_counted() {
     let directory = Access::new(config.clone()).unwrap();
     let mut world = World::with(1, limits, Auth::Directory(directory.into()));
     let server = world.open(0);
-    world.shards[0].admit_insider(server.id, crate::auth::AccountId::SYSTEM);
+    world.shards[0].admit_system_client(server.id, crate::auth::AccountId::SYSTEM);
     world.read(server);
     world.say(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
     assert_eq!(world.read(server), "PONG\r\n");

@@ -2,7 +2,6 @@
 
 #[cfg(test)]
 mod account_tests;
-mod insider;
 #[cfg(test)]
 mod latency_tests;
 #[cfg(test)]
@@ -16,6 +15,7 @@ mod quota_tests;
 mod reload;
 mod service;
 mod status;
+mod system_client;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

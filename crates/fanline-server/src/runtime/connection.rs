@@ -211,7 +211,7 @@ async fn serve_system_client(
     account: AccountId,
 ) {
     let id = runtime.open(cid, Peer::default(), false);
-    runtime.engine.borrow_mut().admit_insider(id, account);
+    runtime.engine.borrow_mut().admit_system_client(id, account);
     serve_session(runtime, read, link, id).await;
 }
 
@@ -250,7 +250,7 @@ async fn serve_session(
         held: PartialInput::None,
         carry: Vec::new(),
         reads_in_a_row: 0,
-        is_announced: runtime.engine.borrow().is_insider(id),
+        is_announced: runtime.engine.borrow().is_system_client(id),
     };
     let served = {
         let served = pin!(async {
@@ -267,11 +267,11 @@ async fn serve_session(
     let was_announced = connection.is_announced;
     runtime.links.borrow_mut()[id.index()] = None;
     let config = runtime.config();
-    let is_insider = runtime.engine.borrow().is_insider(id);
+    let is_system_client = runtime.engine.borrow().is_system_client(id);
     let ended = runtime.engine.borrow_mut().remove(id, reason);
     if let Some(ended) = &ended {
         close_log::log(link.name(), ended, &config.limits, runtime.now());
-        if !is_insider {
+        if !is_system_client {
             runtime.record_closed(ended.clone(), was_announced);
         }
     }

@@ -163,7 +163,7 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 let _ = to.send(found);
             }
             Command::RequestReconnect(cid, to) => {
-                let found = runtime.engine.borrow_mut().send_away(cid);
+                let found = runtime.engine.borrow_mut().send_lame_duck(cid);
                 runtime.flush();
                 let _ = to.send(found);
             }

@@ -63,20 +63,20 @@ impl LeafSession<'_> {
         false
     }
 
-    /// Handles the withdrawal of interest in a loop subject. Returns whether the connection was held because
+    /// Handles the withdrawal of interest in a loop subject. Returns whether the connection was paused because
     /// of it.
     pub(crate) fn withdraw_loop_interest(&mut self, filter: &[u8]) -> bool {
         let leaf = self.state_mut();
         let before = leaf.loops.len();
         leaf.loops.retain(|known| &**known != filter);
-        let was_held = leaf.loops.len() < before;
-        if was_held {
-            self.check_held();
+        let was_paused = leaf.loops.len() < before;
+        if was_paused {
+            self.check_paused();
         }
-        was_held
+        was_paused
     }
 
-    fn check_held(&mut self) {
+    fn check_paused(&mut self) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
         let leaf = session.kind.expect_leaf_mut();
@@ -111,15 +111,15 @@ impl LeafSession<'_> {
 }
 
 impl Broker {
-    /// Checks held connections again after another connection was closed, which may have ended their cycle.
-    pub(crate) fn check_held_connections(&mut self, account: AccountId) {
+    /// Checks paused connections again after another connection was closed, which may have ended their cycle.
+    pub(crate) fn check_paused_connections(&mut self, account: AccountId) {
         let in_account = self.exchange.shared.leafs.accounts.get(&account);
         let links = in_account.map_or_else(Vec::new, |in_account| in_account.ready.clone());
         for id in links {
             let session = &self.exchange.sessions[id.index()];
             let is_paused = session.kind.leaf().is_some_and(|leaf| leaf.is_paused());
             if is_paused && session.ending.is_none() {
-                self.leaf(id).check_held();
+                self.leaf(id).check_paused();
             }
         }
     }

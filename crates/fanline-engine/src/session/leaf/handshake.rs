@@ -372,7 +372,7 @@ impl LeafSession<'_> {
                 .watch(LinkSet::Leafs, false);
         }
         // The closed connection may have been one of several paths to a server.
-        self.broker.check_held_connections(account);
+        self.broker.check_paused_connections(account);
     }
 
     /// Applies reloaded users and accounts. Closes the connection if they do not admit its server any more.

@@ -85,7 +85,7 @@ impl LeafSession<'_> {
                 .exchange
                 .drop_link_subscription(LinkSet::Leafs, sub);
             if filter.starts_with(LOOPS) {
-                self.broker.check_held_connections(account);
+                self.broker.check_paused_connections(account);
             }
         }
     }

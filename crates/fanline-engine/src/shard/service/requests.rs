@@ -1,15 +1,15 @@
 //! Requests of the JetStream service to other accounts. For example, a mirror requests the records of a
 //! stream in another account.
 
-use super::Outside;
+use super::ShardPorts;
 use crate::accounts::{BRIDGES_MAX, Request};
 use crate::auth::AccountId;
 use crate::exchange::router::{BridgeTarget, REPLIES, Terms};
 use crate::jetstream::Message;
 
-impl Outside {
+impl ShardPorts {
     /// Publishes a request in the account of its responder, with a reply subject that leads back.
-    pub(super) fn ask(
+    pub(super) fn request(
         &mut self,
         importer: AccountId,
         (target, terms): (&BridgeTarget, Terms),
