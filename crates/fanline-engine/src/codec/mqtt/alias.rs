@@ -26,7 +26,7 @@ impl AliasesIn {
         match alias {
             1.. if alias <= self.max => Ok(usize::from(alias) - 1),
             _ => {
-                let why = "a topic alias is larger than was granted";
+                let why = "a topic alias must be between 1 and the topic alias maximum";
                 Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, why))
             }
         }
@@ -49,7 +49,9 @@ impl AliasesIn {
         let at = self.place(alias)?;
         match self.topics.get(at) {
             Some(topic) if !topic.is_empty() => Ok(topic),
-            _ => Err(Wrong::protocol("a topic alias was not set")),
+            _ => Err(Wrong::protocol(
+                "a topic alias must be set before it is used",
+            )),
         }
     }
 }

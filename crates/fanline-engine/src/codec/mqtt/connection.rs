@@ -155,7 +155,7 @@ impl Connection {
             // MQTT-3.1.0-1. Before CONNECT, no packet can report the error.
             Ok(_) => {
                 self.phase = Phase::Ended;
-                return Received::Ended(Ended(Wrong::protocol("CONNECT does not come first")));
+                return Received::Ended(Ended(Wrong::protocol("the first packet must be CONNECT")));
             }
             Err(wrong) => return self.fail(wrong, out),
         };
@@ -230,17 +230,17 @@ impl Connection {
         let is_nameless = connect.client_id.is_empty();
         // 3.1.1 MQTT-3.1.3-8.
         if self.version == Version::V4 && is_nameless && !connect.clean_start {
-            let why = "a client without an id has no session to keep";
+            let why = "an empty client identifier requires a clean session";
             return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, why));
         }
         if connect.client_id.len() > CLIENT_ID_BYTES_MAX {
-            let why = "a client id is too long";
+            let why = "the client identifier is too long";
             return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, why));
         }
         if let Some(will) = &connect.will {
             // MQTT-3.2.2-12.
             if self.settings.reject_qos2_publish && will.qos == Qos::ExactlyOnce {
-                let why = "a will of QoS 2 is not taken";
+                let why = "the QoS of a will must be 0 or 1, got 2";
                 return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, why));
             }
             self.will = Some(Box::new(Will::new(will)));
@@ -267,13 +267,13 @@ impl Connection {
             Property::RequestProblem(wants) => self.wants_problems = wants,
             // 4.12: no authentication method is supported.
             Property::AuthenticationMethod(_) => {
-                let why = "no enhanced authentication is supported";
+                let why = "enhanced authentication is not supported";
                 return Err(Wrong::because(Reason::BAD_AUTHENTICATION_METHOD, why));
             }
             // MQTT-3.1.2.11.10.
             Property::AuthenticationData(_) => {
                 return Err(Wrong::protocol(
-                    "authentication data comes without its method",
+                    "authentication data requires an authentication method",
                 ));
             }
             _ => {}
@@ -339,7 +339,10 @@ impl Connection {
     /// the client was never admitted.
     #[cold]
     fn give_up_asked(&mut self, out: &mut Outbox) -> Ended {
-        let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, "the client takes no CONNACK");
+        let wrong = Wrong::because(
+            Reason::PACKET_TOO_LARGE,
+            "CONNACK exceeds the client's maximum packet size",
+        );
         self.refuse_connect(wrong, out);
         self.will = None;
         self.phase = Phase::Ended;
@@ -391,9 +394,11 @@ impl Connection {
             }
             Packet::Disconnect(disconnect) => self.disconnect(&disconnect),
             // MQTT-3.1.0-2.
-            Packet::Connect(_) => Err(Wrong::protocol("CONNECT comes twice")),
+            Packet::Connect(_) => Err(Wrong::protocol("CONNECT must be sent only once")),
             // MQTT-4.12.0-6 and -7: no enhanced authentication is in progress.
-            Packet::Auth(_) => Err(Wrong::protocol("AUTH comes without a method")),
+            Packet::Auth(_) => Err(Wrong::protocol(
+                "AUTH requires an authentication method in CONNECT",
+            )),
         }
     }
 
@@ -415,7 +420,7 @@ impl Connection {
             Qos::ExactlyOnce => {
                 // MQTT-3.2.2-11.
                 if self.settings.reject_qos2_publish {
-                    let why = "QoS 2 is not taken";
+                    let why = "the QoS of a message must be 0 or 1, got 2";
                     return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, why));
                 }
                 let id = publish.packet_id;
@@ -441,13 +446,17 @@ impl Connection {
                 Property::TopicAlias(alias) => self.aliases_in.set(alias, publish.topic)?,
                 // MQTT-3.3.4-6.
                 Property::SubscriptionId(_) => {
-                    return Err(Wrong::protocol("a client sends a subscription identifier"));
+                    return Err(Wrong::protocol(
+                        "a client must not publish with a subscription identifier",
+                    ));
                 }
                 // MQTT-3.3.2-14.
                 Property::ResponseTopic(topic)
                     if topic.is_empty() || topic.contains(['+', '#']) =>
                 {
-                    return Err(Wrong::protocol("a response topic is not a topic name"));
+                    return Err(Wrong::protocol(
+                        "a response topic must not be empty, or contain + or #",
+                    ));
                 }
                 _ => {}
             }
@@ -505,7 +514,9 @@ impl Connection {
             match property {
                 // MQTT-3.14.2.2.2: if the expiry interval in CONNECT was 0, DISCONNECT cannot change it.
                 Property::SessionExpiry(seconds) if seconds > 0 && self.expiry == 0 => {
-                    return Err(Wrong::protocol("a session expiry is set that was 0"));
+                    return Err(Wrong::protocol(
+                        "DISCONNECT must not change a session expiry interval of 0",
+                    ));
                 }
                 Property::SessionExpiry(seconds) => {
                     let max = self.settings.session_expiry_max.unwrap_or(NEVER_EXPIRES);
@@ -513,7 +524,9 @@ impl Connection {
                 }
                 // Table 2-4: only a server may send this property in DISCONNECT.
                 Property::ServerReference(_) => {
-                    return Err(Wrong::malformed("a client sends a server reference"));
+                    return Err(Wrong::malformed(
+                        "only a server may send a server reference",
+                    ));
                 }
                 _ => {}
             }
@@ -585,7 +598,7 @@ impl Connection {
     ) -> Option<Ended> {
         if self.version == Version::V4 && reason.is_failure() {
             self.phase = Phase::Ended;
-            let why = "a message could not be taken";
+            let why = "the message was not accepted";
             return Some(Ended(Wrong::because(reason, why)));
         }
         encode::ack(out, self.version, kind, packet_id, reason);
@@ -629,7 +642,8 @@ impl Connection {
     ) -> Option<Ended> {
         let (version, max) = (self.version, self.packet_bytes_max);
         let is_sent = encode::filter_ack(out, version, is_subscribe, packet_id, reasons, max);
-        (!is_sent).then(|| self.give_up("a client takes no answer of that size", out))
+        (!is_sent)
+            .then(|| self.give_up("the response exceeds the client's maximum packet size", out))
     }
 
     /// Restores a message that was in flight to the client when the session was stored. Call it in the order
@@ -759,7 +773,7 @@ impl Connection {
         if self.next_timeout().is_none_or(|at| now < at) {
             return None;
         }
-        let why = "nothing was heard for one and a half times the keep alive";
+        let why = "no packet arrived within 1.5 times the keep-alive interval";
         let wrong = Wrong::because(Reason::KEEP_ALIVE_TIMEOUT, why);
         self.tell_disconnect(wrong, out);
         self.phase = Phase::Ended;

@@ -47,7 +47,7 @@ impl Incoming {
         let open = self.once + self.exactly.len();
         match receive_maximum {
             Some(max) if open >= usize::from(max) => {
-                let why = "more is published than may wait to be acknowledged";
+                let why = "the receive maximum is exceeded";
                 Err(Wrong::because(Reason::RECEIVE_MAXIMUM_EXCEEDED, why))
             }
             _ => Ok(()),
@@ -80,7 +80,7 @@ impl Incoming {
             Some(Stage::Stored) => Ok(Step::Answer(Reason::SUCCESS)),
             // After PUBREL, a client must not send PUBLISH again (MQTT-4.3.3-6).
             Some(Stage::Releasing) => Err(Wrong::protocol(
-                "a message is published again after its PUBREL",
+                "a message must not be published again after its PUBREL",
             )),
             None => {
                 self.check_quota(receive_maximum)?;
@@ -115,7 +115,7 @@ impl Incoming {
                 Ok(Step::Take)
             }
             Some(Stage::Releasing) => Ok(Step::Wait),
-            Some(Stage::Storing) => Err(Wrong::protocol("PUBREL comes before its PUBREC")),
+            Some(Stage::Storing) => Err(Wrong::protocol("PUBREL must not precede PUBREC")),
             // 3.7.2.1: not an error, because the server may have lost the session.
             None => Ok(Step::Answer(Reason::PACKET_ID_NOT_FOUND)),
         }

@@ -196,7 +196,9 @@ impl Outgoing {
                 self.flights.remove(&id);
                 Ok(Step::Done { token })
             }
-            Some(_) => Err(Wrong::protocol("PUBACK answers a message of QoS 2")),
+            Some(_) => Err(Wrong::protocol(
+                "PUBACK must not acknowledge a message of QoS 2",
+            )),
             None => Ok(Step::Ignore),
         }
     }
@@ -212,7 +214,9 @@ impl Outgoing {
         };
         let token = flight.token;
         match flight.stage {
-            Stage::AwaitsAck => Err(Wrong::protocol("PUBREC answers a message of QoS 1")),
+            Stage::AwaitsAck => Err(Wrong::protocol(
+                "PUBREC must not acknowledge a message of QoS 1",
+            )),
             // 4.3.3: a refused message is complete.
             Stage::AwaitsReceived if reason.is_failure() => {
                 self.flights.remove(&id);
@@ -251,7 +255,7 @@ impl Outgoing {
                 self.flights.remove(&id);
                 Ok(Step::Complete { token })
             }
-            Some(_) => Err(Wrong::protocol("PUBCOMP comes before PUBREL")),
+            Some(_) => Err(Wrong::protocol("PUBCOMP must not precede PUBREL")),
             None => Ok(Step::Ignore),
         }
     }

@@ -66,16 +66,22 @@ impl MqttSession<'_> {
         let client = client.filter(|_| publish.packet_id != 0);
         let outbound = &mut self.broker.exchange.shared.mqtt.outbound;
         if !outbound.translate(topic, publish, client, message) {
-            let why = "a topic has a character that subjects cannot have";
+            let why = "the topic contains white space or a control character, which subjects cannot contain";
             self.end_because(Reason::TOPIC_NAME_INVALID, why);
             return false;
         }
         if message.headers.len() + publish.payload.len() > bytes_max {
-            self.end_because(Reason::PACKET_TOO_LARGE, "a message is too large");
+            self.end_because(
+                Reason::PACKET_TOO_LARGE,
+                "the message exceeds the maximum payload",
+            );
             return false;
         }
         if message.subject.starts_with(names::INTERNAL_PREFIX) {
-            self.end_because(Reason::NOT_AUTHORIZED, "a topic is the server's own");
+            self.end_because(
+                Reason::NOT_AUTHORIZED,
+                "the topic is reserved for the server",
+            );
             return false;
         }
         true

@@ -147,7 +147,7 @@ impl MqttSession<'_> {
     pub(super) fn release_stored(&mut self, packet_id: u16, reason: Reason) {
         if reason.is_failure() {
             // Without PUBREL the client sends PUBREC again on its next connection.
-            return self.end_because(reason, "a PUBREL could not be kept");
+            return self.end_because(reason, "the PUBREL could not be stored");
         }
         if let Some(release) = self.state_mut().releases.get_mut(&packet_id) {
             release.stage = PendingRelease::stored(release.token).stage;
