@@ -7,7 +7,7 @@ use super::alias::{AliasesIn, AliasesOut};
 use super::decode::{Frame, Framed, decode, frame};
 use super::encode::{self, ConnAckProperties, PublishHead};
 use super::incoming::{Incoming, Step as InStep};
-use super::outgoing::{Again, Outgoing, Sent, Step as OutStep};
+use super::outgoing::{Outgoing, Resend, Sent, Step as OutStep};
 use super::packet::{Ack, AckKind, Connect, Disconnect, Packet, Publish};
 use super::property::{Properties, Property};
 use super::reason::{Reason, Wrong};
@@ -26,7 +26,7 @@ enum Phase {
     /// No packet has arrived.
     Fresh,
     /// CONNECT has arrived, and the caller decides about admission.
-    Asked,
+    AwaitsAdmission,
     Open,
     Ended,
 }
@@ -44,10 +44,10 @@ pub struct Connection {
     version: Version,
     phase: Phase,
     keep_alive: u16,
-    heard_at: Duration,
+    received_at: Duration,
     expiry: u32,
     /// Whether the client accepts reason strings (3.1.2.11.7).
-    wants_problems: bool,
+    accepts_reason_strings: bool,
     packet_bytes_max: usize,
     will: Option<Box<Will>>,
     incoming: Incoming,
@@ -66,9 +66,9 @@ impl Connection {
             version: Version::V4,
             phase: Phase::Fresh,
             keep_alive: 0,
-            heard_at: now,
+            received_at: now,
             expiry: 0,
-            wants_problems: true,
+            accepts_reason_strings: true,
             packet_bytes_max: usize::MAX,
             will: None,
             incoming: Incoming::default(),
@@ -85,8 +85,8 @@ impl Connection {
     }
 
     /// Returns whether the caller must decide about admission. No input is handled before.
-    pub fn is_asked(&self) -> bool {
-        self.phase == Phase::Asked
+    pub fn awaits_admission(&self) -> bool {
+        self.phase == Phase::AwaitsAdmission
     }
 
     /// Returns the protocol version, which CONNECT selects.
@@ -129,7 +129,7 @@ impl Connection {
     ) -> Received<'a> {
         let bytes_max = match self.phase {
             Phase::Fresh => CONNECT_BYTES_MAX,
-            Phase::Asked => return Received::Partial { frame_bytes: 0 },
+            Phase::AwaitsAdmission => return Received::Partial { frame_bytes: 0 },
             Phase::Open | Phase::Ended => self.settings.packet_bytes_max,
         };
         let frame = match frame(input, bytes_max) {
@@ -137,7 +137,7 @@ impl Connection {
             Framed::Partial { frame_bytes } => return Received::Partial { frame_bytes },
             Framed::Wrong(wrong) => return self.fail(wrong, out),
         };
-        self.heard_at = now;
+        self.received_at = now;
         if self.phase == Phase::Fresh {
             return self.receive_first(&frame, out);
         }
@@ -174,8 +174,8 @@ impl Connection {
             Phase::Fresh if self.version == Version::V5 || has_return_code(wrong.reason) => {
                 self.refuse_connect(wrong, out);
             }
-            Phase::Open => self.tell_disconnect(wrong, out),
-            Phase::Fresh | Phase::Asked | Phase::Ended => {}
+            Phase::Open => self.send_disconnect(wrong, out),
+            Phase::Fresh | Phase::AwaitsAdmission | Phase::Ended => {}
         }
         self.phase = Phase::Ended;
         Received::Ended(Ended(wrong))
@@ -185,9 +185,9 @@ impl Connection {
         let max = self.packet_bytes_max;
         // MQTT-3.2.2-6: no session is present. MQTT-3.2.2-19: if the packet is too large, omit the reason
         // string.
-        for why in [self.why(wrong), ""] {
+        for reason_string in [self.reason_string(wrong), ""] {
             let properties = ConnAckProperties {
-                why,
+                reason_string,
                 ..ConnAckProperties::default()
             };
             if encode::conn_ack(out, self.version, false, wrong.reason, &properties, max) {
@@ -196,17 +196,21 @@ impl Connection {
         }
     }
 
-    fn tell_disconnect(&self, wrong: Wrong, out: &mut Outbox) {
+    fn send_disconnect(&self, wrong: Wrong, out: &mut Outbox) {
         if self.version == Version::V5 {
             let max = self.packet_bytes_max;
             // MQTT-3.14.2-3.
-            let _ = encode::disconnect(out, wrong.reason, self.why(wrong), max)
+            let _ = encode::disconnect(out, wrong.reason, self.reason_string(wrong), max)
                 || encode::disconnect(out, wrong.reason, "", max);
         }
     }
 
-    fn why(&self, wrong: Wrong) -> &'static str {
-        if self.wants_problems { wrong.why } else { "" }
+    fn reason_string(&self, wrong: Wrong) -> &'static str {
+        if self.accepts_reason_strings {
+            wrong.message
+        } else {
+            ""
+        }
     }
 
     fn connect(&mut self, connect: &Connect<'_>) -> Result<(), Wrong> {
@@ -230,22 +234,22 @@ impl Connection {
         let is_nameless = connect.client_id.is_empty();
         // 3.1.1 MQTT-3.1.3-8.
         if self.version == Version::V4 && is_nameless && !connect.clean_start {
-            let why = "an empty client identifier requires a clean session";
-            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, why));
+            let message = "an empty client identifier requires a clean session";
+            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, message));
         }
         if connect.client_id.len() > CLIENT_ID_BYTES_MAX {
-            let why = "the client identifier is too long";
-            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, why));
+            let message = "the client identifier is too long";
+            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, message));
         }
         if let Some(will) = &connect.will {
             // MQTT-3.2.2-12.
             if self.settings.reject_qos2_publish && will.qos == Qos::ExactlyOnce {
-                let why = "the QoS of a will must be 0 or 1, got 2";
-                return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, why));
+                let message = "the QoS of a will must be 0 or 1, got 2";
+                return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, message));
             }
             self.will = Some(Box::new(Will::new(will)));
         }
-        self.phase = Phase::Asked;
+        self.phase = Phase::AwaitsAdmission;
         Ok(())
     }
 
@@ -264,11 +268,11 @@ impl Connection {
             Property::TopicAliasMaximum(max) => {
                 self.aliases_out = AliasesOut::new(max.min(ALIASES_OUT_MAX));
             }
-            Property::RequestProblem(wants) => self.wants_problems = wants,
+            Property::RequestProblem(wants) => self.accepts_reason_strings = wants,
             // 4.12: no authentication method is supported.
             Property::AuthenticationMethod(_) => {
-                let why = "enhanced authentication is not supported";
-                return Err(Wrong::because(Reason::BAD_AUTHENTICATION_METHOD, why));
+                let message = "enhanced authentication is not supported";
+                return Err(Wrong::because(Reason::BAD_AUTHENTICATION_METHOD, message));
             }
             // MQTT-3.1.2.11.10.
             Property::AuthenticationData(_) => {
@@ -289,11 +293,11 @@ impl Connection {
         now: Duration,
         out: &mut Outbox,
     ) -> Option<Ended> {
-        if self.phase != Phase::Asked {
+        if self.phase != Phase::AwaitsAdmission {
             return None;
         }
         self.phase = Phase::Open;
-        self.heard_at = now;
+        self.received_at = now;
         let mut properties = ConnAckProperties::default();
         if self.version == Version::V5 {
             let settings = &self.settings;
@@ -322,14 +326,14 @@ impl Connection {
             &properties,
             max,
         );
-        (!is_sent).then(|| self.give_up_asked(out))
+        (!is_sent).then(|| self.refuse_too_large(out))
     }
 
     /// Ends a connection because the client does not accept a packet of the required size (MQTT-3.1.2-24).
     #[cold]
-    fn give_up(&mut self, why: &'static str, out: &mut Outbox) -> Ended {
-        let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, why);
-        self.tell_disconnect(wrong, out);
+    fn end_too_large(&mut self, message: &'static str, out: &mut Outbox) -> Ended {
+        let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, message);
+        self.send_disconnect(wrong, out);
         self.phase = Phase::Ended;
         Ended(wrong)
     }
@@ -338,7 +342,7 @@ impl Connection {
     /// be sent (MQTT-3.14.0-1), so a shorter CONNACK refuses the client. The will is not published, because
     /// the client was never admitted.
     #[cold]
-    fn give_up_asked(&mut self, out: &mut Outbox) -> Ended {
+    fn refuse_too_large(&mut self, out: &mut Outbox) -> Ended {
         let wrong = Wrong::because(
             Reason::PACKET_TOO_LARGE,
             "CONNACK exceeds the client's maximum packet size",
@@ -351,9 +355,9 @@ impl Connection {
 
     /// Refuses a client after its CONNECT. Its will is not published, because it was never admitted.
     pub fn refuse(&mut self, reason: Reason, out: &mut Outbox) {
-        if self.phase == Phase::Asked {
-            let why = "";
-            self.refuse_connect(Wrong { reason, why }, out);
+        if self.phase == Phase::AwaitsAdmission {
+            let message = "";
+            self.refuse_connect(Wrong { reason, message }, out);
             self.will = None;
             self.phase = Phase::Ended;
         }
@@ -361,9 +365,9 @@ impl Connection {
 
     /// Ends a connection for a reason of the server, for example because the session was taken over or the
     /// server stops.
-    pub fn close(&mut self, reason: Reason, why: &'static str, out: &mut Outbox) {
+    pub fn close(&mut self, reason: Reason, message: &'static str, out: &mut Outbox) {
         if self.phase == Phase::Open {
-            self.tell_disconnect(Wrong::because(reason, why), out);
+            self.send_disconnect(Wrong::because(reason, message), out);
         }
         self.phase = Phase::Ended;
     }
@@ -420,13 +424,13 @@ impl Connection {
             Qos::ExactlyOnce => {
                 // MQTT-3.2.2-11.
                 if self.settings.reject_qos2_publish {
-                    let why = "the QoS of a message must be 0 or 1, got 2";
-                    return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, why));
+                    let message = "the QoS of a message must be 0 or 1, got 2";
+                    return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, message));
                 }
                 let id = publish.packet_id;
                 let step = self.incoming.publish_exactly(id, receive_maximum)?;
                 Ok(match step {
-                    InStep::Take => Verb::Hold(publish),
+                    InStep::Take => Verb::Store(publish),
                     InStep::Wait => Verb::Nothing,
                     InStep::Answer(reason) => {
                         encode::ack(out, self.version, AckKind::PubRec, id, reason);
@@ -499,7 +503,7 @@ impl Connection {
         };
         Ok(match step {
             OutStep::Done { token } => Verb::Done { token },
-            OutStep::Received { token } => Verb::Note { token, packet_id },
+            OutStep::Received { token } => Verb::StoreRelease { token, packet_id },
             OutStep::Complete { token } => Verb::Complete { token, packet_id },
             OutStep::Release(reason) => {
                 encode::ack(out, self.version, AckKind::PubRel, packet_id, reason);
@@ -555,9 +559,9 @@ impl Connection {
 
     /// Writes PUBREC after a message of QoS 2 was stored, or with the reason why not; see
     /// [`acknowledge`](Self::acknowledge).
-    pub fn held(&mut self, packet_id: u16, reason: Reason, out: &mut Outbox) -> Option<Ended> {
+    pub fn stored(&mut self, packet_id: u16, reason: Reason, out: &mut Outbox) -> Option<Ended> {
         let is_stored = !reason.is_failure();
-        if self.incoming.held(packet_id, is_stored) && self.phase == Phase::Open {
+        if self.incoming.stored(packet_id, is_stored) && self.phase == Phase::Open {
             return self.answer(AckKind::PubRec, packet_id, reason, out);
         }
         None
@@ -577,8 +581,8 @@ impl Connection {
     }
 
     /// Writes PUBREL after the caller has stored that the client received a message of QoS 2.
-    pub fn noted(&mut self, packet_id: u16, out: &mut Outbox) {
-        if self.outgoing.noted(packet_id) && self.phase == Phase::Open {
+    pub fn release_stored(&mut self, packet_id: u16, out: &mut Outbox) {
+        if self.outgoing.release_stored(packet_id) && self.phase == Phase::Open {
             encode::ack(
                 out,
                 self.version,
@@ -598,8 +602,8 @@ impl Connection {
     ) -> Option<Ended> {
         if self.version == Version::V4 && reason.is_failure() {
             self.phase = Phase::Ended;
-            let why = "the message was not accepted";
-            return Some(Ended(Wrong::because(reason, why)));
+            let message = "the message was not accepted";
+            return Some(Ended(Wrong::because(reason, message)));
         }
         encode::ack(out, self.version, kind, packet_id, reason);
         None
@@ -642,34 +646,35 @@ impl Connection {
     ) -> Option<Ended> {
         let (version, max) = (self.version, self.packet_bytes_max);
         let is_sent = encode::filter_ack(out, version, is_subscribe, packet_id, reasons, max);
-        (!is_sent)
-            .then(|| self.give_up("the response exceeds the client's maximum packet size", out))
+        (!is_sent).then(|| {
+            self.end_too_large("the response exceeds the client's maximum packet size", out)
+        })
     }
 
     /// Restores a message that was in flight to the client when the session was stored. Call it in the order
     /// in which the messages were sent, after [`accept`](Connection::accept) and before
-    /// [`again`](Connection::again).
+    /// [`resend`](Connection::resend).
     pub fn restore(&mut self, packet_id: u16, token: u64, qos: Qos, was_received: bool) {
         self.outgoing.restore(packet_id, token, qos, was_received);
     }
 
     /// Restores the packet identifiers of QoS 2 messages that wait for PUBREL.
-    pub fn restore_held(&mut self, held: impl Iterator<Item = u16>) {
-        self.incoming.resume(held);
+    pub fn restore_received(&mut self, received: impl Iterator<Item = u16>) {
+        self.incoming.resume(received);
     }
 
     /// Sends messages in flight again. Writes PUBRELs, and calls `publish` with the packet identifier and the
     /// token of each message (MQTT-4.4.0-1, 4.6).
-    pub fn again(
+    pub fn resend(
         &mut self,
         out: &mut Outbox,
         mut publish: impl FnMut(&mut Connection, u16, u64, &mut Outbox),
     ) {
-        for again in self.outgoing.again() {
-            match again {
-                Again::Publish { id, token } => publish(self, id, token, out),
-                Again::Release { id } => {
-                    self.outgoing.noted(id);
+        for resend in self.outgoing.resend() {
+            match resend {
+                Resend::Publish { id, token } => publish(self, id, token, out),
+                Resend::Release { id } => {
+                    self.outgoing.release_stored(id);
                     encode::ack(out, self.version, AckKind::PubRel, id, Reason::SUCCESS);
                 }
             }
@@ -752,7 +757,7 @@ impl Connection {
             return true;
         }
         if is_alias_new {
-            self.aliases_out.forget(delivery.topic);
+            self.aliases_out.remove(delivery.topic);
         }
         if packet_id != 0 {
             self.outgoing.unsend(packet_id);
@@ -764,8 +769,8 @@ impl Connection {
     /// alive after the last packet (MQTT-3.1.2-22; 3.1.1 MQTT-3.1.2-24).
     pub fn next_timeout(&self) -> Option<Duration> {
         let is_open = self.phase == Phase::Open && self.keep_alive > 0;
-        let patience = Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2;
-        is_open.then_some(self.heard_at + patience)
+        let timeout = Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2;
+        is_open.then_some(self.received_at + timeout)
     }
 
     /// Ends a connection whose client has sent nothing for too long.
@@ -773,9 +778,9 @@ impl Connection {
         if self.next_timeout().is_none_or(|at| now < at) {
             return None;
         }
-        let why = "no packet arrived within 1.5 times the keep-alive interval";
-        let wrong = Wrong::because(Reason::KEEP_ALIVE_TIMEOUT, why);
-        self.tell_disconnect(wrong, out);
+        let message = "no packet arrived within 1.5 times the keep-alive interval";
+        let wrong = Wrong::because(Reason::KEEP_ALIVE_TIMEOUT, message);
+        self.send_disconnect(wrong, out);
         self.phase = Phase::Ended;
         Some(Ended(wrong))
     }

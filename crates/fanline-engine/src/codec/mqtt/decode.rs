@@ -56,8 +56,8 @@ pub fn frame(input: &[u8], packet_bytes_max: usize) -> Framed<'_> {
     let head_bytes = 1 + length_bytes;
     let frame_bytes = head_bytes.saturating_add(body_bytes);
     if frame_bytes > packet_bytes_max {
-        let why = "the packet exceeds the maximum packet size";
-        return Framed::Wrong(Wrong::because(Reason::PACKET_TOO_LARGE, why));
+        let message = "the packet exceeds the maximum packet size";
+        return Framed::Wrong(Wrong::because(Reason::PACKET_TOO_LARGE, message));
     }
     match input.get(head_bytes..frame_bytes) {
         Some(body) => Framed::Whole(Frame {
@@ -139,8 +139,8 @@ fn publish<'a>(flags: u8, mut body: Reader<'a>, version: Version) -> Result<Publ
     let topic = body.text()?;
     // MQTT-3.3.2-2.
     if topic.bytes().any(|b| matches!(b, b'+' | b'#')) {
-        let why = "a topic name must not contain + or #";
-        return Err(Wrong::because(Reason::TOPIC_NAME_INVALID, why));
+        let message = "a topic name must not contain + or #";
+        return Err(Wrong::because(Reason::TOPIC_NAME_INVALID, message));
     }
     let packet_id = match qos {
         Qos::AtMostOnce => 0,
@@ -198,8 +198,11 @@ fn connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, Wrong> {
         5 => Version::V5,
         // MQTT-3.1.2-2.
         _ => {
-            let why = "the protocol level must be 4 (3.1.1) or 5 (5.0)";
-            return Err(Wrong::because(Reason::UNSUPPORTED_PROTOCOL_VERSION, why));
+            let message = "the protocol level must be 4 (3.1.1) or 5 (5.0)";
+            return Err(Wrong::because(
+                Reason::UNSUPPORTED_PROTOCOL_VERSION,
+                message,
+            ));
         }
     };
     let flags = body.u8()?;
@@ -259,8 +262,8 @@ fn will<'a>(body: &mut Reader<'a>, flags: u8, version: Version) -> Result<Connec
     let properties = properties(body, version, Allowed::WILL)?;
     let topic = body.text()?;
     if topic.is_empty() || topic.bytes().any(|b| matches!(b, b'+' | b'#')) {
-        let why = "a will topic must not be empty, or contain + or #";
-        return Err(Wrong::because(Reason::TOPIC_NAME_INVALID, why));
+        let message = "a will topic must not be empty, or contain + or #";
+        return Err(Wrong::because(Reason::TOPIC_NAME_INVALID, message));
     }
     Ok(ConnectWill {
         topic,
@@ -277,7 +280,7 @@ fn ack<'a>(kind: AckKind, body: &mut Reader<'a>, version: Version) -> Result<Ack
         Version::V4 => (Reason::SUCCESS, Properties::default()),
         Version::V5 => ending(body, Allowed::ACK)?,
     };
-    if !may_say(kind, reason) {
+    if !is_valid_reason(kind, reason) {
         return Err(Wrong::protocol(
             "the reason code is invalid for this acknowledgement",
         ));
@@ -291,7 +294,7 @@ fn ack<'a>(kind: AckKind, body: &mut Reader<'a>, version: Version) -> Result<Ack
 }
 
 /// Returns whether an acknowledgement may have this reason code (tables 3-4 to 3-7).
-fn may_say(kind: AckKind, reason: Reason) -> bool {
+fn is_valid_reason(kind: AckKind, reason: Reason) -> bool {
     match kind {
         AckKind::PubAck | AckKind::PubRec => matches!(
             reason.byte(),
@@ -333,8 +336,8 @@ fn filters<'a>(body: &mut Reader<'a>, version: Option<Version>) -> Result<Filter
         }
         count += 1;
         if count > FILTERS_MAX {
-            let why = "the packet contains too many topic filters";
-            return Err(Wrong::because(Reason::QUOTA_EXCEEDED, why));
+            let message = "the packet contains too many topic filters";
+            return Err(Wrong::because(Reason::QUOTA_EXCEEDED, message));
         }
     }
     // MQTT-3.8.3-2 and MQTT-3.10.3-2.

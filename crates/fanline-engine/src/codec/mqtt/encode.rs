@@ -135,7 +135,7 @@ pub(super) struct ConnAckProperties<'a> {
     pub(super) assigned_client_id: Option<&'a str>,
     pub(super) alias_maximum: u16,
     pub(super) keep_alive: Option<u16>,
-    pub(super) why: &'a str,
+    pub(super) reason_string: &'a str,
 }
 
 impl ConnAckProperties<'_> {
@@ -153,7 +153,7 @@ impl ConnAckProperties<'_> {
             self.assigned_client_id.map(Property::AssignedClientId),
             alias.map(Property::TopicAliasMaximum),
             self.keep_alive.map(Property::ServerKeepAlive),
-            reason_string(self.why),
+            reason_string(self.reason_string),
         ];
         for property in properties.into_iter().flatten() {
             property.write(out);
@@ -161,8 +161,9 @@ impl ConnAckProperties<'_> {
     }
 }
 
-fn reason_string(why: &str) -> Option<Property<'_>> {
-    (!why.is_empty() && why.len() <= REASON_STRING_BYTES_MAX).then_some(Property::ReasonString(why))
+fn reason_string(message: &str) -> Option<Property<'_>> {
+    (!message.is_empty() && message.len() <= REASON_STRING_BYTES_MAX)
+        .then_some(Property::ReasonString(message))
 }
 
 /// Writes CONNACK (3.2). Like the functions below, returns false without an effect if the client does not
@@ -227,11 +228,11 @@ pub(super) fn ping_response(out: &mut Outbox) {
 pub(super) fn disconnect(
     out: &mut Outbox,
     reason: Reason,
-    why: &str,
+    message: &str,
     packet_bytes_max: usize,
 ) -> bool {
     let mut properties = Vec::new();
-    if let Some(property) = reason_string(why) {
+    if let Some(property) = reason_string(message) {
         property.write(&mut properties);
     }
     let body = with_properties(&[reason.byte()], &properties, &[]);

@@ -37,8 +37,8 @@ pub(super) struct Incoming {
 
 impl Incoming {
     /// Restores QoS 2 messages of a session that wait for PUBREL.
-    pub(super) fn resume(&mut self, held: impl Iterator<Item = u16>) {
-        self.exactly.extend(held.map(|id| (id, Stage::Stored)));
+    pub(super) fn resume(&mut self, received: impl Iterator<Item = u16>) {
+        self.exactly.extend(received.map(|id| (id, Stage::Stored)));
     }
 
     /// Checks whether one more message may begin. `receive_maximum` is the limit in CONNACK; 3.1.1 has none
@@ -47,8 +47,8 @@ impl Incoming {
         let open = self.once + self.exactly.len();
         match receive_maximum {
             Some(max) if open >= usize::from(max) => {
-                let why = "the receive maximum is exceeded";
-                Err(Wrong::because(Reason::RECEIVE_MAXIMUM_EXCEEDED, why))
+                let message = "the receive maximum is exceeded";
+                Err(Wrong::because(Reason::RECEIVE_MAXIMUM_EXCEEDED, message))
             }
             _ => Ok(()),
         }
@@ -91,7 +91,7 @@ impl Incoming {
     }
 
     /// Records that a QoS 2 message was stored, or was not. Returns false if no message waits for that.
-    pub(super) fn held(&mut self, id: u16, is_stored: bool) -> bool {
+    pub(super) fn stored(&mut self, id: u16, is_stored: bool) -> bool {
         let Some(stage) = self.exactly.get_mut(&id) else {
             return false;
         };
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(incoming.publish_exactly(7, Some(2)), Ok(Step::Take));
         assert_eq!(incoming.publish_exactly(7, Some(2)), Ok(Step::Wait));
         assert!(incoming.release(7).is_err());
-        assert!(incoming.held(7, true) && !incoming.held(7, true));
+        assert!(incoming.stored(7, true) && !incoming.stored(7, true));
         let again = incoming.publish_exactly(7, Some(2));
         assert_eq!(again, Ok(Step::Answer(Reason::SUCCESS)));
         assert_eq!(incoming.release(7), Ok(Step::Take));

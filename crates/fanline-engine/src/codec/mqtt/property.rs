@@ -106,9 +106,9 @@ fn variable_not_zero(reader: &mut Reader<'_>) -> Result<u32, Wrong> {
 
 /// Reads a topic alias (MQTT-3.3.2-8).
 fn topic_alias(reader: &mut Reader<'_>) -> Result<u16, Wrong> {
-    let why = "a topic alias must not be 0";
+    let message = "a topic alias must not be 0";
     match reader.u16()? {
-        0 => Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, why)),
+        0 => Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, message)),
         alias => Ok(alias),
     }
 }

@@ -422,10 +422,10 @@ fn publish_is_acknowledged_when_it_is_stored() {
         let exactly = publish(version, Qos::ExactlyOnce, 4, "a");
         assert!(matches!(
             take(&mut connection, &exactly, &mut out),
-            Verb::Hold(_)
+            Verb::Store(_)
         ));
         assert!(out.is_empty());
-        connection.held(4, Reason::SUCCESS, &mut out);
+        connection.stored(4, Reason::SUCCESS, &mut out);
         assert_eq!(written(&mut out), [0x50, 2, 0, 4]);
         let release = packet(0x62, &[0, 4]);
         let verb = take(&mut connection, &release, &mut out);
@@ -485,9 +485,9 @@ fn a_delivery_is_written_and_acknowledged() {
     let received = packet(0x50, &[0, 1]);
     let verb = take(&mut connection, &received, &mut out);
     let (token, packet_id) = (77, 1);
-    assert_eq!(verb, Verb::Note { token, packet_id });
+    assert_eq!(verb, Verb::StoreRelease { token, packet_id });
     assert!(out.is_empty());
-    connection.noted(1, &mut out);
+    connection.release_stored(1, &mut out);
     assert_eq!(written(&mut out), [0x62, 2, 0, 1]);
     let complete = packet(0x70, &[0, 1]);
     let verb = take(&mut connection, &complete, &mut out);
@@ -659,9 +659,9 @@ fn messages_in_flight_are_sent_again() {
     let (mut connection, mut out) = open(V5, MqttLimits::default());
     connection.restore(5, 50, Qos::AtLeastOnce, false);
     connection.restore(6, 60, Qos::ExactlyOnce, true);
-    connection.restore_held([9].into_iter());
+    connection.restore_received([9].into_iter());
     let mut published = Vec::new();
-    connection.again(&mut out, |_, id, token, _| published.push((id, token)));
+    connection.resend(&mut out, |_, id, token, _| published.push((id, token)));
     assert_eq!(published, [(5, 50)]);
     assert_eq!(written(&mut out), [0x62, 2, 0, 6]);
     let release = packet(0x62, &[0, 9]);

@@ -243,7 +243,7 @@ mod tests {
             assert!(has_subject(topic));
             assert_eq!(topic_of(subject).as_deref(), Ok(topic));
         }
-        for (topic, why) in [
+        for (topic, expected) in [
             ("", NameError::Empty),
             ("a b", NameError::Character),
             ("a\tb", NameError::Character),
@@ -252,7 +252,7 @@ mod tests {
             ("a/+", NameError::Wildcard),
             ("a#", NameError::Wildcard),
         ] {
-            assert_eq!(subject_of(topic), Err(why), "{topic:?}");
+            assert_eq!(subject_of(topic), Err(expected), "{topic:?}");
             assert!(!has_subject(topic), "{topic:?}");
         }
         assert_eq!(topic_of("a.+"), Err(NameError::Character));

@@ -109,7 +109,7 @@ impl MqttSession<'_> {
                 if reason.is_failure() {
                     self.state_mut().received.remove(&packet_id);
                 }
-                self.write_or_end(|mqtt, out| mqtt.connection.held(packet_id, reason, out));
+                self.write_or_end(|mqtt, out| mqtt.connection.stored(packet_id, reason, out));
             }
             AckKind::Release if reason.is_failure() => {
                 // PUBCOMP has no reason code for this failure. Without PUBCOMP, the client sends PUBREL again

@@ -9,7 +9,7 @@ use super::shared_subscriptions::member_index;
 use super::state::{Mqtt, QueuedMessage, is_internal_sid, sub_index};
 use crate::auth::AccountId;
 use crate::codec::mqtt::{
-    Delivery, Properties, Qos, Refused, Version, client_of, kept_id, qos_of, response_topic_of,
+    Delivery, Properties, Qos, Refused, Version, client_of, qos_of, response_topic_of, stored_id,
     topic_to_subject, ttl_of, was_retained, write_properties,
 };
 use crate::exchange::deliver::RunMessage;
@@ -260,7 +260,7 @@ impl Mqtt {
             return;
         };
         let sequence = ack.stream_sequence;
-        let packet_id = kept_id(sequence);
+        let packet_id = stored_id(sequence);
         let release = self.releases.get(&packet_id);
         if release.is_some_and(|release| release.token == sequence) {
             // The client has the message, but the acknowledgement to the consumer was lost.

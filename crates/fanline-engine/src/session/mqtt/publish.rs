@@ -66,8 +66,8 @@ impl MqttSession<'_> {
         let client = client.filter(|_| publish.packet_id != 0);
         let outbound = &mut self.broker.exchange.shared.mqtt.outbound;
         if !outbound.translate(topic, publish, client, message) {
-            let why = "the topic contains white space or a control character, which subjects cannot contain";
-            self.end_because(Reason::TOPIC_NAME_INVALID, why);
+            let text = "the topic contains white space or a control character, which subjects cannot contain";
+            self.end_because(Reason::TOPIC_NAME_INVALID, text);
             return false;
         }
         if message.headers.len() + publish.payload.len() > bytes_max {
@@ -225,7 +225,7 @@ impl MqttSession<'_> {
         let packet_id = publish.packet_id;
         self.write(|mqtt, out| match kind {
             _ if packet_id == 0 => None,
-            AckKind::Receive => mqtt.connection.held(packet_id, reason, out),
+            AckKind::Receive => mqtt.connection.stored(packet_id, reason, out),
             _ => mqtt.connection.acknowledge(packet_id, reason, out),
         });
         false

@@ -157,7 +157,7 @@ impl MqttSession<'_> {
     }
 
     fn send_release(&mut self, packet_id: u16) {
-        self.write(|mqtt, out| mqtt.connection.noted(packet_id, out));
+        self.write(|mqtt, out| mqtt.connection.release_stored(packet_id, out));
     }
 
     /// Acknowledges the message of a stored PUBREL. The PUBREL's record stays until the acknowledgement is
