@@ -277,7 +277,7 @@ impl Shard {
             }
             return;
         }
-        session.out.settle();
+        session.out.compact();
         let limits = &self.broker.exchange.config.limits;
         let is_leaf = session.kind.is_leaf();
         let is_patient = is_leaf && !limits.leafs_close_at_deadline;
