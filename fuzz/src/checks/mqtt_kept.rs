@@ -32,7 +32,7 @@ const ROUNDS_MAX: usize = 64;
 /// Checks that devices can connect and disconnect whatever sessions and messages are stored, and that they
 /// read complete packets.
 pub fn check(data: &[u8]) {
-    let mut world = World::new();
+    let mut simulation = Simulation::new();
     let mut rest = Some(data);
     for _ in 0..STEPS_MAX {
         let Some(here) = rest else { break };
@@ -42,18 +42,18 @@ pub fn check(data: &[u8]) {
         rest = end.map(|end| &here[end + SEPARATOR.len()..]);
         match &here[..end.unwrap_or(here.len())] {
             [device @ b'0'..=b'2', bytes @ ..] => {
-                world.send_from(usize::from(device - b'0'), bytes)
+                simulation.send_from(usize::from(device - b'0'), bytes)
             }
-            [b'n', publish @ ..] => world.publish(publish),
-            [b'x', device @ b'0'..=b'2', ..] => world.disconnect(usize::from(device - b'0')),
-            [b't', b, ..] => world.wait(1 << (b % 45)),
-            [b'r', ..] => world = world.restarted(false),
-            [b's', ..] => world = world.restarted(true),
+            [b'n', publish @ ..] => simulation.publish(publish),
+            [b'x', device @ b'0'..=b'2', ..] => simulation.disconnect(usize::from(device - b'0')),
+            [b't', b, ..] => simulation.wait(1 << (b % 45)),
+            [b'r', ..] => simulation = simulation.restarted(false),
+            [b's', ..] => simulation = simulation.restarted(true),
             _ => {}
         }
-        world.settle();
+        simulation.settle();
     }
-    world.restarted(true).settle();
+    simulation.restarted(true).settle();
 }
 
 struct Device {
@@ -62,7 +62,7 @@ struct Device {
     received: Vec<u8>,
 }
 
-struct World {
+struct Simulation {
     folders: MemoryFolders,
     shard: Shard,
     service: JetStreamService<JetStreams>,
@@ -85,13 +85,13 @@ impl AccountFolders for Accounts {
     }
 }
 
-impl World {
+impl Simulation {
     fn new() -> Self {
         let now = Now {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,
         };
-        World::over(MemoryFolders::default(), now)
+        Simulation::over(MemoryFolders::default(), now)
     }
 
     fn over(folders: MemoryFolders, now: Now) -> Self {
@@ -110,7 +110,7 @@ impl World {
             js.set_accounts(&Access::open(), now, ports);
             js
         });
-        let mut world = World {
+        let mut simulation = Simulation {
             folders,
             shard: Shard::new(0, config, ServerInfo::default(), 7),
             service,
@@ -119,9 +119,9 @@ impl World {
             connections: 0,
             now,
         };
-        world.service.settle(now);
-        world.settle();
-        world
+        simulation.service.settle(now);
+        simulation.settle();
+        simulation
     }
 
     fn restarted(mut self, properly: bool) -> Self {
@@ -139,7 +139,7 @@ impl World {
             since_start: Duration::ZERO,
             ..self.now
         };
-        World::over(self.folders, now)
+        Simulation::over(self.folders, now)
     }
 
     fn connect(&mut self, kind: ConnectionKind) -> SessionId {
@@ -187,19 +187,19 @@ impl World {
             Some(id) => id,
             None => self.connect(ConnectionKind::Standard),
         };
-        let mut said = Vec::new();
+        let mut input = Vec::new();
         if self.nats.replace(id).is_none() {
-            said.extend(b"CONNECT {\"verbose\":false,\"headers\":true}\r\n");
+            input.extend(b"CONNECT {\"verbose\":false,\"headers\":true}\r\n");
         }
-        said.extend(if headers > 0 { &b"HPUB "[..] } else { b"PUB " });
-        said.extend(subject);
+        input.extend(if headers > 0 { &b"HPUB "[..] } else { b"PUB " });
+        input.extend(subject);
         if headers > 0 {
-            said.extend(format!(" {headers}").into_bytes());
+            input.extend(format!(" {headers}").into_bytes());
         }
-        said.extend(format!(" {}\r\n", rest.len()).into_bytes());
-        said.extend(rest);
-        said.extend(b"\r\n");
-        let chunk = Chunk::new(said.into());
+        input.extend(format!(" {}\r\n", rest.len()).into_bytes());
+        input.extend(rest);
+        input.extend(b"\r\n");
+        let chunk = Chunk::new(input.into());
         let now = self.now.since_start;
         self.shard.receive(id, &chunk, 0..chunk.len(), now);
     }

@@ -95,7 +95,7 @@ struct Device {
     got: BTreeMap<u32, u32>,
 }
 
-struct World {
+struct Simulation {
     seed: u64,
     dice: Dice,
     shelf: Shelf,
@@ -127,7 +127,7 @@ fn start(shelf: &Shelf, now: Now) -> (Shard, JetStreamService<JetStreams>) {
     (Shard::new(0, config, ServerInfo::default(), 7), service)
 }
 
-impl World {
+impl Simulation {
     fn new(seed: u64) -> Self {
         let shelf = Shelf(STREAMS.map(|name| (name.into(), Faulty::new())).into());
         let now = Now {
@@ -135,7 +135,7 @@ impl World {
             unix_nanos: 1_700_000_000_000_000_000,
         };
         let (shard, service) = start(&shelf, now);
-        let mut world = World {
+        let mut simulation = Simulation {
             seed,
             dice: Dice::new(seed),
             shelf,
@@ -148,10 +148,10 @@ impl World {
             messages: 0,
             published: BTreeMap::new(),
         };
-        world.service.settle(now);
+        simulation.service.settle(now);
         for (at, (_, version, filter)) in DEVICES.into_iter().enumerate() {
-            world.connect(at);
-            world.settle();
+            simulation.connect(at);
+            simulation.settle();
             if filter.is_empty() {
                 continue;
             }
@@ -161,12 +161,12 @@ impl World {
             }
             push_text(&mut subscribe, filter);
             subscribe.push(2);
-            world.say(at, 0x82, &subscribe);
-            world.settle();
+            simulation.send(at, 0x82, &subscribe);
+            simulation.settle();
         }
-        world.drop_connection(AWAY);
-        world.settle();
-        world
+        simulation.drop_connection(AWAY);
+        simulation.settle();
+        simulation
     }
 
     fn connect(&mut self, at: usize) {
@@ -185,11 +185,11 @@ impl World {
             connect.extend([5, 0x11, 0xff, 0xff, 0xff, 0xff]);
         }
         push_text(&mut connect, name);
-        self.say(at, 0x10, &connect);
+        self.send(at, 0x10, &connect);
     }
 
     /// Sends a packet.
-    fn say(&mut self, at: usize, first: u8, body: &[u8]) {
+    fn send(&mut self, at: usize, first: u8, body: &[u8]) {
         let Some(id) = self.devices[at].session else {
             return;
         };
@@ -325,11 +325,11 @@ impl World {
                 if let Some((_, is_received)) = device.sent.get_mut(&id(0)) {
                     *is_received = true;
                 }
-                self.say(at, 0x62, &body[..2]);
+                self.send(at, 0x62, &body[..2]);
             }
             6 => {
                 device.begun.remove(&id(0));
-                self.say(at, 0x70, &body[..2]);
+                self.send(at, 0x70, &body[..2]);
             }
             7 => {
                 if let Some((message, _)) = device.sent.remove(&id(0)) {
@@ -349,7 +349,7 @@ impl World {
         device.is_known = true;
         for (id, (message, is_received)) in device.sent.clone() {
             match is_received {
-                true => self.say(at, 0x62, &id.to_be_bytes()),
+                true => self.send(at, 0x62, &id.to_be_bytes()),
                 false => self.publish(id, message, 8),
             }
         }
@@ -361,7 +361,7 @@ impl World {
         body.extend(id.to_be_bytes());
         body.extend(message.to_be_bytes());
         let qos = if id > IDS_OF_QOS_2 { 2 } else { 4 };
-        self.say(PUBLISHER, 0x30 | qos | dup, &body);
+        self.send(PUBLISHER, 0x30 | qos | dup, &body);
     }
 
     fn publish_new(&mut self) {
@@ -387,7 +387,7 @@ impl World {
         if first & 6 == 2 {
             *device.got.entry(message).or_default() += 1;
             let id = id.to_owned();
-            return self.say(at, 0x40, &id);
+            return self.send(at, 0x40, &id);
         }
         let begun = device
             .begun
@@ -401,7 +401,7 @@ impl World {
         if begun.is_none() {
             *device.got.entry(message).or_default() += 1;
         }
-        self.say(at, 0x50, id);
+        self.send(at, 0x50, id);
     }
 
     fn step(&mut self) {
@@ -505,15 +505,15 @@ fn push_text(body: &mut Vec<u8>, text: &str) {
 fn power_cuts_break_no_handshake() {
     let mut published = 0;
     for seed in seeds().step_by(5) {
-        let mut world = World::new(seed);
+        let mut simulation = Simulation::new(seed);
         for _ in 0..1 + seed % 3 {
-            for _ in 0..world.dice.below(400) {
-                world.step();
+            for _ in 0..simulation.dice.below(400) {
+                simulation.step();
             }
-            world.cut();
+            simulation.cut();
         }
-        world.check();
-        published += world.published.len();
+        simulation.check();
+        published += simulation.published.len();
     }
     assert!(
         published > 1000,
