@@ -238,7 +238,7 @@ impl<K: Kind> Broker<K> {
                 trace: trace.as_deref_mut(),
                 ..Context::default()
             };
-            let is_heard = match target.kind {
+            let has_subscriber = match target.kind {
                 BridgeKind::Stream => {
                     context.served = Some(&mut *served);
                     self.pass_on(target, message, context)
@@ -262,10 +262,10 @@ impl<K: Kind> Broker<K> {
                 BridgeKind::Service(terms) => terms.measured.is_none(),
                 BridgeKind::Replies => false,
             };
-            if !is_heard && may_be_skipped {
-                self.exchange.routers.note_no_subscriber(target);
+            if !has_subscriber && may_be_skipped {
+                self.exchange.routers.record_no_subscriber(target);
             }
-            delivered |= is_heard;
+            delivered |= has_subscriber;
         }
         self.exchange.routers[account].put_bridge_targets(memo, subject, targets);
         delivered

@@ -56,7 +56,7 @@ pub(crate) trait Kind: Sized {
     );
 
     /// Handles a message from another shard for groups that have no member on this shard any more.
-    fn note_missed(
+    fn redeliver_missed(
         shared: &mut Self::Shared,
         account: AccountId,
         subject: &[u8],
@@ -157,7 +157,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         if message.reply_bytes > 0
             && let Some(restriction) = &mut session.restriction
         {
-            restriction.note_reply(message.reply(), self.outputs.now);
+            restriction.record_reply(message.reply(), self.outputs.now);
         }
         self.outputs.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
@@ -203,7 +203,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
             return Some(false);
         }
         if let Some(trace) = &mut self.trace {
-            trace.note_delivery(id, sub, session);
+            trace.record_delivery(id, sub, session);
             if trace.is_only() {
                 return Some(true);
             }
@@ -474,7 +474,7 @@ impl<K: Kind> Exchange<K> {
             }
         }
         if !is_taken {
-            K::note_missed(fan_out.shared, account, subject, message);
+            K::redeliver_missed(fan_out.shared, account, subject, message);
         }
         let has_bridge_targets = plain && route.has_bridge_targets();
         let hops = fan_out.first_hop(targets) | (hops + 1);

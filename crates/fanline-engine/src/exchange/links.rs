@@ -191,7 +191,7 @@ impl<K: Kind> Exchange<K> {
         for one in picked.iter() {
             let session = &mut sessions[one.session as usize];
             let onward = match dispatch.context.trace.as_deref_mut() {
-                Some(trace) => trace.note_link(session, set, session.kind.traced_as()),
+                Some(trace) => trace.record_link(session, set, session.kind.traced_as()),
                 None => Onward::AsItCame,
             };
             if matches!(onward, Onward::Not) {
@@ -282,7 +282,7 @@ impl<K: Kind> Exchange<K> {
     }
 
     /// Announces the combined interest of a link set under a filter to the other shards.
-    pub(crate) fn note_links_interest(
+    pub(crate) fn announce_links_interest(
         &mut self,
         set: LinkSet,
         account: AccountId,
@@ -302,7 +302,7 @@ impl<K: Kind> Exchange<K> {
         // The total interest is unchanged. But if a second link now has it, the first link must be notified:
         // no link learns of its own interest.
         if router.weight_of(remote, filter, queue) == weight {
-            return router.note_news(filter, queue);
+            return router.record_change(filter, queue);
         }
         router.set_remote(remote, filter, queue, weight);
         self.interest_changes += 1;
@@ -323,8 +323,8 @@ impl<K: Kind> Exchange<K> {
         let router = self.links[set].routers.of(account);
         let filter = router.filter_of(sub);
         router.unsubscribe(&mut self.subs, id, |_, _, _| {});
-        self.note_unsubscribed();
-        self.note_links_interest(set, account, &filter, &queue);
+        self.record_unsubscribed();
+        self.announce_links_interest(set, account, &filter, &queue);
         (account, filter)
     }
 }

@@ -148,7 +148,7 @@ impl<K: Kind> Exchange<K> {
         let pending_bytes = session.out.pending_bytes();
         if pending_bytes > self.outputs.congested_bytes {
             let most = (self.config.limits).pending_bytes_max_of(session.kind.links().is_some());
-            self.outputs.note_congested(id.0, pending_bytes);
+            self.outputs.record_congested(id.0, pending_bytes);
             if pending_bytes > most && std::mem::take(&mut self.outputs.overflowed) {
                 self.overrun(id);
             }
@@ -216,7 +216,7 @@ impl<K: Kind> Exchange<K> {
         session.subscriptions -= 1;
         session.in_groups -= u32::from(!sub.queue().is_empty());
         let (account, is_system_client) = (session.account, session.is_system_client);
-        self.note_unsubscribed();
+        self.record_unsubscribed();
         if !is_system_client {
             self.count(account, |own| {
                 own.subscriptions = own.subscriptions.saturating_sub(1)
@@ -236,7 +236,7 @@ impl<K: Kind> Exchange<K> {
     }
 
     /// Records that a subscription ended, because it may have waited for a reply.
-    pub(crate) fn note_unsubscribed(&mut self) {
+    pub(crate) fn record_unsubscribed(&mut self) {
         self.unsubscribed_at.get_or_insert(self.outputs.now);
     }
 

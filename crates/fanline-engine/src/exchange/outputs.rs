@@ -119,7 +119,7 @@ impl Outputs {
         let after = session.out.pending_bytes();
         self.produced_bytes += after - before;
         if after > self.congested_bytes {
-            self.note_congested(id, after);
+            self.record_congested(id, after);
         }
     }
 
@@ -146,7 +146,7 @@ impl Outputs {
     }
 
     #[cold]
-    pub(crate) fn note_congested(&mut self, id: u32, bytes: usize) {
+    pub(crate) fn record_congested(&mut self, id: u32, bytes: usize) {
         self.overflowed |= bytes > self.overflow_bytes;
         if self.congested.is_none_or(|(_, most)| bytes > most) {
             self.congested = Some((SessionId(id), bytes));

@@ -36,7 +36,7 @@ impl Quota {
 
 impl Quotas {
     /// Records another shard's usage of an account.
-    pub(crate) fn note(&mut self, from: u16, account: AccountId, usage: AccountUsage) {
+    pub(crate) fn record(&mut self, from: u16, account: AccountId, usage: AccountUsage) {
         let quota = self.0.entry(account).or_default();
         quota.elsewhere.insert(from, usage);
     }

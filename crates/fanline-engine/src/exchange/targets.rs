@@ -88,7 +88,7 @@ impl RemoteTargets {
             match remote {
                 // Links of this shard are recorded later, one event for each link that receives the message.
                 Remote::Links(set) if self.serves(set) => {}
-                Remote::Links(_) | Remote::Shard(_) => trace.note_shard(remote.shard()),
+                Remote::Links(_) | Remote::Shard(_) => trace.record_shard(remote.shard()),
             }
         }
         TRACED

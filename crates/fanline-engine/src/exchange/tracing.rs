@@ -54,7 +54,12 @@ impl Traced {
     }
 
     /// Records an upcoming delivery.
-    pub(super) fn note_delivery<K>(&mut self, id: SubId, sub: &Subscription, session: &Session<K>) {
+    pub(super) fn record_delivery<K>(
+        &mut self,
+        id: SubId,
+        sub: &Subscription,
+        session: &Session<K>,
+    ) {
         if self.hidden == 0 {
             self.unnamed.push((self.trace.events.len(), id));
         }
@@ -75,7 +80,7 @@ impl Traced {
     }
 
     /// Records that the message crosses to another shard.
-    pub(super) fn note_shard(&mut self, shard: u16) {
+    pub(super) fn record_shard(&mut self, shard: u16) {
         let hop = self.trace.hop_to(shard);
         self.push(Event {
             r#type: "eg",
@@ -89,7 +94,7 @@ impl Traced {
 
     /// Records that the message crosses a link. `traced_as` is the link's name, if the other server continues
     /// traces.
-    pub(super) fn note_link<K>(
+    pub(super) fn record_link<K>(
         &mut self,
         session: &Session<K>,
         set: LinkSet,
@@ -118,14 +123,14 @@ impl Traced {
     }
 
     /// Records that the publish was refused.
-    pub(crate) fn note_refusal(&mut self, error: &ClientError) {
+    pub(crate) fn record_refusal(&mut self, error: &ClientError) {
         if let Some(ingress) = self.trace.events.first_mut() {
             ingress.error = error.to_string();
         }
     }
 
     /// Records that the subject was mapped to another one.
-    pub(crate) fn note_mapping(&mut self, to: &[u8]) {
+    pub(crate) fn record_mapping(&mut self, to: &[u8]) {
         self.push(Event {
             r#type: "sm",
             to: text(to),

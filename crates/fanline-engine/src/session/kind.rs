@@ -108,8 +108,16 @@ impl exchange::Kind for Kind {
     }
 
     #[cold]
-    fn note_missed(shared: &mut Shared, account: AccountId, subject: &[u8], message: &Message<'_>) {
-        shared.mqtt.events.note_missed(account, subject, message);
+    fn redeliver_missed(
+        shared: &mut Shared,
+        account: AccountId,
+        subject: &[u8],
+        message: &Message<'_>,
+    ) {
+        shared
+            .mqtt
+            .events
+            .redeliver_missed(account, subject, message);
     }
 
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool {

@@ -62,7 +62,7 @@ const TRIM_EVERY: Duration = Duration::from_secs(10);
 ///    written, so that every shard knows what a client can read. Then write the [`outbox`](Shard::outbox) of
 ///    each session that [`next_dirty`](Shard::next_dirty) returns, and report it with
 ///    [`written`](Shard::written). Then close the connection of each session that
-///    [`next_ended`](Shard::next_ended) returns, call [`forget_some`](Shard::forget_some) until it returns
+///    [`next_ended`](Shard::next_ended) returns, call [`remove_some_subscriptions`](Shard::remove_some_subscriptions) until it returns
 ///    false, and [`remove`](Shard::remove) the session.
 pub struct Shard {
     broker: Broker,
@@ -173,7 +173,7 @@ impl Shard {
                     from,
                     account,
                     usage,
-                } => self.broker.exchange.quotas.note(from, account, usage),
+                } => self.broker.exchange.quotas.record(from, account, usage),
                 BatchEntry::Notification(notification) => {
                     if let Some(message) =
                         (notification as &dyn Any).downcast_ref::<RegistryMessage>()
@@ -191,7 +191,7 @@ impl Shard {
                     let router = self.broker.exchange.routers.of(account);
                     router.set_remote(from, filter, queue, weight);
                     if weight == 0 {
-                        self.broker.exchange.note_unsubscribed();
+                        self.broker.exchange.record_unsubscribed();
                     }
                 }
             }
@@ -287,14 +287,14 @@ impl Shard {
 
     /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
     /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
-    /// queue group is an exception: [`forget_some`](Shard::forget_some) removes its subscriptions in steps.
+    /// queue group is an exception: [`remove_some_subscriptions`](Shard::remove_some_subscriptions) removes its subscriptions in steps.
     pub fn end(&mut self, id: SessionId, reason: CloseReason) {
         self.broker.end(id, reason);
     }
 
     /// Removes some subscriptions of a connection that is ending. Returns whether there are more.
-    pub fn forget_some(&mut self, id: SessionId) -> bool {
-        self.broker.forget_some(id)
+    pub fn remove_some_subscriptions(&mut self, id: SessionId) -> bool {
+        self.broker.remove_some_subscriptions(id)
     }
 
     /// Sets the time for following calls of [`apply`](Shard::apply). The time limit of permitted responses
@@ -304,13 +304,13 @@ impl Shard {
     }
 
     /// Returns the number of interest changes on this shard. While it is unchanged on all shards, the result
-    /// of [`is_wanted`](Shard::is_wanted) is unchanged too.
+    /// of [`has_subscriber`](Shard::has_subscriber) is unchanged too.
     pub fn interest_changes(&self) -> u64 {
         self.broker.exchange.interest_changes
     }
 
     /// Returns whether a subject of an account has subscribers on any shard.
-    pub fn is_wanted(&mut self, account: AccountId, subject: &[u8]) -> bool {
+    pub fn has_subscriber(&mut self, account: AccountId, subject: &[u8]) -> bool {
         let router = self.broker.exchange.routers.of(account);
         let route = router.route(subject, &mut RouteMemo::default());
         !route.plain.is_empty()

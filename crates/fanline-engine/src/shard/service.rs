@@ -541,7 +541,7 @@ impl Port for ShardPorts {
             self.account,
             subject,
             0,
-            &|router: &mut Router, subject: &[u8]| router.is_wanted_elsewhere(subject, group),
+            &|router: &mut Router, subject: &[u8]| router.has_remote_interest(subject, group),
         )
     }
 

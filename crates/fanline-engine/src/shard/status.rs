@@ -105,7 +105,7 @@ impl Shard {
     pub fn remove(&mut self, id: SessionId, reason: CloseReason) -> Option<Ended> {
         self.end(id, reason);
         self.broker.end_overrun();
-        while self.forget_some(id) {}
+        while self.remove_some_subscriptions(id) {}
         self.broker
             .exchange
             .outputs

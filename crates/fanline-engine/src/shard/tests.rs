@@ -657,13 +657,13 @@ fn many_subscriptions_are_removed_in_steps() {
     assert!(simulation.read(other).contains("NATS/1.0 503"));
     assert_eq!(simulation.read(leaver), "");
     let mut portions = 1;
-    while simulation.shards[0].forget_some(leaver.id) {
+    while simulation.shards[0].remove_some_subscriptions(leaver.id) {
         portions += 1;
     }
     simulation.exchange();
     assert_eq!(portions, 3);
     for shard in 0..2 {
-        assert!(!simulation.shards[shard].is_wanted(AccountId::GLOBAL, b"a.0"));
+        assert!(!simulation.shards[shard].has_subscriber(AccountId::GLOBAL, b"a.0"));
     }
     let ended = simulation.shards[0].remove(leaver.id, CloseReason::ClientClosed);
     assert_eq!(ended.unwrap().status.subscriptions, count);
@@ -685,7 +685,7 @@ fn queue_subscriptions_are_removed_at_once() {
     simulation.send(leaver, "SUB g workers g\r\n");
     simulation.shards[0].end(leaver.id, CloseReason::ClientClosed);
     simulation.exchange();
-    assert!(!simulation.shards[1].is_wanted(AccountId::GLOBAL, b"g"));
+    assert!(!simulation.shards[1].has_subscriber(AccountId::GLOBAL, b"g"));
     simulation.send(member, "SUB g workers 1\r\n");
     simulation.send(publisher, "PUB g 0\r\n\r\n");
     assert_eq!(simulation.read(member), "MSG g 1 0\r\n\r\n");

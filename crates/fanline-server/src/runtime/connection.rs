@@ -640,7 +640,11 @@ impl Connection<'_> {
     /// Removes the client's subscriptions. If there are many, other tasks run in between.
     async fn leave(&self) {
         loop {
-            let is_more = self.runtime.engine.borrow_mut().forget_some(self.id);
+            let is_more = self
+                .runtime
+                .engine
+                .borrow_mut()
+                .remove_some_subscriptions(self.id);
             self.runtime.settle(0);
             if !is_more {
                 return;

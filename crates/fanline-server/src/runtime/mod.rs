@@ -154,7 +154,7 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 runtime.take_batches();
                 runtime.settle(usize::MAX);
                 let mut engine = runtime.engine.borrow_mut();
-                let _ = to.send(engine.is_wanted(AccountId::GLOBAL, subject.as_bytes()));
+                let _ = to.send(engine.has_subscriber(AccountId::GLOBAL, subject.as_bytes()));
             }
             Command::Status(to) => drop(to.send(runtime.engine.borrow().status_by_account())),
             Command::Kick(cid, to) => {

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_of_another_kind_are_told_apart() {
+    fn ports_of_another_kind_are_recognized() {
         for (json, expected) in [
             (r#"{"client_id":1,"leafnode_urls":["a:1"]}"#, true),
             (r#"{"client_id":1,"info_on_connect":true}"#, true),

@@ -224,7 +224,7 @@ impl Connection {
         // A later property may limit the size of the CONNACK that reports the error, so all are read first.
         let mut refused = None;
         for property in connect.properties.iter() {
-            if let Err(wrong) = self.note_connect_property(&property) {
+            if let Err(wrong) = self.apply_connect_property(&property) {
                 refused.get_or_insert(wrong);
             }
         }
@@ -253,7 +253,7 @@ impl Connection {
         Ok(())
     }
 
-    fn note_connect_property(&mut self, property: &Property<'_>) -> Result<(), Wrong> {
+    fn apply_connect_property(&mut self, property: &Property<'_>) -> Result<(), Wrong> {
         match *property {
             Property::SessionExpiry(seconds) => {
                 let max = self.settings.session_expiry_max.unwrap_or(NEVER_EXPIRES);
@@ -301,9 +301,9 @@ impl Connection {
         let mut properties = ConnAckProperties::default();
         if self.version == Version::V5 {
             let settings = &self.settings;
-            let asked = self.keep_alive;
+            let requested = self.keep_alive;
             if let Some(max) = settings.keep_alive_max
-                && (asked == 0 || asked > max)
+                && (requested == 0 || requested > max)
             {
                 self.keep_alive = max;
                 properties.keep_alive = Some(max);
@@ -409,7 +409,7 @@ impl Connection {
     #[inline]
     fn publish<'a>(&mut self, publish: Publish<'a>, out: &mut Outbox) -> Result<Verb<'a>, Wrong> {
         if !publish.properties.is_empty() {
-            self.note_publish_properties(&publish)?;
+            self.apply_publish_properties(&publish)?;
         }
         let receive_maximum = match self.version {
             Version::V4 => None,
@@ -441,7 +441,7 @@ impl Connection {
         }
     }
 
-    fn note_publish_properties(&mut self, publish: &Publish<'_>) -> Result<(), Wrong> {
+    fn apply_publish_properties(&mut self, publish: &Publish<'_>) -> Result<(), Wrong> {
         for property in publish.properties.iter() {
             match property {
                 Property::TopicAlias(alias) if publish.topic.is_empty() => {
@@ -609,11 +609,11 @@ impl Connection {
         None
     }
 
-    /// Returns the QoS that is granted to a filter for which the client requests `asked`.
-    pub fn granted(&self, asked: Qos) -> Qos {
+    /// Returns the QoS that is granted to a filter, given the requested QoS.
+    pub fn granted(&self, requested: Qos) -> Qos {
         match self.settings.downgrade_qos2_subscribe {
-            true => asked.min(Qos::AtLeastOnce),
-            false => asked,
+            true => requested.min(Qos::AtLeastOnce),
+            false => requested,
         }
     }
 

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_message_always_has_the_same_identifier() {
+    fn stored_message_always_has_the_same_identifier() {
         let ids = [
             1,
             2,

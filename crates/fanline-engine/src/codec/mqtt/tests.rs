@@ -437,7 +437,7 @@ fn publish_is_acknowledged_when_it_is_stored() {
 }
 
 #[test]
-fn a_message_that_cannot_be_kept_is_refused() {
+fn message_that_cannot_be_stored_is_refused() {
     let (mut connection, mut out) = open(V5, MqttLimits::default());
     take(
         &mut connection,

@@ -236,8 +236,8 @@ fn reverse(subject: &str, to: &str) -> Option<Transform> {
             continue;
         }
         nth += 1;
-        let place = order.iter().position(|number| *number == nth)?;
-        destination.push(format!("${}", place + 1));
+        let position = order.iter().position(|number| *number == nth)?;
+        destination.push(format!("${}", position + 1));
     }
     Transform::new(&source.join("."), &destination.join(".")).ok()
 }

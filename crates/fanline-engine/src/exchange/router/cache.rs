@@ -437,8 +437,13 @@ impl Cache {
         true
     }
 
-    /// See [`Router::note_permitted`](super::Router::note_permitted).
-    pub(super) fn note_permitted(&mut self, subject: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
+    /// See [`Router::record_permitted`](super::Router::record_permitted).
+    pub(super) fn record_permitted(
+        &mut self,
+        subject: &[u8],
+        memo: RouteMemo,
+        rights: &Arc<Rights>,
+    ) {
         if self.holds(memo, subject) {
             let all = &mut self.routes[memo.at as usize].permitted;
             all.rotate_right(1);

@@ -42,7 +42,7 @@ impl Routers {
     }
 
     /// Marks a destination in another account if it has no subscriber.
-    pub(crate) fn note_no_subscriber(&mut self, target: &mut BridgeTarget) {
+    pub(crate) fn record_no_subscriber(&mut self, target: &mut BridgeTarget) {
         let router = self.of(target.account);
         if router.route(&target.subject, &mut target.memo).is_empty() {
             target.no_subscriber_at = router.changes();

@@ -39,7 +39,12 @@ impl LeafSession<'_> {
             let sub = self.broker.exchange.subs.get_mut(sub);
             if sub.weight() != weight {
                 sub.set_weight(weight);
-                (self.broker.exchange).note_links_interest(LinkSet::Leafs, account, filter, queue);
+                (self.broker.exchange).announce_links_interest(
+                    LinkSet::Leafs,
+                    account,
+                    filter,
+                    queue,
+                );
             }
             return;
         }
@@ -69,7 +74,7 @@ impl LeafSession<'_> {
         if let Some((sub, _)) = joined {
             self.broker.exchange.subs.get_mut(sub).set_weight(weight);
             self.session_mut().subscriptions += 1;
-            (self.broker.exchange).note_links_interest(LinkSet::Leafs, account, filter, queue);
+            (self.broker.exchange).announce_links_interest(LinkSet::Leafs, account, filter, queue);
         }
     }
 
@@ -148,7 +153,7 @@ impl Exchange {
         };
         let mut keys: Vec<Key> = leaf.announced.keys().cloned().collect();
         let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
-        self.routers[account].each_wanted(&mut note);
+        self.routers[account].each_interest(&mut note);
         // Loop subjects come first, so that the other side detects a cycle before it forwards other interest.
         keys.sort_by_key(|key| !key.filter().starts_with(LOOPS));
         if let Some(in_account) = self.shared.leafs.accounts.get(&account) {

@@ -116,7 +116,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
             .position(|(old, _)| *old == connection)
         {
             let (_, was_discarded) = entry.superseded.swap_remove(at);
-            self.forget_if_empty(key);
+            self.remove_if_empty(key);
             // The client has reconnected. A delayed will is published only if its session has ended.
             return will.filter(|will| was_discarded || will.delay.is_zero());
         }
@@ -167,7 +167,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
             return Some(Due::Will(key, will));
         }
         entry.ends_at = None;
-        self.forget_if_empty(&key);
+        self.remove_if_empty(&key);
         Some(Due::Expired(key))
     }
 
@@ -183,7 +183,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
     }
 
     /// Removes the entry of a client id that has neither a session nor a connection.
-    fn forget_if_empty(&mut self, key: &SessionKey) {
+    fn remove_if_empty(&mut self, key: &SessionKey) {
         let is_empty = |entry: &Entry<P>| {
             entry.connection.is_none() && entry.ends_at.is_none() && entry.superseded.is_empty()
         };
