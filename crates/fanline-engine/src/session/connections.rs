@@ -170,7 +170,8 @@ impl Broker {
 
     /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
     /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
-    /// queue group is an exception: [`remove_some_subscriptions`](Self::remove_some_subscriptions) removes its subscriptions in steps.
+    /// queue group is an exception: [`remove_some_subscriptions`](Self::remove_some_subscriptions) removes its
+    /// subscriptions in steps.
     pub(crate) fn end(&mut self, id: SessionId, reason: CloseReason) {
         if self.exchange.begin_end(id, reason) {
             self.finish_end(id, reason);

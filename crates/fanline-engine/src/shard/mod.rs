@@ -62,8 +62,9 @@ const TRIM_EVERY: Duration = Duration::from_secs(10);
 ///    written, so that every shard knows what a client can read. Then write the [`outbox`](Shard::outbox) of
 ///    each session that [`next_dirty`](Shard::next_dirty) returns, and report it with
 ///    [`written`](Shard::written). Then close the connection of each session that
-///    [`next_ended`](Shard::next_ended) returns, call [`remove_some_subscriptions`](Shard::remove_some_subscriptions) until it returns
-///    false, and [`remove`](Shard::remove) the session.
+///    [`next_ended`](Shard::next_ended) returns, call
+///    [`remove_some_subscriptions`](Shard::remove_some_subscriptions) until it returns false, and
+///    [`remove`](Shard::remove) the session.
 pub struct Shard {
     broker: Broker,
     /// Time at which unused capacity was last released.
@@ -287,7 +288,8 @@ impl Shard {
 
     /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
     /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
-    /// queue group is an exception: [`remove_some_subscriptions`](Shard::remove_some_subscriptions) removes its subscriptions in steps.
+    /// queue group is an exception: [`remove_some_subscriptions`](Shard::remove_some_subscriptions) removes
+    /// its subscriptions in steps.
     pub fn end(&mut self, id: SessionId, reason: CloseReason) {
         self.broker.end(id, reason);
     }

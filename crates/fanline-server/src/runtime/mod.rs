@@ -593,8 +593,8 @@ impl Runtime {
     }
 
     /// Delays a publisher for a short time while a subscriber of its last messages has much pending output
-    /// and reads it. `announced_bytes` is the size of the subscription changes for other servers that the input
-    /// has caused.
+    /// and reads it. `announced_bytes` is the size of the subscription changes for other servers that the
+    /// input has caused.
     async fn hold_back(&self, slow: SessionId, announced_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;
