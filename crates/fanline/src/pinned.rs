@@ -136,7 +136,8 @@ impl<T, E, O: Observer<T, E> + 'static> Observer<T, E> for Pinned<O> {
 impl<O> Drop for Pinned<O> {
     fn drop(&mut self) {
         if std::thread::current().id() != self.thread {
-            // The observer cannot be dropped on this thread. Its own thread drops it when it ends.
+            // The observer cannot be dropped on this thread. The observer's own thread drops it when that
+            // thread ends.
             return;
         }
         // If this thread is ending, it has already dropped the table, and the observer with it.

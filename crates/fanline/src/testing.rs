@@ -1,4 +1,5 @@
-//! Helpers for tests on [`VirtualTime`]: an observer that records, and observables that emit at set times.
+//! Helpers for tests on [`VirtualTime`]: an observer that records calls, and observables that emit at given
+//! times.
 //!
 //! Times are in nanoseconds of the virtual clock, and usually small numbers.
 //!
@@ -33,14 +34,14 @@ use crate::{BoxObserver, Guard, Observable, Observer, Scheduler, Time};
 pub enum Event<T, E = Infallible> {
     /// A value.
     Next(T),
-    /// The end of the sequence, with an error.
+    /// The failure of the observable, with its error.
     Error(E),
     /// Completion.
     Complete,
 }
 
-/// An event and its time. The time counts from the clock's start, or from the subscription for [`cold`]
-/// observables.
+/// An event and its time. The time is measured from the clock's start. For [`cold`] observables, it is
+/// measured from the subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recorded<T, E = Infallible> {
     /// Time of the event.
@@ -49,7 +50,7 @@ pub struct Recorded<T, E = Infallible> {
     pub event: Event<T, E>,
 }
 
-/// Returns a value at `nanos`.
+/// Returns a value that is emitted at the time `nanos`.
 pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
@@ -57,7 +58,7 @@ pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
     }
 }
 
-/// Returns an error at `nanos`.
+/// Returns an error that is emitted at the time `nanos`.
 pub fn error<T, E>(nanos: u64, error: E) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
@@ -113,7 +114,7 @@ impl<T: Clone, E: Clone> Recorder<T, E> {
         lock(&self.events).clone()
     }
 
-    /// Returns the values recorded so far, without times and the end.
+    /// Returns the values recorded so far, without their times, and without the completion or error.
     pub fn values(&self) -> Vec<T> {
         let value = |recorded| match recorded {
             Recorded {
@@ -153,8 +154,8 @@ impl<T: Clone, E: Clone> Observer<T, E> for Recorder<T, E> {
     }
 }
 
-/// Returns an observable that emits at set times to the observers subscribed at that moment. Clones share
-/// their subscribers.
+/// Returns an observable that emits at given times, each time to the observers that are subscribed at that
+/// moment. Clones share their subscribers.
 pub fn hot<T, E>(clock: &VirtualTime, events: impl IntoIterator<Item = Recorded<T, E>>) -> Hot<T, E>
 where
     T: Send + 'static,
@@ -176,7 +177,8 @@ pub struct Hot<T, E = Infallible> {
 }
 
 impl<T, E> Hot<T, E> {
-    /// Returns the start and end time of each subscription; the end is `None` if the subscription is open.
+    /// Returns the start and end time of each subscription; the end time is `None` if the subscription is
+    /// still open.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
         self.audience.subscriptions()
     }
@@ -211,8 +213,8 @@ impl<T: 'static, E: 'static> Observable for Hot<T, E> {
     }
 }
 
-/// Returns an observable that emits to each subscriber by its own timetable, which starts at the
-/// subscription. Clones share their subscribers.
+/// Returns an observable that emits to each subscriber at times that are measured from its own subscription.
+/// Clones share their list of subscriptions.
 ///
 /// ```
 /// use std::{convert::Infallible, time::Duration};
@@ -247,7 +249,8 @@ pub struct Cold<T, E = Infallible> {
 }
 
 impl<T, E> Cold<T, E> {
-    /// Returns the start and end time of each subscription; the end is `None` if the subscription is open.
+    /// Returns the start and end time of each subscription; the end time is `None` if the subscription is
+    /// still open.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
         self.audience.subscriptions()
     }
@@ -303,7 +306,7 @@ struct Audience<T, E> {
 struct Seat<T, E> {
     from: Time,
     until: Option<Time>,
-    /// `None` after the end, and during a call of the observer.
+    /// `None` after the subscription has ended, and during a call of the observer.
     observer: Option<BoxObserver<T, E>>,
 }
 

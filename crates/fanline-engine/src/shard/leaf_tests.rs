@@ -434,7 +434,7 @@ fn trace_continues_on_the_other_side() {
             let output = simulation.read(client);
             let egress = format!("\"name\":\"edge\",\"hop\":\"{hop}\"");
             assert!(output.contains(&egress), "{output}");
-            // The same for a message from the other side.
+            // A message from the other side is traced as well.
             simulation.send(leaf, &format!("HMSG b {sizes}\r\n{headers}hi\r\n"));
             let output = simulation.read(client);
             assert_eq!(output.contains("HMSG b 2 "), only.is_empty(), "{output}");

@@ -24,13 +24,13 @@ impl Clock for Precise {
 }
 
 impl Precise {
-    /// Returns the time until `due`, or zero if it has passed.
+    /// Returns the time until `due`, or zero if `due` has passed.
     pub(crate) fn until(self, due: Time) -> Duration {
         due.since(self.now())
     }
 }
 
-/// Returns the instant that is [`Time::ZERO`] on the process's real clocks.
+/// Returns the instant at which the process's real clocks read [`Time::ZERO`].
 pub(crate) fn beginning() -> Instant {
     *BEGINNING.get_or_init(Instant::now)
 }

@@ -10,13 +10,13 @@ use crate::{BoxObserver, Guard, Observable, Observer};
 /// Creates an observable from a closure, which is called at subscription with its own [`Emitter`].
 ///
 /// The closure may emit at once, or move the emitter to another thread or to a callback of another library.
-/// It returns nothing, or the [`Guard`] of the resources it has set up. That guard is dropped when the
-/// emitter has ended or has been dropped, or when the observer is closed or unsubscribed. The thread that
-/// causes this drops the guard: the emitting one, or the one that unsubscribes. A detached subscription
-/// continues until the emitter ends or is dropped.
+/// The closure returns either nothing, or the [`Guard`] of the resources that it has set up. That guard is
+/// dropped when the emitter has ended or has been dropped, or when the observer is closed or unsubscribed. It
+/// is dropped on the thread that causes this: the emitting or the unsubscribing thread. A detached
+/// subscription continues until the emitter has ended or is dropped.
 ///
-/// [`Guard::unsubscribe_and_wait`] on the subscription calls the same method on the guard that the closure
-/// returned. It does not wait for a call of the emitter in progress.
+/// [`Guard::unsubscribe_and_wait`] on the subscription calls `unsubscribe_and_wait` on the guard that the
+/// closure returned. It does not wait for a call of the emitter that is in progress.
 ///
 /// ```
 /// use fanline::{Emitter, prelude::*};
@@ -99,11 +99,12 @@ impl From<()> for Guard {
     }
 }
 
-/// The sender of values in the closure of [`create()`]. There is only one, so calls cannot overlap. An end
-/// consumes it, so nothing can follow. If it is dropped without an end, the observer receives neither an
-/// error nor completion.
+/// The sender of values in the closure of [`create()`]. Each subscription has only one emitter, so calls
+/// cannot overlap. `complete` and `error` consume it, so nothing can follow them. If it is dropped without
+/// completion or error, the observer receives neither.
 ///
-/// After an unsubscription it discards values, and its next call drops the observer.
+/// After an unsubscription, the emitter discards values, and the next call of one of its methods drops the
+/// observer.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -194,7 +195,7 @@ impl<T, E> fmt::Debug for Emitter<T, E> {
 /// State shared by an emitter and the guard of its subscription.
 struct Link {
     /// Relaxed suffices, because the flag protects no other data; `teardown` has its own lock. If an
-    /// unsubscription happens before a call of the emitter, that call sees the flag.
+    /// unsubscription happens before a call of an emitter's method, that call sees the flag.
     closed: AtomicBool,
     teardown: Mutex<Option<Guard>>,
 }
@@ -207,7 +208,8 @@ impl Link {
     /// Stores the guard until the subscription is closed. If it is closed already, drops the guard.
     fn store_teardown(&self, guard: Guard) {
         let mut teardown = lock(&self.teardown);
-        // Checked under the lock: `close` sets the flag first and then takes the guard under the lock.
+        // The flag is checked under the lock, because `close` sets the flag first and then takes the guard
+        // under the lock.
         if self.is_closed() {
             drop(teardown);
             drop(guard);

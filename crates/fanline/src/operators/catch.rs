@@ -7,8 +7,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 ///
 /// On an error, continues with the observable that `handler` returns for it.
 ///
-/// Fails with the errors of that observable: [`Infallible`](std::convert::Infallible) if it cannot fail.
-/// Stores no values.
+/// Its error type is that of the observable from `handler`: [`Infallible`](std::convert::Infallible) if that
+/// observable cannot fail. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -5,10 +5,10 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// The observable returned by [`concat`](crate::ObservableExt::concat).
 ///
-/// Emits all values of this source, and after its completion those of `next`, which is subscribed to then.
+/// Emits all values of this source. When it completes, subscribes to `next` and emits the values of `next`.
 ///
-/// Completes with `next`; fails if either fails. If this source fails, `next` is not subscribed to. Stores no
-/// values. [`concat_all`](crate::operators::concat_all) takes a list.
+/// Completes when `next` completes; fails if either fails. If this source fails, `next` is not subscribed to.
+/// Stores no values. [`concat_all`](crate::operators::concat_all) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -58,8 +58,8 @@ pub struct ConcatAll<S> {
 /// Emits all values of the first source, then those of the second, and so on; see
 /// [`ObservableExt::concat`](crate::ObservableExt::concat).
 ///
-/// Each source is subscribed to when the previous one completes. Completes with the last one; an empty list
-/// completes at once. Fails with the first error.
+/// Each source is subscribed to when the previous one completes. Completes when the last one completes; an
+/// empty list completes at once. Fails with the first error.
 ///
 /// ```
 /// use fanline::{Observable, Subject, operators::concat_all};

@@ -8,15 +8,15 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// The observable returned by [`group_by`](crate::ObservableExt::group_by).
 ///
 /// Groups the values by `key`: emits a [`Grouped`](crate::operators::Grouped) observable at the first value
-/// of a key, and the values of that key in it.
+/// of a key. That observable emits the values of the key.
 ///
 /// A group buffers its values, without bound, until it is subscribed to. The first subscription receives all
-/// values; a later one only a completion. A group without handles, or whose observer is closed, drops its
-/// values; it is not emitted again. Groups continue after the observer of the groups has closed; the source
-/// is unsubscribed when the last group is gone.
+/// values; a later one only a completion. A group drops its values if it has no handles, or if its observer
+/// is closed; the group is not emitted again. Groups continue after the observer of this observable has
+/// closed; the source is unsubscribed when the last group is gone.
 ///
-/// The end of the source ends all groups, in the order in which they were emitted, then this observable.
-/// Stores one entry for each key.
+/// When the source completes or fails, so do all groups, in the order in which they were emitted, and then
+/// this observable. Stores one entry for each key.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -160,7 +160,7 @@ where
     observer: Option<O>,
     key: F,
     numbers: HashMap<K, usize>,
-    /// The groups in the order in which they were emitted, and in which they end.
+    /// The groups in the order in which they were emitted. They complete or fail in the same order.
     groups: Vec<Feed<T, E>>,
     leases: Arc<Leases>,
 }

@@ -23,9 +23,9 @@ pub(super) trait Join<A, B, E>: Send + 'static {
 
     fn right_complete(&mut self);
 
-    /// Called when the left source has dropped its observer, with or without an end before. An operator that
-    /// can emit nothing more without this source must end here. Otherwise the other source would keep the
-    /// operator alive.
+    /// Called when the left source has dropped its observer, whether or not it has completed or failed
+    /// before. If the operator can emit nothing more without this source, it must end in this call. Otherwise
+    /// the other source would keep the operator alive.
     fn left_gone(&mut self) {}
 
     /// Like [`left_gone`](Self::left_gone), for the right source.
@@ -44,7 +44,7 @@ pub(super) enum First {
     Right,
 }
 
-/// Subscribes to both sources; to the second only if the operator has not ended before.
+/// Subscribes to both sources. Does not subscribe to the second one if the operator has ended before that.
 pub(super) fn join<A, B, J>(left: A, right: B, join: J, first: First) -> Guard
 where
     A: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -281,7 +281,7 @@ where
     E: Send + 'static,
 {
     fn drop(&mut self) {
-        // Has no effect after the end or an unsubscription.
+        // Has no effect if the operator has ended or was unsubscribed.
         self.gate.send(S::message(SourceEvent::Gone));
     }
 }

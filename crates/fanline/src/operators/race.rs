@@ -7,8 +7,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// The observable returned by [`race`](crate::ObservableExt::race).
 ///
 /// Behaves like this source or `other`, whichever emits a value or ends first. The slower one is
-/// unsubscribed. Rx also calls it `amb`. Stores no values. [`race_all`](crate::operators::race_all) takes a
-/// list.
+/// unsubscribed. Rx also calls this operator `amb`. Stores no values.
+/// [`race_all`](crate::operators::race_all) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -57,10 +57,10 @@ pub struct RaceAll<S> {
     sources: Vec<S>,
 }
 
-/// Behaves like the first of the sources to emit a value or end; see
+/// Behaves like the source that is the first to emit a value or end; see
 /// [`ObservableExt::race`](crate::ObservableExt::race).
 ///
-/// Subscribes in the given order, until one has won. An empty list completes at once.
+/// Subscribes in the given order, until one source has won. An empty list completes at once.
 ///
 /// ```
 /// use fanline::{Observable, Subject, operators::race_all};
@@ -104,9 +104,10 @@ impl<S: Observable> Observable for RaceAll<S> {
 }
 
 struct Track<O> {
-    /// Taken by the winner, which then calls it without a lock.
+    /// The observer. The source that wins takes it, and then calls it without a lock.
     prize: Mutex<Option<O>>,
-    /// Whether a source has won, for the others to stop. Relaxed suffices, because `prize` decides.
+    /// Whether a source has won. The other sources read it to stop. Relaxed suffices, because `prize` decides
+    /// the winner.
     won: AtomicBool,
     upstreams: Arc<Upstreams>,
 }
@@ -141,7 +142,7 @@ impl<O> Track<O> {
 
 struct Runner<O> {
     track: Arc<Track<O>>,
-    /// Set once this source has won.
+    /// The observer, after this source has won.
     observer: Option<O>,
     key: u64,
 }

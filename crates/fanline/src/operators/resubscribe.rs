@@ -1,4 +1,4 @@
-//! Repeated subscriptions to one source, called rounds, for `repeat` and the retries.
+//! Repeated subscriptions to one source, called rounds, for `repeat`, `retry`, and `retry_with`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::series::{Episode, Series};
 use crate::{Guard, Observable, Observer, Worker};
 
-/// What happens after the end of a round.
+/// What happens after the source has completed or failed in a round.
 pub(super) enum Decision {
-    /// Pass the end on.
+    /// Pass the completion or error on.
     Stop,
     /// Subscribe to the source again.
     Resubscribe,

@@ -1,5 +1,5 @@
-//! A series of sources for the same observer: each one is subscribed to after the end of the previous one,
-//! without growing the stack.
+//! A series of sources for the same observer: each source is subscribed to after the previous one has ended.
+//! The stack does not grow with their number.
 
 use std::sync::Arc;
 
@@ -10,19 +10,20 @@ use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 /// One step of a [`Series`]: a source to subscribe to, with the observer and the state that determines the
 /// next source.
 ///
-/// It owns the observer and moves into the subscription, so nothing is shared and no value takes a lock.
-/// When its source ends and another must follow, pass the next episode to [`Series::follow`].
+/// It owns the observer and moves into the subscription, so nothing is shared, and no lock is taken for a
+/// value. When its source ends and another must follow, pass the next episode to [`Series::follow`].
 pub(super) trait Episode: Sized + Send + 'static {
     fn start(self, series: &Arc<Series<Self>>) -> Guard;
 }
 
 /// Starts [`Episode`]s one after the other.
 ///
-/// An episode that ends during its own start stores the next one here, and the caller of that start
-/// continues with it: a loop instead of a recursion.
+/// An episode that ends during its own start stores the next episode here. The caller of that start then
+/// starts the next one: a loop instead of a recursion.
 pub(super) struct Series<P> {
     state: Mutex<State<P>>,
-    /// Whether the series is closed, for sources in a loop. Relaxed: decisions are made under the lock.
+    /// Whether the series is closed. Sources that emit in a loop read it to stop. Relaxed, because decisions
+    /// are made under the lock.
     closed: AtomicBool,
 }
 

@@ -5,10 +5,10 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`skip_until`](crate::ObservableExt::skip_until).
 ///
-/// Drops values until `notifier` emits, then emits all.
+/// Drops values until `notifier` emits, then emits all later values.
 ///
-/// `notifier` is subscribed to first. Completes with this source; if `notifier` completes without a value,
-/// all values are dropped. Fails with the first error. Stores no values.
+/// `notifier` is subscribed to first. Completes when this source completes; if `notifier` completes without a
+/// value, all values are dropped. Fails with the first error. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;

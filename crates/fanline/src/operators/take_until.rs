@@ -8,7 +8,7 @@ use crate::{Guard, Observable, Observer};
 /// Emits values until `notifier` emits, then completes.
 ///
 /// `notifier` is subscribed to first. If it emits at once, no value passes. If it completes without a value,
-/// this has no effect. Fails with the first error. Stores no values.
+/// this observable continues. Fails with the first error. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;

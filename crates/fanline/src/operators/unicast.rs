@@ -12,8 +12,9 @@ use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
 /// Values that arrive before the subscription are buffered without bound, and delivered first.
 ///
 /// It is a handle: clones refer to the same observable. The first subscription receives all values. A later
-/// one receives only its completion, at once; [`share`](crate::ObservableExt::share) it for several
-/// observers. If all handles are dropped before a subscription, buffered and later values are dropped.
+/// subscription receives only a completion, at once. For several observers, use
+/// [`share`](crate::ObservableExt::share). If all handles are dropped before a subscription, buffered and
+/// later values are dropped.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -268,7 +269,7 @@ impl Leases {
     }
 
     pub(super) fn lease(self: &Arc<Self>) -> Lease {
-        // Relaxed: the count orders no other data. If the last lease was dropped before, the source is
+        // Relaxed: the count orders no other data. If the last lease was dropped before this, the source is
         // already unsubscribed.
         self.held.fetch_add(1, Ordering::Relaxed);
         Lease {
@@ -317,7 +318,7 @@ impl Leases {
 
     /// Drops one lease. Returns the source's guard if it was the last.
     fn release_one(&self) -> Guard {
-        // Acquire and release: the last one closes after the others' changes.
+        // Acquire and release: the thread that drops the last lease sees the changes of the others.
         if self.held.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Guard::closed();
         }
@@ -332,7 +333,7 @@ impl crate::guard::Registry for Leases {
         self.close_outer();
     }
 
-    /// Waits only if no window or group is left; otherwise the source remains subscribed.
+    /// Waits only if no window or group is left, because otherwise the source remains subscribed.
     fn remove_and_wait(&self, _key: u64) {
         let held = std::mem::replace(&mut lock(&self.state).outer, false);
         if held {

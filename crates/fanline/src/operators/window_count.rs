@@ -5,12 +5,12 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`window_count`](crate::ObservableExt::window_count).
 ///
-/// Emits observables of `count` values each; the last one may have fewer. A window is emitted when its
-/// first value arrives, and completes with its last one.
+/// Emits observables of `count` values each; the last one may have fewer. A window is emitted when its first
+/// value arrives, and completes after its last value.
 ///
 /// A window buffers its values until it is subscribed to, which is possible once; see
-/// [`Unicast`](crate::operators::Unicast). The end of the source ends the open window first, then this
-/// observable. An open window continues after the subscriber has stopped taking windows.
+/// [`Unicast`](crate::operators::Unicast). When the source completes or fails, so does the open window, and
+/// then this observable. An open window continues after the observer of this observable has closed.
 ///
 /// # Panics
 ///

@@ -12,11 +12,11 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// Emits the values of each `period` as one observable, starting at the subscription.
 ///
 /// A window buffers its values until it is subscribed to, which is possible once; see
-/// [`Unicast`](crate::operators::Unicast). The end of the source ends the open window first, then this
-/// observable. An open window continues after the subscriber has stopped taking windows.
+/// [`Unicast`](crate::operators::Unicast). When the source completes or fails, so does the open window, and
+/// then this observable. An open window continues after the observer of this observable has closed.
 ///
 /// [`window_time_or_count`](crate::ObservableExt::window_time_or_count) limits windows to `count` values: a
-/// full window completes at once, and the next `period` begins then.
+/// full window completes at once, and the next `period` begins at that moment.
 ///
 /// # Panics
 ///

@@ -96,8 +96,8 @@ impl<T> Side<T> {
         self.complete && self.unpaired.is_empty()
     }
 
-    /// Returns whether the source was dropped and its values are paired: neither a pair nor an end can
-    /// follow.
+    /// Returns whether the source has dropped its observer and all its values are paired. Then neither a pair
+    /// nor a completion can follow.
     fn is_lost(&self) -> bool {
         self.gone && self.unpaired.is_empty()
     }

@@ -1,9 +1,9 @@
 //! The core of a subject: emission, subscription, and the steps between them.
 //!
-//! [`Core::next`] and its siblings emit; only one thread at a time may call them. A producer has that right
-//! alone, and the handles of a shared subject take it in turn. The other methods take the lock. User code
-//! never runs under the lock, nor while the emitter stores. Entries and values that are removed there are
-//! returned as [`Removed`] and dropped afterward.
+//! [`Core::next`] and its siblings emit; only one thread at a time may call them. A producer exists only
+//! once, and the handles of a shared subject take turns. The other methods take the lock. User code never
+//! runs under the lock, nor while the emitter stores a value. Entries and values that are removed under the
+//! lock are returned as [`Removed`] and dropped afterward.
 #![expect(
     unsafe_code,
     reason = "store and list are reached by the rules of the gate"
@@ -122,7 +122,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.observers.load(Ordering::Relaxed)
     }
 
-    /// Changes the number of observers. The lock is held, so that no read-modify-write is needed.
+    /// Adds `change` to the number of observers. The caller holds the lock, so no read-modify-write is
+    /// needed.
     fn count(&self, change: isize) {
         let observers = self.observers.load(Ordering::Relaxed);
         self.observers
@@ -133,9 +134,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.control.lock().end.clone()
     }
 
-    /// Returns whether the subject has ended; takes the lock only if the signal is up.
+    /// Returns whether the subject has ended. Takes the lock only if the signal of the [`Gate`] is raised.
     pub(super) fn has_ended(&self) -> bool {
-        // The signal stays up after the end.
+        // The signal stays raised after the subject has ended.
         self.gate.is_signalled() && self.control.lock().end.is_some()
     }
 
@@ -166,7 +167,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     #[cold]
     fn next_slowly(&self, value: T, now: Time) -> Option<Panic> {
-        // Dropped after the emission, because destructors are user code.
+        // The removed entries and values are dropped after the emission, because destructors are user code.
         let _removed = self.enter_slowly(|core| core.enter())?;
         self.pass_on(value, now, None)
     }
@@ -209,7 +210,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             scratch.extend_from_slice(values);
         }
         let panic = self.pass_on_slice(values, scratch, now);
-        // `append_all` does not take values that would not be retained.
+        // Values that would not be retained are still in `scratch`.
         scratch.clear();
         panic
     }
@@ -270,9 +271,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.leave_tidily()
     }
 
-    /// Marks the subject as ended: later subscribers receive the end at once. Returns `None` if it had ended
-    /// before, for example by a concurrent disposal. Otherwise returns the value that the policy has held
-    /// back until completion, if there is one.
+    /// Marks the subject as ended: later subscribers receive the completion or error at once. Returns `None`
+    /// if the subject had ended before, for example by a concurrent disposal. Otherwise returns the value
+    /// that the policy has held back until completion, if there is one.
     fn close(&self, end: &End<E>, now: Time) -> Option<Option<NonNull<[T]>>> {
         let mut control = self.control.lock();
         if control.end.is_some() {
@@ -282,7 +283,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         control.admit_waiting(unsafe { &mut *self.gate.list() });
         control.end = Some(end.clone());
         control.must_evict = P::STORES;
-        // The signal stays raised, so that every later emission finds the end.
+        // The signal stays raised, so that every later emission finds that the subject has ended.
         self.gate.signal();
         self.observers.store(0, Ordering::Relaxed);
         if !P::STORES {
@@ -394,12 +395,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 begin_on_a_cache_line();
                 loop {
-                    // SAFETY: `entry` is before the end, and no other reference to it is alive.
+                    // SAFETY: `entry` is before `end`, and no other reference to it is alive.
                     let closed = call(unsafe { &mut *entry });
                     if u8::from(closed) | self.gate.signal_byte() != 0 {
                         self.handle_signal_at(entry, closed);
                     }
-                    // SAFETY: `entry` is before the end.
+                    // SAFETY: `entry` is before `end`.
                     entry = unsafe { entry.add(1) };
                     if entry == end {
                         return;
@@ -408,7 +409,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }));
             if let Err(panic) = outcome {
                 self.handle_panic(panic, entry);
-                // SAFETY: `entry` is before the end.
+                // SAFETY: `entry` is before `end`.
                 entry = unsafe { entry.add(1) };
             }
         }
@@ -482,7 +483,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         }
     }
 
-    /// Makes the emitter idle, after work that other threads have left to it.
+    /// Makes the emitter idle. Before that, performs the work that other threads have left to it.
     #[inline(always)]
     fn leave(&self) -> Option<Panic> {
         // Relaxed: only the emitter uses it.

@@ -17,9 +17,9 @@ use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
 
 /// A plain subject that stays on its thread. Neither it nor its observers need be [`Send`], so an observer
-/// can hold an `Rc` or a widget. Otherwise it behaves as a [`Subject`](crate::Subject): all observers see
-/// the same order, values emitted by an observer come after the current one, and an observer that panics is
-/// removed.
+/// can hold an `Rc` or a widget. Otherwise it behaves as a [`Subject`](crate::Subject): all observers see the
+/// values in the same order, values emitted by an observer come after the current one, and an observer that
+/// panics is removed.
 ///
 /// ```
 /// use std::{cell::RefCell, rc::Rc};
@@ -34,8 +34,8 @@ use crate::{Guard, IntoObservable, Observable, Observer, observer};
 /// assert_eq!(*seen.borrow(), [1]);
 /// ```
 ///
-/// Operators work on it too. Their closures must be `Send`, because they are the same operators as for
-/// subjects that change threads. The last observer may be local; see
+/// Operators work on a local subject too. Their closures must be `Send`, because the same operators also work
+/// on subjects that are used from several threads. The last observer may be local; see
 /// [`subscribe_local`](crate::ObservableExt::subscribe_local).
 pub struct LocalSubject<T, E = Infallible> {
     local: Rc<Local<T, E>>,
@@ -76,7 +76,7 @@ struct Entry<T, E>(Box<dyn Erased<T, E>>);
 
 impl<T, E> Vacant for Entry<T, E> {
     fn vacant() -> Self {
-        // Allocates nothing, because the type has no size.
+        // Allocates nothing, because the type has size 0.
         Self(Box::new(NoOp))
     }
 }
@@ -177,8 +177,8 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     }
 
     /// Subscribes an observer. The guard may move to another thread. If it is dropped there, the observer is
-    /// removed before the next emission. There, `is_closed` of the guard misses that an observer closed
-    /// itself.
+    /// removed before the next emission. On another thread, `is_closed` of the guard returns `false` even if
+    /// the observer has closed itself.
     pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + 'static) -> Guard {
         if observer.is_closed() {
             return Guard::closed();
@@ -200,12 +200,12 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
         Guard::registered(self.local.remote.clone(), key)
     }
 
-    /// Returns whether the subject has observers. False after the end.
+    /// Returns whether the subject has observers. `false` after the subject has ended.
     pub fn has_observers(&self) -> bool {
         self.observer_count() > 0
     }
 
-    /// Returns the number of observers. 0 after the end.
+    /// Returns the number of observers. 0 after the subject has ended.
     pub fn observer_count(&self) -> usize {
         self.local.state.borrow().observers
     }
@@ -364,8 +364,8 @@ impl<T, E> Local<T, E> {
     /// observers that report that they are closed, and those that panic.
     #[inline]
     fn fan_out(&self, mut call: impl FnMut(&mut Entry<T, E>) -> bool) -> Option<Panic> {
-        // Relaxed: the keys are read under the lock. If the flag is seen late, the next emission removes
-        // those observers.
+        // Relaxed: the keys themselves are read under the lock. If this load misses the flag, the next
+        // emission removes those observers.
         if self.remote.any_abandoned.load(Ordering::Relaxed) {
             self.remove_abandoned();
         }
@@ -490,7 +490,7 @@ impl<T, E> Local<T, E> {
 }
 
 impl<T, E> State<T, E> {
-    /// Removes the observers that have unsubscribed; all of them if the subject is disposed of.
+    /// Removes the observers that have unsubscribed, or all observers if the subject is disposed of.
     fn remove_leaving(&mut self, list: &mut List<Entry<T, E>>, removed: &mut Vec<Entry<T, E>>) {
         while let Some(slot) = self.leaving.pop() {
             if matches!(self.slots.get(slot), SlotState::Leaving(_)) {
@@ -583,7 +583,7 @@ struct Remote {
     thread: ThreadId,
     number: u64,
     any_abandoned: AtomicBool,
-    /// Read by guards on other threads. Relaxed: the result may be outdated on arrival.
+    /// Read by guards on other threads. Relaxed: the result may be outdated when the guard uses it.
     has_ended: AtomicBool,
     abandoned: Mutex<Vec<u64>>,
 }

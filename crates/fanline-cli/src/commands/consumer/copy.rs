@@ -28,7 +28,7 @@ pub(crate) struct CopyArgs {
     jetstream: JetStreamArgs,
 }
 
-/// Prefix of metadata that the server adds.
+/// Prefix of the metadata keys that the server adds.
 const SERVER_METADATA: &str = "_nats.";
 
 impl CopyArgs {

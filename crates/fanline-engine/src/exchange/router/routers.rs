@@ -34,14 +34,13 @@ impl Routers {
         self.0.iter_mut().for_each(Router::trim);
     }
 
-    /// Returns whether no destination of a route in other accounts has a subscriber, according to earlier
-    /// lookups.
+    /// Returns whether all destinations of a route in other accounts are known to have no subscriber.
     pub(crate) fn has_no_bridged_subscriber(&self, account: AccountId, memo: RouteMemo) -> bool {
         let mut targets = self[account].route_of(memo).bridge_targets().iter();
         targets.all(|target| target.no_subscriber_at == self[target.account].changes())
     }
 
-    /// Marks a destination in another account if it has no subscriber.
+    /// Records that a destination in another account has no subscriber, if that is so.
     pub(crate) fn record_no_subscriber(&mut self, target: &mut BridgeTarget) {
         let router = self.of(target.account);
         if router.route(&target.subject, &mut target.memo).is_empty() {

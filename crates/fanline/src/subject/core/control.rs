@@ -42,7 +42,7 @@ impl<E, L: Vacant> Control<E, L> {
         }
     }
 
-    /// Adds an entry to the waiting ones. Returns the key for its guard.
+    /// Adds an entry to those that wait for the list. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn wait(&mut self, entry: L) -> u64 {
         let (slot, key) = self.slots.reserve();
@@ -63,7 +63,7 @@ impl<E, L: Vacant> Control<E, L> {
         key
     }
 
-    /// Removes the observers that have unsubscribed; all of them if the subject is disposed of.
+    /// Removes the observers that have unsubscribed, or all observers if the subject is disposed of.
     #[inline]
     pub(super) fn remove_leaving(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
         while let Some(slot) = self.leaving.pop() {

@@ -38,7 +38,7 @@ where
             drop(unsafe { Arc::from_raw(this) });
         } else {
             control.spare += 1;
-            // The last access to the core: another thread may already release the reference.
+            // This is the last access to the core. Afterwards, another thread may release the reference.
             drop(control);
         }
     }
@@ -77,7 +77,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 Halted::Idle => {
                     // SAFETY: the emitter is idle and cannot begin.
                     let list = unsafe { &mut *self.gate.list() };
-                    // Done first, because compaction treats all entries of the list as subscribed.
+                    // This comes first, because compaction treats all entries of the list as subscribed.
                     control.remove_leaving(list, &mut removed.others);
                     // If the subject was disposed of, `remove_leaving` has removed this observer too.
                     let still = control.slots.find(key).is_some();

@@ -182,7 +182,8 @@ fn apply(step: &Step, world: &mut World, model: &mut Model, retention: Retention
             }
         }
         Step::Pass(millis) => {
-            // All of them may be redelivered. Tests of `ack_wait` check when this happens.
+            // All unacknowledged records may be redelivered. Tests of `ack_wait` check the time of
+            // redelivery.
             model.out.values_mut().for_each(|again| *again = true);
             world.pass_millis(*millis);
         }
