@@ -269,7 +269,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
     }
 
     /// Delivers to one member of each group, and to remotes (other shards and links to other servers). Groups
-    /// in `left` receive the message in another account.
+    /// in `elsewhere` receive the message in another account.
     #[inline]
     fn deliver_beyond(
         &mut self,
@@ -278,7 +278,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         random: &mut FastRandom,
         targets: &mut RemoteTargets,
         outgoing: &mut [Batch],
-        left: &[Vec<u8>],
+        elsewhere: &[Vec<u8>],
     ) -> bool {
         targets.set_plain(route.plain_remote);
         let mut delivered = false;
@@ -286,7 +286,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
             let name = group.name.as_slice();
             let is_it = |other: &Vec<u8>| other == name;
             let is_served = self.served.is_some_and(|served| served.iter().any(is_it));
-            if is_served || left.iter().any(is_it) || !self.origin.is_for(name) {
+            if is_served || elsewhere.iter().any(is_it) || !self.origin.is_for(name) {
                 continue;
             }
             let ticket = random.ticket(group.weight);
@@ -381,13 +381,13 @@ impl<K: Kind> Exchange<K> {
         Reached::All(delivered)
     }
 
-    /// Completes a delivery that [`deliver`](Self::deliver) began. Groups in `left` receive the message in
-    /// another account.
+    /// Completes a delivery that [`deliver`](Self::deliver) began. Groups in `elsewhere` receive the message
+    /// in another account.
     pub(crate) fn deliver_rest(
         &mut self,
         dispatch: &mut Dispatch<'_>,
         memo: RouteMemo,
-        left: &[Vec<u8>],
+        elsewhere: &[Vec<u8>],
     ) -> bool {
         let Exchange {
             routers,
@@ -403,7 +403,8 @@ impl<K: Kind> Exchange<K> {
         let message = dispatch.message;
         let route = routers[dispatch.account].route_of(memo);
         let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, dispatch);
-        let mut delivered = fan_out.deliver_beyond(route, message, random, targets, outgoing, left);
+        let mut delivered =
+            fan_out.deliver_beyond(route, message, random, targets, outgoing, elsewhere);
         if targets.has_links() {
             delivered |= self.deliver_to_links(dispatch);
         }
