@@ -40,7 +40,7 @@ mod trace;
 pub use auth::{Access, AccountId, Auth, Peer, TlsPeer};
 pub use codec::nats::connect::CookieCredentials;
 pub use codec::nats::error::{ClientError, CloseReason};
-pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsTold};
+pub use codec::nats::info::{ListenerInfo, ServerInfo, TlsInfo};
 pub use codec::nats::parse::{self, Fault, ParseLimits, Parsed, Publish, Verb};
 pub use exchange::backlog::Backlog;
 pub use exchange::router::{MatchMemo, Matched, Matcher};
@@ -49,8 +49,8 @@ pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
 pub use session::{ConnectionStatus, MqttStatus, Receipt, SubscriptionStatus, leaf};
 pub use shard::{
-    Batch, Ended, JetStreamService, LeafTraffic, Place, SHARDS_MAX, SessionId, Shard, ShardConfig,
-    ShardStatus,
+    Batch, BatchCursor, Ended, JetStreamService, LeafTraffic, SHARDS_MAX, SessionId, Shard,
+    ShardConfig, ShardStatus,
 };
 pub use subject::trie::{NodeId, OutOfSteps, Trie, Vacant};
 pub use subject::{Filter, FilterError, is_literal_subject};

@@ -180,7 +180,7 @@ impl Outbox {
     /// Reduces memory before the remaining bytes wait for the peer. Releases chunks of which only a small
     /// part is pending, and the capacity of written bytes. A slow peer then costs little more than its
     /// pending bytes.
-    pub fn settle(&mut self) {
+    pub fn compact(&mut self) {
         let is_wasteful = |s: &Shared| pins_too_much(&s.chunk, &s.range);
         // While the outbox is blocked, `refer` queues no part that is wasteful (small compared with its
         // chunk). A part that is being written may become wasteful, but it keeps only one chunk alive, and
@@ -279,7 +279,7 @@ mod tests {
         Append(usize),
         Refer(usize),
         Write(usize),
-        Settle,
+        Compact,
         Block,
     }
 
@@ -289,7 +289,7 @@ mod tests {
             // Parts below 32 bytes are too small to keep the chunk alive.
             (1usize..64).prop_map(Step::Refer),
             (0usize..60).prop_map(Step::Write),
-            Just(Step::Settle),
+            Just(Step::Compact),
             Just(Step::Block),
         ]
     }
@@ -325,7 +325,7 @@ mod tests {
                         model.drain(..n);
                         outbox.advance(n);
                     }
-                    Step::Settle => outbox.settle(),
+                    Step::Compact => outbox.compact(),
                     // Only a non-empty outbox can be blocked.
                     Step::Block => {
                         if !outbox.is_empty() {

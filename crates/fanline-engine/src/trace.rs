@@ -47,7 +47,7 @@ pub(crate) fn may_request_trace(headers: &[u8]) -> bool {
 
 /// A trace requested by a message's headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct TraceRequest {
     /// Subject that reports are published to.
     pub(crate) to: String,
     /// Whether the message itself is not delivered.
@@ -55,7 +55,7 @@ pub(crate) struct Asked {
     headers: BTreeMap<String, Vec<String>>,
 }
 
-impl Asked {
+impl TraceRequest {
     /// Reads a request from headers; returns `None` if they request no trace. `by_parent` configures where to
     /// report messages with a sampled `traceparent` header. `ticket` is a random number below 100 for its
     /// sampling.
@@ -84,7 +84,7 @@ impl Asked {
                 is_sampled.then(|| (by_parent.dest.clone(), false))?
             }
         };
-        is_literal_subject(to.as_bytes()).then_some(Asked {
+        is_literal_subject(to.as_bytes()).then_some(TraceRequest {
             to,
             is_only,
             headers: all,
@@ -137,7 +137,7 @@ pub(crate) struct Event {
 
 /// The server that reports a trace.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Teller<'a> {
+pub(crate) struct Reporter<'a> {
     pub(crate) name: &'a str,
     pub(crate) host: &'a str,
     pub(crate) id: &'a str,
@@ -148,7 +148,7 @@ pub(crate) struct Teller<'a> {
 
 #[derive(Serialize)]
 struct Report<'a> {
-    server: &'a Teller<'a>,
+    server: &'a Reporter<'a>,
     request: Request<'a>,
     #[serde(skip_serializing_if = "is_zero")]
     hops: usize,
@@ -169,18 +169,18 @@ fn is_zero(count: &usize) -> bool {
 /// The trace of one message.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    pub(crate) asked: Asked,
+    pub(crate) request: TraceRequest,
     message_bytes: usize,
     pub(crate) events: Vec<Event>,
 }
 
 impl Trace {
-    /// Creates a trace whose first event is `came_in`, the arrival of the message.
-    pub(crate) fn new(asked: Asked, message_bytes: usize, came_in: Event) -> Self {
+    /// Creates a trace whose first event is `ingress`, the arrival of the message.
+    pub(crate) fn new(request: TraceRequest, message_bytes: usize, ingress: Event) -> Self {
         Trace {
-            asked,
+            request,
             message_bytes,
-            events: vec![came_in],
+            events: vec![ingress],
         }
     }
 
@@ -198,12 +198,12 @@ impl Trace {
 
     /// Appends a number to the hops that the message took to this server.
     fn hop(&self, number: usize) -> String {
-        let came = self.asked.headers.get(HOP).and_then(|hops| hops.first());
+        let recorded = self.request.headers.get(HOP).and_then(|hops| hops.first());
         let is_hop = |hop: &&String| {
             let is_part = |c: char| c.is_ascii_digit() || c == '.';
             hop.len() <= HOP_BYTES_MAX && hop.chars().all(is_part)
         };
-        match came.filter(is_hop) {
+        match recorded.filter(is_hop) {
             Some(before) => format!("{before}.{number}"),
             None => number.to_string(),
         }
@@ -211,14 +211,14 @@ impl Trace {
 
     /// Records the hop by which the message reached this shard.
     pub(crate) fn set_hop(&mut self, hop: String) {
-        self.asked.headers.insert(HOP.into(), vec![hop]);
+        self.request.headers.insert(HOP.into(), vec![hop]);
     }
 
     /// Returns the headers and the body of the report: JSON, compressed if the request accepts it. The
     /// headers then name the encoding; otherwise they are empty.
-    pub(crate) fn tell(&self, teller: &Teller<'_>) -> (Vec<u8>, Vec<u8>) {
-        let json = self.json(teller);
-        match self.asked.encoding() {
+    pub(crate) fn report(&self, reporter: &Reporter<'_>) -> (Vec<u8>, Vec<u8>) {
+        let json = self.json(reporter);
+        match self.request.encoding() {
             None => (Vec::new(), json),
             Some(encoding) => {
                 let mut headers = Vec::new();
@@ -231,11 +231,11 @@ impl Trace {
         }
     }
 
-    fn json(&self, teller: &Teller<'_>) -> Vec<u8> {
+    fn json(&self, reporter: &Reporter<'_>) -> Vec<u8> {
         let report = Report {
-            server: teller,
+            server: reporter,
             request: Request {
-                header: &self.asked.headers,
+                header: &self.request.headers,
                 msgsize: self.message_bytes,
             },
             hops: self
@@ -269,8 +269,10 @@ mod tests {
             dest: "traces".into(),
             percent: 50,
         };
-        let asked = Asked::read(&headers, Some(&by_parent), 49);
-        let found = asked.as_ref().map(|asked| (&*asked.to, asked.is_only));
+        let request = TraceRequest::read(&headers, Some(&by_parent), 49);
+        let found = request
+            .as_ref()
+            .map(|request| (&*request.to, request.is_only));
         assert_eq!(found, expected, "{lines:?}");
         assert!(
             expected.is_none() || may_request_trace(&headers),
@@ -305,15 +307,16 @@ mod tests {
             dest: "traces".into(),
             percent: 49,
         };
-        assert_eq!(Asked::read(&sampled, Some(&rarely), 49), None);
-        assert_eq!(Asked::read(&sampled, None, 0), None);
+        assert_eq!(TraceRequest::read(&sampled, Some(&rarely), 49), None);
+        assert_eq!(TraceRequest::read(&sampled, None, 0), None);
         assert!(!may_request_trace(&headers(&["Nats-Msg-Id: 1", "tr: a"])));
     }
 
     #[test]
     fn report_lists_events_and_hops() {
-        let asked = Asked::read(&headers(&["Nats-Trace-Dest: t", "a: b", "a: c"]), None, 0);
-        let came_in = Event {
+        let request =
+            TraceRequest::read(&headers(&["Nats-Trace-Dest: t", "a: b", "a: c"]), None, 0);
+        let ingress = Event {
             r#type: "in",
             kind: Some(CLIENT),
             cid: Some(7),
@@ -321,7 +324,7 @@ mod tests {
             subj: "x".into(),
             ..Event::default()
         };
-        let mut trace = Trace::new(asked.unwrap(), 9, came_in);
+        let mut trace = Trace::new(request.unwrap(), 9, ingress);
         trace.set_hop("2".into());
         trace.events.push(Event {
             r#type: "eg",
@@ -329,7 +332,7 @@ mod tests {
             hop: Some("1".into()),
             ..Event::default()
         });
-        let teller = Teller {
+        let reporter = Reporter {
             name: "n",
             host: "h",
             id: "I",
@@ -337,16 +340,19 @@ mod tests {
             jetstream: false,
             time: Timestamp::default(),
         };
-        let report: serde_json::Value = serde_json::from_slice(&trace.json(&teller)).unwrap();
-        assert_eq!(trace.tell(&teller), (Vec::new(), trace.json(&teller)));
+        let report: serde_json::Value = serde_json::from_slice(&trace.json(&reporter)).unwrap();
+        assert_eq!(trace.report(&reporter), (Vec::new(), trace.json(&reporter)));
         for (accepted, name) in [("gzip", "gzip"), ("snappy", "identity")] {
             let accepted = vec![accepted.to_owned()];
-            let before = trace.asked.headers.insert(ACCEPT_ENCODING.into(), accepted);
-            let (headers, body) = trace.tell(&teller);
+            let before = trace
+                .request
+                .headers
+                .insert(ACCEPT_ENCODING.into(), accepted);
+            let (headers, body) = trace.report(&reporter);
             let expected = format!("NATS/1.0\r\nContent-Encoding: {name}\r\n\r\n");
             assert_eq!(headers, expected.as_bytes());
-            assert_eq!(body == trace.json(&teller), name == "identity");
-            trace.asked.headers.remove(ACCEPT_ENCODING);
+            assert_eq!(body == trace.json(&reporter), name == "identity");
+            trace.request.headers.remove(ACCEPT_ENCODING);
             assert!(before.is_none());
         }
         assert_eq!(

@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
         match step {
             [b't', b, ..] if step.len() <= 3 => account.wait(1 << (b % 50)),
             _ => {
-                let owned = Owned::parse(step, &account.world.deliver_subject);
+                let owned = Owned::parse(step, &account.port.deliver_subject);
                 account.handle(&owned);
             }
         }

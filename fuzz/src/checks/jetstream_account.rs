@@ -14,7 +14,7 @@ const ECHOES_MAX: usize = 200;
 /// A JetStream service, its environment, and its clock.
 pub(super) struct Account {
     pub(super) js: JetStream,
-    pub(super) world: World,
+    pub(super) port: TestPort,
     pub(super) now: Now,
     echoes: usize,
 }
@@ -32,11 +32,11 @@ impl Account {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,
         };
-        let mut world = World::default();
-        let js = JetStream::new(settings, folders, 7, now, &mut world);
+        let mut port = TestPort::default();
+        let js = JetStream::new(settings, folders, 7, now, &mut port);
         Account {
             js,
-            world,
+            port,
             now,
             echoes: 0,
         }
@@ -46,31 +46,31 @@ impl Account {
     pub(super) fn wait(&mut self, nanos: u64) {
         self.now.since_start += Duration::from_nanos(nanos);
         self.now.unix_nanos += i64::try_from(nanos).expect("a short time");
-        self.js.handle_timeout(self.now, &mut self.world);
+        self.js.handle_timeout(self.now, &mut self.port);
         self.settle();
     }
 
     pub(super) fn handle(&mut self, owned: &Owned) {
-        self.js.handle(&owned.message(), self.now, &mut self.world);
+        self.js.handle(&owned.message(), self.now, &mut self.port);
         self.settle();
     }
 
     /// Delivers published messages to the subscriptions of the JetStream service, and drops all other
     /// messages.
     fn settle(&mut self) {
-        self.js.settle(self.now, &mut self.world);
+        self.js.settle(self.now, &mut self.port);
         self.sync();
         while self.echoes < ECHOES_MAX
-            && let Some(echo) = self.world.published.pop_front()
+            && let Some(echo) = self.port.published.pop_front()
         {
-            if self.world.is_wanted(&echo.subject) {
+            if self.port.is_wanted(&echo.subject) {
                 self.echoes += 1;
-                self.js.handle(&echo.message(), self.now, &mut self.world);
-                self.js.settle(self.now, &mut self.world);
+                self.js.handle(&echo.message(), self.now, &mut self.port);
+                self.js.settle(self.now, &mut self.port);
                 self.sync();
             }
         }
-        self.world.published.clear();
+        self.port.published.clear();
     }
 
     /// Completes all syncs that the service requests.
@@ -78,11 +78,11 @@ impl Account {
         for _ in 0..100 {
             let since_start = self.now.since_start;
             let Some(sync) = self.js.poll_sync(since_start) else {
-                return self.js.release_acks(since_start, &mut self.world);
+                return self.js.release_acks(since_start, &mut self.port);
             };
             let (stream, id) = (sync.stream, sync.request.id);
             self.js.handle_synced(stream, id, Ok(()), since_start);
-            self.js.settle(self.now, &mut self.world);
+            self.js.settle(self.now, &mut self.port);
         }
     }
 
@@ -144,7 +144,7 @@ impl Account {
     }
 
     pub(super) fn close(mut self) {
-        self.js.close(self.now, &mut self.world);
+        self.js.close(self.now, &mut self.port);
     }
 }
 
@@ -202,21 +202,21 @@ impl Owned {
 
 /// The environment of the service: every subject has interest and a receiver.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct TestPort {
     pub(super) published: VecDeque<Owned>,
     /// The subscribed filters, and the number of subscriptions of each.
     wanted: BTreeMap<Vec<u8>, usize>,
     pub(super) deliver_subject: Vec<u8>,
 }
 
-impl World {
+impl TestPort {
     pub(super) fn is_wanted(&self, subject: &[u8]) -> bool {
         let mut wanted = self.wanted.keys();
         wanted.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(subject)))
     }
 }
 
-impl Port for World {
+impl Port for TestPort {
     fn publish(&mut self, message: &Message<'_>) {
         let payload = message.payload;
         if message.headers.is_empty() && payload.starts_with(br#"{"type":"#) {

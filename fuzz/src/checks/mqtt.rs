@@ -94,12 +94,12 @@ fn perform(connection: &mut Connection, verb: &Verb<'_>, manners: u8, out: &mut 
                     .is_some();
             }
         }
-        Verb::Hold(publish) => {
+        Verb::Store(publish) => {
             check_message(connection.topic_of(publish), publish);
-            return connection.held(publish.packet_id, reason, out).is_some();
+            return connection.stored(publish.packet_id, reason, out).is_some();
         }
         Verb::Release { packet_id } => connection.released(*packet_id, out),
-        Verb::Note { packet_id, .. } => connection.noted(*packet_id, out),
+        Verb::StoreRelease { packet_id, .. } => connection.release_stored(*packet_id, out),
         Verb::Subscribe(subscribe) => {
             let granted = |filter: fanline_engine::codec::mqtt::SubscribeFilter<'_>| {
                 Reason::granted(connection.granted(filter.options.qos))

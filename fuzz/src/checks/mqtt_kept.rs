@@ -17,8 +17,8 @@ use fanline_engine::auth::{Access, ConnectionKind};
 use fanline_engine::jetstream::{AccountFolders, Folders, Handler, JetStreams, Now, Settings};
 use fanline_engine::store::DiskError;
 use fanline_engine::{
-    Auth, Batch, Chunk, CloseReason, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId,
-    Shard, ShardConfig,
+    Auth, Batch, BatchCursor, Chunk, CloseReason, JetStreamService, Limits, Peer, ServerInfo,
+    SessionId, Shard, ShardConfig,
 };
 
 use super::memory_disk::MemoryFolders;
@@ -32,7 +32,7 @@ const ROUNDS_MAX: usize = 64;
 /// Checks that devices can connect and disconnect whatever sessions and messages are stored, and that they
 /// read complete packets.
 pub fn check(data: &[u8]) {
-    let mut world = World::new();
+    let mut simulation = Simulation::new();
     let mut rest = Some(data);
     for _ in 0..STEPS_MAX {
         let Some(here) = rest else { break };
@@ -42,18 +42,18 @@ pub fn check(data: &[u8]) {
         rest = end.map(|end| &here[end + SEPARATOR.len()..]);
         match &here[..end.unwrap_or(here.len())] {
             [device @ b'0'..=b'2', bytes @ ..] => {
-                world.send_from(usize::from(device - b'0'), bytes)
+                simulation.send_from(usize::from(device - b'0'), bytes)
             }
-            [b'n', publish @ ..] => world.publish(publish),
-            [b'x', device @ b'0'..=b'2', ..] => world.disconnect(usize::from(device - b'0')),
-            [b't', b, ..] => world.wait(1 << (b % 45)),
-            [b'r', ..] => world = world.restarted(false),
-            [b's', ..] => world = world.restarted(true),
+            [b'n', publish @ ..] => simulation.publish(publish),
+            [b'x', device @ b'0'..=b'2', ..] => simulation.disconnect(usize::from(device - b'0')),
+            [b't', b, ..] => simulation.wait(1 << (b % 45)),
+            [b'r', ..] => simulation = simulation.restarted(false),
+            [b's', ..] => simulation = simulation.restarted(true),
             _ => {}
         }
-        world.settle();
+        simulation.settle();
     }
-    world.restarted(true).settle();
+    simulation.restarted(true).settle();
 }
 
 struct Device {
@@ -62,10 +62,10 @@ struct Device {
     received: Vec<u8>,
 }
 
-struct World {
+struct Simulation {
     folders: MemoryFolders,
     shard: Shard,
-    keeper: JetStreamService<JetStreams>,
+    service: JetStreamService<JetStreams>,
     devices: [Option<Device>; DEVICES],
     nats: Option<SessionId>,
     connections: u64,
@@ -85,13 +85,13 @@ impl AccountFolders for Accounts {
     }
 }
 
-impl World {
+impl Simulation {
     fn new() -> Self {
         let now = Now {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,
         };
-        World::over(MemoryFolders::default(), now)
+        Simulation::over(MemoryFolders::default(), now)
     }
 
     fn over(folders: MemoryFolders, now: Now) -> Self {
@@ -105,23 +105,23 @@ impl World {
             leafs: None,
         });
         let accounts = Accounts(folders.clone());
-        let keeper = JetStreamService::new(1, &config, 7, |ports| {
+        let service = JetStreamService::new(1, &config, 7, |ports| {
             let mut js = JetStreams::new(Settings::default(), Some(Box::new(accounts)), 7);
             js.set_accounts(&Access::open(), now, ports);
             js
         });
-        let mut world = World {
+        let mut simulation = Simulation {
             folders,
             shard: Shard::new(0, config, ServerInfo::default(), 7),
-            keeper,
+            service,
             devices: [const { None }; DEVICES],
             nats: None,
             connections: 0,
             now,
         };
-        world.keeper.settle(now);
-        world.settle();
-        world
+        simulation.service.settle(now);
+        simulation.settle();
+        simulation
     }
 
     fn restarted(mut self, properly: bool) -> Self {
@@ -133,13 +133,13 @@ impl World {
         if properly {
             self.settle();
             let now = self.now;
-            self.keeper.with(|js, ports| js.close(now, ports));
+            self.service.with(|js, ports| js.close(now, ports));
         }
         let now = Now {
             since_start: Duration::ZERO,
             ..self.now
         };
-        World::over(self.folders, now)
+        Simulation::over(self.folders, now)
     }
 
     fn connect(&mut self, kind: ConnectionKind) -> SessionId {
@@ -187,19 +187,19 @@ impl World {
             Some(id) => id,
             None => self.connect(ConnectionKind::Standard),
         };
-        let mut said = Vec::new();
+        let mut input = Vec::new();
         if self.nats.replace(id).is_none() {
-            said.extend(b"CONNECT {\"verbose\":false,\"headers\":true}\r\n");
+            input.extend(b"CONNECT {\"verbose\":false,\"headers\":true}\r\n");
         }
-        said.extend(if headers > 0 { &b"HPUB "[..] } else { b"PUB " });
-        said.extend(subject);
+        input.extend(if headers > 0 { &b"HPUB "[..] } else { b"PUB " });
+        input.extend(subject);
         if headers > 0 {
-            said.extend(format!(" {headers}").into_bytes());
+            input.extend(format!(" {headers}").into_bytes());
         }
-        said.extend(format!(" {}\r\n", rest.len()).into_bytes());
-        said.extend(rest);
-        said.extend(b"\r\n");
-        let chunk = Chunk::new(said.into());
+        input.extend(format!(" {}\r\n", rest.len()).into_bytes());
+        input.extend(rest);
+        input.extend(b"\r\n");
+        let chunk = Chunk::new(input.into());
         let now = self.now.since_start;
         self.shard.receive(id, &chunk, 0..chunk.len(), now);
     }
@@ -216,7 +216,7 @@ impl World {
         self.now.since_start += Duration::from_nanos(nanos);
         self.now.unix_nanos += i64::try_from(nanos).expect("a short time");
         self.shard.handle_timeout(self.now.since_start);
-        self.keeper.handle_timeout(self.now);
+        self.service.handle_timeout(self.now);
     }
 
     /// Exchanges batches between the shard and the JetStream service, completes syncs, and lets clients
@@ -226,14 +226,14 @@ impl World {
         for _ in 0..ROUNDS_MAX {
             self.write();
             let batch = std::mem::take(self.shard.outgoing(1));
-            let own = std::mem::take(self.keeper.outgoing(1));
+            let own = std::mem::take(self.service.outgoing(1));
             let is_quiet = batch.is_empty() && own.is_empty();
             for batch in [batch, own] {
-                let mut place = Place::default();
-                while self.keeper.apply(&batch, &mut place, now).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.service.apply(&batch, &mut cursor, now).must_flush {}
             }
-            self.keeper.settle(now);
-            let has_synced = self.keeper.with(|js, ports| {
+            self.service.settle(now);
+            let has_synced = self.service.with(|js, ports| {
                 let mut has_synced = false;
                 while let Some(sync) = js.poll_sync(now.since_start) {
                     let (stream, id) = (sync.sync.stream, sync.sync.request.id);
@@ -243,17 +243,17 @@ impl World {
                 js.release_acks(now.since_start, ports);
                 has_synced
             });
-            self.keeper.settle(now);
-            let told: [Batch; 2] = [
-                std::mem::take(self.keeper.announcements(0)),
-                std::mem::take(self.keeper.outgoing(0)),
+            self.service.settle(now);
+            let batches: [Batch; 2] = [
+                std::mem::take(self.service.announcements(0)),
+                std::mem::take(self.service.outgoing(0)),
             ];
-            if is_quiet && !has_synced && told.iter().all(Batch::is_empty) {
+            if is_quiet && !has_synced && batches.iter().all(Batch::is_empty) {
                 return;
             }
-            for batch in told {
-                let mut place = Place::default();
-                while self.shard.apply(&batch, &mut place).must_flush {}
+            for batch in batches {
+                let mut cursor = BatchCursor::default();
+                while self.shard.apply(&batch, &mut cursor).must_flush {}
             }
         }
     }

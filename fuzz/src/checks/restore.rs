@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) {
     let step = if manners & 1 == 0 { 4096 } else { 7 };
     for chunk in sent.chunks(step).chain([&[][..]]) {
         account.handle(&Owned {
-            subject: account.world.deliver_subject.clone(),
+            subject: account.port.deliver_subject.clone(),
             reply: b"reply".to_vec(),
             headers: Vec::new(),
             payload: chunk.to_vec(),

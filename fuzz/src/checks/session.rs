@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Auth, Batch, Chunk, CloseReason, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Batch, BatchCursor, Chunk, CloseReason, Limits, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 const CLIENTS: usize = 8;
@@ -23,28 +24,28 @@ const PAYLOAD_BYTES_MAX: usize = 6 * 1024;
 /// Checks that every client reads a well-formed stream, that its pending output is bounded, and that nothing
 /// remains of the client after it has disconnected.
 pub fn check(data: &[u8]) {
-    let mut world = World::new();
+    let mut simulation = Simulation::new();
     for step in data.split(|b| *b == 0).take(STEPS_MAX) {
         match step {
             [client @ b'0'..=b'7', bytes @ ..] => {
-                world.send_from(usize::from(client - b'0'), bytes)
+                simulation.send_from(usize::from(client - b'0'), bytes)
             }
             [b'w', client @ b'0'..=b'7', rest @ ..] => {
                 let bytes = rest.first().map_or(usize::MAX, |b| 16 * usize::from(*b));
-                world.read(usize::from(client - b'0'), bytes);
+                simulation.read(usize::from(client - b'0'), bytes);
             }
-            [b'x', client @ b'0'..=b'7', ..] => world.disconnect(usize::from(client - b'0')),
-            [b't', ..] => world.wait(),
-            [b'e', ..] => world.exchange(),
+            [b'x', client @ b'0'..=b'7', ..] => simulation.disconnect(usize::from(client - b'0')),
+            [b't', ..] => simulation.wait(),
+            [b'e', ..] => simulation.exchange(),
             _ => {}
         }
-        world.settle();
+        simulation.settle();
     }
-    world.exchange();
+    simulation.exchange();
     for client in 0..CLIENTS {
-        world.disconnect(client);
+        simulation.disconnect(client);
     }
-    world.check_nothing_remains();
+    simulation.check_nothing_remains();
 }
 
 struct Client {
@@ -54,13 +55,13 @@ struct Client {
     received: Vec<u8>,
 }
 
-struct World {
+struct Simulation {
     shards: Vec<Shard>,
     clients: [Option<Client>; CLIENTS],
     now: Duration,
 }
 
-impl World {
+impl Simulation {
     fn new() -> Self {
         let limits = Limits {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
@@ -77,7 +78,7 @@ impl World {
             leafs: None,
         });
         let make = |i| Shard::new(i, config.clone(), ServerInfo::default(), 7);
-        World {
+        Simulation {
             shards: (0u16..).take(SHARDS).map(make).collect(),
             clients: [const { None }; CLIENTS],
             now: Duration::ZERO,
@@ -178,8 +179,8 @@ impl World {
                 batch.append(self.shards[from].outgoing(1 - from));
                 assert!(self.shards[from].outgoing(from).is_empty());
                 is_quiet &= batch.is_empty();
-                let mut place = Place::default();
-                while self.shards[1 - from].apply(&batch, &mut place).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.shards[1 - from].apply(&batch, &mut cursor).must_flush {}
             }
             self.settle();
             if is_quiet {

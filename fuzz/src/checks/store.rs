@@ -1,6 +1,6 @@
 //! The input is a script for a store on disk. The bits of its first byte choose the options: 1 compresses
 //! records, 2 encrypts them, and 4 gives damaged parts valid checksums, as an attacker would. Each step has
-//! four bytes, which are an operation and three numbers; see [`World::step`].
+//! four bytes, which are an operation and three numbers; see [`Simulation::step`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -41,18 +41,18 @@ pub fn check(data: &[u8]) {
     let Some((manners, script)) = data.split_first() else {
         return;
     };
-    let mut world = World::new(*manners);
+    let mut simulation = Simulation::new(*manners);
     let mut rest = script;
     for _ in 0..STEPS_MAX {
         let Some(([what, a, b, c], after)) = rest.split_first_chunk() else {
             break;
         };
         rest = after;
-        world.step(*what, *a, *b, *c, &mut rest);
+        simulation.step(*what, *a, *b, *c, &mut rest);
     }
-    world.use_all();
-    world.restart(true);
-    world.use_all();
+    simulation.use_all();
+    simulation.restart(true);
+    simulation.use_all();
 }
 
 /// The fields of a record except its sequence.
@@ -71,7 +71,7 @@ enum Damage {
     Much,
 }
 
-struct World {
+struct Simulation {
     options: FileOptions,
     is_forged: bool,
     disk: MemoryDisk,
@@ -91,7 +91,7 @@ struct World {
     now: i64,
 }
 
-impl World {
+impl Simulation {
     fn new(manners: u8) -> Self {
         let options = FileOptions {
             compression: match manners & 1 {
@@ -102,7 +102,7 @@ impl World {
             segment_bytes: SEGMENT_BYTES,
             ..FileOptions::default()
         };
-        World {
+        Simulation {
             options,
             is_forged: manners & 4 != 0,
             disk: MemoryDisk::default(),

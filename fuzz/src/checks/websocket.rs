@@ -3,7 +3,8 @@
 //! it is an upgrade request.
 
 use fanline_engine::codec::websocket::{
-    Answered, Asked, Asking, Event, Inflater, Unframer, UpgradeRules, Wrong, upgrade,
+    Event, Inflater, Unframer, UpgradeRequest, UpgradeResponse, UpgradeResult, UpgradeRules, Wrong,
+    upgrade,
 };
 
 /// Maximum number of bytes of a message.
@@ -101,15 +102,17 @@ fn check_upgrade(bytes: &[u8]) {
         ..UpgradeRules::default()
     };
     match upgrade(bytes, &rules) {
-        Asked::Granted(granted) => {
+        UpgradeResult::Granted(granted) => {
             assert!(granted.request_bytes <= bytes.len());
             assert!(granted.response.ends_with("\r\n\r\n"));
             let more = [bytes, b"\x82\x00"].concat();
-            assert!(matches!(upgrade(&more, &rules), Asked::Granted(again)
-                if again.response == granted.response));
+            assert!(
+                matches!(upgrade(&more, &rules), UpgradeResult::Granted(again)
+                if again.response == granted.response)
+            );
         }
         // The digit 5 is for the status "HTTP Version Not Supported".
-        Asked::Refused(refusal) => {
+        UpgradeResult::Refused(refusal) => {
             let response = refusal.response();
             assert!(
                 ["HTTP/1.1 4", "HTTP/1.1 5"]
@@ -118,23 +121,25 @@ fn check_upgrade(bytes: &[u8]) {
                 "{response}"
             );
         }
-        Asked::Partial => {}
+        UpgradeResult::Partial => {}
     }
 }
 
 /// Checks that the result of a response does not change when more bytes follow it.
 fn check_response(bytes: &[u8]) {
-    let asking = Asking {
+    let request = UpgradeRequest {
         host: "hub.example:443".into(),
         path: "/leafnode".into(),
         compression: true,
         no_masking: true,
         key: "AQIDBAUGBwgJCgsMDQ4PEA==".into(),
     };
-    if let Answered::Granted(granted) = asking.answered(bytes) {
+    if let UpgradeResponse::Granted(granted) = request.parse_response(bytes) {
         assert!(granted.request_bytes <= bytes.len());
         let more = [bytes, b"\x82\x00"].concat();
-        assert!(matches!(asking.answered(&more), Answered::Granted(again)
-            if again.request_bytes == granted.request_bytes));
+        assert!(
+            matches!(request.parse_response(&more), UpgradeResponse::Granted(again)
+            if again.request_bytes == granted.request_bytes)
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Auth, Batch, Chunk, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, Batch, BatchCursor, Chunk, Limits, Peer, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
 use super::cases::{Case, Target, Work};
@@ -160,7 +160,7 @@ fn exchange(shards: &mut [Shard], from: usize, to: usize, crossed: &mut Batch) {
         !crossed.is_empty(),
         "the benchmark's shards report no events"
     );
-    let mut place = Place::default();
-    while shards[to].apply(crossed, &mut place).must_flush {}
+    let mut cursor = BatchCursor::default();
+    while shards[to].apply(crossed, &mut cursor).must_flush {}
     crossed.clear();
 }

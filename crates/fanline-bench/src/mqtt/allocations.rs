@@ -8,7 +8,8 @@ use anyhow::{Result, ensure};
 use fanline_engine::auth::{AccountId, ConnectionKind};
 use fanline_engine::jetstream::{Handler, Message, Now, Ports};
 use fanline_engine::{
-    Auth, Chunk, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, BatchCursor, Chunk, JetStreamService, Limits, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 use crate::allocations::Allocations;
@@ -36,13 +37,13 @@ impl Handler for Nothing {
     fn settle(&mut self, _: Now, _: &mut dyn Ports) {}
 }
 
-struct World {
+struct Simulation {
     shard: Shard,
-    keeper: JetStreamService<Nothing>,
+    service: JetStreamService<Nothing>,
     delivered_bytes: usize,
 }
 
-impl World {
+impl Simulation {
     fn new() -> Self {
         let config = Arc::new(ShardConfig {
             limits: Limits::default(),
@@ -52,7 +53,7 @@ impl World {
             leafs: None,
         });
         Self {
-            keeper: JetStreamService::new(1, &config, 7, |_| Nothing),
+            service: JetStreamService::new(1, &config, 7, |_| Nothing),
             shard: Shard::new(0, config, ServerInfo::default(), 7),
             delivered_bytes: 0,
         }
@@ -69,11 +70,11 @@ impl World {
         let connect = [&b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01"[..], &[name]].concat();
         self.send(id, &Chunk::new(connect.into()));
         let batch = std::mem::take(self.shard.outgoing(1));
-        let mut place = Place::default();
-        while self.keeper.apply(&batch, &mut place, NOW).must_flush {}
-        let batch = std::mem::take(self.keeper.outgoing(0));
-        let mut place = Place::default();
-        while self.shard.apply(&batch, &mut place).must_flush {}
+        let mut cursor = BatchCursor::default();
+        while self.service.apply(&batch, &mut cursor, NOW).must_flush {}
+        let batch = std::mem::take(self.service.outgoing(0));
+        let mut cursor = BatchCursor::default();
+        while self.shard.apply(&batch, &mut cursor).must_flush {}
         self.write();
         id
     }
@@ -101,11 +102,11 @@ impl World {
 
 /// Returns the number of allocations per message from one client to another.
 pub(super) fn per_message(payload_bytes: usize) -> Result<f64> {
-    let mut world = World::new();
-    let subscriber = world.client(b's');
+    let mut simulation = Simulation::new();
+    let subscriber = simulation.client(b's');
     let subscribe = b"\x82\x08\0\x01\0\x03a/b\0".to_vec();
-    world.send(subscriber, &Chunk::new(subscribe.into()));
-    let publisher = world.client(b'p');
+    simulation.send(subscriber, &Chunk::new(subscribe.into()));
+    let publisher = simulation.client(b'p');
     let body_bytes = 5 + payload_bytes;
     ensure!((128..16_384).contains(&body_bytes), "a length of two bytes");
     let length = [
@@ -121,17 +122,17 @@ pub(super) fn per_message(payload_bytes: usize) -> Result<f64> {
     .concat();
     let packets = Chunk::new(packet.repeat(PACKETS_PER_READ).into());
     for _ in 0..WARM_UP_READS {
-        world.send(publisher, &packets);
+        simulation.send(publisher, &packets);
     }
-    world.delivered_bytes = 0;
+    simulation.delivered_bytes = 0;
     let before = Allocations::of_this_thread();
     for _ in 0..READS {
-        world.send(publisher, &packets);
+        simulation.send(publisher, &packets);
     }
     let made = Allocations::of_this_thread().since(before).count;
     let messages = READS * PACKETS_PER_READ;
     ensure!(
-        world.delivered_bytes >= messages * payload_bytes,
+        simulation.delivered_bytes >= messages * payload_bytes,
         "not all was delivered"
     );
     Ok(made as f64 / messages as f64)

@@ -21,7 +21,7 @@ use crate::exchange::deliver::Reached;
 use crate::exchange::message::{Context, Dispatch, Message, Origin};
 use crate::exchange::remote::Remote;
 use crate::exchange::router::{
-    BridgeKind, Exit, RouteMemo, Terms, bridges, has_services, replies_of,
+    BridgeKind, BridgeTarget, RouteMemo, Terms, bridges, has_services, replies_of,
 };
 use crate::exchange::tracing::Traced;
 use crate::exchange::{Exchange, Kind};
@@ -86,11 +86,12 @@ impl<K: Kind> Broker<K> {
     #[inline(never)]
     fn dispatch_across(&mut self, dispatch: &mut Dispatch<'_>, memo: RouteMemo) -> bool {
         let account = dispatch.account;
-        let (kept, left) = self.share_groups(account, memo);
-        let mut delivered = self.exchange.deliver_rest(dispatch, memo, &left);
-        let is_dead_end = self.exchange.routers.is_dead_end(account, memo);
-        if !is_dead_end && dispatch.context.depth < BRIDGES_MAX {
-            delivered |= self.follow_bridges(dispatch, kept, memo);
+        let (local, elsewhere) = self.share_groups(account, memo);
+        let mut delivered = self.exchange.deliver_rest(dispatch, memo, &elsewhere);
+        let routers = &self.exchange.routers;
+        let has_no_subscriber = routers.has_no_bridged_subscriber(account, memo);
+        if !has_no_subscriber && dispatch.context.depth < BRIDGES_MAX {
+            delivered |= self.follow_bridges(dispatch, local, memo);
         }
         let trace = dispatch.context.trace.as_deref_mut();
         self.exchange.settle_if_needed(trace);
@@ -141,39 +142,39 @@ impl<K: Kind> Broker<K> {
         account: AccountId,
         memo: RouteMemo,
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let (mut kept, mut left) = (Vec::new(), Vec::new());
-        let groups = self.exchange.routers[account].held_route(memo).groups();
+        let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
+        let groups = self.exchange.routers[account].route_of(memo).groups();
         let own: Vec<_> = groups
             .map(|(group, _)| (group.name.as_slice().to_vec(), group.weight))
             .collect();
         if own.is_empty() {
-            return (kept, left);
+            return (local, elsewhere);
         }
-        let mut exits = self.exchange.routers[account].take_exits(memo);
+        let mut targets = self.exchange.routers[account].take_bridge_targets(memo);
         for (name, weight) in own {
-            let streams = exits
+            let streams = targets
                 .iter_mut()
-                .filter(|exit| exit.kind == BridgeKind::Stream);
+                .filter(|target| target.kind == BridgeKind::Stream);
             let beyond: u32 = streams
-                .map(|exit| self.exchange.routers.weight_of(exit, &name))
+                .map(|target| self.exchange.routers.weight_of(target, &name))
                 .sum();
             match self.exchange.random.below(weight.saturating_add(beyond)) < weight {
-                true => kept.push(name),
-                false => left.push(name),
+                true => local.push(name),
+                false => elsewhere.push(name),
             }
         }
-        self.exchange.routers[account].restore_exits(memo, exits);
-        (kept, left)
+        self.exchange.routers[account].restore_bridge_targets(memo, targets);
+        (local, elsewhere)
     }
 
     /// Replaces the bridges between accounts, the quotas, and the mappings.
     pub(crate) fn set_accounts(&mut self, access: &Access) {
         let accounts = access.accounts();
         self.exchange.set_quotas(access);
-        let ways = bridges(access, self.exchange.index);
-        for ((id, account), ways) in (0..).map(AccountId).zip(accounts).zip(ways) {
+        let all_bridges = bridges(access, self.exchange.index);
+        for ((id, account), bridges) in (0..).map(AccountId).zip(accounts).zip(all_bridges) {
             let router = self.exchange.routers.of(id);
-            router.set_bridges(ways);
+            router.set_bridges(bridges);
             let weight = u32::from(has_services(id, account));
             for shard in
                 (0..self.exchange.config.shards).filter_map(|shard| u16::try_from(shard).ok())
@@ -211,11 +212,11 @@ impl<K: Kind> Broker<K> {
     }
 
     /// Publishes a message at the far end of each bridge in its route. Returns whether there is any
-    /// subscriber. The groups in `kept` have already received the message.
+    /// subscriber. The groups in `local` have already received the message.
     fn follow_bridges(
         &mut self,
         dispatch: &mut Dispatch<'_>,
-        kept: Vec<Vec<u8>>,
+        local: Vec<Vec<u8>>,
         memo: RouteMemo,
     ) -> bool {
         let (account, subject) = (dispatch.account, dispatch.subject);
@@ -224,13 +225,13 @@ impl<K: Kind> Broker<K> {
         let mut own = Vec::new();
         let served = dispatch.context.served.as_deref_mut();
         let served = served.unwrap_or(&mut own);
-        served.extend(kept);
+        served.extend(local);
         let mut trace = dispatch.context.trace.as_deref_mut();
-        let mut exits = self.exchange.routers[account].take_exits(memo);
+        let mut targets = self.exchange.routers[account].take_bridge_targets(memo);
         let mut delivered = false;
-        for exit in &mut exits {
+        for target in &mut targets {
             if let Some(trace) = trace.as_deref_mut() {
-                self.trace_exit(trace, account, exit, subject);
+                self.trace_bridge(trace, account, target, subject);
             }
             // MQTT state is per account, so in other accounts the message is handled like a message of a NATS
             // client.
@@ -239,51 +240,56 @@ impl<K: Kind> Broker<K> {
                 trace: trace.as_deref_mut(),
                 ..Context::default()
             };
-            let is_heard = match exit.kind {
+            let has_subscriber = match target.kind {
                 BridgeKind::Stream => {
                     context.served = Some(&mut *served);
-                    self.pass_on(exit, message, context)
+                    self.pass_on(target, message, context)
                 }
                 // A request is a new message, so it also goes to groups that have already received the
                 // original message.
                 BridgeKind::Service(terms) => {
-                    self.request(account, exit, terms, (message, origin), context)
+                    self.request(account, target, terms, (message, origin), context)
                 }
                 BridgeKind::Replies => {
                     self.pass_answer(account, subject, (message, origin), context)
                 }
             };
-            if exit.kind != BridgeKind::Replies
+            if target.kind != BridgeKind::Replies
                 && let Some(trace) = trace.as_deref_mut()
             {
-                trace.return_home();
+                trace.leave_account();
             }
-            let may_be_skipped = match exit.kind {
+            let may_be_skipped = match target.kind {
                 BridgeKind::Stream => true,
                 // The latency report needs every request, even without a responder.
                 BridgeKind::Service(terms) => terms.measured.is_none(),
                 BridgeKind::Replies => false,
             };
-            if !is_heard && may_be_skipped {
-                self.exchange.routers.note_no_subscriber(exit);
+            if !has_subscriber && may_be_skipped {
+                self.exchange.routers.record_no_subscriber(target);
             }
-            delivered |= is_heard;
+            delivered |= has_subscriber;
         }
-        self.exchange.routers[account].put_exits(memo, subject, exits);
+        self.exchange.routers[account].put_bridge_targets(memo, subject, targets);
         delivered
     }
 
     /// Publishes an unchanged message in the account at the far end of a bridge.
-    fn pass_on(&mut self, exit: &mut Exit, message: &Message<'_>, context: Context<'_>) -> bool {
+    fn pass_on(
+        &mut self,
+        target: &mut BridgeTarget,
+        message: &Message<'_>,
+        context: Context<'_>,
+    ) -> bool {
         let mut dispatch = Dispatch {
             context,
-            ..Dispatch::own(exit.account, &exit.subject, message)
+            ..Dispatch::own(target.account, &target.subject, message)
         };
-        let delivered = self.dispatch(&mut dispatch, &mut exit.memo);
-        let groups = self
-            .exchange
-            .routers
-            .groups_of(exit.account, &exit.subject, &mut exit.memo);
+        let delivered = self.dispatch(&mut dispatch, &mut target.memo);
+        let groups =
+            self.exchange
+                .routers
+                .groups_of(target.account, &target.subject, &mut target.memo);
         if let Some(served) = dispatch.context.served {
             served.extend(groups);
         }
@@ -295,9 +301,9 @@ impl<K: Kind> Broker<K> {
     #[cold]
     #[inline(never)]
     fn follow_answers(&mut self, crossing: &Crossing<'_>, memo: RouteMemo) {
-        let route = self.exchange.routers[crossing.account].held_route(memo);
-        let is_answer = |exit: &Exit| exit.kind == BridgeKind::Replies;
-        if route.exits().iter().any(is_answer) {
+        let route = self.exchange.routers[crossing.account].route_of(memo);
+        let is_answer = |target: &BridgeTarget| target.kind == BridgeKind::Replies;
+        if route.bridge_targets().iter().any(is_answer) {
             let message = (&crossing.message, Origin::ELSEWHERE);
             self.pass_answer(
                 crossing.account,
@@ -312,18 +318,18 @@ impl<K: Kind> Broker<K> {
     fn request(
         &mut self,
         importer: AccountId,
-        exit: &mut Exit,
+        target: &mut BridgeTarget,
         terms: Terms,
         (message, origin): (&Message<'_>, Origin<'_>),
         context: Context<'_>,
     ) -> bool {
-        let exporter = exit.account;
+        let exporter = target.account;
         let measure = self.measure((importer, exporter), terms, message, origin);
         let mut measure = measure.map(Box::new);
         let mut frame = std::mem::take(&mut self.accounts.frame);
         frame.clear();
         let reply = message.reply();
-        let mut waiting = None;
+        let mut pending = None;
         if !reply.is_empty() {
             let request = Request {
                 importer,
@@ -339,7 +345,7 @@ impl<K: Kind> Broker<K> {
             }
             let at = requests.expect(request, measure.take(), key, now);
             requests.write_subject(at, self.exchange.index, &mut frame);
-            waiting = Some(at);
+            pending = Some(at);
         }
         let reply_bytes = frame.len();
         let (headers, payload) = message.body.split_at(message.header_bytes);
@@ -358,15 +364,15 @@ impl<K: Kind> Broker<K> {
         let request = Message::framed(&frame, args_bytes, reply_bytes, headers.len());
         let mut dispatch = Dispatch {
             context,
-            ..Dispatch::own(exporter, &exit.subject, &request)
+            ..Dispatch::own(exporter, &target.subject, &request)
         };
-        let delivered = self.dispatch(&mut dispatch, &mut exit.memo);
+        let delivered = self.dispatch(&mut dispatch, &mut target.memo);
         let depth = dispatch.context.depth;
         self.accounts.frame = frame;
         let mut outcome = Outcome::NoReply;
-        if let Some(at) = waiting.filter(|_| !delivered) {
+        if let Some(at) = pending.filter(|_| !delivered) {
             let removed = self.accounts.requests.remove(at);
-            measure = removed.and_then(|waiting| waiting.measure);
+            measure = removed.and_then(|pending| pending.measure);
             outcome = Outcome::Unserved;
         }
         if let Some(measure) = measure {
@@ -387,14 +393,14 @@ impl<K: Kind> Broker<K> {
         let Some(at) = requests.find(subject, exporter) else {
             return false;
         };
-        let Some(waiting) = requests.answered(at) else {
+        let Some(pending) = requests.answered(at) else {
             return false;
         };
-        let importer = waiting.importer;
-        let mut memo = waiting.memo;
-        let is_last = waiting.ends_with(message.payload_bytes());
-        let reply = std::mem::take(&mut waiting.reply);
-        let measure = waiting.measure.take();
+        let importer = pending.importer;
+        let mut memo = pending.memo;
+        let is_last = pending.ends_with(message.payload_bytes());
+        let reply = std::mem::take(&mut pending.reply);
+        let measure = pending.measure.take();
         if is_last {
             requests.remove(at);
         }
@@ -404,9 +410,9 @@ impl<K: Kind> Broker<K> {
         };
         let delivered = self.dispatch(&mut dispatch, &mut memo);
         let depth = dispatch.context.depth;
-        if !is_last && let Some(waiting) = self.accounts.requests.answered(at) {
-            waiting.reply = reply;
-            waiting.memo = memo;
+        if !is_last && let Some(pending) = self.accounts.requests.answered(at) {
+            pending.reply = reply;
+            pending.memo = memo;
         }
         if let Some(measure) = measure {
             self.report(exporter, &measure, Outcome::Answered, origin, depth);

@@ -15,14 +15,14 @@ use crate::timers::Timers;
 
 /// Largest number of pending requests of a shard. Beyond that, the request with the earliest deadline is
 /// dropped.
-const WAITING_MAX: usize = 256 * 1024;
+const PENDING_MAX: usize = 256 * 1024;
 /// Time from the end of a subscription to the check whether requesters are still subscribed.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
 /// Number of digits of the secret number in a reply subject.
 const KEY_DIGITS: usize = 16;
 
 /// A pending request.
-pub(crate) struct Waiting {
+pub(crate) struct PendingRequest {
     key: u64,
     /// The responder's account.
     exporter: AccountId,
@@ -39,7 +39,7 @@ pub(crate) struct Waiting {
     pub(crate) measure: Option<Box<Measure>>,
 }
 
-impl Waiting {
+impl PendingRequest {
     /// Returns whether the request ends with a response of this payload size in bytes.
     pub(crate) fn ends_with(&self, bytes: usize) -> bool {
         self.terms.response == ResponseKind::Single || bytes == 0
@@ -57,7 +57,7 @@ pub(crate) struct Request<'a> {
 /// All pending requests of one shard.
 #[derive(Default)]
 pub(crate) struct Requests {
-    waiting: Slab<Waiting>,
+    pending: Slab<PendingRequest>,
     due: Timers<usize>,
     /// Requests that ended without a response and must be reported, each with the responder's account.
     unanswered: Vec<(AccountId, Box<Measure>, Outcome)>,
@@ -72,13 +72,13 @@ impl Requests {
         key: u64,
         now: Duration,
     ) -> usize {
-        if self.waiting.len() >= WAITING_MAX
+        if self.pending.len() >= PENDING_MAX
             && let Some(first) = self.due.first().copied()
         {
             self.remove(first);
         }
         let due = now.saturating_add(request.terms.response_time);
-        let at = self.waiting.insert(Waiting {
+        let at = self.pending.insert(PendingRequest {
             key,
             exporter: request.exporter,
             importer: request.importer,
@@ -94,7 +94,7 @@ impl Requests {
 
     /// Writes the reply subject of one of this shard's requests.
     pub(crate) fn write_subject(&self, at: usize, shard: u16, subject: &mut Vec<u8>) {
-        let key = self.waiting.get(at).map_or(0, |waiting| waiting.key);
+        let key = self.pending.get(at).map_or(0, |pending| pending.key);
         subject
             .extend_from_slice(format!("{REPLIES}.{shard}.{at:x}{key:0KEY_DIGITS$x}").as_bytes());
     }
@@ -107,27 +107,27 @@ impl Requests {
         let (at, key) = token.split_at_checked(split)?;
         let at = usize::from_str_radix(at, 16).ok()?;
         let key = u64::from_str_radix(key, 16).ok()?;
-        let waiting = self.waiting.get(at)?;
-        (waiting.key == key && waiting.exporter == exporter).then_some(at)
+        let pending = self.pending.get(at)?;
+        (pending.key == key && pending.exporter == exporter).then_some(at)
     }
 
     /// Marks a request from [`find`](Self::find) as answered, and returns it.
-    pub(crate) fn answered(&mut self, at: usize) -> Option<&mut Waiting> {
-        let waiting = self.waiting.get_mut(at)?;
-        waiting.is_used = true;
-        Some(waiting)
+    pub(crate) fn answered(&mut self, at: usize) -> Option<&mut PendingRequest> {
+        let pending = self.pending.get_mut(at)?;
+        pending.is_used = true;
+        Some(pending)
     }
 
     /// Removes a request.
-    pub(crate) fn remove(&mut self, at: usize) -> Option<Waiting> {
-        let waiting = self.waiting.try_remove(at)?;
+    pub(crate) fn remove(&mut self, at: usize) -> Option<PendingRequest> {
+        let pending = self.pending.try_remove(at)?;
         self.due.set(at, None);
-        Some(waiting)
+        Some(pending)
     }
 
     /// Returns whether there are no requests.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.pending.is_empty()
     }
 
     /// Returns the time at which the caller must call [`expire`](Self::expire) next. `unsubscribed_at` is the
@@ -147,32 +147,32 @@ impl Requests {
         mut listens: impl FnMut(AccountId, &[u8]) -> bool,
     ) {
         while let Some(at) = self.due.pop(now) {
-            let waiting = &mut self.waiting[at];
-            if std::mem::take(&mut waiting.is_used) {
+            let pending = &mut self.pending[at];
+            if std::mem::take(&mut pending.is_used) {
                 // A responder that has responded once may respond again.
-                let due = now.saturating_add(waiting.terms.response_time);
+                let due = now.saturating_add(pending.terms.response_time);
                 self.due.set(at, Some(due));
-            } else if let Some(waiting) = self.remove(at)
-                && let Some(measure) = waiting.measure
+            } else if let Some(pending) = self.remove(at)
+                && let Some(measure) = pending.measure
             {
-                let ended = (waiting.exporter, measure, Outcome::Late);
+                let ended = (pending.exporter, measure, Outcome::Late);
                 self.unanswered.push(ended);
             }
         }
         if unsubscribed_at.is_some_and(|at| at.saturating_add(SWEEP_AFTER) <= now) {
             *unsubscribed_at = None;
             let Requests {
-                waiting,
+                pending,
                 due,
                 unanswered,
                 ..
             } = self;
-            waiting.retain(|at, waiting| {
-                let is_wanted = listens(waiting.importer, &waiting.reply);
+            pending.retain(|at, pending| {
+                let is_wanted = listens(pending.importer, &pending.reply);
                 if !is_wanted {
                     due.set(at, None);
-                    if let Some(measure) = waiting.measure.take() {
-                        unanswered.push((waiting.exporter, measure, Outcome::Abandoned));
+                    if let Some(measure) = pending.measure.take() {
+                        unanswered.push((pending.exporter, measure, Outcome::Abandoned));
                     }
                 }
                 is_wanted
@@ -188,6 +188,6 @@ impl Requests {
     /// Returns the number of pending requests.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+        self.pending.len()
     }
 }

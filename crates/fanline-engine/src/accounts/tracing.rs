@@ -6,12 +6,12 @@ use super::Broker;
 use crate::auth::{AccountId, ExportKind, ImportKind};
 use crate::exchange::Kind;
 use crate::exchange::batch::{Crossing, TRACED};
-use crate::exchange::router::{BridgeKind, Exit, RouteMemo};
+use crate::exchange::router::{BridgeKind, BridgeTarget, RouteMemo};
 use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
 use crate::subject::Filter;
 use crate::time::Timestamp;
-use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
+use crate::trace::{Event, ROUTER, Reporter, Trace, TraceRequest};
 
 impl<K: Kind> Broker<K> {
     /// Delivers a message from another shard, and traces it.
@@ -23,9 +23,9 @@ impl<K: Kind> Broker<K> {
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
         // The publisher's shard has already selected the message by its sampling rate. The ticket 0 lets this
         // shard trace every message.
-        let asked = Asked::read(message.headers(), by_parent, 0);
-        let mut traced = asked.map(|asked| {
-            let came_in = Event {
+        let request = TraceRequest::read(message.headers(), by_parent, 0);
+        let mut traced = request.map(|request| {
+            let ingress = Event {
                 r#type: "in",
                 kind: Some(ROUTER),
                 cid: Some(0),
@@ -34,7 +34,7 @@ impl<K: Kind> Broker<K> {
                 subj: text(crossing.subject),
                 ..Event::default()
             };
-            let mut trace = Trace::new(asked, message.payload_bytes(), came_in);
+            let mut trace = Trace::new(request, message.payload_bytes(), ingress);
             let hop = trace.hop_to(self.exchange.index);
             trace.set_hop(hop);
             Traced::new(trace, account)
@@ -51,19 +51,19 @@ impl<K: Kind> Broker<K> {
 
     /// Records that a traced message leaves its account.
     #[cold]
-    pub(super) fn trace_exit(
+    pub(super) fn trace_bridge(
         &self,
         trace: &mut Traced,
         account: AccountId,
-        exit: &Exit,
+        target: &BridgeTarget,
         subject: &[u8],
     ) {
         let access = &self.exchange.access;
-        let other = access.account(exit.account);
-        let (event, may_look) = match exit.kind {
+        let other = access.account(target.account);
+        let (event, allows_trace) = match target.kind {
             BridgeKind::Stream => {
                 let exporter = self.exchange.account_name(account);
-                let may_look = other.is_some_and(|importer| {
+                let allows_trace = other.is_some_and(|importer| {
                     importer.imports.iter().any(|import| {
                         import.allow_trace
                             && import.kind == ImportKind::Stream
@@ -75,14 +75,14 @@ impl<K: Kind> Broker<K> {
                     r#type: "se",
                     ..Event::default()
                 };
-                (event, may_look)
+                (event, allows_trace)
             }
             BridgeKind::Service(_) => {
-                let may_look = other.is_some_and(|exporter| {
+                let allows_trace = other.is_some_and(|exporter| {
                     exporter.exports.iter().any(|export| {
                         export.allow_trace
                             && matches!(export.kind, ExportKind::Service { .. })
-                            && matches(&export.subject, &exit.subject)
+                            && matches(&export.subject, &target.subject)
                     })
                 });
                 let event = Event {
@@ -90,16 +90,16 @@ impl<K: Kind> Broker<K> {
                     from: text(subject),
                     ..Event::default()
                 };
-                (event, may_look)
+                (event, allows_trace)
             }
             BridgeKind::Replies => return,
         };
         let event = Event {
-            acc: self.exchange.account_name(exit.account),
-            to: text(&exit.subject),
+            acc: self.exchange.account_name(target.account),
+            to: text(&target.subject),
             ..event
         };
-        trace.cross_border(event, may_look);
+        trace.enter_account(event, allows_trace);
     }
 
     /// Publishes the report of a trace.
@@ -111,7 +111,7 @@ impl<K: Kind> Broker<K> {
             event.ts = now;
         }
         let info = &self.exchange.info;
-        let (headers, body) = traced.trace.tell(&Teller {
+        let (headers, body) = traced.trace.report(&Reporter {
             name: &info.server_name,
             host: &info.host,
             id: &info.server_id,
@@ -119,7 +119,7 @@ impl<K: Kind> Broker<K> {
             jetstream: info.jetstream,
             time: now,
         });
-        let subject = traced.trace.asked.to.as_bytes();
+        let subject = traced.trace.request.to.as_bytes();
         self.publish_event(traced.account, subject, &headers, &body, 0);
     }
 

@@ -349,26 +349,26 @@ impl Access {
         caller: &Caller,
         now: i64,
     ) -> Result<Grant, CalloutError> {
-        let said: Claims<ResponseToCallout> = jwt::verified(response.token)?;
+        let answer: Claims<ResponseToCallout> = jwt::verified(response.token)?;
         let is_from_service = match (&caller.token, &self.callout) {
-            (Some(token), _) => response.is_sealed || signs(&token.authority, &said),
-            (None, Some(callout)) => said.issuer == callout.issuer,
+            (Some(token), _) => response.is_sealed || signs(&token.authority, &answer),
+            (None, Some(callout)) => answer.issuer == callout.issuer,
             (None, None) => false,
         };
         if !is_from_service {
             return Err(CalloutError::Issuer);
         }
-        let is_ours = said.audience == question.server_id && said.subject == question.user_nkey;
+        let is_ours = answer.audience == question.server_id && answer.subject == question.user_nkey;
         if !is_ours {
             return Err(CalloutError::Audience);
         }
-        if !said.holds_at(now) {
+        if !answer.holds_at(now) {
             return Err(CalloutError::Expired);
         }
-        if !said.body.error.is_empty() {
-            return Err(CalloutError::Refused(said.body.error));
+        if !answer.body.error.is_empty() {
+            return Err(CalloutError::Refused(answer.body.error));
         }
-        let claims: Claims<UserClaims> = jwt::verified(&said.body.jwt)?;
+        let claims: Claims<UserClaims> = jwt::verified(&answer.body.jwt)?;
         if claims.subject != question.user_nkey {
             return Err(CalloutError::Audience);
         }
@@ -410,7 +410,7 @@ impl Access {
     /// to the account that issued the user's token, if the service may assign users to that account.
     fn put_by_token(
         &self,
-        asked: &Authority,
+        caller_authority: &Authority,
         claims: Claims<UserClaims>,
         peer: &Peer,
         now: i64,
@@ -419,8 +419,8 @@ impl Access {
             "" => claims.issuer.encode(),
             account => account.to_owned(),
         };
-        let service = asked.service().ok_or(CalloutError::Issuer)?;
-        if account != asked.account_key() && !service.may_use(&account) {
+        let service = caller_authority.service().ok_or(CalloutError::Issuer)?;
+        if account != caller_authority.account_key() && !service.may_use(&account) {
             return Err(CalloutError::Account(account));
         }
         let Some((id, authority)) = self.authority(&account) else {
@@ -434,10 +434,10 @@ impl Access {
 }
 
 /// Returns whether a response is signed by the service's account, or by one of its signing keys.
-fn signs(asked: &Authority, said: &Claims<ResponseToCallout>) -> bool {
-    let named = &said.body.issuer_account;
-    let is_named = named.is_empty() || named == asked.account_key();
-    is_named && asked.signer(&said.issuer).is_some()
+fn signs(caller_authority: &Authority, answer: &Claims<ResponseToCallout>) -> bool {
+    let named = &answer.body.issuer_account;
+    let is_named = named.is_empty() || named == caller_authority.account_key();
+    is_named && caller_authority.signer(&answer.issuer).is_some()
 }
 
 /// Returns the rights of a user that the service admitted.
@@ -703,14 +703,14 @@ mod tests {
             (AUDIENCE, user.as_str())
         );
         assert_eq!(claims.issuer, server.public());
-        let said = &claims.body.0;
+        let body = &claims.body.0;
         assert_eq!(
-            said["connect_opts"],
+            body["connect_opts"],
             json!({"protocol": 1, "user": "ada", "pass": "pw", "name": "till", "lang": "rust",
                 "version": "1.2"})
         );
-        assert_eq!(said["client_info"]["name"], "till");
-        assert_eq!(said["client_info"]["type"], "nats");
-        assert_eq!(said["server_id"]["id"], id);
+        assert_eq!(body["client_info"]["name"], "till");
+        assert_eq!(body["client_info"]["type"], "nats");
+        assert_eq!(body["server_id"]["id"], id);
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn check(
 
 impl Access {
     /// Returns whether leaf connections separate the JetStream of the two sides in this account.
-    pub(crate) fn keeps_jetstream_apart(&self, account: AccountId) -> bool {
+    pub(crate) fn separates_jetstream(&self, account: AccountId) -> bool {
         self.default_domain(account) != Some("")
     }
 

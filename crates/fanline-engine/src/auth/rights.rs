@@ -39,7 +39,7 @@ impl Rights {
     }
 
     /// Returns the configured lists for publishing and for subscribing.
-    pub(crate) fn told(&self) -> [Lists; 2] {
+    pub(crate) fn lists(&self) -> [Lists; 2] {
         [&self.publish, &self.subscribe].map(|rules| Lists {
             allow: rules.allow.as_ref().map_or_else(Vec::new, Patterns::texts),
             deny: rules.deny.texts(),
@@ -49,7 +49,7 @@ impl Rights {
     /// Returns the permissions in nats-server's JSON form. Unlimited is -1, and durations are in nanoseconds.
     pub(crate) fn shown(&self) -> Value {
         let mut shown = json!({});
-        for (name, lists) in ["publish", "subscribe"].into_iter().zip(self.told()) {
+        for (name, lists) in ["publish", "subscribe"].into_iter().zip(self.lists()) {
             for (kind, list) in [("allow", lists.allow), ("deny", lists.deny)] {
                 if !list.is_empty() {
                     shown[name][kind] = list.into();

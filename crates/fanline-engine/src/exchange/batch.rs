@@ -39,19 +39,19 @@ pub struct Batch {
     bytes: Vec<u8>,
     shared: Vec<(Chunk, Range<usize>)>,
     shared_bytes: usize,
-    notes: Vec<Box<dyn Notification>>,
+    notifications: Vec<Box<dyn Notification>>,
 }
 
 /// A read position in a batch. The default is the start.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Place {
+pub struct BatchCursor {
     records: usize,
     bytes: usize,
     shared: usize,
-    notes: usize,
+    notifications: usize,
 }
 
-impl Place {
+impl BatchCursor {
     /// Returns where the next `len` bytes are, and moves past them.
     fn take(&mut self, len: usize) -> Range<usize> {
         self.bytes += len;
@@ -74,8 +74,8 @@ enum Record {
         account: AccountId,
         usage: AccountUsage,
     },
-    /// A notification, which is the next entry of `notes`.
-    Note,
+    /// A notification, which is the next entry of `notifications`.
+    Notification,
 }
 
 /// The kind of a message entry: the lengths of its parts in `bytes`, in this order, and its properties.
@@ -110,7 +110,7 @@ pub(crate) struct Crossing<'a> {
 }
 
 /// An entry of a batch.
-pub(crate) enum Said<'a> {
+pub(crate) enum BatchEntry<'a> {
     Message(Crossing<'a>),
     Interest {
         from: Remote,
@@ -126,7 +126,7 @@ pub(crate) enum Said<'a> {
         usage: AccountUsage,
     },
     /// A notification about a session.
-    Note(&'a dyn Notification),
+    Notification(&'a dyn Notification),
 }
 
 impl Batch {
@@ -137,11 +137,15 @@ impl Batch {
 
     /// Returns the approximate memory of the batch in bytes, including the chunks that it references.
     pub fn bytes(&self) -> usize {
-        let notes_bytes: usize = self.notes.iter().map(|note| note.bytes()).sum();
+        let notifications_bytes: usize = self
+            .notifications
+            .iter()
+            .map(|notification| notification.bytes())
+            .sum();
         self.bytes.len()
             + self.shared_bytes
             + self.records.len() * size_of::<Record>()
-            + notes_bytes
+            + notifications_bytes
     }
 
     /// Moves all entries of `other` to the end of this batch. If this batch is empty, the two swap buffers
@@ -154,7 +158,7 @@ impl Batch {
         self.bytes.append(&mut other.bytes);
         self.shared.append(&mut other.shared);
         self.shared_bytes += std::mem::take(&mut other.shared_bytes);
-        self.notes.append(&mut other.notes);
+        self.notifications.append(&mut other.notifications);
     }
 
     /// Removes all entries, and retains enough capacity for a usual batch.
@@ -164,7 +168,7 @@ impl Batch {
         self.bytes.clear();
         self.shared.clear();
         self.shared_bytes = 0;
-        self.notes.clear();
+        self.notifications.clear();
         self.records.shrink_to(KEPT_BYTES / size_of::<Record>());
         self.bytes.shrink_to(KEPT_BYTES);
     }
@@ -197,9 +201,9 @@ impl Batch {
         });
     }
 
-    pub(crate) fn push_note(&mut self, note: impl Notification) {
-        self.records.push(Record::Note);
-        self.notes.push(Box::new(note));
+    pub(crate) fn push_notification(&mut self, notification: impl Notification) {
+        self.records.push(Record::Notification);
+        self.notifications.push(Box::new(notification));
     }
 
     pub(crate) fn push_message(&mut self, crossing: &Crossing<'_>) {
@@ -238,57 +242,59 @@ impl Batch {
         }));
     }
 
-    fn read_note(&self, read: &mut usize) -> Option<Said<'_>> {
+    fn read_notification(&self, read: &mut usize) -> Option<BatchEntry<'_>> {
         *read += 1;
-        let note = self.notes.get(*read - 1)?;
-        Some(Said::Note(&**note))
+        let notification = self.notifications.get(*read - 1)?;
+        Some(BatchEntry::Notification(&**notification))
     }
 
     /// Returns the next entry, and advances the position.
-    pub(crate) fn read(&self, place: &mut Place) -> Option<Said<'_>> {
-        let record = self.records.get(place.records)?;
-        place.records += 1;
+    pub(crate) fn read(&self, cursor: &mut BatchCursor) -> Option<BatchEntry<'_>> {
+        let record = self.records.get(cursor.records)?;
+        cursor.records += 1;
         match *record {
             Record::AccountUsage {
                 from,
                 account,
                 usage,
-            } => Some(Said::AccountUsage {
+            } => Some(BatchEntry::AccountUsage {
                 from,
                 account,
                 usage,
             }),
-            Record::Note => self.read_note(&mut place.notes),
+            Record::Notification => self.read_notification(&mut cursor.notifications),
             Record::Interest {
                 from,
                 account,
                 filter,
                 queue,
                 weight,
-            } => Some(Said::Interest {
+            } => Some(BatchEntry::Interest {
                 from,
                 account,
-                filter: &self.bytes[place.take(filter)],
-                queue: &self.bytes[place.take(queue)],
+                filter: &self.bytes[cursor.take(filter)],
+                queue: &self.bytes[cursor.take(queue)],
                 weight,
             }),
-            Record::Message(ref record) => Some(Said::Message(self.read_message(record, place))),
+            Record::Message(ref record) => {
+                Some(BatchEntry::Message(self.read_message(record, cursor)))
+            }
         }
     }
 
-    fn read_message(&self, record: &MessageRecord, place: &mut Place) -> Crossing<'_> {
-        let subject = place.take(record.subject);
-        let head = place.take(record.head);
-        let args = place.take(record.args);
-        let copied = place.take(record.body);
-        let groups = place.take(record.groups);
+    fn read_message(&self, record: &MessageRecord, cursor: &mut BatchCursor) -> Crossing<'_> {
+        let subject = cursor.take(record.subject);
+        let head = cursor.take(record.head);
+        let args = cursor.take(record.args);
+        let copied = cursor.take(record.body);
+        let groups = cursor.take(record.groups);
         // A body ends with CRLF, so it is never empty.
         let shared = if record.body == 0 {
-            self.shared.get(place.shared)
+            self.shared.get(cursor.shared)
         } else {
             None
         };
-        place.shared += usize::from(shared.is_some());
+        cursor.shared += usize::from(shared.is_some());
         let body = match shared {
             Some((chunk, range)) => &chunk[range.clone()],
             None => &self.bytes[copied.clone()],

@@ -54,11 +54,11 @@ pub(crate) trait Kind: Sized {
         id: SubId,
         route: &Route,
         chunk: &Chunk,
-        run: &[Waiting],
+        run: &[RunMessage],
     );
 
     /// Handles a message from another shard for groups that have no member on this shard any more.
-    fn note_missed(
+    fn redeliver_missed(
         shared: &mut Self::Shared,
         account: AccountId,
         subject: &[u8],
@@ -79,7 +79,7 @@ pub(crate) trait Kind: Sized {
 
 /// A message in a run of messages that are delivered together: the bytes that follow the sid in each
 /// delivery, as a range of the chunk.
-pub(crate) struct Waiting {
+pub(crate) struct RunMessage {
     pub(crate) tail: Range<usize>,
     pub(crate) payload_bytes: u64,
 }
@@ -160,7 +160,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         if message.reply_bytes > 0
             && let Some(restriction) = &mut session.restriction
         {
-            restriction.note_reply(message.reply(), self.outputs.now);
+            restriction.record_reply(message.reply(), self.outputs.now);
         }
         self.outputs.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
@@ -206,7 +206,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
             return Some(false);
         }
         if let Some(trace) = &mut self.trace {
-            trace.note_delivery(id, sub, session);
+            trace.record_delivery(id, sub, session);
             if trace.is_only() {
                 return Some(true);
             }
@@ -231,7 +231,13 @@ impl<'a, K: Kind> FanOut<'a, K> {
 
     /// Queues several messages without headers for one subscription, up to its limit.
     #[inline]
-    pub(super) fn deliver_run(&mut self, id: SubId, route: &Route, chunk: &Chunk, run: &[Waiting]) {
+    pub(super) fn deliver_run(
+        &mut self,
+        id: SubId,
+        route: &Route,
+        chunk: &Chunk,
+        run: &[RunMessage],
+    ) {
         let sub = self.subs.get_mut(id);
         let session = &mut self.sessions[sub.session() as usize];
         if !self.origin.reaches(sub.session(), session) {
@@ -247,13 +253,13 @@ impl<'a, K: Kind> FanOut<'a, K> {
         }
         self.outputs.mark_dirty(sub.session(), session);
         let before = session.out.pending_bytes();
-        for waiting in run {
-            let tail = &chunk[waiting.tail.clone()];
+        for message in run {
+            let tail = &chunk[message.tail.clone()];
             session
                 .out
                 .append3(route.msg_head(), sub.sid_and_space(), tail);
             session.out_msgs += 1;
-            session.out_bytes += waiting.payload_bytes;
+            session.out_bytes += message.payload_bytes;
             if sub.count() {
                 self.outputs.spent.push(id);
                 break;
@@ -263,7 +269,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
     }
 
     /// Delivers to one member of each group, and to remotes (other shards and links to other servers). Groups
-    /// in `left` receive the message in another account.
+    /// in `elsewhere` receive the message in another account.
     #[inline]
     fn deliver_beyond(
         &mut self,
@@ -272,7 +278,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         random: &mut FastRandom,
         targets: &mut RemoteTargets,
         outgoing: &mut [Batch],
-        left: &[Vec<u8>],
+        elsewhere: &[Vec<u8>],
     ) -> bool {
         targets.set_plain(route.plain_remote);
         let mut delivered = false;
@@ -280,7 +286,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
             let name = group.name.as_slice();
             let is_it = |other: &Vec<u8>| other == name;
             let is_served = self.served.is_some_and(|served| served.iter().any(is_it));
-            if is_served || left.iter().any(is_it) || !self.origin.is_for(name) {
+            if is_served || elsewhere.iter().any(is_it) || !self.origin.is_for(name) {
                 continue;
             }
             let ticket = random.ticket(group.weight);
@@ -362,10 +368,10 @@ impl<K: Kind> Exchange<K> {
         for id in &route.plain {
             delivered |= fan_out.deliver(*id, route, message);
         }
-        if route.has_exits() {
+        if route.has_bridge_targets() {
             return Reached::Plain(delivered);
         }
-        if route.leads_on() {
+        if route.has_other_targets() {
             delivered |= fan_out.deliver_beyond(route, message, random, targets, outgoing, &[]);
             if targets.has_links() {
                 delivered |= self.deliver_to_links(dispatch);
@@ -375,13 +381,13 @@ impl<K: Kind> Exchange<K> {
         Reached::All(delivered)
     }
 
-    /// Completes a delivery that [`deliver`](Self::deliver) began. Groups in `left` receive the message in
-    /// another account.
+    /// Completes a delivery that [`deliver`](Self::deliver) began. Groups in `elsewhere` receive the message
+    /// in another account.
     pub(crate) fn deliver_rest(
         &mut self,
         dispatch: &mut Dispatch<'_>,
         memo: RouteMemo,
-        left: &[Vec<u8>],
+        elsewhere: &[Vec<u8>],
     ) -> bool {
         let Exchange {
             routers,
@@ -395,9 +401,10 @@ impl<K: Kind> Exchange<K> {
             ..
         } = self;
         let message = dispatch.message;
-        let route = routers[dispatch.account].held_route(memo);
+        let route = routers[dispatch.account].route_of(memo);
         let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, dispatch);
-        let mut delivered = fan_out.deliver_beyond(route, message, random, targets, outgoing, left);
+        let mut delivered =
+            fan_out.deliver_beyond(route, message, random, targets, outgoing, elsewhere);
         if targets.has_links() {
             delivered |= self.deliver_to_links(dispatch);
         }
@@ -471,13 +478,13 @@ impl<K: Kind> Exchange<K> {
             }
         }
         if !is_taken {
-            K::note_missed(fan_out.shared, account, subject, message);
+            K::redeliver_missed(fan_out.shared, account, subject, message);
         }
-        let has_exits = plain && route.has_exits();
+        let has_bridge_targets = plain && route.has_bridge_targets();
         let hops = fan_out.first_hop(targets) | (hops + 1);
         targets.post(outgoing, account, subject, message, hops);
         self.settle_if_needed(dispatch.context.trace);
-        has_exits
+        has_bridge_targets
     }
 
     /// Removes subscriptions that have reached their limit, and ends sessions with too many pending bytes.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::auth::Access;
 use crate::codec::leaf::{LeafCompression, Port};
-use crate::codec::nats::info::TlsTold;
+use crate::codec::nats::info::TlsInfo;
 
 /// The settings of the listener for leaf connections.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub struct LeafListener {
     /// The URLs in INFO, as `host:port`.
     pub urls: Vec<String>,
     /// The TLS fields of INFO.
-    pub tls: TlsTold,
+    pub tls: TlsInfo,
     /// The users that may connect as leaf nodes; `None` means the users of clients. An account is identified
     /// by its name.
     pub access: Option<Arc<Access>>,

@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 use slab::Slab;
 
 use super::Exchange;
-use super::deliver::{Kind, Waiting};
+use super::deliver::{Kind, RunMessage};
 use super::message::{Dispatch, Message};
 use super::remote::{LinkHead, LinkSet, Remote};
 use super::router::{Member, RouteMemo, Routers, SubId, Subscription};
@@ -88,15 +88,15 @@ impl Links {
         if self.marks.len() <= at {
             self.marks.resize(at + 1, (0, 0));
         }
-        let (message, place) = &mut self.marks[at];
+        let (message, index) = &mut self.marks[at];
         if std::mem::replace(message, self.message) != self.message {
-            *place = self.picked.len();
+            *index = self.picked.len();
             self.picked.push(Picked {
                 session,
                 groups: Vec::new(),
             });
         }
-        *place
+        *index
     }
 }
 
@@ -192,7 +192,7 @@ impl<K: Kind> Exchange<K> {
         for one in picked.iter() {
             let session = &mut sessions[one.session as usize];
             let onward = match dispatch.context.trace.as_deref_mut() {
-                Some(trace) => trace.note_link(session, set, session.kind.traced_as()),
+                Some(trace) => trace.record_link(session, set, session.kind.traced_as()),
                 None => Onward::AsItCame,
             };
             if matches!(onward, Onward::Not) {
@@ -235,7 +235,7 @@ impl<K: Kind> Exchange<K> {
         &mut self,
         set: LinkSet,
         intake: &Intake<'_>,
-        run: &[Waiting],
+        run: &[RunMessage],
     ) {
         K::announce_interest(self, set);
         let Exchange {
@@ -247,7 +247,7 @@ impl<K: Kind> Exchange<K> {
             ..
         } = self;
         let account = intake.account;
-        let subject = routers[account].held_route(intake.memo).subject();
+        let subject = routers[account].route_of(intake.memo).subject();
         let links = &mut links[set];
         let mut memo = links.begin_message(account);
         let mut wanted = std::mem::take(&mut links.routers);
@@ -272,18 +272,18 @@ impl<K: Kind> Exchange<K> {
             let session = &mut sessions[one.session as usize];
             outputs.mark_dirty(one.session, session);
             let before = session.out.pending_bytes();
-            for waiting in run {
-                let tail = &intake.chunk[waiting.tail.clone()];
+            for message in run {
+                let tail = &intake.chunk[message.tail.clone()];
                 session.out.append3(&links.start, b"", tail);
                 session.out_msgs += 1;
-                session.out_bytes += waiting.payload_bytes;
+                session.out_bytes += message.payload_bytes;
             }
             outputs.count_produced(one.session, session, before);
         }
     }
 
     /// Announces the combined interest of a link set in a filter to the other shards.
-    pub(crate) fn note_links_interest(
+    pub(crate) fn announce_links_interest(
         &mut self,
         set: LinkSet,
         account: AccountId,
@@ -303,7 +303,7 @@ impl<K: Kind> Exchange<K> {
         // The total interest is unchanged. But if a second link now has this interest, the first link must be
         // notified: it has received no announcement as long as the interest was only its own.
         if router.weight_of(remote, filter, queue) == weight {
-            return router.note_news(filter, queue);
+            return router.record_change(filter, queue);
         }
         router.set_remote(remote, filter, queue, weight);
         self.interest_changes += 1;
@@ -324,8 +324,8 @@ impl<K: Kind> Exchange<K> {
         let router = self.links[set].routers.of(account);
         let filter = router.filter_of(sub);
         router.unsubscribe(&mut self.subs, id, |_, _, _| {});
-        self.note_unsubscribed();
-        self.note_links_interest(set, account, &filter, &queue);
+        self.record_unsubscribed();
+        self.announce_links_interest(set, account, &filter, &queue);
         (account, filter)
     }
 }

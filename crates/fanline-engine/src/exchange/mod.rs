@@ -148,7 +148,7 @@ impl<K: Kind> Exchange<K> {
         let pending_bytes = session.out.pending_bytes();
         if pending_bytes > self.outputs.congested_bytes {
             let most = (self.config.limits).pending_bytes_max_of(session.kind.links().is_some());
-            self.outputs.note_congested(id.0, pending_bytes);
+            self.outputs.record_congested(id.0, pending_bytes);
             if pending_bytes > most && std::mem::take(&mut self.outputs.overflowed) {
                 self.overrun(id);
             }
@@ -186,7 +186,7 @@ impl<K: Kind> Exchange<K> {
         is_filtered: bool,
     ) {
         let session = &mut self.sessions[id.index()];
-        let (account, is_insider) = (session.account, session.is_insider);
+        let (account, is_system_client) = (session.account, session.is_system_client);
         let router = &mut self.routers[account];
         let Some((sub, weight)) = router.subscribe(&mut self.subs, id.0, sid, filter, queue) else {
             return;
@@ -195,7 +195,7 @@ impl<K: Kind> Exchange<K> {
         self.interest_changes += 1;
         session.subscriptions += 1;
         session.in_groups += u32::from(!queue.is_empty());
-        if !is_insider {
+        if !is_system_client {
             self.count(account, |own| own.subscriptions += 1);
         }
         if let Some(weight) = weight {
@@ -215,9 +215,9 @@ impl<K: Kind> Exchange<K> {
         }
         session.subscriptions -= 1;
         session.in_groups -= u32::from(!sub.queue().is_empty());
-        let (account, is_insider) = (session.account, session.is_insider);
-        self.note_unsubscribed();
-        if !is_insider {
+        let (account, is_system_client) = (session.account, session.is_system_client);
+        self.record_unsubscribed();
+        if !is_system_client {
             self.count(account, |own| {
                 own.subscriptions = own.subscriptions.saturating_sub(1)
             });
@@ -236,7 +236,7 @@ impl<K: Kind> Exchange<K> {
     }
 
     /// Records that a subscription ended. A requester may have used it to wait for a reply.
-    pub(crate) fn note_unsubscribed(&mut self) {
+    pub(crate) fn record_unsubscribed(&mut self) {
         self.unsubscribed_at.get_or_insert(self.outputs.now);
     }
 

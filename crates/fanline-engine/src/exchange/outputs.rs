@@ -48,7 +48,7 @@ pub(crate) struct Outputs {
     /// Bytes queued since the batch began.
     pub(crate) produced_bytes: usize,
     /// The part of `produced_bytes` that announces interest to leaf nodes.
-    pub(crate) told_bytes: usize,
+    pub(crate) announced_bytes: usize,
     /// Whether each protocol line is traced.
     pub(crate) traces: bool,
     /// Largest number of bytes traced per message; `None` means all bytes.
@@ -80,7 +80,7 @@ impl Outputs {
     /// Resets the counters of one input.
     pub(crate) fn begin_batch(&mut self) {
         self.produced_bytes = 0;
-        self.told_bytes = 0;
+        self.announced_bytes = 0;
         self.congested = None;
     }
 
@@ -119,7 +119,7 @@ impl Outputs {
         let after = session.out.pending_bytes();
         self.produced_bytes += after - before;
         if after > self.congested_bytes {
-            self.note_congested(id, after);
+            self.record_congested(id, after);
         }
     }
 
@@ -146,7 +146,7 @@ impl Outputs {
     }
 
     #[cold]
-    pub(crate) fn note_congested(&mut self, id: u32, bytes: usize) {
+    pub(crate) fn record_congested(&mut self, id: u32, bytes: usize) {
         self.overflowed |= bytes > self.overflow_bytes;
         if self.congested.is_none_or(|(_, most)| bytes > most) {
             self.congested = Some((SessionId(id), bytes));
@@ -191,16 +191,16 @@ impl Outputs {
         if self.traces_headers_only && header_bytes == 0 {
             return;
         }
-        let told = match self.traces_headers_only {
+        let payload = match self.traces_headers_only {
             true => &body[..header_bytes],
             false => body,
         };
-        let told = match self.traced_bytes_max {
-            Some(max) if told.len() > max => text(&told[..max]) + "...",
-            _ => text(told),
+        let payload = match self.traced_bytes_max {
+            Some(max) if payload.len() > max => text(&payload[..max]) + "...",
+            _ => text(payload),
         };
         self.trace_lines
-            .push((id, format!("{direction} MSG_PAYLOAD: [{told:?}]")));
+            .push((id, format!("{direction} MSG_PAYLOAD: [{payload:?}]")));
     }
 
     /// Traces the first line of bytes sent to a client.

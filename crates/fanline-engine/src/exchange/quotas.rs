@@ -36,7 +36,7 @@ impl Quota {
 
 impl Quotas {
     /// Records another shard's usage of an account.
-    pub(crate) fn note(&mut self, from: u16, account: AccountId, usage: AccountUsage) {
+    pub(crate) fn record(&mut self, from: u16, account: AccountId, usage: AccountUsage) {
         let quota = self.0.entry(account).or_default();
         quota.elsewhere.insert(from, usage);
     }
@@ -75,7 +75,8 @@ impl<K: Kind> Exchange<K> {
             let counted = self.sessions.iter();
             let counted = counted.filter(|(_, s)| s.is_counted && s.account == id);
             let system_clients = self.sessions.iter();
-            let system_clients = system_clients.filter(|(_, s)| s.is_insider && s.account == id);
+            let system_clients =
+                system_clients.filter(|(_, s)| s.is_system_client && s.account == id);
             let system_subscriptions: usize = system_clients.map(|(_, s)| s.subscriptions).sum();
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
             let own = AccountUsage {

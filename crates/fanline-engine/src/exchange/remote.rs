@@ -86,16 +86,16 @@ pub const SHARDS_MAX: usize = REMOTES_MAX - LinkSet::ALL.len();
 
 impl Remote {
     /// Returns the remote's bit number in a [`RemoteSet`]. Link sets come after shards.
-    pub(super) const fn place(self) -> usize {
+    pub(super) const fn bit_index(self) -> usize {
         match self {
             Remote::Shard(shard) => shard as usize,
             Remote::Links(set) => SHARDS_MAX + set.index(),
         }
     }
 
-    fn at(place: usize) -> Option<Remote> {
-        match place.checked_sub(SHARDS_MAX) {
-            None => Some(Remote::Shard(u16::try_from(place).ok()?)),
+    fn at(bit_index: usize) -> Option<Remote> {
+        match bit_index.checked_sub(SHARDS_MAX) {
+            None => Some(Remote::Shard(u16::try_from(bit_index).ok()?)),
             Some(at) => Some(Remote::Links(*LinkSet::ALL.get(at)?)),
         }
     }
@@ -115,7 +115,7 @@ pub(crate) struct RemoteSet(u64);
 
 impl RemoteSet {
     pub(crate) fn set(&mut self, remote: Remote, present: bool) {
-        let bit = 1 << remote.place();
+        let bit = 1 << remote.bit_index();
         if present {
             self.0 |= bit;
         } else {
@@ -132,7 +132,7 @@ impl RemoteSet {
     }
 
     pub(crate) fn contains(self, remote: Remote) -> bool {
-        self.0 & (1 << remote.place()) != 0
+        self.0 & (1 << remote.bit_index()) != 0
     }
 
     pub(crate) fn len(self) -> usize {
@@ -141,7 +141,7 @@ impl RemoteSet {
 
     /// Returns the link set if it is the only remote of the set.
     pub(super) fn only_links(self) -> Option<LinkSet> {
-        let alone = |set: &LinkSet| self.0 == 1 << Remote::Links(*set).place();
+        let alone = |set: &LinkSet| self.0 == 1 << Remote::Links(*set).bit_index();
         LinkSet::ALL.into_iter().find(alone)
     }
 
@@ -152,9 +152,9 @@ impl RemoteSet {
             if left == 0 {
                 return None;
             }
-            let place = left.trailing_zeros() as usize;
+            let bit_index = left.trailing_zeros() as usize;
             left &= left - 1;
-            Remote::at(place)
+            Remote::at(bit_index)
         })
     }
 }

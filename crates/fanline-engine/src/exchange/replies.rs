@@ -27,7 +27,7 @@ struct Reply {
 
 impl Replies {
     /// Records the reply subject of a received message.
-    pub(crate) fn note(&mut self, subject: &[u8], rule: AllowResponses, now: Duration) {
+    pub(crate) fn record(&mut self, subject: &[u8], rule: AllowResponses, now: Duration) {
         self.drop_old(rule, now);
         let reply = Reply {
             since: now,
@@ -91,7 +91,7 @@ mod tests {
         let check = |rule, tries: &[(u32, bool)]| {
             let mut replies = Replies::default();
             assert!(!replies.use_up(b"r", rule, Duration::ZERO));
-            replies.note(b"r", rule, Duration::ZERO);
+            replies.record(b"r", rule, Duration::ZERO);
             for (second, expected) in tries {
                 let now = SECOND * *second;
                 assert_eq!(
@@ -113,7 +113,7 @@ mod tests {
         let rule = rule(Some(1), Some(2));
         let mut replies = Replies::default();
         for second in 0..10 {
-            replies.note(b"r", rule, SECOND * second);
+            replies.record(b"r", rule, SECOND * second);
             assert!(replies.use_up(b"r", rule, SECOND * second));
         }
         assert!(replies.order.len() <= 2);
@@ -124,7 +124,7 @@ mod tests {
         let rule = rule(None, None);
         let mut replies = Replies::default();
         for n in 0..REPLIES_MAX + 10 {
-            replies.note(n.to_string().as_bytes(), rule, Duration::ZERO);
+            replies.record(n.to_string().as_bytes(), rule, Duration::ZERO);
         }
         assert!(replies.by_subject.len() <= REPLIES_MAX && replies.order.len() <= REPLIES_MAX);
         assert!(!replies.use_up(b"3", rule, Duration::ZERO));

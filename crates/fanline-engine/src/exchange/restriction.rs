@@ -68,9 +68,9 @@ impl Restriction {
 
     /// Records the reply subject of a message that the session receives.
     #[cold]
-    pub(crate) fn note_reply(&mut self, reply: &[u8], now: Duration) {
+    pub(crate) fn record_reply(&mut self, reply: &[u8], now: Duration) {
         if let Some(rule) = self.responses() {
-            self.replies.note(reply, rule, now);
+            self.replies.record(reply, rule, now);
         }
     }
 

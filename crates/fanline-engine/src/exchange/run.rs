@@ -6,7 +6,7 @@
 //! between, so clients see no difference.
 
 use super::Exchange;
-use super::deliver::{FanOut, Kind, Waiting};
+use super::deliver::{FanOut, Kind, RunMessage};
 use super::message::Origin;
 use super::outputs::PRODUCED_BYTES_MAX;
 use super::router::{Reach, RouteMemo};
@@ -49,7 +49,7 @@ impl Intake<'_> {
 /// Undelivered messages to the subject of the intake's cached route (`memo`).
 #[derive(Default)]
 pub(super) struct Run {
-    messages: Vec<Waiting>,
+    messages: Vec<RunMessage>,
     bytes: usize,
     /// Largest number of deliveries for each message.
     width: usize,
@@ -73,7 +73,7 @@ impl<K: Kind> Exchange<K> {
         match intake.memo.reach() {
             Reach::Nowhere => return may_run && router.holds(intake.memo, publish.subject),
             Reach::WithLinks(set) if !self.targets.serves(set) => return false,
-            Reach::Unsaid => return false,
+            Reach::Unknown => return false,
             // While a run is collected, the memo refers to its route.
             Reach::Plain | Reach::WithLinks(_) => {}
         }
@@ -92,7 +92,7 @@ impl<K: Kind> Exchange<K> {
         let tail = from + publish.args.start..from + publish.body.end;
         run.bytes += tail.len() + publish.subject.len();
         let payload_bytes = publish.payload_bytes() as u64;
-        run.messages.push(Waiting {
+        run.messages.push(RunMessage {
             tail,
             payload_bytes,
         });
@@ -104,7 +104,7 @@ impl<K: Kind> Exchange<K> {
 
     /// Returns the largest number of deliveries for each message of a run.
     fn width_of_run(&mut self, intake: &Intake<'_>) -> usize {
-        let route = self.routers[intake.account].held_route(intake.memo);
+        let route = self.routers[intake.account].route_of(intake.memo);
         let links = match intake.memo.reach() {
             Reach::WithLinks(set) => self.links[set].width(intake.account, route.subject()),
             _ => 0,
@@ -131,7 +131,7 @@ impl<K: Kind> Exchange<K> {
             shared,
             ..
         } = self;
-        let route = routers[intake.account].held_route(intake.memo);
+        let route = routers[intake.account].route_of(intake.memo);
         let mut fan_out = FanOut::<K> {
             sessions,
             subs,

@@ -44,7 +44,7 @@ pub(crate) struct Session<K> {
     pub(crate) kind: K,
     pub(crate) cid: u64,
     /// Whether this is a system client, which is neither counted nor listed.
-    pub(crate) is_insider: bool,
+    pub(crate) is_system_client: bool,
     /// The account in which the session publishes and subscribes.
     pub(crate) account: AccountId,
     /// Whether the session is counted in its account.

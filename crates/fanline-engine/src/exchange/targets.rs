@@ -58,7 +58,7 @@ impl RemoteTargets {
         };
         self.links.set(remote, false);
         let plain = self.plain_links.contains(remote);
-        let names = self.names.get_mut(remote.place());
+        let names = self.names.get_mut(remote.bit_index());
         let names = names.map(std::mem::take).unwrap_or_default();
         Some((set, plain, names))
     }
@@ -88,7 +88,7 @@ impl RemoteTargets {
             match remote {
                 // Links of this shard are recorded later, one event for each link that receives the message.
                 Remote::Links(set) if self.serves(set) => {}
-                Remote::Links(_) | Remote::Shard(_) => trace.note_shard(remote.shard()),
+                Remote::Links(_) | Remote::Shard(_) => trace.record_shard(remote.shard()),
             }
         }
         TRACED
@@ -110,7 +110,7 @@ impl RemoteTargets {
     }
 
     fn names_of(&mut self, remote: Remote) -> &mut Vec<u8> {
-        let at = remote.place();
+        let at = remote.bit_index();
         if self.names.len() <= at {
             self.names.resize_with(at + 1, Vec::new);
         }
@@ -145,7 +145,7 @@ impl RemoteTargets {
             }
             let groups = self
                 .names
-                .get(remote.place())
+                .get(remote.bit_index())
                 .map_or(&[][..], Vec::as_slice);
             let shared = message.shared.as_ref();
             let message = Message {
@@ -162,7 +162,7 @@ impl RemoteTargets {
                 links,
             });
             is_posted = true;
-            if let Some(names) = self.names.get_mut(remote.place()) {
+            if let Some(names) = self.names.get_mut(remote.bit_index()) {
                 names.clear();
                 names.shrink_to(NAMES_BYTES);
             }

@@ -50,22 +50,27 @@ impl Traced {
 
     /// Returns whether the message itself is not delivered.
     pub(super) fn is_only(&self) -> bool {
-        self.trace.asked.is_only
+        self.trace.request.is_only
     }
 
     /// Records an upcoming delivery.
-    pub(super) fn note_delivery<K>(&mut self, id: SubId, sub: &Subscription, session: &Session<K>) {
+    pub(super) fn record_delivery<K>(
+        &mut self,
+        id: SubId,
+        sub: &Subscription,
+        session: &Session<K>,
+    ) {
         if self.hidden == 0 {
             self.unnamed.push((self.trace.events.len(), id));
         }
-        let is_abroad = session.account != self.account;
+        let is_other_account = session.account != self.account;
         self.push(Event {
             r#type: "eg",
             kind: Some(CLIENT),
             cid: Some(session.cid),
             name: session.options.name.clone(),
             // The account's number, which is replaced by its name later.
-            acc: match is_abroad {
+            acc: match is_other_account {
                 true => session.account.0.to_string(),
                 false => String::new(),
             },
@@ -75,7 +80,7 @@ impl Traced {
     }
 
     /// Records that the message crosses to another shard.
-    pub(super) fn note_shard(&mut self, shard: u16) {
+    pub(super) fn record_shard(&mut self, shard: u16) {
         let hop = self.trace.hop_to(shard);
         self.push(Event {
             r#type: "eg",
@@ -89,7 +94,7 @@ impl Traced {
 
     /// Records that the message crosses a link. `traced_as` is the link's name, if the other server continues
     /// traces.
-    pub(super) fn note_link<K>(
+    pub(super) fn record_link<K>(
         &mut self,
         session: &Session<K>,
         set: LinkSet,
@@ -118,14 +123,14 @@ impl Traced {
     }
 
     /// Records that the publish was refused.
-    pub(crate) fn note_refusal(&mut self, error: &ClientError) {
-        if let Some(came_in) = self.trace.events.first_mut() {
-            came_in.error = error.to_string();
+    pub(crate) fn record_refusal(&mut self, error: &ClientError) {
+        if let Some(ingress) = self.trace.events.first_mut() {
+            ingress.error = error.to_string();
         }
     }
 
     /// Records that the subject was mapped to another one.
-    pub(crate) fn note_mapping(&mut self, to: &[u8]) {
+    pub(crate) fn record_mapping(&mut self, to: &[u8]) {
         self.push(Event {
             r#type: "sm",
             to: text(to),
@@ -133,14 +138,14 @@ impl Traced {
         });
     }
 
-    /// Records that the message enters another account. `may_look` is true if the trace continues there.
-    pub(crate) fn cross_border(&mut self, event: Event, may_look: bool) {
+    /// Records that the message enters another account. If `allows_trace`, the trace continues there.
+    pub(crate) fn enter_account(&mut self, event: Event, allows_trace: bool) {
         self.push(event);
-        self.hidden += usize::from(!may_look || self.hidden > 0);
+        self.hidden += usize::from(!allows_trace || self.hidden > 0);
     }
 
     /// Records that the delivery in the other account is complete.
-    pub(crate) fn return_home(&mut self) {
+    pub(crate) fn leave_account(&mut self) {
         self.hidden = self.hidden.saturating_sub(1);
     }
 

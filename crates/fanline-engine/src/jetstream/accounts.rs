@@ -15,7 +15,7 @@ use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
 use crate::store::{DiskError, Record, SyncId};
 use crate::timers::Timers;
-use crate::trace::Asked;
+use crate::trace::TraceRequest;
 
 /// Subject of JetStream requests, in every account.
 const API: &str = "$JS.API.>";
@@ -310,12 +310,12 @@ impl Handler for JetStreams {
         let by_parent = entry.and_then(|entry| entry.trace.clone());
         // The shard that received the message has already applied the sampling percentage. The random number
         // 0 passes every percentage, so it is not applied again.
-        let Some(asked) = Asked::read(message.headers, by_parent.as_ref(), 0) else {
+        let Some(request) = TraceRequest::read(message.headers, by_parent.as_ref(), 0) else {
             return true;
         };
-        let is_only = asked.is_only;
+        let is_only = request.is_only;
         if let Some(jetstream) = self.touch(account) {
-            jetstream.trace(asked, message, index, now, ports.of(account));
+            jetstream.trace(request, message, index, now, ports.of(account));
         }
         !is_only
     }
@@ -462,7 +462,7 @@ impl Handler for JetStreams {
             self.grant(id, &account.name, limits, now, ports);
             let entry = &mut self.entries[id.index()];
             entry.trace.clone_from(&account.trace);
-            entry.is_elsewhere = !access.keeps_jetstream_apart(id);
+            entry.is_elsewhere = !access.separates_jetstream(id);
         }
     }
 

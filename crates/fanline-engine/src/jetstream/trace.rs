@@ -1,13 +1,13 @@
 //! Traces of messages in JetStream; see [`crate::trace`].
 
 use super::{JetStream, Message, Now, Port, Timestamp};
-use crate::trace::{Asked, Event, ROUTER, Teller, Trace};
+use crate::trace::{Event, ROUTER, Reporter, Trace, TraceRequest};
 
 impl JetStream {
     /// Reports which stream stores a traced message.
     pub(super) fn trace(
         &mut self,
-        asked: Asked,
+        request: TraceRequest,
         message: &Message<'_>,
         index: u16,
         now: Now,
@@ -15,7 +15,7 @@ impl JetStream {
     ) {
         let ts = Timestamp::from_unix_nanos(now.unix_nanos);
         let subject = String::from_utf8_lossy(message.subject).into_owned();
-        let came_in = Event {
+        let ingress = Event {
             r#type: "in",
             ts,
             kind: Some(ROUTER),
@@ -26,7 +26,7 @@ impl JetStream {
             ..Event::default()
         };
         let bytes = message.headers.len() + message.payload.len();
-        let mut trace = Trace::new(asked, bytes, came_in);
+        let mut trace = Trace::new(request, bytes, ingress);
         let hop = trace.hop_to(index);
         trace.set_hop(hop);
         let holder = self.streams.find_stream_of(message.subject);
@@ -39,7 +39,7 @@ impl JetStream {
             ..Event::default()
         }));
         let settings = &self.settings;
-        let (headers, body) = trace.tell(&Teller {
+        let (headers, body) = trace.report(&Reporter {
             name: &settings.server_name,
             host: "",
             id: &settings.server_id,
@@ -48,7 +48,7 @@ impl JetStream {
             time: ts,
         });
         port.publish(&Message {
-            subject: trace.asked.to.as_bytes(),
+            subject: trace.request.to.as_bytes(),
             headers: &headers,
             payload: &body,
             ..Message::default()

@@ -151,7 +151,7 @@ impl AnySession<'_> {
     pub(crate) fn refuse_without_proxy(&mut self, grant: &Grant) {
         self.broker.exchange.outputs.notice(self.id, || {
             let user = &grant.user;
-            format!("authentication error - User {user:?} must come through a proxy that signs")
+            format!("authentication error - User {user:?} must connect through a trusted proxy")
         });
         let error = Some(ClientError::Authorization);
         self.broker
@@ -161,7 +161,7 @@ impl AnySession<'_> {
     /// Refuses a client that comes through an untrusted proxy.
     pub(crate) fn refuse_proxy(&mut self) {
         self.broker.exchange.outputs.notice(self.id, || {
-            "authentication error - the proxy is not one of those that are trusted".into()
+            "authentication error - the proxy must be one of the configured proxies".into()
         });
         let error = Some(ClientError::Authorization);
         self.broker
@@ -191,7 +191,7 @@ impl AnySession<'_> {
     }
 
     /// Disconnects a client whose user or account is not valid any more, with the error for this case.
-    pub(crate) fn dismiss(&mut self) {
+    pub(crate) fn disconnect_invalid(&mut self) {
         let (error, reason) = match self
             .broker
             .exchange

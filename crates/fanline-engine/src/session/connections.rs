@@ -55,7 +55,7 @@ impl Broker {
             restriction: Restriction::new(&Grant::default(), &peer),
             kind,
             cid,
-            is_insider: false,
+            is_system_client: false,
             account: AccountId::GLOBAL,
             is_counted: false,
             memo: RouteMemo::default(),
@@ -171,7 +171,8 @@ impl Broker {
 
     /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
     /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
-    /// queue group is an exception: [`forget_some`](Self::forget_some) removes its subscriptions in steps.
+    /// queue group is an exception: [`remove_some_subscriptions`](Self::remove_some_subscriptions) removes its
+    /// subscriptions in steps.
     pub(crate) fn end(&mut self, id: SessionId, reason: CloseReason) {
         if self.exchange.begin_end(id, reason) {
             self.finish_end(id, reason);
@@ -215,7 +216,7 @@ impl Broker {
     }
 
     /// Removes some subscriptions of a connection that is ending. Returns whether there are more.
-    pub(crate) fn forget_some(&mut self, id: SessionId) -> bool {
+    pub(crate) fn remove_some_subscriptions(&mut self, id: SessionId) -> bool {
         let Some(session) = self.exchange.sessions.get(id.index()) else {
             return false;
         };
@@ -259,7 +260,7 @@ impl Broker {
         let is_full = session.subscriptions >= max
             || !self.exchange.quotas.allow_subscription(session.account);
         // Limits of clients do not apply to system clients.
-        !is_full || session.is_insider
+        !is_full || session.is_system_client
     }
 
     /// Subscribes, unless the session has a subscription with this sid. Returns false if the filter is

@@ -5,7 +5,7 @@ use super::mqtt::{Mqtt, MqttSessions, is_internal_sid};
 use super::{Exchange, FanOut};
 use crate::auth::AccountId;
 use crate::exchange;
-use crate::exchange::deliver::Waiting;
+use crate::exchange::deliver::RunMessage;
 use crate::exchange::message::Message;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::router::{Route, SubId};
@@ -102,21 +102,29 @@ impl exchange::Kind for Kind {
         id: SubId,
         route: &Route,
         chunk: &Chunk,
-        run: &[Waiting],
+        run: &[RunMessage],
     ) {
         fan_out.deliver_run_mqtt(id, route, chunk, run);
     }
 
     #[cold]
-    fn note_missed(shared: &mut Shared, account: AccountId, subject: &[u8], message: &Message<'_>) {
-        shared.mqtt.events.note_missed(account, subject, message);
+    fn redeliver_missed(
+        shared: &mut Shared,
+        account: AccountId,
+        subject: &[u8],
+        message: &Message<'_>,
+    ) {
+        shared
+            .mqtt
+            .events
+            .redeliver_missed(account, subject, message);
     }
 
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool {
         let origin = origin.and_then(|origin| origin.leaf());
         self.leaf().is_some_and(|leaf| {
-            !leaf.is_held()
-                && origin.is_none_or(|origin| !origin.is_beside(leaf))
+            !leaf.is_paused()
+                && origin.is_none_or(|origin| !origin.is_same_cluster(leaf))
                 && (leaf.rules.is_empty() || leaf.rules.may_send(subject, group))
         })
     }

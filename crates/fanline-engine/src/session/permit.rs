@@ -56,13 +56,13 @@ impl AnySession<'_> {
     /// check.
     #[cold]
     #[inline(never)]
-    pub(crate) fn note_permitted(&mut self, intake: &Intake<'_>, subject: &[u8]) {
+    pub(crate) fn record_permitted(&mut self, intake: &Intake<'_>, subject: &[u8]) {
         let restriction = self.broker.exchange.sessions[intake.id.index()]
             .restriction
             .as_ref();
         if let Some(rights) = restriction.and_then(|restriction| restriction.sole_rights()) {
             let router = &mut self.broker.exchange.routers[intake.account];
-            router.note_permitted(subject, intake.memo, rights);
+            router.record_permitted(subject, intake.memo, rights);
         }
     }
 

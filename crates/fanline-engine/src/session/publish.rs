@@ -53,7 +53,7 @@ impl AnySession<'_> {
             Mapped::Unchanged => self.publish_as(intake, publish, from, context),
             Mapped::Renamed => {
                 if let Some(trace) = context.trace.as_deref_mut() {
-                    trace.note_mapping(&renamed);
+                    trace.record_mapping(&renamed);
                 }
                 let publish = Publish {
                     subject: &renamed,
@@ -89,7 +89,7 @@ impl AnySession<'_> {
             permit = self.permit_publish(publish.subject);
         }
         if permit == Permit::Denied {
-            note_refusal(context.trace, publish);
+            record_refusal(context.trace, publish);
             return;
         }
         if is_reserved && !self.may_publish(publish, context.trace.as_deref_mut()) {
@@ -116,7 +116,7 @@ impl AnySession<'_> {
             true => self.dispatch_rewritten(dispatch, publish, memo),
         };
         if permit == Permit::Granted {
-            self.note_permitted(intake, publish.subject);
+            self.record_permitted(intake, publish.subject);
         }
         if !delivered && !publish.reply.is_empty() {
             self.send_no_responders(publish);
@@ -173,7 +173,7 @@ impl AnySession<'_> {
             .any(|prefix| publish.subject.starts_with(prefix))
         {
             self.deny_publish(publish.subject);
-            note_refusal(trace, publish);
+            record_refusal(trace, publish);
             return false;
         }
         true
@@ -241,9 +241,9 @@ impl AnySession<'_> {
 }
 
 /// Notes in the trace of a message that it was not permitted.
-fn note_refusal(trace: Option<&mut Traced>, publish: &Publish<'_>) {
+fn record_refusal(trace: Option<&mut Traced>, publish: &Publish<'_>) {
     if let Some(trace) = trace {
-        trace.note_refusal(&ClientError::PublishDenied(text(publish.subject)));
+        trace.record_refusal(&ClientError::PublishDenied(text(publish.subject)));
     }
 }
 

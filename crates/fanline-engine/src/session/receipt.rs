@@ -17,7 +17,7 @@ pub struct Receipt {
     /// Number of bytes that were queued for connections.
     pub produced_bytes: usize,
     /// Number of these bytes that announce interest to other servers.
-    pub told_bytes: usize,
+    pub announced_bytes: usize,
     /// A subscriber with much pending output, for which the caller delays the publisher a little.
     pub congested: Option<SessionId>,
     /// Whether the round trip of a leaf connection was measured; see

@@ -7,7 +7,7 @@ use crate::exchange::message::Context;
 use crate::exchange::run::Intake;
 use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
-use crate::trace::{Asked, CLIENT, Event, LEAF, Trace};
+use crate::trace::{CLIENT, Event, LEAF, Trace, TraceRequest};
 
 impl AnySession<'_> {
     /// Publishes a message that requests a trace, if the trace is permitted.
@@ -26,17 +26,17 @@ impl AnySession<'_> {
         let by_parent = exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
         let ticket = exchange.random.below(100);
-        let asked = Asked::read(&body[..publish.header_bytes], by_parent, ticket);
-        let Some(asked) = asked else {
+        let request = TraceRequest::read(&body[..publish.header_bytes], by_parent, ticket);
+        let Some(request) = request else {
             return self.publish_mapped(intake, publish, from, context);
         };
-        if !self.may_trace(&asked.to) {
+        if !self.may_trace(&request.to) {
             return intake.count(publish);
         }
         let exchange = &mut self.broker.exchange;
         exchange.end_run(intake);
         let session = &exchange.sessions[id.index()];
-        let came_in = Event {
+        let ingress = Event {
             r#type: "in",
             kind: Some(CLIENT),
             cid: Some(session.cid),
@@ -45,7 +45,7 @@ impl AnySession<'_> {
             subj: text(publish.subject),
             ..Event::default()
         };
-        let trace = Trace::new(asked, publish.payload_bytes(), came_in);
+        let trace = Trace::new(request, publish.payload_bytes(), ingress);
         let mut traced = Traced::new(trace, account);
         let context = Context {
             trace: Some(&mut traced),
@@ -80,17 +80,17 @@ impl LeafSession<'_> {
         payload_bytes: usize,
     ) -> Option<Option<Traced>> {
         // The server that sent the message has decided about sampling.
-        let Some(asked) = Asked::read(headers, None, 0) else {
+        let Some(request) = TraceRequest::read(headers, None, 0) else {
             return Some(None);
         };
         let exchange = &self.broker.exchange;
         let session = &exchange.sessions[self.id.index()];
         let leaf = session.kind.leaf()?;
-        if leaf.rules.may_receive(asked.to.as_bytes()) != Ok(true) {
-            return (!asked.is_only).then_some(None);
+        if leaf.rules.may_receive(request.to.as_bytes()) != Ok(true) {
+            return (!request.is_only).then_some(None);
         }
         let account = session.account;
-        let came_in = Event {
+        let ingress = Event {
             r#type: "in",
             kind: Some(LEAF),
             cid: Some(session.cid),
@@ -99,7 +99,7 @@ impl LeafSession<'_> {
             subj: text(subject),
             ..Event::default()
         };
-        let trace = Trace::new(asked, payload_bytes, came_in);
+        let trace = Trace::new(request, payload_bytes, ingress);
         Some(Some(Traced::new(trace, account)))
     }
 }

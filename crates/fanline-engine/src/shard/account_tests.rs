@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::tests::{Client, World};
+use super::tests::{Client, Simulation};
 use crate::auth::{
     Access, AccessConfig, Auth, Export, ExportKind, Import, ImportKind, Mapping, ResponseKind, User,
 };
@@ -46,20 +46,25 @@ pub(super) fn read(account: &str, subject: &str, to: Option<&str>) -> Import {
 }
 
 /// Returns a server with these accounts, as simulated shards.
-pub(super) fn world(shards: usize, config: AccessConfig) -> (World, Access) {
+pub(super) fn simulation(shards: usize, config: AccessConfig) -> (Simulation, Access) {
     let access = Access::new(config.clone()).unwrap();
-    let world = World::with(
+    let simulation = Simulation::with(
         shards,
         Limits::default(),
         Auth::Directory(Access::new(config).unwrap().into()),
     );
-    (world, access)
+    (simulation, access)
 }
 
-pub(super) fn client(world: &mut World, access: &Access, shard: usize, account: &str) -> Client {
-    let client = world.client(shard);
+pub(super) fn client(
+    simulation: &mut Simulation,
+    access: &Access,
+    shard: usize,
+    account: &str,
+) -> Client {
+    let client = simulation.client(shard);
     let account = access.account_id(account).unwrap();
-    world.shards[shard].broker.bind(client.id, account);
+    simulation.shards[shard].broker.bind(client.id, account);
     client
 }
 
@@ -97,30 +102,30 @@ fn two_accounts() -> AccessConfig {
 #[test]
 fn nothing_crosses_without_an_import() {
     for shards in [1, 2] {
-        let (mut world, access) = world(shards, two_accounts());
+        let (mut simulation, access) = simulation(shards, two_accounts());
         let last = shards - 1;
-        let a = client(&mut world, &access, 0, "A");
-        let b = client(&mut world, &access, last, "B");
-        let c = client(&mut world, &access, last, "C");
-        let global = world.client(last);
+        let a = client(&mut simulation, &access, 0, "A");
+        let b = client(&mut simulation, &access, last, "B");
+        let c = client(&mut simulation, &access, last, "C");
+        let global = simulation.client(last);
         for other in [b, c, global] {
-            world.say(other, "SUB > 1\r\nSUB * 2\r\nSUB p q 3\r\nSUB _R_.> 4\r\n");
+            simulation.send(other, "SUB > 1\r\nSUB * 2\r\nSUB p q 3\r\nSUB _R_.> 4\r\n");
         }
-        world.say(a, "SUB > 1\r\n");
-        world.say(
+        simulation.send(a, "SUB > 1\r\n");
+        simulation.send(
             a,
             "PUB p 2\r\nhi\r\nPUB ev.1.y 2\r\nhi\r\nPUB seen.1 2\r\nhi\r\nPUB svc.x r.1 2\r\nhi\r\nPUB $JS.API.INFO r.2 0\r\n\r\nPUB _R_.0.1 0\r\n\r\n",
         );
         for other in [b, c, global] {
-            assert_eq!(world.read(other), "", "{shards} shards");
+            assert_eq!(simulation.read(other), "", "{shards} shards");
         }
-        world.read(a);
-        world.say(
+        simulation.read(a);
+        simulation.send(
             b,
             "PUB p 2\r\nhi\r\nPUB ev.1.x 2\r\nhi\r\nPUB svc.x r.1 2\r\nhi\r\nPUB _R_.0.1 0\r\n\r\n",
         );
         for other in [a, c, global] {
-            assert_eq!(world.read(other), "", "{shards} shards");
+            assert_eq!(simulation.read(other), "", "{shards} shards");
         }
     }
 }
@@ -128,13 +133,13 @@ fn nothing_crosses_without_an_import() {
 #[test]
 fn stream_imports_are_renamed() {
     for shards in [1, 2] {
-        let (mut world, access) = world(shards, two_accounts());
-        let a = client(&mut world, &access, 0, "A");
-        let b = client(&mut world, &access, shards - 1, "B");
-        world.say(b, "SUB seen.* 1\r\nSUB seen.> q 2\r\nSUB ev.> 3\r\n");
+        let (mut simulation, access) = simulation(shards, two_accounts());
+        let a = client(&mut simulation, &access, 0, "A");
+        let b = client(&mut simulation, &access, shards - 1, "B");
+        simulation.send(b, "SUB seen.* 1\r\nSUB seen.> q 2\r\nSUB ev.> 3\r\n");
         for _ in 0..3 {
-            world.say(a, "PUB ev.t.x r.1 2\r\nhi\r\nPUB ev.t.y 2\r\nno\r\n");
-            let got = world.read(b);
+            simulation.send(a, "PUB ev.t.x r.1 2\r\nhi\r\nPUB ev.t.y 2\r\nno\r\n");
+            let got = simulation.read(b);
             let expected = "MSG seen.t 1 r.1 2\r\nhi\r\nMSG seen.t 2 r.1 2\r\nhi\r\n";
             assert_eq!(got, expected, "{shards} shards");
         }
@@ -144,36 +149,40 @@ fn stream_imports_are_renamed() {
 #[test]
 fn requests_are_answered_across_accounts() {
     for shards in [1, 2, 3] {
-        let (mut world, access) = world(shards, two_accounts());
-        let service = client(&mut world, &access, 0, "A");
-        let other = client(&mut world, &access, 0, "A");
-        let b = client(&mut world, &access, shards - 1, "B");
-        world.say(service, "SUB svc.* q 1\r\n");
-        world.say(b, "SUB in.* 1\r\n");
+        let (mut simulation, access) = simulation(shards, two_accounts());
+        let service = client(&mut simulation, &access, 0, "A");
+        let other = client(&mut simulation, &access, 0, "A");
+        let b = client(&mut simulation, &access, shards - 1, "B");
+        simulation.send(service, "SUB svc.* q 1\r\n");
+        simulation.send(b, "SUB in.* 1\r\n");
         for _ in 0..3 {
-            world.say(b, "PUB ask.t in.1 2\r\nhi\r\n");
-            let asked = world.read(service);
-            assert!(asked.starts_with("HMSG svc.t 1 _R_."), "{asked}");
+            simulation.send(b, "PUB ask.t in.1 2\r\nhi\r\n");
+            let request = simulation.read(service);
+            assert!(request.starts_with("HMSG svc.t 1 _R_."), "{request}");
             assert!(
-                asked.contains("\r\nNats-Request-Info: {\"acc\":\"B\""),
-                "{asked}"
+                request.contains("\r\nNats-Request-Info: {\"acc\":\"B\""),
+                "{request}"
             );
-            assert!(asked.ends_with("\r\n\r\nhi\r\n"), "{asked}");
-            let reply = reply_of(&asked);
-            world.say(other, &format!("PUB {reply} 2\r\nho\r\n"));
-            assert_eq!(world.read(b), "MSG in.1 1 2\r\nho\r\n", "{shards} shards");
+            assert!(request.ends_with("\r\n\r\nhi\r\n"), "{request}");
+            let reply = reply_of(&request);
+            simulation.send(other, &format!("PUB {reply} 2\r\nho\r\n"));
+            assert_eq!(
+                simulation.read(b),
+                "MSG in.1 1 2\r\nho\r\n",
+                "{shards} shards"
+            );
             // A second response is not delivered.
-            world.say(service, &format!("PUB {reply} 2\r\nho\r\n"));
-            assert_eq!(world.read(b), "");
+            simulation.send(service, &format!("PUB {reply} 2\r\nho\r\n"));
+            assert_eq!(simulation.read(b), "");
         }
-        let waiting = world
+        let waiting = simulation
             .shards
             .iter()
             .map(|s| s.broker.accounts.requests.len());
         assert_eq!(waiting.sum::<usize>(), 0);
         // This request has no responder.
-        world.say(b, "PUB many.t in.2 2\r\nhi\r\n");
-        let none = world.read(b);
+        simulation.send(b, "PUB many.t in.2 2\r\nhi\r\n");
+        let none = simulation.read(b);
         assert!(none.starts_with("HMSG in.2 1 "), "{none}");
         assert!(
             none.contains("NATS/1.0 503\r\nNats-Subject: many.t"),
@@ -188,9 +197,9 @@ fn every_account_has_imports_from_the_system_account() {
         let mut config = AccessConfig::default();
         config.account_mut("A");
         config.system_account = Some("SYS".into());
-        let (mut world, access) = world(shards, config);
-        let system = client(&mut world, &access, shards - 1, "SYS");
-        world.say(
+        let (mut simulation, access) = simulation(shards, config);
+        let system = client(&mut simulation, &access, shards - 1, "SYS");
+        simulation.send(
             system,
             "SUB $SYS.REQ.USER.*.INFO 1\r\nSUB $SYS.REQ.ACCOUNT.*.* 2\r\nSUB $SYS.REQ.SERVER.> 3\r\n",
         );
@@ -214,36 +223,39 @@ fn every_account_has_imports_from_the_system_account() {
                 "$SYS.REQ.ACCOUNT.$G.STATZ 2",
             ),
         ] {
-            let asking = client(&mut world, &access, 0, account);
-            world.say(asking, "SUB in.* 9\r\n");
+            let requester = client(&mut simulation, &access, 0, account);
+            simulation.send(requester, "SUB in.* 9\r\n");
             for _ in 0..2 {
-                world.say(asking, &format!("PUB {subject} in.1 0\r\n\r\n"));
-                let asked = world.read(system);
+                simulation.send(requester, &format!("PUB {subject} in.1 0\r\n\r\n"));
+                let request = simulation.read(system);
                 assert!(
-                    asked.starts_with(&format!("HMSG {expected} _R_.0.")),
-                    "{asked}"
+                    request.starts_with(&format!("HMSG {expected} _R_.0.")),
+                    "{request}"
                 );
                 // Only requests about users contain the user's name.
                 assert_eq!(
-                    asked.contains("\"id\":"),
+                    request.contains("\"id\":"),
                     subject.contains("USER"),
-                    "{asked}"
+                    "{request}"
                 );
-                assert!(asked.contains(&format!("\"acc\":\"{account}\"")), "{asked}");
-                world.say(system, &format!("PUB {} 2\r\nme\r\n", reply_of(&asked)));
-                assert_eq!(world.read(asking), "MSG in.1 9 2\r\nme\r\n");
+                assert!(
+                    request.contains(&format!("\"acc\":\"{account}\"")),
+                    "{request}"
+                );
+                simulation.send(system, &format!("PUB {} 2\r\nme\r\n", reply_of(&request)));
+                assert_eq!(simulation.read(requester), "MSG in.1 9 2\r\nme\r\n");
             }
         }
         // Nothing else of the system account is accessible.
-        let a = client(&mut world, &access, 0, "A");
+        let a = client(&mut simulation, &access, 0, "A");
         for subject in [
             "$SYS.REQ.SERVER.PING.VARZ",
             "$SYS.REQ.USER.$G.INFO",
             "$SYS.REQ.ACCOUNT.$G.CONNZ",
             "$SYS.REQ.ACCOUNT.PING.INFO",
         ] {
-            world.say(a, &format!("PUB {subject} in.1 0\r\n\r\n"));
-            assert_eq!(world.read(system), "", "{subject}");
+            simulation.send(a, &format!("PUB {subject} in.1 0\r\n\r\n"));
+            assert_eq!(simulation.read(system), "", "{subject}");
         }
     }
 }
@@ -259,67 +271,67 @@ fn system_client_is_not_counted() {
         subscriptions_max: Some(1),
         ..Limits::default()
     };
-    let directory = Access::new(config.clone()).unwrap();
-    let mut world = World::with(1, limits, Auth::Directory(directory.into()));
-    let server = world.open(0);
-    world.shards[0].admit_insider(server.id, crate::auth::AccountId::SYSTEM);
-    world.read(server);
-    world.say(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
-    assert_eq!(world.read(server), "PONG\r\n");
+    let access = Access::new(config.clone()).unwrap();
+    let mut simulation = Simulation::with(1, limits, Auth::Directory(access.into()));
+    let server = simulation.open(0);
+    simulation.shards[0].admit_system_client(server.id, crate::auth::AccountId::SYSTEM);
+    simulation.read(server);
+    simulation.send(server, "SUB a 1\r\nSUB b 2\r\nPING\r\n");
+    assert_eq!(simulation.read(server), "PONG\r\n");
     // After a reload of users and accounts, the system client stays connected.
     let access = Access::new(config).unwrap();
-    world.shards[0].replace_access(access.into(), std::time::Duration::ZERO);
-    world.say(server, "PUB b 2\r\nhi\r\n");
-    assert_eq!(world.read(server), "MSG b 2 2\r\nhi\r\n");
-    let status = world.shards[0].status();
+    simulation.shards[0].replace_access(access.into(), std::time::Duration::ZERO);
+    simulation.send(server, "PUB b 2\r\nhi\r\n");
+    assert_eq!(simulation.read(server), "MSG b 2 2\r\nhi\r\n");
+    let status = simulation.shards[0].status();
     assert_eq!((status.connections, status.subscriptions), (0, 0));
     assert_eq!(status.total_connections, 0);
-    assert_eq!(world.shards[0].session_ids().count(), 0);
-    assert!(!world.shards[0].kick(1));
+    assert_eq!(simulation.shards[0].session_ids().count(), 0);
+    assert!(!simulation.shards[0].kick(1));
 }
 
 #[test]
 fn response_stream_ends_with_an_empty_message_or_its_subscriber() {
-    let (mut world, access) = world(2, two_accounts());
-    let service = client(&mut world, &access, 0, "A");
-    let b = client(&mut world, &access, 1, "B");
-    world.say(service, "SUB many.* 1\r\n");
-    world.say(b, "SUB in.* 1\r\nPUB many.t in.1 0\r\n\r\n");
-    let reply = reply_of(&world.read(service));
-    let say = format!(
+    let (mut simulation, access) = simulation(2, two_accounts());
+    let service = client(&mut simulation, &access, 0, "A");
+    let b = client(&mut simulation, &access, 1, "B");
+    simulation.send(service, "SUB many.* 1\r\n");
+    simulation.send(b, "SUB in.* 1\r\nPUB many.t in.1 0\r\n\r\n");
+    let reply = reply_of(&simulation.read(service));
+    let input = format!(
         "PUB {reply} 1\r\na\r\nPUB {reply} 1\r\nb\r\nPUB {reply} 0\r\n\r\nPUB {reply} 1\r\nc\r\n"
     );
-    world.say(service, &say);
+    simulation.send(service, &input);
     let expected = "MSG in.1 1 1\r\na\r\nMSG in.1 1 1\r\nb\r\nMSG in.1 1 0\r\n\r\n";
-    assert_eq!(world.read(b), expected);
-    world.say(b, "PUB many.t in.2 0\r\n\r\n");
-    assert_eq!(world.shards[1].broker.accounts.requests.len(), 1);
-    world.say(b, "UNSUB 1\r\n");
-    let due = world.shards[1]
+    assert_eq!(simulation.read(b), expected);
+    simulation.send(b, "PUB many.t in.2 0\r\n\r\n");
+    assert_eq!(simulation.shards[1].broker.accounts.requests.len(), 1);
+    simulation.send(b, "UNSUB 1\r\n");
+    let due = simulation.shards[1]
         .broker
         .accounts
         .requests
         .next_timeout(None)
         .unwrap();
-    world.shards[1].handle_timeout(due);
-    assert_eq!(world.shards[1].broker.accounts.requests.len(), 0);
+    simulation.shards[1].handle_timeout(due);
+    assert_eq!(simulation.shards[1].broker.accounts.requests.len(), 0);
 }
 
 #[test]
 fn request_times_out() {
-    let (mut world, access) = world(1, two_accounts());
-    let service = client(&mut world, &access, 0, "A");
-    let b = client(&mut world, &access, 0, "B");
-    world.say(service, "SUB svc.* 1\r\n");
-    world.say(b, "SUB in.* 1\r\nPUB ask.t in.1 0\r\n\r\n");
-    let reply = reply_of(&world.read(service));
+    let (mut simulation, access) = simulation(1, two_accounts());
+    let service = client(&mut simulation, &access, 0, "A");
+    let b = client(&mut simulation, &access, 0, "B");
+    simulation.send(service, "SUB svc.* 1\r\n");
+    simulation.send(b, "SUB in.* 1\r\nPUB ask.t in.1 0\r\n\r\n");
+    let reply = reply_of(&simulation.read(service));
     let almost = std::time::Duration::from_secs(119);
-    world.shards[0].broker.expire_requests(almost);
-    assert_eq!(world.shards[0].broker.accounts.requests.len(), 1);
-    world.shards[0].broker.expire_requests(almost * 2);
-    assert_eq!(world.shards[0].broker.accounts.requests.len(), 0);
-    world.say(service, &format!("PUB {reply} 1\r\na\r\n"));
-    assert_eq!(world.read(b), "");
+    simulation.shards[0].broker.expire_requests(almost);
+    assert_eq!(simulation.shards[0].broker.accounts.requests.len(), 1);
+    simulation.shards[0].broker.expire_requests(almost * 2);
+    assert_eq!(simulation.shards[0].broker.accounts.requests.len(), 0);
+    simulation.send(service, &format!("PUB {reply} 1\r\na\r\n"));
+    assert_eq!(simulation.read(b), "");
 }
 
 #[test]
@@ -328,22 +340,22 @@ fn subjects_are_mapped() {
     let mapping = Mapping::new("old.*", "new.$1").unwrap();
     config.account_mut("$G").mappings.push(mapping);
     config.account_mut("A");
-    let (mut world, access) = world(1, config);
-    let global = world.client(0);
-    let a = client(&mut world, &access, 0, "A");
+    let (mut simulation, access) = simulation(1, config);
+    let global = simulation.client(0);
+    let a = client(&mut simulation, &access, 0, "A");
     for client in [global, a] {
-        world.say(
+        simulation.send(
             client,
             "SUB > 1\r\nPUB old.1 2\r\nhi\r\nPUB old.1 2\r\nhi\r\nPUB x 0\r\n\r\n",
         );
     }
     let renamed = "MSG new.1 1 2\r\nhi\r\nMSG new.1 1 2\r\nhi\r\nMSG x 1 0\r\n\r\n";
-    assert_eq!(world.read(global), renamed);
-    assert_eq!(world.read(a), renamed.replace("new", "old"));
+    assert_eq!(simulation.read(global), renamed);
+    assert_eq!(simulation.read(a), renamed.replace("new", "old"));
     // A reload replaces the mappings.
-    world.shards[0].broker.set_accounts(&Access::open());
-    world.say(global, "PUB old.1 2\r\nhi\r\n");
-    assert_eq!(world.read(global), "MSG old.1 1 2\r\nhi\r\n");
+    simulation.shards[0].broker.set_accounts(&Access::open());
+    simulation.send(global, "PUB old.1 2\r\nhi\r\n");
+    assert_eq!(simulation.read(global), "MSG old.1 1 2\r\nhi\r\n");
 }
 
 /// On a server without JetStream, a request to JetStream goes to the configured domain.
@@ -354,11 +366,11 @@ fn jetstream_request_without_a_domain_goes_to_the_default_domain() {
     config.account_mut("B");
     config.default_domains.insert("A".into(), "hub".into());
     config.default_domains.insert("B".into(), String::new());
-    let (mut world, access) = world(1, config);
+    let (mut simulation, access) = simulation(1, config);
     for (account, prefix) in [("A", "$JS.hub.API."), ("B", "")] {
-        let own = client(&mut world, &access, 0, account);
-        world.say(own, "SUB > 1\r\n");
-        for (asked, elsewhere) in [
+        let own = client(&mut simulation, &access, 0, account);
+        simulation.send(own, "SUB > 1\r\n");
+        for (subject, elsewhere) in [
             ("$JS.API.INFO", "INFO"),
             ("$JS.API.STREAM.CREATE.S", "STREAM.CREATE.S"),
             ("$JS.API.CONSUMER.MSG.NEXT.S.C", "CONSUMER.MSG.NEXT.S.C"),
@@ -368,13 +380,13 @@ fn jetstream_request_without_a_domain_goes_to_the_default_domain() {
             ("$JS.other.API.INFO", ""),
             ("$JS.ACK.S.C.1", ""),
         ] {
-            world.say(own, &format!("PUB {asked} 0\r\n\r\n"));
+            simulation.send(own, &format!("PUB {subject} 0\r\n\r\n"));
             let found = match (prefix, elsewhere) {
-                ("", _) | (_, "") => asked.to_owned(),
+                ("", _) | (_, "") => subject.to_owned(),
                 (prefix, elsewhere) => format!("{prefix}{elsewhere}"),
             };
             assert_eq!(
-                world.read(own),
+                simulation.read(own),
                 format!("MSG {found} 1 0\r\n\r\n"),
                 "{account}"
             );
@@ -384,22 +396,22 @@ fn jetstream_request_without_a_domain_goes_to_the_default_domain() {
 
 #[test]
 fn another_directory_removes_imports() {
-    let (mut world, access) = world(1, two_accounts());
-    let a = client(&mut world, &access, 0, "A");
-    let b = client(&mut world, &access, 0, "B");
-    world.say(b, "SUB seen.* 1\r\n");
-    world.say(a, "PUB ev.t.x 1\r\n1\r\nPUB ev.t.x 1\r\n2\r\n");
+    let (mut simulation, access) = simulation(1, two_accounts());
+    let a = client(&mut simulation, &access, 0, "A");
+    let b = client(&mut simulation, &access, 0, "B");
+    simulation.send(b, "SUB seen.* 1\r\n");
+    simulation.send(a, "PUB ev.t.x 1\r\n1\r\nPUB ev.t.x 1\r\n2\r\n");
     assert_eq!(
-        world.read(b),
+        simulation.read(b),
         "MSG seen.t 1 1\r\n1\r\nMSG seen.t 1 1\r\n2\r\n"
     );
     let mut config = two_accounts();
     config.account_mut("B").imports.clear();
-    world.shards[0]
+    simulation.shards[0]
         .broker
         .set_accounts(&Access::new(config).unwrap());
-    world.say(a, "PUB ev.t.x 1\r\n1\r\n");
-    assert_eq!(world.read(b), "");
+    simulation.send(a, "PUB ev.t.x 1\r\n1\r\n");
+    assert_eq!(simulation.read(b), "");
 }
 
 /// The fields of an import: whether it is a service, the index of the exporter, the index of the importer,
@@ -478,7 +490,7 @@ fn link() -> impl Strategy<Value = Link> {
 const NAMES: [&str; 4] = ["$G", "B", "C", "D"];
 
 /// Returns a configuration with these imports; `None` if it is invalid.
-fn directory(links: &[Link]) -> Option<AccessConfig> {
+fn config_with(links: &[Link]) -> Option<AccessConfig> {
     let mut config = AccessConfig::default();
     for name in NAMES {
         config.account_mut(name).exports =
@@ -510,24 +522,24 @@ proptest! {
         // Stream imports and service imports lead in opposite directions, so together they may form a cycle.
         prop_assume!(!links.iter().any(|(is_service, ..)| *is_service)
             || links.iter().all(|(is_service, ..)| *is_service));
-        let Some(config) = directory(&links) else { return Ok(()) };
-        let (mut world, access) = world(shards, config);
+        let Some(config) = config_with(&links) else { return Ok(()) };
+        let (mut simulation, access) = simulation(shards, config);
         let mut clients = Vec::new();
         for (at, (account, filter, queue)) in wanted.iter().enumerate() {
-            let client = client(&mut world, &access, at % shards, NAMES[*account]);
+            let client = client(&mut simulation, &access, at % shards, NAMES[*account]);
             let queue = if *queue { " q" } else { "" };
-            world.say(client, &format!("SUB {filter}{queue} 1\r\n"));
+            simulation.send(client, &format!("SUB {filter}{queue} 1\r\n"));
             clients.push(client);
         }
         for (at, (account, subject)) in published.iter().enumerate() {
-            let publisher = client(&mut world, &access, at % shards, NAMES[*account]);
-            world.say(publisher, &format!("PUB {subject} 0\r\n\r\n"));
+            let publisher = client(&mut simulation, &access, at % shards, NAMES[*account]);
+            simulation.send(publisher, &format!("PUB {subject} 0\r\n\r\n"));
             let mut expected = BTreeMap::new();
             deliver(&wanted, &links, (*account, *subject), &mut false, &mut expected);
             let mut counts: BTreeMap<(usize, String), usize> = BTreeMap::new();
             for (at, client) in clients.iter().enumerate() {
                 let is_member = wanted[at].2;
-                let sent = world.read(*client);
+                let sent = simulation.read(*client);
                 for line in sent.lines().filter(|line| line.contains("MSG ")) {
                     let subject = line.split(' ').nth(1).unwrap();
                     let entry = if is_member { GROUP } else { (at, subject.into()) };

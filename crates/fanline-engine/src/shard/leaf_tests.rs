@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::SessionId;
-use super::tests::{Client, World};
+use super::tests::{Client, Simulation};
 use crate::auth::{
     Access, AccessConfig, Account, Allowed, Auth, ConnectionKind, Peer, Permissions, User,
 };
@@ -12,39 +12,39 @@ use crate::limits::Limits;
 use crate::session::leaf::{Agreed, Dialled, LeafCredentials, LeafListener, LeafRemote};
 
 /// Opens a leaf connection on the first shard.
-fn leaf(world: &mut World, name: &str) -> Client {
-    leaf_of(world, name, name)
+fn leaf(simulation: &mut Simulation, name: &str) -> Client {
+    leaf_of(simulation, name, name)
 }
 
 /// Opens a leaf connection of a server in a cluster.
-fn leaf_of(world: &mut World, name: &str, cluster: &str) -> Client {
-    let id = world.open_leaf(None);
+fn leaf_of(simulation: &mut Simulation, name: &str, cluster: &str) -> Client {
+    let id = simulation.open_leaf(None);
     let leaf = Client { shard: 0, id };
-    assert!(world.read(leaf).contains("\"info_on_connect\":true"));
+    assert!(simulation.read(leaf).contains("\"info_on_connect\":true"));
     let connect = format!(
         "CONNECT {{\"name\":\"{name}\",\"cluster\":\"{cluster}\",\"headers\":true,\"protocol\":3}}\r\n"
     );
-    world.say(leaf, &connect);
+    simulation.send(leaf, &connect);
     leaf
 }
 
 /// Opens a leaf connection and discards its first output.
-fn quiet_leaf(world: &mut World, name: &str) -> Client {
-    let leaf = leaf(world, name);
-    let said = world.read(leaf);
-    assert!(said.starts_with("INFO {"), "{said}");
-    assert!(said.contains("\"connect_info\":true"), "{said}");
-    assert!(said.contains("\r\nLS+ $LDS."), "{said}");
+fn quiet_leaf(simulation: &mut Simulation, name: &str) -> Client {
+    let leaf = leaf(simulation, name);
+    let output = simulation.read(leaf);
+    assert!(output.starts_with("INFO {"), "{output}");
+    assert!(output.contains("\"connect_info\":true"), "{output}");
+    assert!(output.contains("\r\nLS+ $LDS."), "{output}");
     leaf
 }
 
 /// Opens a leaf connection to a hub that has admitted this server.
-fn dialled(world: &mut World, remote: LeafRemote, info: &str) -> Client {
+fn dialled(simulation: &mut Simulation, remote: LeafRemote, info: &str) -> Client {
     let remote = LeafRemote {
         account: "$G".into(),
         ..remote
     };
-    let said = Dialled {
+    let dialled = Dialled {
         remote: Arc::new(remote),
         info: LeafInfo::parse(info.as_bytes()).unwrap(),
         credentials: LeafCredentials {
@@ -54,7 +54,7 @@ fn dialled(world: &mut World, remote: LeafRemote, info: &str) -> Client {
     };
     Client {
         shard: 0,
-        id: world.open_leaf(Some(said)),
+        id: simulation.open_leaf(Some(dialled)),
     }
 }
 
@@ -63,79 +63,82 @@ const HUB: &str = r#"{"client_id":5,"server_name":"hub","headers":true,"info_on_
 #[test]
 fn messages_and_interest_cross_both_ways() {
     for shards in [1, 2, 3] {
-        let mut world = World::new(shards);
-        let client = world.client(shards - 1);
-        world.say(client, "SUB before.* 1\r\n");
-        let leaf = leaf(&mut world, "edge");
-        let said = world.read(leaf);
-        assert!(said.ends_with("LS+ before.*\r\n"), "{said}");
-        world.say(client, "SUB later 2\r\nSUB later 3\r\n");
-        assert_eq!(world.read(leaf), "LS+ later\r\n");
-        world.say(client, "UNSUB 2\r\n");
-        assert_eq!(world.read(leaf), "");
-        world.say(client, "UNSUB 3\r\n");
-        assert_eq!(world.read(leaf), "LS- later\r\n");
+        let mut simulation = Simulation::new(shards);
+        let client = simulation.client(shards - 1);
+        simulation.send(client, "SUB before.* 1\r\n");
+        let leaf = leaf(&mut simulation, "edge");
+        let output = simulation.read(leaf);
+        assert!(output.ends_with("LS+ before.*\r\n"), "{output}");
+        simulation.send(client, "SUB later 2\r\nSUB later 3\r\n");
+        assert_eq!(simulation.read(leaf), "LS+ later\r\n");
+        simulation.send(client, "UNSUB 2\r\n");
+        assert_eq!(simulation.read(leaf), "");
+        simulation.send(client, "UNSUB 3\r\n");
+        assert_eq!(simulation.read(leaf), "LS- later\r\n");
         // Messages come in.
-        world.say(
+        simulation.send(
             leaf,
             "LMSG before.x 2\r\nhi\r\nHMSG before.y r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
         );
         assert_eq!(
-            world.read(client),
+            simulation.read(client),
             "MSG before.x 1 2\r\nhi\r\nHMSG before.y 1 r 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
         );
         // Messages go out once each, even if several filters match.
-        world.say(leaf, "LS+ there.*\r\nLS+ there.>\r\nLS+ there.a\r\n");
+        simulation.send(leaf, "LS+ there.*\r\nLS+ there.>\r\nLS+ there.a\r\n");
         for _ in 0..3 {
-            world.say(client, "PUB there.a r 2\r\nhi\r\n");
-            assert_eq!(world.read(leaf), "LMSG there.a r 2\r\nhi\r\n");
+            simulation.send(client, "PUB there.a r 2\r\nhi\r\n");
+            assert_eq!(simulation.read(leaf), "LMSG there.a r 2\r\nhi\r\n");
         }
-        world.say(client, "HPUB there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n");
+        simulation.send(client, "HPUB there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n");
         assert_eq!(
-            world.read(leaf),
+            simulation.read(leaf),
             "HMSG there.b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
         );
         // Messages never return to the connection that they came from.
-        world.say(leaf, "LMSG there.a 2\r\nhi\r\n");
-        assert_eq!(world.read(leaf), "");
-        world.say(leaf, "LS- there.*\r\nLS- there.>\r\nLS- there.a\r\n");
-        world.say(client, "PUB there.a 2\r\nhi\r\n");
-        assert_eq!(world.read(leaf), "");
+        simulation.send(leaf, "LMSG there.a 2\r\nhi\r\n");
+        assert_eq!(simulation.read(leaf), "");
+        simulation.send(leaf, "LS- there.*\r\nLS- there.>\r\nLS- there.a\r\n");
+        simulation.send(client, "PUB there.a 2\r\nhi\r\n");
+        assert_eq!(simulation.read(leaf), "");
     }
 }
 
 #[test]
 fn reply_interest_is_announced_before_the_request() {
     for shards in [1, 2] {
-        let mut world = World::new(shards);
-        let leaf = quiet_leaf(&mut world, "edge");
-        world.say(leaf, "LS+ ask\r\n");
-        let client = world.client(shards - 1);
-        world.say(client, "SUB in.1 1\r\nPUB ask in.1 1\r\n?\r\n");
-        assert_eq!(world.read(leaf), "LS+ in.1\r\nLMSG ask in.1 1\r\n?\r\n");
-        world.say(leaf, "LMSG in.1 1\r\n!\r\n");
-        assert_eq!(world.read(client), "MSG in.1 1 1\r\n!\r\n");
+        let mut simulation = Simulation::new(shards);
+        let leaf = quiet_leaf(&mut simulation, "edge");
+        simulation.send(leaf, "LS+ ask\r\n");
+        let client = simulation.client(shards - 1);
+        simulation.send(client, "SUB in.1 1\r\nPUB ask in.1 1\r\n?\r\n");
+        assert_eq!(
+            simulation.read(leaf),
+            "LS+ in.1\r\nLMSG ask in.1 1\r\n?\r\n"
+        );
+        simulation.send(leaf, "LMSG in.1 1\r\n!\r\n");
+        assert_eq!(simulation.read(client), "MSG in.1 1 1\r\n!\r\n");
         // Without a responder, the requester receives a 503.
-        world.say(leaf, "LS- ask\r\n");
-        world.say(client, "PUB ask in.1 1\r\n?\r\n");
-        assert!(world.read(client).contains("NATS/1.0 503"));
+        simulation.send(leaf, "LS- ask\r\n");
+        simulation.send(client, "PUB ask in.1 1\r\n?\r\n");
+        assert!(simulation.read(client).contains("NATS/1.0 503"));
         // A subscription that ends in the same input is not announced.
-        world.say(client, "SUB gone 9\r\nUNSUB 9\r\n");
-        assert_eq!(world.read(leaf), "");
+        simulation.send(client, "SUB gone 9\r\nUNSUB 9\r\n");
+        assert_eq!(simulation.read(leaf), "");
     }
 }
 
 /// Regression: the protocol trace showed no line, or the line of an earlier rewritten message.
 #[test]
 fn protocol_trace_shows_the_line_of_a_leaf_connection() {
-    let mut world = World::new(1);
-    let leaf = quiet_leaf(&mut world, "edge");
-    let client = world.client(0);
-    world.say(leaf, "LS+ a\r\n");
-    world.shards[0].broker.exchange.outputs.traces = true;
-    world.say(client, "PUB a r 2\r\nhi\r\n");
-    assert_eq!(world.read(leaf), "LMSG a r 2\r\nhi\r\n");
-    let lines = world.shards[0].take_traces().into_iter();
+    let mut simulation = Simulation::new(1);
+    let leaf = quiet_leaf(&mut simulation, "edge");
+    let client = simulation.client(0);
+    simulation.send(leaf, "LS+ a\r\n");
+    simulation.shards[0].broker.exchange.outputs.traces = true;
+    simulation.send(client, "PUB a r 2\r\nhi\r\n");
+    assert_eq!(simulation.read(leaf), "LMSG a r 2\r\nhi\r\n");
+    let lines = simulation.shards[0].take_traces().into_iter();
     let lines: Vec<String> = lines
         .filter(|(id, _)| *id == leaf.id)
         .map(|(_, line)| line)
@@ -146,19 +149,22 @@ fn protocol_trace_shows_the_line_of_a_leaf_connection() {
 #[test]
 fn queue_groups_prefer_local_members_then_weight() {
     for shards in [1, 2] {
-        let mut world = World::new(shards);
-        let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
-        world.read(one);
-        let client = world.client(shards - 1);
-        world.say(one, "LS+ work q 3\r\n");
-        world.say(two, "LS+ work q 1\r\n");
-        assert_eq!(world.read(one), "LS+ work q 1\r\n");
-        assert_eq!(world.read(two), "LS+ work q 3\r\n");
+        let mut simulation = Simulation::new(shards);
+        let (one, two) = (
+            quiet_leaf(&mut simulation, "one"),
+            quiet_leaf(&mut simulation, "two"),
+        );
+        simulation.read(one);
+        let client = simulation.client(shards - 1);
+        simulation.send(one, "LS+ work q 3\r\n");
+        simulation.send(two, "LS+ work q 1\r\n");
+        assert_eq!(simulation.read(one), "LS+ work q 1\r\n");
+        assert_eq!(simulation.read(two), "LS+ work q 3\r\n");
         let mut counts = [0, 0];
         for _ in 0..400 {
-            world.say(client, "PUB work 1\r\n.\r\n");
+            simulation.send(client, "PUB work 1\r\n.\r\n");
             for (count, leaf) in counts.iter_mut().zip([one, two]) {
-                let got = world.read(leaf);
+                let got = simulation.read(leaf);
                 if !got.is_empty() {
                     assert_eq!(got, "LMSG work | q 1\r\n.\r\n");
                     *count += 1;
@@ -167,27 +173,27 @@ fn queue_groups_prefer_local_members_then_weight() {
         }
         assert_eq!(counts[0] + counts[1], 400);
         assert!(counts[0] > 250 && counts[1] > 50, "{counts:?}");
-        world.say(client, "PUB work r 1\r\n.\r\n");
-        let got = [world.read(one), world.read(two)].concat();
+        simulation.send(client, "PUB work r 1\r\n.\r\n");
+        let got = [simulation.read(one), simulation.read(two)].concat();
         assert_eq!(got, "LMSG work + r q 1\r\n.\r\n");
         // With a local member, no message crosses the connection.
-        world.say(client, "SUB work q 1\r\n");
-        assert_eq!(world.read(one), "LS+ work q 2\r\n");
-        assert_eq!(world.read(two), "LS+ work q 4\r\n");
+        simulation.send(client, "SUB work q 1\r\n");
+        assert_eq!(simulation.read(one), "LS+ work q 2\r\n");
+        assert_eq!(simulation.read(two), "LS+ work q 4\r\n");
         for _ in 0..20 {
-            world.say(client, "PUB work 1\r\n.\r\n");
-            assert_eq!(world.read(client), "MSG work 1 1\r\n.\r\n");
+            simulation.send(client, "PUB work 1\r\n.\r\n");
+            assert_eq!(simulation.read(client), "MSG work 1 1\r\n.\r\n");
         }
-        assert_eq!(world.read(one) + &world.read(two), "");
+        assert_eq!(simulation.read(one) + &simulation.read(two), "");
         // A message from a leaf node goes only to the queue groups that it names.
-        world.say(one, "LMSG work 1\r\n.\r\n");
-        assert_eq!(world.read(client), "");
-        world.say(one, "LMSG work | other q 1\r\n.\r\n");
-        assert_eq!(world.read(client), "MSG work 1 1\r\n.\r\n");
+        simulation.send(one, "LMSG work 1\r\n.\r\n");
+        assert_eq!(simulation.read(client), "");
+        simulation.send(one, "LMSG work | other q 1\r\n.\r\n");
+        assert_eq!(simulation.read(client), "MSG work 1 1\r\n.\r\n");
         // Plain interest and groups cross in one message.
-        world.say(one, "LS+ work\r\n");
-        world.say(client, "UNSUB 1\r\nPUB work 1\r\n.\r\n");
-        let (first, second) = (world.read(one), world.read(two));
+        simulation.send(one, "LS+ work\r\n");
+        simulation.send(client, "UNSUB 1\r\nPUB work 1\r\n.\r\n");
+        let (first, second) = (simulation.read(one), simulation.read(two));
         let (first, second) = (first.lines().nth(1), second.lines().nth(2));
         match second {
             Some(line) => {
@@ -225,27 +231,28 @@ fn coalesced_messages_cross_one_by_one() {
     for (shards, comes_from_leaf) in [(1, false), (2, false), (1, true), (2, true)] {
         let mut readings = Vec::new();
         for is_at_once in [false, true] {
-            let mut world = World::new(shards);
+            let mut simulation = Simulation::new(shards);
             let leafs: Vec<_> = ["one", "two", "three"]
-                .map(|name| leaf(&mut world, name))
+                .map(|name| leaf(&mut simulation, name))
                 .into();
-            let client = world.client(shards - 1);
-            world.say(client, "SUB near 1\r\nSUB both 2\r\nSUB group q 3\r\n");
-            world.say(leafs[0], "LS+ far\r\nLS+ both\r\nLS+ f*\r\n");
-            world.say(leafs[1], "LS+ far\r\nLS+ group q 1\r\n");
+            let client = simulation.client(shards - 1);
+            simulation.send(client, "SUB near 1\r\nSUB both 2\r\nSUB group q 3\r\n");
+            simulation.send(leafs[0], "LS+ far\r\nLS+ both\r\nLS+ f*\r\n");
+            simulation.send(leafs[1], "LS+ far\r\nLS+ group q 1\r\n");
             for reader in [leafs[0], leafs[1], leafs[2], client] {
-                world.read(reader);
+                simulation.read(reader);
             }
             let (from, inputs) = match comes_from_leaf {
                 true => (leafs[0], written_for("LMSG", "HMSG")),
-                false => (world.client(0), written_for("PUB", "HPUB")),
+                false => (simulation.client(0), written_for("PUB", "HPUB")),
             };
             match is_at_once {
-                true => world.say(from, &inputs.concat()),
-                false => inputs.iter().for_each(|input| world.say(from, input)),
+                true => simulation.send(from, &inputs.concat()),
+                false => inputs.iter().for_each(|input| simulation.send(from, input)),
             }
-            let got = [leafs[0], leafs[1], leafs[2], client, from].map(|reader| world.read(reader));
-            let counts = world.shards[0].leafs(false).into_iter();
+            let got =
+                [leafs[0], leafs[1], leafs[2], client, from].map(|reader| simulation.read(reader));
+            let counts = simulation.shards[0].leafs(false).into_iter();
             let counts =
                 counts.map(|leaf| [leaf.in_msgs, leaf.in_bytes, leaf.out_msgs, leaf.out_bytes]);
             readings.push((got, counts.collect::<Vec<_>>()));
@@ -261,42 +268,45 @@ fn coalesced_messages_cross_one_by_one() {
 
 #[test]
 fn interest_of_one_leaf_is_announced_to_others() {
-    let mut world = World::new(2);
-    let (one, two) = (quiet_leaf(&mut world, "one"), quiet_leaf(&mut world, "two"));
-    world.read(one);
-    world.say(one, "LS+ a\r\n");
+    let mut simulation = Simulation::new(2);
+    let (one, two) = (
+        quiet_leaf(&mut simulation, "one"),
+        quiet_leaf(&mut simulation, "two"),
+    );
+    simulation.read(one);
+    simulation.send(one, "LS+ a\r\n");
     assert_eq!(
-        (world.read(one), world.read(two)),
+        (simulation.read(one), simulation.read(two)),
         (String::new(), "LS+ a\r\n".into())
     );
-    world.say(two, "LS+ a\r\n");
-    assert_eq!(world.read(one), "LS+ a\r\n");
-    world.say(two, "LMSG a 1\r\n.\r\n");
+    simulation.send(two, "LS+ a\r\n");
+    assert_eq!(simulation.read(one), "LS+ a\r\n");
+    simulation.send(two, "LMSG a 1\r\n.\r\n");
     assert_eq!(
-        (world.read(one), world.read(two)),
+        (simulation.read(one), simulation.read(two)),
         ("LMSG a 1\r\n.\r\n".into(), String::new())
     );
     // Interest of a closed connection is withdrawn.
-    world.shards[0].end(one.id, CloseReason::ClientClosed);
-    world.shards[0].remove(one.id, CloseReason::ClientClosed);
-    let told = world.read(two);
-    assert_eq!(told, "LS- a\r\n");
+    simulation.shards[0].end(one.id, CloseReason::ClientClosed);
+    simulation.shards[0].remove(one.id, CloseReason::ClientClosed);
+    let received = simulation.read(two);
+    assert_eq!(received, "LS- a\r\n");
     // The interest of one hub is not announced to another.
-    let mut world = World::new(1);
+    let mut simulation = Simulation::new(1);
     let (one, two) = (
-        dialled(&mut world, LeafRemote::default(), HUB),
-        dialled(&mut world, LeafRemote::default(), HUB),
+        dialled(&mut simulation, LeafRemote::default(), HUB),
+        dialled(&mut simulation, LeafRemote::default(), HUB),
     );
     for hub in [one, two] {
-        world.say(
+        simulation.send(
             hub,
             "INFO {\"connect_info\":true,\"remote_account\":\"A\"}\r\n",
         );
-        assert!(world.read(hub).starts_with("CONNECT {"));
+        assert!(simulation.read(hub).starts_with("CONNECT {"));
     }
-    world.read(one);
-    world.say(one, "LS+ a\r\nLS+ $LDS.x\r\n");
-    assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
+    simulation.read(one);
+    simulation.send(one, "LS+ a\r\nLS+ $LDS.x\r\n");
+    assert_eq!(simulation.read(two), "LS+ $LDS.x\r\n");
 }
 
 /// The servers of a cluster connect one by one and exchange messages directly. If the hub forwarded messages
@@ -304,33 +314,33 @@ fn interest_of_one_leaf_is_announced_to_others() {
 #[test]
 fn hub_does_not_forward_within_a_cluster() {
     for shards in [1, 2] {
-        let mut world = World::new(shards);
-        let one = leaf_of(&mut world, "one", "edge");
-        let two = leaf_of(&mut world, "two", "edge");
-        let other = leaf_of(&mut world, "other", "elsewhere");
-        let client = world.client(shards - 1);
-        world.say(one, "LS+ a\r\nLS+ g q 1\r\n");
-        for (leaf, is_told) in [(two, false), (other, true)] {
-            let said = world.read(leaf);
-            assert_eq!(said.contains("LS+ a\r\n"), is_told, "{said}");
-            assert_eq!(said.contains("LS+ g q 1\r\n"), is_told, "{said}");
+        let mut simulation = Simulation::new(shards);
+        let one = leaf_of(&mut simulation, "one", "edge");
+        let two = leaf_of(&mut simulation, "two", "edge");
+        let other = leaf_of(&mut simulation, "other", "elsewhere");
+        let client = simulation.client(shards - 1);
+        simulation.send(one, "LS+ a\r\nLS+ g q 1\r\n");
+        for (leaf, is_announced) in [(two, false), (other, true)] {
+            let output = simulation.read(leaf);
+            assert_eq!(output.contains("LS+ a\r\n"), is_announced, "{output}");
+            assert_eq!(output.contains("LS+ g q 1\r\n"), is_announced, "{output}");
         }
-        world.read(one);
-        world.say(two, "LMSG a 1\r\n.\r\nLMSG g | q 1\r\n.\r\n");
-        assert_eq!(world.read(one), "");
+        simulation.read(one);
+        simulation.send(two, "LMSG a 1\r\n.\r\nLMSG g | q 1\r\n.\r\n");
+        assert_eq!(simulation.read(one), "");
         for from in [other, client] {
-            let said = match from == client {
+            let input = match from == client {
                 true => "PUB a 1\r\n.\r\n",
                 false => "LMSG a 1\r\n.\r\n",
             };
-            world.say(from, said);
-            assert_eq!(world.read(one), "LMSG a 1\r\n.\r\n");
+            simulation.send(from, input);
+            assert_eq!(simulation.read(one), "LMSG a 1\r\n.\r\n");
         }
     }
 }
 
-fn ending(world: &World, leaf: Client) -> Option<CloseReason> {
-    world.shards[leaf.shard].broker.exchange.sessions[leaf.id.index()].ending
+fn ending(simulation: &Simulation, leaf: Client) -> Option<CloseReason> {
+    simulation.shards[leaf.shard].broker.exchange.sessions[leaf.id.index()].ending
 }
 
 #[test]
@@ -339,15 +349,15 @@ fn much_interest_does_not_close_a_leaf_connection() {
         pending_bytes_max: 10_000,
         ..Limits::default()
     };
-    let mut world = World::with(1, limits, Auth::Open);
-    let client = world.client(0);
+    let mut simulation = Simulation::with(1, limits, Auth::Open);
+    let client = simulation.client(0);
     for number in 0..1000 {
-        world.say(client, &format!("SUB some.{number} {number}\r\n"));
+        simulation.send(client, &format!("SUB some.{number} {number}\r\n"));
     }
-    let leaf = leaf(&mut world, "edge");
-    world.say(client, "PUB other 1\r\n.\r\n");
-    assert_eq!(ending(&world, leaf), None);
-    assert_eq!(world.read(leaf).matches("LS+ some.").count(), 1000);
+    let leaf = leaf(&mut simulation, "edge");
+    simulation.send(client, "PUB other 1\r\n.\r\n");
+    assert_eq!(ending(&simulation, leaf), None);
+    assert_eq!(simulation.read(leaf).matches("LS+ some.").count(), 1000);
 }
 
 #[test]
@@ -358,17 +368,17 @@ fn slow_leaf_connection_stays_open_while_it_reads() {
             leafs_close_at_deadline: is_strict,
             ..Limits::default()
         };
-        let mut world = World::with(1, limits, Auth::Open);
-        let leaf = quiet_leaf(&mut world, "edge");
-        world.say(leaf, "PING\r\nPING\r\n");
-        world.shards[0].written(leaf.id, at(1));
-        world.shards[0].outbox(leaf.id).advance(1);
-        world.shards[0].written(leaf.id, at(9));
-        world.shards[0].handle_timeout(at(11));
+        let mut simulation = Simulation::with(1, limits, Auth::Open);
+        let leaf = quiet_leaf(&mut simulation, "edge");
+        simulation.send(leaf, "PING\r\nPING\r\n");
+        simulation.shards[0].written(leaf.id, at(1));
+        simulation.shards[0].outbox(leaf.id).advance(1);
+        simulation.shards[0].written(leaf.id, at(9));
+        simulation.shards[0].handle_timeout(at(11));
         let reason = CloseReason::SlowConsumerWriteDeadline;
-        assert_eq!(ending(&world, leaf), is_strict.then_some(reason));
-        world.shards[0].handle_timeout(at(19));
-        assert_eq!(ending(&world, leaf), Some(reason));
+        assert_eq!(ending(&simulation, leaf), is_strict.then_some(reason));
+        simulation.shards[0].handle_timeout(at(19));
+        assert_eq!(ending(&simulation, leaf), Some(reason));
     }
 }
 
@@ -384,19 +394,19 @@ fn reading_server_is_not_stale() {
             write_deadline: at(60),
             ..Limits::default()
         };
-        let mut world = World::with(1, limits, Auth::Open);
-        let leaf = quiet_leaf(&mut world, "edge");
-        let client = world.client(0);
-        world.say(client, "SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n");
+        let mut simulation = Simulation::with(1, limits, Auth::Open);
+        let leaf = quiet_leaf(&mut simulation, "edge");
+        let client = simulation.client(0);
+        simulation.send(client, "SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n");
         for half_seconds in 4..24 {
             let now = Duration::from_millis(500 * half_seconds);
-            let out = world.shards[0].outbox(leaf.id);
+            let out = simulation.shards[0].outbox(leaf.id);
             out.advance(usize::from(takes));
-            world.shards[0].written(leaf.id, now);
-            world.shards[0].handle_timeout(now);
+            simulation.shards[0].written(leaf.id, now);
+            simulation.shards[0].handle_timeout(now);
         }
         let reason = (!takes).then_some(CloseReason::StaleConnection);
-        assert_eq!(ending(&world, leaf), reason);
+        assert_eq!(ending(&simulation, leaf), reason);
     }
 }
 
@@ -404,52 +414,54 @@ fn reading_server_is_not_stale() {
 #[test]
 fn trace_continues_on_the_other_side() {
     for (shards, hop) in [(1, "64"), (2, "1.64")] {
-        let mut world = World::new(shards);
-        let leaf = quiet_leaf(&mut world, "edge");
-        let client = world.client(shards - 1);
-        world.say(leaf, "LS+ a\r\n");
-        world.say(client, "SUB t 1\r\nSUB b 2\r\n");
-        world.read(leaf);
+        let mut simulation = Simulation::new(shards);
+        let leaf = quiet_leaf(&mut simulation, "edge");
+        let client = simulation.client(shards - 1);
+        simulation.send(leaf, "LS+ a\r\n");
+        simulation.send(client, "SUB t 1\r\nSUB b 2\r\n");
+        simulation.read(leaf);
         for only in ["", "Nats-Trace-Only: true\r\n"] {
             let headers = format!("NATS/1.0\r\nNats-Trace-Dest: t\r\n{only}\r\n");
             let bytes = headers.len();
             let sizes = format!("{bytes} {}", bytes + 2);
-            world.say(client, &format!("HPUB a {sizes}\r\n{headers}hi\r\n"));
-            let told = headers.replacen("\r\n", &format!("\r\nNats-Trace-Hop: {hop}\r\n"), 1);
-            let bytes = told.len();
+            simulation.send(client, &format!("HPUB a {sizes}\r\n{headers}hi\r\n"));
+            let with_hop = headers.replacen("\r\n", &format!("\r\nNats-Trace-Hop: {hop}\r\n"), 1);
+            let bytes = with_hop.len();
             assert_eq!(
-                world.read(leaf),
-                format!("HMSG a {bytes} {}\r\n{told}hi\r\n", bytes + 2)
+                simulation.read(leaf),
+                format!("HMSG a {bytes} {}\r\n{with_hop}hi\r\n", bytes + 2)
             );
-            let said = world.read(client);
+            let output = simulation.read(client);
             let egress = format!("\"name\":\"edge\",\"hop\":\"{hop}\"");
-            assert!(said.contains(&egress), "{said}");
+            assert!(output.contains(&egress), "{output}");
             // A message from the other side is traced as well.
-            world.say(leaf, &format!("HMSG b {sizes}\r\n{headers}hi\r\n"));
-            let said = world.read(client);
-            assert_eq!(said.contains("HMSG b 2 "), only.is_empty(), "{said}");
-            assert!(said.contains("\"type\":\"in\""), "{said}");
+            simulation.send(leaf, &format!("HMSG b {sizes}\r\n{headers}hi\r\n"));
+            let output = simulation.read(client);
+            assert_eq!(output.contains("HMSG b 2 "), only.is_empty(), "{output}");
+            assert!(output.contains("\"type\":\"in\""), "{output}");
             let ingress = "\"name\":\"edge\",\"acc\":\"$G\",\"subj\":\"b\"";
-            assert!(said.contains(ingress), "{said}");
+            assert!(output.contains(ingress), "{output}");
         }
     }
 }
 
 #[test]
 fn loops_are_detected() {
-    let mut world = World::new(1);
-    let leaf = leaf(&mut world, "edge");
-    let said = world.read(leaf);
-    let own = said.lines().find_map(|line| line.strip_prefix("LS+ $LDS."));
-    world.say(leaf, &format!("LS+ $LDS.{}\r\n", own.unwrap()));
-    assert_eq!(world.read(leaf), "");
-    world.shards[0].handle_timeout(Duration::from_millis(1100));
-    let said = world.read(leaf);
+    let mut simulation = Simulation::new(1);
+    let leaf = leaf(&mut simulation, "edge");
+    let output = simulation.read(leaf);
+    let own = output
+        .lines()
+        .find_map(|line| line.strip_prefix("LS+ $LDS."));
+    simulation.send(leaf, &format!("LS+ $LDS.{}\r\n", own.unwrap()));
+    assert_eq!(simulation.read(leaf), "");
+    simulation.shards[0].handle_timeout(Duration::from_millis(1100));
+    let output = simulation.read(leaf);
     assert!(
-        said.contains("-ERR 'Loop detected for leafnode account=\"$G\". Delaying attempt to reconnect for 30s'"),
-        "{said}"
+        output.contains("-ERR 'Loop detected for leafnode account=\"$G\". Delaying attempt to reconnect for 30s'"),
+        "{output}"
     );
-    let ended = world.shards[0]
+    let ended = simulation.shards[0]
         .remove(leaf.id, CloseReason::ClientClosed)
         .unwrap();
     let leaf = ended.leaf.unwrap();
@@ -458,53 +470,53 @@ fn loops_are_detected() {
 
 #[test]
 fn spoke_connects_and_applies_permissions() {
-    let mut world = World::new(1);
+    let mut simulation = Simulation::new(1);
     let remote = LeafRemote {
         deny_exports: vec!["secret.>".into()],
         deny_imports: vec!["noise.>".into()],
         ..LeafRemote::default()
     };
-    let hub = dialled(&mut world, remote, HUB);
-    let said = world.read(hub);
+    let hub = dialled(&mut simulation, remote, HUB);
+    let output = simulation.read(hub);
     assert!(
-        said.starts_with("CONNECT {") && said.ends_with("}\r\n"),
-        "{said}"
+        output.starts_with("CONNECT {") && output.ends_with("}\r\n"),
+        "{output}"
     );
     for part in [
         "\"user\":\"ada\"",
         "\"protocol\":3",
         "\"deny_pub\":[\"noise.>\"]",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(output.contains(part), "{output}");
     }
-    let client = world.client(0);
-    world.say(
+    let client = simulation.client(0);
+    simulation.send(
         client,
         "SUB in.a 1\r\nSUB other 2\r\nSUB noise.x 3\r\nSUB in.> 4\r\n",
     );
-    assert_eq!(world.read(hub), "");
-    world.say(
+    assert_eq!(simulation.read(hub), "");
+    simulation.send(
         hub,
         "INFO {\"connect_info\":true,\"export\":{\"allow\":[\"out.>\",\"secret.>\"]},\"import\":{\"allow\":[\"in.>\"]}}\r\n",
     );
-    let mut told: Vec<String> = world.read(hub).lines().map(String::from).collect();
-    told.retain(|line| !line.contains("$LDS."));
-    told.sort();
-    assert_eq!(told, ["LS+ in.>", "LS+ in.a"]);
-    world.say(hub, "LS+ >\r\n");
-    world.say(
+    let mut lines: Vec<String> = simulation.read(hub).lines().map(String::from).collect();
+    lines.retain(|line| !line.contains("$LDS."));
+    lines.sort();
+    assert_eq!(lines, ["LS+ in.>", "LS+ in.a"]);
+    simulation.send(hub, "LS+ >\r\n");
+    simulation.send(
         client,
         "PUB out.a 1\r\n.\r\nPUB secret.a 1\r\n.\r\nPUB else 1\r\n.\r\n",
     );
-    assert_eq!(world.read(hub), "LMSG out.a 1\r\n.\r\n");
-    world.say(hub, "LMSG noise.x 1\r\n.\r\nLMSG in.a 1\r\n.\r\n");
+    assert_eq!(simulation.read(hub), "LMSG out.a 1\r\n.\r\n");
+    simulation.send(hub, "LMSG noise.x 1\r\n.\r\nLMSG in.a 1\r\n.\r\n");
     assert_eq!(
-        world.read(client),
+        simulation.read(client),
         "MSG in.a 4 1\r\n.\r\nMSG in.a 1 1\r\n.\r\n"
     );
     // The hub closes the connection with an error.
-    world.say(hub, "-ERR 'Permissions Violation for Publish to \"x\"'\r\n");
-    let ended = world.shards[0]
+    simulation.send(hub, "-ERR 'Permissions Violation for Publish to \"x\"'\r\n");
+    let ended = simulation.shards[0]
         .remove(hub.id, CloseReason::ClientClosed)
         .unwrap();
     assert_eq!(
@@ -514,7 +526,7 @@ fn spoke_connects_and_applies_permissions() {
 }
 
 /// Returns a hub that admits one user with permissions.
-fn hub_of_one_user() -> World {
+fn hub_of_one_user() -> Simulation {
     let mut config = AccessConfig::default();
     let mut account = Account::new("A");
     let mut user = User::new("ada", "secret");
@@ -527,28 +539,28 @@ fn hub_of_one_user() -> World {
     account.users.push(user);
     config.accounts.push(account);
     let auth = Auth::Directory(Access::new(config).unwrap().into());
-    let mut world = World::with(1, Limits::default(), auth);
+    let mut simulation = Simulation::with(1, Limits::default(), auth);
     let listener = LeafListener {
         min_version: Some("2.10.0".into()),
         ..LeafListener::default()
     };
-    Arc::make_mut(&mut world.shards[0].broker.exchange.config).leafs = Some(listener.into());
-    world.shards[0].broker.exchange.info.server_name = "here".into();
-    world
+    Arc::make_mut(&mut simulation.shards[0].broker.exchange.config).leafs = Some(listener.into());
+    simulation.shards[0].broker.exchange.info.server_name = "here".into();
+    simulation
 }
 
 #[test]
 fn refused_leaf_node_receives_the_reason() {
-    let mut world = hub_of_one_user();
-    let mut check = |said: &str, expected: &str| {
+    let mut simulation = hub_of_one_user();
+    let mut check = |input: &str, expected: &str| {
         let leaf = Client {
             shard: 0,
-            id: world.open_leaf(None),
+            id: simulation.open_leaf(None),
         };
-        world.read(leaf);
-        world.say(leaf, said);
-        let answer = world.read(leaf);
-        assert!(answer.contains(expected), "{said}: {answer}");
+        simulation.read(leaf);
+        simulation.send(leaf, input);
+        let answer = simulation.read(leaf);
+        assert!(answer.contains(expected), "{input}: {answer}");
         (leaf, answer)
     };
     let connect =
@@ -596,33 +608,33 @@ fn refused_leaf_node_receives_the_reason() {
     );
     let (again, _) = check(&right, "\"remote_account\":\"A\"");
     assert!(
-        world
+        simulation
             .read(leaf)
             .contains("-ERR 'Duplicate Remote LeafNode Connection'")
     );
-    world.say(again, "LMSG up.a 1\r\n.\r\nLMSG down.a 1\r\n.\r\n");
-    let said = world.read(again);
+    simulation.send(again, "LMSG up.a 1\r\n.\r\nLMSG down.a 1\r\n.\r\n");
+    let output = simulation.read(again);
     assert!(
-        said.contains("-ERR 'Permissions Violation for Publish to \"down.a\"'"),
-        "{said}"
+        output.contains("-ERR 'Permissions Violation for Publish to \"down.a\"'"),
+        "{output}"
     );
 }
 
 #[test]
 fn stream_delivery_keeps_its_subject() {
-    let mut world = World::new(1);
-    let leaf = quiet_leaf(&mut world, "edge");
-    let client = world.client(0);
-    world.say(client, "SUB deliver 1\r\n");
-    world.read(leaf);
-    world.say(leaf, "LMSG deliver $JS.ACK.s.c.1@orders.new 2\r\nhi\r\n");
+    let mut simulation = Simulation::new(1);
+    let leaf = quiet_leaf(&mut simulation, "edge");
+    let client = simulation.client(0);
+    simulation.send(client, "SUB deliver 1\r\n");
+    simulation.read(leaf);
+    simulation.send(leaf, "LMSG deliver $JS.ACK.s.c.1@orders.new 2\r\nhi\r\n");
     assert_eq!(
-        world.read(client),
+        simulation.read(client),
         "MSG orders.new 1 $JS.ACK.s.c.1 2\r\nhi\r\n"
     );
 }
 
-impl World {
+impl Simulation {
     fn open_leaf(&mut self, dialled: Option<Dialled>) -> SessionId {
         let peer = Peer {
             kind: ConnectionKind::Leafnode,
@@ -636,46 +648,46 @@ impl World {
 
 #[test]
 fn second_path_to_a_server_is_a_loop() {
-    let mut world = World::new(1);
-    let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
-    world.say(one, "LS+ $LDS.x\r\n");
-    assert_eq!(world.read(two), "LS+ $LDS.x\r\n");
+    let mut simulation = Simulation::new(1);
+    let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut simulation, name));
+    simulation.send(one, "LS+ $LDS.x\r\n");
+    assert_eq!(simulation.read(two), "LS+ $LDS.x\r\n");
     // The same loop subject again over the same connection changes nothing.
-    world.say(one, "LS+ $LDS.x\r\n");
-    assert_eq!(world.read(one), "");
-    world.say(two, "LS+ $LDS.x\r\nLS+ a\r\n");
+    simulation.send(one, "LS+ $LDS.x\r\n");
+    assert_eq!(simulation.read(one), "");
+    simulation.send(two, "LS+ $LDS.x\r\nLS+ a\r\n");
     // The second connection is held: nothing crosses it, and another server may cut the cycle first.
-    world.say(two, "LMSG b 2\r\nhi\r\n");
-    world.say(one, "LS+ b\r\nLMSG a 2\r\nhi\r\n");
-    assert_eq!(world.read(two), "LS+ b\r\n");
-    assert_eq!(world.read(one), "LS+ a\r\n");
-    world.shards[0].handle_timeout(Duration::from_millis(1100));
-    let said = world.read(two);
-    assert!(said.contains("-ERR 'Loop detected"), "{said}");
-    let said = world.read(one);
+    simulation.send(two, "LMSG b 2\r\nhi\r\n");
+    simulation.send(one, "LS+ b\r\nLMSG a 2\r\nhi\r\n");
+    assert_eq!(simulation.read(two), "LS+ b\r\n");
+    assert_eq!(simulation.read(one), "LS+ a\r\n");
+    simulation.shards[0].handle_timeout(Duration::from_millis(1100));
+    let output = simulation.read(two);
+    assert!(output.contains("-ERR 'Loop detected"), "{output}");
+    let output = simulation.read(one);
     assert!(
-        said.contains("LS- a\r\n") && !said.contains("-ERR"),
-        "{said}"
+        output.contains("LS- a\r\n") && !output.contains("-ERR"),
+        "{output}"
     );
 }
 
 #[test]
 fn cycle_that_is_cut_elsewhere_is_open() {
-    let mut world = World::new(1);
-    let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut world, name));
-    world.say(one, "LS+ $LDS.x\r\nLS+ a\r\n");
-    world.read(two);
-    world.say(two, "LS+ $LDS.x\r\nLS+ $LDS.y\r\n");
-    assert_eq!(world.read(one), "");
+    let mut simulation = Simulation::new(1);
+    let [one, two] = ["one", "two"].map(|name| quiet_leaf(&mut simulation, name));
+    simulation.send(one, "LS+ $LDS.x\r\nLS+ a\r\n");
+    simulation.read(two);
+    simulation.send(two, "LS+ $LDS.x\r\nLS+ $LDS.y\r\n");
+    assert_eq!(simulation.read(one), "");
     // After the first path is withdrawn, the second connection is the only one.
-    world.say(one, "LS- $LDS.x\r\n");
-    let said = world.read(one);
+    simulation.send(one, "LS- $LDS.x\r\n");
+    let output = simulation.read(one);
     assert!(
-        said.contains("LS+ $LDS.x\r\n") && said.contains("LS+ $LDS.y\r\n"),
-        "{said}"
+        output.contains("LS+ $LDS.x\r\n") && output.contains("LS+ $LDS.y\r\n"),
+        "{output}"
     );
-    world.say(two, "LMSG a 2\r\nhi\r\n");
-    assert!(world.read(one).ends_with("LMSG a 2\r\nhi\r\n"));
-    world.shards[0].handle_timeout(Duration::from_millis(1100));
-    assert!(!world.read(two).contains("-ERR"));
+    simulation.send(two, "LMSG a 2\r\nhi\r\n");
+    assert!(simulation.read(one).ends_with("LMSG a 2\r\nhi\r\n"));
+    simulation.shards[0].handle_timeout(Duration::from_millis(1100));
+    assert!(!simulation.read(two).contains("-ERR"));
 }

@@ -2,7 +2,6 @@
 
 #[cfg(test)]
 mod account_tests;
-mod insider;
 #[cfg(test)]
 mod latency_tests;
 #[cfg(test)]
@@ -16,6 +15,7 @@ mod quota_tests;
 mod reload;
 mod service;
 mod status;
+mod system_client;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -29,7 +29,7 @@ use std::time::Duration;
 pub use service::JetStreamService;
 pub use status::{Ended, ShardStatus};
 
-pub use crate::exchange::batch::{Batch, Place};
+pub use crate::exchange::batch::{Batch, BatchCursor};
 pub use crate::exchange::session::SessionId;
 pub use crate::exchange::totals::LeafTraffic;
 pub use crate::exchange::{SHARDS_MAX, ShardConfig};
@@ -37,7 +37,7 @@ pub use crate::exchange::{SHARDS_MAX, ShardConfig};
 use crate::auth::{Access, AccountId, Check, Grant, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::ServerInfo;
-use crate::exchange::batch::Said;
+use crate::exchange::batch::BatchEntry;
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::router::RouteMemo;
@@ -62,8 +62,9 @@ const TRIM_EVERY: Duration = Duration::from_secs(10);
 ///    written, so that every shard knows what a client can read. Then write the [`outbox`](Shard::outbox) of
 ///    each session that [`next_dirty`](Shard::next_dirty) returns, and report it with
 ///    [`written`](Shard::written). Then close the connection of each session that
-///    [`next_ended`](Shard::next_ended) returns, call [`forget_some`](Shard::forget_some) until it returns
-///    false, and [`remove`](Shard::remove) the session.
+///    [`next_ended`](Shard::next_ended) returns, call
+///    [`remove_some_subscriptions`](Shard::remove_some_subscriptions) until it returns false, and
+///    [`remove`](Shard::remove) the session.
 pub struct Shard {
     broker: Broker,
     /// Time at which unused capacity was last released.
@@ -158,28 +159,30 @@ impl Shard {
         }
     }
 
-    /// Applies a batch of another shard, starting at `place`. If the receipt has
+    /// Applies a batch of another shard, starting at `cursor`. If the receipt has
     /// [`must_flush`](Receipt::must_flush), the batch is not finished: write the output, then call again.
-    pub fn apply(&mut self, batch: &Batch, place: &mut Place) -> Receipt {
+    pub fn apply(&mut self, batch: &Batch, cursor: &mut BatchCursor) -> Receipt {
         self.broker.exchange.outputs.begin_batch();
         let mut receipt = Receipt::default();
         let mut memo = RouteMemo::default();
-        while let Some(said) = batch.read(place) {
-            match said {
-                Said::Message(crossing) => {
+        while let Some(entry) = batch.read(cursor) {
+            match entry {
+                BatchEntry::Message(crossing) => {
                     self.broker.dispatch_crossing(crossing, None, &mut memo);
                 }
-                Said::AccountUsage {
+                BatchEntry::AccountUsage {
                     from,
                     account,
                     usage,
-                } => self.broker.exchange.quotas.note(from, account, usage),
-                Said::Note(note) => {
-                    if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
+                } => self.broker.exchange.quotas.record(from, account, usage),
+                BatchEntry::Notification(notification) => {
+                    if let Some(message) =
+                        (notification as &dyn Any).downcast_ref::<RegistryMessage>()
+                    {
                         mqtt::handle_message(&mut self.broker, message);
                     }
                 }
-                Said::Interest {
+                BatchEntry::Interest {
                     from,
                     account,
                     filter,
@@ -189,7 +192,7 @@ impl Shard {
                     let router = self.broker.exchange.routers.of(account);
                     router.set_remote(from, filter, queue, weight);
                     if weight == 0 {
-                        self.broker.exchange.note_unsubscribed();
+                        self.broker.exchange.record_unsubscribed();
                     }
                 }
             }
@@ -276,7 +279,7 @@ impl Shard {
             }
             return;
         }
-        session.out.settle();
+        session.out.compact();
         let limits = &self.broker.exchange.config.limits;
         let is_leaf = session.kind.is_leaf();
         let is_patient = is_leaf && !limits.leafs_close_at_deadline;
@@ -286,14 +289,15 @@ impl Shard {
 
     /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
     /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
-    /// queue group is an exception: [`forget_some`](Shard::forget_some) removes its subscriptions in steps.
+    /// queue group is an exception: [`remove_some_subscriptions`](Shard::remove_some_subscriptions) removes
+    /// its subscriptions in steps.
     pub fn end(&mut self, id: SessionId, reason: CloseReason) {
         self.broker.end(id, reason);
     }
 
     /// Removes some subscriptions of a connection that is ending. Returns whether there are more.
-    pub fn forget_some(&mut self, id: SessionId) -> bool {
-        self.broker.forget_some(id)
+    pub fn remove_some_subscriptions(&mut self, id: SessionId) -> bool {
+        self.broker.remove_some_subscriptions(id)
     }
 
     /// Sets the time for following calls of [`apply`](Shard::apply). The time limit of permitted responses
@@ -303,19 +307,19 @@ impl Shard {
     }
 
     /// Returns the number of interest changes on this shard. While it is unchanged on all shards, the result
-    /// of [`is_wanted`](Shard::is_wanted) is unchanged too.
+    /// of [`has_subscriber`](Shard::has_subscriber) is unchanged too.
     pub fn interest_changes(&self) -> u64 {
         self.broker.exchange.interest_changes
     }
 
     /// Returns whether a subject of an account has subscribers on any shard.
-    pub fn is_wanted(&mut self, account: AccountId, subject: &[u8]) -> bool {
+    pub fn has_subscriber(&mut self, account: AccountId, subject: &[u8]) -> bool {
         let router = self.broker.exchange.routers.of(account);
         let route = router.route(subject, &mut RouteMemo::default());
         !route.plain.is_empty()
             || !route.plain_remote.is_empty()
             || route.has_groups()
-            || !route.exits().is_empty()
+            || !route.bridge_targets().is_empty()
     }
 
     /// Returns the configured users and accounts.

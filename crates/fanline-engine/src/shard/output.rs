@@ -75,7 +75,7 @@ impl Shard {
     /// System clients are not traced.
     pub fn take_traces(&mut self) -> Vec<(SessionId, String)> {
         let mut lines = std::mem::take(&mut self.broker.exchange.outputs.trace_lines);
-        lines.retain(|(id, _)| !self.is_insider(*id));
+        lines.retain(|(id, _)| !self.is_system_client(*id));
         lines
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::tests::{Client, World};
+use super::tests::{Client, Simulation};
 use crate::auth::Peer;
 use crate::auth::{
     Access, AccessConfig, AllowResponses, Allowed, Auth, Credentials, Decision, Permissions,
@@ -51,18 +51,18 @@ fn access(users: &[(&str, Permissions)]) -> Arc<Access> {
 }
 
 /// Returns one shard, and a client that receives every message of the account.
-fn world(access: &Arc<Access>) -> (World, Client) {
+fn simulation(access: &Arc<Access>) -> (Simulation, Client) {
     let auth = Auth::Directory(Arc::clone(access));
-    let mut world = World::with(1, Limits::default(), auth);
-    let watcher = connect(&mut world, "free");
-    world.say(watcher, "SUB > 1\r\n");
-    (world, watcher)
+    let mut simulation = Simulation::with(1, Limits::default(), auth);
+    let watcher = connect(&mut simulation, "free");
+    simulation.send(watcher, "SUB > 1\r\n");
+    (simulation, watcher)
 }
 
-fn connect(world: &mut World, user: &str) -> Client {
-    let client = world.open(0);
-    world.say(client, &connect_of(user));
-    world.read(client);
+fn connect(simulation: &mut Simulation, user: &str) -> Client {
+    let client = simulation.open(0);
+    simulation.send(client, &connect_of(user));
+    simulation.read(client);
     client
 }
 
@@ -74,15 +74,20 @@ fn connect_of(user: &str) -> String {
 
 /// Publishes to these subjects in one input. Returns whether each message arrived. For each other message,
 /// the publisher must receive an error.
-fn publish(world: &mut World, from: Client, watcher: Client, subjects: &[&str]) -> Vec<bool> {
+fn publish(
+    simulation: &mut Simulation,
+    from: Client,
+    watcher: Client,
+    subjects: &[&str],
+) -> Vec<bool> {
     let line = |nth: usize| format!("{}\r\n{nth}\r\n", nth.to_string().len());
     let lines =
         |verb: &str, sid: &str, nth: usize| format!("{verb} {} {sid}{}", subjects[nth], line(nth));
     let input: String = (0..subjects.len())
         .map(|nth| lines("PUB", "", nth))
         .collect();
-    world.say(from, &input);
-    let (received, told) = (world.read(watcher), world.read(from));
+    simulation.send(from, &input);
+    let (received, errors) = (simulation.read(watcher), simulation.read(from));
     let arrived: Vec<bool> = (0..subjects.len())
         .map(|nth| received.contains(&lines("MSG", "1 ", nth)))
         .collect();
@@ -92,7 +97,7 @@ fn publish(world: &mut World, from: Client, watcher: Client, subjects: &[&str]) 
             format!("-ERR 'Permissions Violation for Publish to \"{subject}\"'\r\n")
         })
         .collect();
-    assert_eq!(told, refused);
+    assert_eq!(errors, refused);
     arrived
 }
 
@@ -149,11 +154,11 @@ proptest! {
             let users = [0, 1, 2].map(|user| (USERS[user], permissions(LISTS[lists[user]])));
             access(&users)
         };
-        let (mut world, watcher) = world(&access_of(lists));
+        let (mut simulation, watcher) = simulation(&access_of(lists));
         // Two sessions of each user.
         let mut users: [usize; 6] = [0, 0, 1, 1, 2, 2];
-        let sessions = users.map(|user| connect(&mut world, USERS[user]));
-        let other = connect(&mut world, "free");
+        let sessions = users.map(|user| connect(&mut simulation, USERS[user]));
+        let other = connect(&mut simulation, "free");
         let mut wanted = [false; FILTERS.len()];
         for step in steps {
             match step {
@@ -162,25 +167,25 @@ proptest! {
                     let list = LISTS[lists[users[session]]];
                     let allowed: Vec<bool> =
                         subjects.iter().map(|subject| allows(list, subject)).collect();
-                    let arrived = publish(&mut world, sessions[session], watcher, &subjects);
+                    let arrived = publish(&mut simulation, sessions[session], watcher, &subjects);
                     prop_assert_eq!(arrived, allowed);
-                    world.read(other);
+                    simulation.read(other);
                 }
                 Step::Interest(at) => {
                     wanted[at] = !wanted[at];
-                    world.say(other, &match wanted[at] {
+                    simulation.send(other, &match wanted[at] {
                         true => format!("SUB {} {at}\r\n", FILTERS[at]),
                         false => format!("UNSUB {at}\r\n"),
                     });
                 }
                 Step::Reload(now) => {
                     lists = now;
-                    world.shards[0].replace_access(access_of(lists), Duration::ZERO);
+                    simulation.shards[0].replace_access(access_of(lists), Duration::ZERO);
                 }
                 Step::Connect(session, user) => {
                     users[session] = user;
-                    world.say(sessions[session], &connect_of(USERS[user]));
-                    world.read(sessions[session]);
+                    simulation.send(sessions[session], &connect_of(USERS[user]));
+                    simulation.read(sessions[session]);
                 }
             }
         }
@@ -191,16 +196,16 @@ proptest! {
 #[test]
 fn cached_subject_is_permitted_by_user() {
     let access = access(&[("u0", permissions(LISTS[0])), ("u1", permissions(LISTS[6]))]);
-    let (mut world, watcher) = world(&access);
-    let [bound, wide, free] = ["u0", "u1", "free"].map(|user| connect(&mut world, user));
+    let (mut simulation, watcher) = simulation(&access);
+    let [bound, wide, free] = ["u0", "u1", "free"].map(|user| connect(&mut simulation, user));
     for _ in 0..5 {
         for from in [wide, free] {
             assert_eq!(
-                publish(&mut world, from, watcher, &["a.b", "a.c"]),
+                publish(&mut simulation, from, watcher, &["a.b", "a.c"]),
                 [true; 2]
             );
         }
-        let arrived = publish(&mut world, bound, watcher, &["a.b", "a.c", "a.b"]);
+        let arrived = publish(&mut simulation, bound, watcher, &["a.b", "a.c", "a.b"]);
         assert_eq!(arrived, [true, false, true]);
     }
 }
@@ -213,19 +218,19 @@ fn response_is_permitted_once() {
         expires: None,
     });
     may_answer.publish = Allowed::publish(Some(&["a.b", "a.c"]), &[]).unwrap();
-    let (mut world, watcher) = world(&access(&[("u0", may_answer)]));
-    let [bound, free] = ["u0", "free"].map(|user| connect(&mut world, user));
-    world.say(bound, "SUB ask 9\r\n");
+    let (mut simulation, watcher) = simulation(&access(&[("u0", may_answer)]));
+    let [bound, free] = ["u0", "free"].map(|user| connect(&mut simulation, user));
+    simulation.send(bound, "SUB ask 9\r\n");
     for _ in 0..5 {
         assert_eq!(
-            publish(&mut world, free, watcher, &["reply", "a.b"]),
+            publish(&mut simulation, free, watcher, &["reply", "a.b"]),
             [true; 2]
         );
-        world.say(free, "PUB ask reply 0\r\n\r\n");
-        world.read(watcher);
-        assert_eq!(world.read(bound), "MSG ask 9 reply 0\r\n\r\n");
+        simulation.send(free, "PUB ask reply 0\r\n\r\n");
+        simulation.read(watcher);
+        assert_eq!(simulation.read(bound), "MSG ask 9 reply 0\r\n\r\n");
         let arrived = publish(
-            &mut world,
+            &mut simulation,
             bound,
             watcher,
             &["a.b", "reply", "reply", "a.c"],
@@ -238,8 +243,8 @@ fn response_is_permitted_once() {
 #[test]
 fn two_sets_of_permissions_intersect() {
     let access = access(&[("u0", permissions(LISTS[1]))]);
-    let (mut world, watcher) = world(&access);
-    let user = connect(&mut world, "u0");
+    let (mut simulation, watcher) = simulation(&access);
+    let user = connect(&mut simulation, "u0");
     let shown = Credentials {
         user: "u0",
         pass: "pw",
@@ -253,16 +258,19 @@ fn two_sets_of_permissions_intersect() {
         vouched: Some(Box::new(Vouched { grant, within })),
         ..Peer::default()
     };
-    let id = world.shards[0].open(99, peer, false, Duration::ZERO);
+    let id = simulation.shards[0].open(99, peer, false, Duration::ZERO);
     let guest = Client { shard: 0, id };
-    world.say(guest, &connect_of("u0"));
-    world.read(guest);
+    simulation.send(guest, &connect_of("u0"));
+    simulation.read(guest);
     for _ in 0..5 {
         let subjects = ["a.b", "b", "a.b.c"];
         assert_eq!(
-            publish(&mut world, user, watcher, &subjects),
+            publish(&mut simulation, user, watcher, &subjects),
             [true, false, true]
         );
-        assert_eq!(publish(&mut world, guest, watcher, &subjects), [false; 3]);
+        assert_eq!(
+            publish(&mut simulation, guest, watcher, &subjects),
+            [false; 3]
+        );
     }
 }

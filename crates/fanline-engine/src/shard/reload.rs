@@ -91,7 +91,7 @@ impl Shard {
                     self.broker.any(id).apply_grant(grant);
                     self.broker.any(id).drop_denied_subscriptions();
                 }
-                None => self.broker.any(id).dismiss(),
+                None => self.broker.any(id).disconnect_invalid(),
             }
         }
         for id in self.leaf_ids() {

@@ -1,7 +1,7 @@
 //! The JetStream service: a shard without connections. The other shards treat it as one more shard, with
 //! interest in the subjects of streams.
 
-mod asking;
+mod requests;
 
 use std::any::Any;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::accounts::{BRIDGES_MAX, Requests};
 use crate::auth::{Access, AccountId, overlap};
 use crate::codec::nats::args;
 use crate::exchange::announce;
-use crate::exchange::batch::{Batch, Crossing, Notification, Place, Said, TRACED};
+use crate::exchange::batch::{Batch, BatchCursor, BatchEntry, Crossing, Notification, TRACED};
 use crate::exchange::message::Message as Framed;
 use crate::exchange::remote::Remote;
 use crate::exchange::router::{
@@ -42,11 +42,11 @@ const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub struct JetStreamService<H> {
     handler: H,
     mqtt: SessionRegistry,
-    outside: Outside,
+    ports: ShardPorts,
 }
 
 /// The connection of the JetStream service's handler to the other shards.
-struct Outside {
+struct ShardPorts {
     index: u16,
     /// The account of the current call.
     account: AccountId,
@@ -88,7 +88,7 @@ impl<H: Handler> JetStreamService<H> {
     ) -> Self {
         assert!(config.shards <= SHARDS_MAX && usize::from(index) < config.shards);
         let mut secrets = Random::new(seed.into(), Purpose::Shard);
-        let mut outside = Outside {
+        let mut ports = ShardPorts {
             index,
             account: AccountId::GLOBAL,
             routers: Routers::default(),
@@ -106,20 +106,20 @@ impl<H: Handler> JetStreamService<H> {
             produced_bytes: 0,
         };
         JetStreamService {
-            handler: make(&mut outside),
+            handler: make(&mut ports),
             mqtt: SessionRegistry::new(&config.limits.mqtt),
-            outside,
+            ports,
         }
     }
 
     /// Calls the handler directly, for example after a disk operation has finished.
     pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Ports) -> R) -> R {
-        act(&mut self.handler, &mut self.outside)
+        act(&mut self.handler, &mut self.ports)
     }
 
     /// Sets the imports and exports of accounts.
     pub fn set_accounts(&mut self, access: &Access) {
-        self.outside.set_accounts(access);
+        self.ports.set_accounts(access);
     }
 
     /// Returns the handler.
@@ -127,52 +127,54 @@ impl<H: Handler> JetStreamService<H> {
         &self.handler
     }
 
-    /// Applies a batch of a shard, starting at `place`. If the receipt has
+    /// Applies a batch of a shard, starting at `cursor`. If the receipt has
     /// [`must_flush`](Receipt::must_flush), the batch is not finished: settle, pass on the batches, then call
     /// again.
-    pub fn apply(&mut self, batch: &Batch, place: &mut Place, now: Now) -> Receipt {
+    pub fn apply(&mut self, batch: &Batch, cursor: &mut BatchCursor, now: Now) -> Receipt {
         let mut receipt = Receipt::default();
-        self.outside.produced_bytes = 0;
-        self.outside.now = now.since_start;
-        while let Some(said) = batch.read(place) {
-            match said {
-                Said::Message(crossing) => self.take(&crossing, now),
+        self.ports.produced_bytes = 0;
+        self.ports.now = now.since_start;
+        while let Some(entry) = batch.read(cursor) {
+            match entry {
+                BatchEntry::Message(crossing) => self.take(&crossing, now),
                 // The JetStream service needs no connections, except those of MQTT clients.
-                Said::AccountUsage { .. } => {}
-                Said::Note(note) => {
-                    if let Some(message) = (note as &dyn Any).downcast_ref::<RegistryMessage>() {
+                BatchEntry::AccountUsage { .. } => {}
+                BatchEntry::Notification(notification) => {
+                    if let Some(message) =
+                        (notification as &dyn Any).downcast_ref::<RegistryMessage>()
+                    {
                         let (registry, mut context) = self.registry(now);
                         registry.handle(message, &mut context);
                     }
                 }
-                Said::Interest {
+                BatchEntry::Interest {
                     from,
                     account,
                     filter,
                     queue,
                     weight,
                 } => {
-                    let outside = &mut self.outside;
+                    let ports = &mut self.ports;
                     // Interest of this shard was recorded when the handler subscribed.
-                    if from != Remote::Shard(outside.index) {
-                        let router = outside.routers.of(account);
+                    if from != Remote::Shard(ports.index) {
+                        let router = ports.routers.of(account);
                         router.set_remote(from, filter, queue, weight);
                     }
                     self.handler
-                        .handle_interest(account, filter, weight > 0, now, outside);
-                    for (exporter, subject) in self.outside.listened_by(account, filter) {
-                        let outside = &mut self.outside;
+                        .handle_interest(account, filter, weight > 0, now, ports);
+                    for (exporter, subject) in self.ports.listened_by(account, filter) {
+                        let ports = &mut self.ports;
                         self.handler
-                            .handle_interest(exporter, &subject, weight > 0, now, outside);
+                            .handle_interest(exporter, &subject, weight > 0, now, ports);
                     }
                 }
             }
-            if self.outside.produced_bytes > PRODUCED_BYTES_MAX {
+            if self.ports.produced_bytes > PRODUCED_BYTES_MAX {
                 receipt.must_flush = true;
                 break;
             }
         }
-        receipt.produced_bytes = self.outside.produced_bytes;
+        receipt.produced_bytes = self.ports.produced_bytes;
         receipt
     }
 
@@ -187,27 +189,29 @@ impl<H: Handler> JetStreamService<H> {
             payload: &rest[..rest.len() - 2],
             shown: shown(framed.head),
         };
-        let (account, outside) = (crossing.account, &mut self.outside);
-        if outside.take_answer(account, &message) {
+        let (account, ports) = (crossing.account, &mut self.ports);
+        if ports.take_answer(account, &message) {
             return;
         }
-        let index = outside.index;
-        let is_taken = crossing.hops & TRACED == 0
-            || self.handler.trace(account, &message, index, now, outside);
+        let index = ports.index;
+        let is_taken =
+            crossing.hops & TRACED == 0 || self.handler.trace(account, &message, index, now, ports);
         if is_taken {
-            self.handler.handle(account, &message, now, outside);
+            self.handler.handle(account, &message, now, ports);
         }
     }
 
     /// Returns whether a batch can be handled soon, without waiting for a disk.
     pub fn is_quick(&self, batch: &Batch) -> bool {
-        let mut place = Place::default();
-        while let Some(said) = batch.read(&mut place) {
-            let is_quick = match said {
-                Said::Message(crossing) => {
+        let mut cursor = BatchCursor::default();
+        while let Some(entry) = batch.read(&mut cursor) {
+            let is_quick = match entry {
+                BatchEntry::Message(crossing) => {
                     self.handler.is_quick(crossing.account, crossing.subject)
                 }
-                Said::Interest { .. } | Said::AccountUsage { .. } | Said::Note(_) => false,
+                BatchEntry::Interest { .. }
+                | BatchEntry::AccountUsage { .. }
+                | BatchEntry::Notification(_) => false,
             };
             if !is_quick {
                 return false;
@@ -218,9 +222,9 @@ impl<H: Handler> JetStreamService<H> {
 
     /// Handles the timers that are due.
     pub fn handle_timeout(&mut self, now: Now) {
-        self.outside.now = now.since_start;
-        self.outside.expire_requests();
-        self.handler.handle_timeout(now, &mut self.outside);
+        self.ports.now = now.since_start;
+        self.ports.expire_requests();
+        self.handler.handle_timeout(now, &mut self.ports);
         let (registry, mut context) = self.registry(now);
         registry.handle_timeout(&mut context);
     }
@@ -230,7 +234,7 @@ impl<H: Handler> JetStreamService<H> {
         let context = Context {
             now,
             handler: &mut self.handler,
-            ports: &mut self.outside,
+            ports: &mut self.ports,
         };
         (&mut self.mqtt, context)
     }
@@ -240,15 +244,15 @@ impl<H: Handler> JetStreamService<H> {
         let timeouts = [
             self.handler.next_timeout(),
             self.mqtt.next_timeout(),
-            self.outside.requests.next_timeout(None),
+            self.ports.requests.next_timeout(None),
         ];
         timeouts.into_iter().flatten().min()
     }
 
     /// Completes the batches after calls to the handler.
     pub fn settle(&mut self, now: Now) {
-        self.handler.settle(now, &mut self.outside);
-        let accounts = self.outside.routers.len();
+        self.handler.settle(now, &mut self.ports);
+        let accounts = self.ports.routers.len();
         let (registry, mut context) = self.registry(now);
         registry.restore_accounts(accounts, &mut context);
     }
@@ -256,24 +260,25 @@ impl<H: Handler> JetStreamService<H> {
     /// Returns the batch for a shard. The caller takes it and passes it to that shard's
     /// [`apply`](super::Shard::apply).
     pub fn outgoing(&mut self, shard: usize) -> &mut Batch {
-        &mut self.outside.outgoing[shard]
+        &mut self.ports.outgoing[shard]
     }
 
     /// Returns the changes of interest for a shard. The caller passes them to all shards before it passes any
     /// [`outgoing`](JetStreamService::outgoing) batch: a client that learns of a stream may publish to it on
     /// another shard at once.
     pub fn announcements(&mut self, shard: usize) -> &mut Batch {
-        &mut self.outside.announcements[shard]
+        &mut self.ports.announcements[shard]
     }
 }
 
-impl Outside {
+impl ShardPorts {
     /// Sets the imports and exports of accounts.
     fn set_accounts(&mut self, access: &Access) {
-        let ways = bridges(access, self.index);
-        for ((id, account), ways) in (0..).map(AccountId).zip(access.accounts()).zip(ways) {
+        let all_bridges = bridges(access, self.index);
+        let accounts = (0..).map(AccountId).zip(access.accounts());
+        for ((id, account), bridges) in accounts.zip(all_bridges) {
             let router = self.routers.of(id);
-            router.set_bridges(ways);
+            router.set_bridges(bridges);
             let weight = u32::from(has_services(id, account));
             for shard in 0..self.index {
                 router.set_remote(Remote::Shard(shard), &replies_of(shard), b"", weight);
@@ -328,7 +333,7 @@ impl Outside {
         message: &Message<'_>,
         bridges: u8,
     ) {
-        let Outside {
+        let ShardPorts {
             routers,
             crossings,
             random,
@@ -351,43 +356,43 @@ impl Outside {
                 crossings.add_group(remote, group.name.as_slice());
             }
         }
-        let exits = route.exits().to_vec();
+        let targets = route.bridge_targets().to_vec();
         if !self.crossings.is_empty() {
             self.post_frame(account, to, message);
         }
-        for exit in exits.iter().filter(|_| bridges < BRIDGES_MAX) {
-            let is_question = to == message.subject && !message.reply.is_empty();
-            match exit.kind {
+        for target in targets.iter().filter(|_| bridges < BRIDGES_MAX) {
+            let is_request = to == message.subject && !message.reply.is_empty();
+            match target.kind {
                 BridgeKind::Replies => {
                     self.answer(account, to, message, bridges);
                     continue;
                 }
-                BridgeKind::Service(terms) if is_question => {
-                    self.ask(account, (exit, terms), message, bridges);
+                BridgeKind::Service(terms) if is_request => {
+                    self.request(account, (target, terms), message, bridges);
                     continue;
                 }
                 BridgeKind::Service(_) | BridgeKind::Stream => {}
             }
             let message = Message {
                 subject: if to == message.subject {
-                    &exit.subject
+                    &target.subject
                 } else {
                     message.subject
                 },
-                reply: match exit.kind {
+                reply: match target.kind {
                     BridgeKind::Stream => message.reply,
                     // A stream's record is not a request, so it needs no response.
                     BridgeKind::Service(_) | BridgeKind::Replies => b"",
                 },
                 ..*message
             };
-            self.post(exit.account, &exit.subject, &message, bridges + 1);
+            self.post(target.account, &target.subject, &message, bridges + 1);
         }
     }
 
     /// Posts a message to the selected shards.
     fn post_frame(&mut self, account: AccountId, to: &[u8], message: &Message<'_>) {
-        let Outside {
+        let ShardPorts {
             outgoing,
             crossings,
             frame,
@@ -420,25 +425,30 @@ impl Outside {
         crossings.post(outgoing, account, to, &framed, 0);
     }
 
-    /// Returns whether `is_such` is true for a subject in this account, or in one of the accounts that import
-    /// it.
-    fn is_there(
+    /// Returns whether `has_interest` is true for a subject in this account, or in one of the accounts that
+    /// import it.
+    fn has_matching_interest(
         &mut self,
         account: AccountId,
         subject: &[u8],
         bridges: u8,
-        is_such: &dyn Fn(&mut Router, &[u8]) -> bool,
+        has_interest: &dyn Fn(&mut Router, &[u8]) -> bool,
     ) -> bool {
         let router = self.routers.of(account);
-        if is_such(router, subject) {
+        if has_interest(router, subject) {
             return true;
         }
         let route = router.route(subject, &mut RouteMemo::default());
-        let exits = route.exits().to_vec();
+        let targets = route.bridge_targets().to_vec();
         bridges < BRIDGES_MAX
-            && exits.iter().any(|exit| {
-                exit.kind != BridgeKind::Replies
-                    && self.is_there(exit.account, &exit.subject, bridges + 1, is_such)
+            && targets.iter().any(|target| {
+                target.kind != BridgeKind::Replies
+                    && self.has_matching_interest(
+                        target.account,
+                        &target.subject,
+                        bridges + 1,
+                        has_interest,
+                    )
             })
     }
 }
@@ -462,18 +472,18 @@ pub(super) fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) {
     args::write_args(frame, message.reply, header_bytes, total_bytes);
 }
 
-impl Ports for Outside {
+impl Ports for ShardPorts {
     fn of(&mut self, account: AccountId) -> &mut dyn Port {
         self.account = account;
         self
     }
 }
 
-impl ServicePorts for Outside {
+impl ServicePorts for ShardPorts {
     fn send(&mut self, shard: u16, message: RegistryMessage) {
         self.produced_bytes += message.bytes();
         if let Some(batch) = self.outgoing.get_mut(usize::from(shard)) {
-            batch.push_note(message);
+            batch.push_notification(message);
         }
     }
 
@@ -492,7 +502,7 @@ impl ServicePorts for Outside {
     }
 }
 
-impl Port for Outside {
+impl Port for ShardPorts {
     fn publish(&mut self, message: &Message<'_>) {
         self.post(self.account, message.subject, message, 0);
     }
@@ -509,7 +519,7 @@ impl Port for Outside {
     }
 
     fn has_interest(&mut self, subject: &[u8]) -> bool {
-        self.is_there(self.account, subject, 0, &has_interest)
+        self.has_matching_interest(self.account, subject, 0, &has_interest)
     }
 
     fn has_others(&mut self, subject: &[u8]) -> bool {
@@ -519,19 +529,19 @@ impl Port for Outside {
         if remotes.any(|remote| remote != Remote::Shard(index)) || route.has_groups() {
             return true;
         }
-        let exits = route.exits().to_vec();
-        exits.iter().any(|exit| {
-            exit.kind != BridgeKind::Replies
-                && self.is_there(exit.account, &exit.subject, 1, &has_interest)
+        let targets = route.bridge_targets().to_vec();
+        targets.iter().any(|target| {
+            target.kind != BridgeKind::Replies
+                && self.has_matching_interest(target.account, &target.subject, 1, &has_interest)
         })
     }
 
     fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
-        self.is_there(
+        self.has_matching_interest(
             self.account,
             subject,
             0,
-            &|router: &mut Router, subject: &[u8]| router.is_wanted_elsewhere(subject, group),
+            &|router: &mut Router, subject: &[u8]| router.has_remote_interest(subject, group),
         )
     }
 

@@ -105,7 +105,7 @@ impl Shard {
     pub fn remove(&mut self, id: SessionId, reason: CloseReason) -> Option<Ended> {
         self.end(id, reason);
         self.broker.end_overrun();
-        while self.forget_some(id) {}
+        while self.remove_some_subscriptions(id) {}
         self.broker
             .exchange
             .outputs
@@ -157,7 +157,7 @@ impl Shard {
         }
         for (_, session) in &self.broker.exchange.sessions {
             let status = &mut all[session.account.index()];
-            if session.is_insider {
+            if session.is_system_client {
                 status.subscriptions -= session.subscriptions;
                 status.subscriptions_added -= session.subscriptions as u64;
                 continue;

@@ -4,7 +4,7 @@ use crate::limits::Limits;
 use crate::session::connections::REMOVED_AT_ONCE_MAX;
 
 /// Simulated shards, and the output of each client.
-pub(super) struct World {
+pub(super) struct Simulation {
     pub(super) shards: Vec<Shard>,
     now: Duration,
     next_cid: u64,
@@ -19,9 +19,9 @@ pub(super) struct Client {
 const QUIET: &str =
     "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true}\r\n";
 
-impl World {
+impl Simulation {
     pub(super) fn new(shards: usize) -> Self {
-        World::with(shards, Limits::default(), Auth::Open)
+        Simulation::with(shards, Limits::default(), Auth::Open)
     }
 
     pub(super) fn with(shards: usize, limits: Limits, auth: Auth) -> Self {
@@ -38,7 +38,7 @@ impl World {
                 Shard::new(index, config.clone(), ServerInfo::default(), 42 + i as u64)
             })
             .collect();
-        World {
+        Simulation {
             shards,
             now: Duration::ZERO,
             next_cid: 0,
@@ -54,12 +54,12 @@ impl World {
     /// Opens a client, sends CONNECT, and discards the first output.
     pub(super) fn client(&mut self, shard: usize) -> Client {
         let client = self.open(shard);
-        self.say(client, QUIET);
+        self.send(client, QUIET);
         self.read(client);
         client
     }
 
-    fn send(&mut self, client: Client, bytes: &[u8]) -> Receipt {
+    fn send_bytes(&mut self, client: Client, bytes: &[u8]) -> Receipt {
         let chunk = Chunk::new(bytes.into());
         let mut at = 0;
         let receipt = loop {
@@ -77,8 +77,8 @@ impl World {
         receipt
     }
 
-    pub(super) fn say(&mut self, client: Client, text: &str) {
-        let receipt = self.send(client, text.as_bytes());
+    pub(super) fn send(&mut self, client: Client, text: &str) {
+        let receipt = self.send_bytes(client, text.as_bytes());
         assert_eq!(receipt.consumed, text.len(), "{text:?}");
     }
 
@@ -90,8 +90,8 @@ impl World {
                 for to in 0..self.shards.len() {
                     let mut batch = std::mem::take(self.shards[from].outgoing(to));
                     moved |= !batch.is_empty();
-                    let mut place = Place::default();
-                    while self.shards[to].apply(&batch, &mut place).must_flush {}
+                    let mut cursor = BatchCursor::default();
+                    while self.shards[to].apply(&batch, &mut cursor).must_flush {}
                     batch.clear();
                 }
             }
@@ -125,10 +125,10 @@ impl World {
 /// Checks that a client that sends `input` receives `output`.
 #[track_caller]
 fn check(input: &str, output: &str) {
-    let mut world = World::new(1);
-    let client = world.client(0);
-    world.say(client, input);
-    assert_eq!(world.read(client), output, "{input:?}");
+    let mut simulation = Simulation::new(1);
+    let client = simulation.client(0);
+    simulation.send(client, input);
+    assert_eq!(simulation.read(client), output, "{input:?}");
 }
 
 #[test]
@@ -162,20 +162,20 @@ fn messages_are_delivered_to_subscribers() {
 
 #[test]
 fn protocol_trace_shows_both_directions_without_secrets() {
-    let mut world = World::new(1);
-    let plain = world.client(0);
-    let client = world.client(0);
-    world.say(
+    let mut simulation = Simulation::new(1);
+    let plain = simulation.client(0);
+    let client = simulation.client(0);
+    simulation.send(
         plain,
         "CONNECT {\"headers\":false,\"no_responders\":false}\r\nSUB a 9\r\n",
     );
-    world.shards[0].broker.exchange.outputs.traces = true;
-    world.say(
+    simulation.shards[0].broker.exchange.outputs.traces = true;
+    simulation.send(
         client,
         "CONNECT {\"name\":\"n\",\"PASS\":\"p\",\"auth_token\":\"t\"}\r\nSUB a 1\r\nPING\r\n\
          HPUB a r 12 14\r\nNATS/1.0\r\n\r\nhi\r\nPUB b\x1b 0\r\n\r\nNO\r\n",
     );
-    let lines = world.shards[0].take_traces();
+    let lines = simulation.shards[0].take_traces();
     let (to_plain, own): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(id, _)| *id == plain.id);
     let own: Vec<_> = own.into_iter().map(|(_, line)| line).collect();
     let to_plain: Vec<_> = to_plain.into_iter().map(|(_, line)| line).collect();
@@ -207,29 +207,29 @@ fn protocol_trace_limits_payloads() {
         (None, true, vec!["NATS/1.0\\r\\n\\r\\n"]),
         (Some(5), true, vec!["NATS/..."]),
     ] {
-        let mut world = World::new(1);
-        let client = world.client(0);
+        let mut simulation = Simulation::new(1);
+        let client = simulation.client(0);
         let limits = Limits {
             traced_bytes_max,
             traces_headers_only,
             ..Limits::default()
         };
-        world.shards[0]
+        simulation.shards[0]
             .broker
             .exchange
             .outputs
             .set_limits(&limits, true);
-        world.say(
+        simulation.send(
             client,
             "SUB a 1\r\nHPUB a 12 17\r\nNATS/1.0\r\n\r\nhello\r\nPUB a 5\r\nworld\r\n",
         );
-        let lines = world.shards[0].take_traces();
+        let lines = simulation.shards[0].take_traces();
         let lines = lines.into_iter().map(|(_, line)| line);
-        let told: Vec<String> = lines.filter(|line| line.contains("MSG_PAYLOAD")).collect();
+        let payloads: Vec<String> = lines.filter(|line| line.contains("MSG_PAYLOAD")).collect();
         let wanted = expected.iter().flat_map(|text| {
             ["<<-", "->>"].map(|direction| format!("{direction} MSG_PAYLOAD: [\"{text}\"]"))
         });
-        assert_eq!(told, wanted.collect::<Vec<_>>());
+        assert_eq!(payloads, wanted.collect::<Vec<_>>());
     }
 }
 
@@ -239,21 +239,21 @@ fn filter_tokens_are_limited() {
         subscription_tokens_max: Some(3),
         ..Limits::default()
     };
-    let mut world = World::with(1, limits, Auth::Open);
-    let client = world.client(0);
+    let mut simulation = Simulation::with(1, limits, Auth::Open);
+    let client = simulation.client(0);
     let refusal = |filter: &str| {
         format!(
             "-ERR 'Permissions Violation for Subscription to \"{filter}\", too many tokens'\r\n"
         )
     };
-    world.say(
+    simulation.send(
         client,
         "SUB a.b.c.d 1\r\nSUB a.*.>.d q 1\r\nSUB a.b.c 2\r\nPUB a.b.c 0\r\n\r\n",
     );
-    let said = world.read(client);
-    assert!(said.contains(&refusal("a.b.c.d")), "{said}");
-    assert!(said.contains(&refusal("a.*.>.d")), "{said}");
-    assert!(said.ends_with("MSG a.b.c 2 0\r\n\r\n"), "{said}");
+    let output = simulation.read(client);
+    assert!(output.contains(&refusal("a.b.c.d")), "{output}");
+    assert!(output.contains(&refusal("a.*.>.d")), "{output}");
+    assert!(output.ends_with("MSG a.b.c 2 0\r\n\r\n"), "{output}");
 }
 
 #[test]
@@ -365,19 +365,19 @@ fn errors_that_close() {
         ("-ERR 'x'\r\n", "", CloseReason::ParseError),
         ("INFO {\r\n", "", CloseReason::ProtocolViolation),
     ] {
-        let mut world = World::new(1);
-        let client = world.client(0);
-        world.send(client, input.as_bytes());
-        assert_eq!(world.read(client), answer, "{input:?}");
-        assert_eq!(world.is_ended(client), Some(reason), "{input:?}");
+        let mut simulation = Simulation::new(1);
+        let client = simulation.client(0);
+        simulation.send_bytes(client, input.as_bytes());
+        assert_eq!(simulation.read(client), answer, "{input:?}");
+        assert_eq!(simulation.is_ended(client), Some(reason), "{input:?}");
         // The rest of the input is ignored.
-        assert_eq!(world.send(client, b"SUB a 1\r\n").consumed, 9);
+        assert_eq!(simulation.send_bytes(client, b"SUB a 1\r\n").consumed, 9);
         assert!(
-            world.shards[0]
+            simulation.shards[0]
                 .remove(client.id, CloseReason::ClientClosed)
                 .is_some()
         );
-        assert_eq!(world.shards[0].status().subscriptions, 0);
+        assert_eq!(simulation.shards[0].status().subscriptions, 0);
     }
 }
 
@@ -389,11 +389,11 @@ fn control_line_is_limited_whole_or_in_parts() {
         &long[..4200.min(long.len() - 2)],
         &format!("SUB {}", "b".repeat(5000)),
     ] {
-        let mut world = World::new(1);
-        let client = world.client(0);
-        world.send(client, input.as_bytes());
+        let mut simulation = Simulation::new(1);
+        let client = simulation.client(0);
+        simulation.send_bytes(client, input.as_bytes());
         assert_eq!(
-            world.read(client),
+            simulation.read(client),
             "-ERR 'maximum control line exceeded'\r\n"
         );
     }
@@ -410,17 +410,17 @@ fn no_responders_goes_to_the_requesters_own_subscription() {
     );
     check("PUB ok.none in.1 2\r\nhi\r\n", "");
     check("SUB in.* q 7\r\nPUB ok.none in.1 2\r\nhi\r\n", "");
-    let mut world = World::new(2);
-    let (asks, serves) = (world.client(0), world.client(1));
-    world.say(asks, "SUB in 1\r\n");
-    world.say(serves, "SUB service q 1\r\n");
-    world.say(asks, "PUB service in 0\r\n\r\n");
-    assert_eq!(world.read(asks), "");
-    assert_eq!(world.read(serves), "MSG service 1 in 0\r\n\r\n");
-    world.say(serves, "UNSUB 1\r\n");
-    world.say(asks, "PUB service in 0\r\n\r\n");
+    let mut simulation = Simulation::new(2);
+    let (asks, serves) = (simulation.client(0), simulation.client(1));
+    simulation.send(asks, "SUB in 1\r\n");
+    simulation.send(serves, "SUB service q 1\r\n");
+    simulation.send(asks, "PUB service in 0\r\n\r\n");
+    assert_eq!(simulation.read(asks), "");
+    assert_eq!(simulation.read(serves), "MSG service 1 in 0\r\n\r\n");
+    simulation.send(serves, "UNSUB 1\r\n");
+    simulation.send(asks, "PUB service in 0\r\n\r\n");
     assert!(
-        world
+        simulation
             .read(asks)
             .starts_with("HMSG in 1 39 39\r\nNATS/1.0 503")
     );
@@ -430,43 +430,43 @@ fn no_responders_goes_to_the_requesters_own_subscription() {
 fn later_subscriber_receives_a_cached_subject() {
     const NOBODY: &str = "PUB a 1\r\n1\r\nPUB a 1\r\n2\r\nPUB a 1\r\n3\r\n";
     for shard in 0..2 {
-        let mut world = World::new(2);
-        let (publisher, late) = (world.client(0), world.client(shard));
-        world.say(publisher, NOBODY);
-        world.say(late, "SUB a 1\r\n");
-        world.say(publisher, "PUB a 1\r\n4\r\nPUB a 1\r\n5\r\n");
-        let found = world.read(late);
+        let mut simulation = Simulation::new(2);
+        let (publisher, late) = (simulation.client(0), simulation.client(shard));
+        simulation.send(publisher, NOBODY);
+        simulation.send(late, "SUB a 1\r\n");
+        simulation.send(publisher, "PUB a 1\r\n4\r\nPUB a 1\r\n5\r\n");
+        let found = simulation.read(late);
         assert_eq!(
             found, "MSG a 1 1\r\n4\r\nMSG a 1 1\r\n5\r\n",
             "on shard {shard}"
         );
-        world.say(late, "UNSUB 1\r\n");
-        world.say(publisher, NOBODY);
-        assert_eq!(world.read(late), "", "on shard {shard}");
+        simulation.send(late, "UNSUB 1\r\n");
+        simulation.send(publisher, NOBODY);
+        assert_eq!(simulation.read(late), "", "on shard {shard}");
     }
     // The same in a single input, with a request that has no responder.
     let input = format!("{NOBODY}SUB r 9\r\nPUB a r 1\r\n4\r\nSUB a 1\r\nPUB a 1\r\n5\r\n");
     let status = "NATS/1.0 503\r\nNats-Subject: a\r\n\r\n";
-    let told = format!("HMSG r 9 {0} {0}\r\n{status}\r\n", status.len());
-    check(&input, &format!("{told}MSG a 1 1\r\n5\r\n"));
+    let status_message = format!("HMSG r 9 {0} {0}\r\n{status}\r\n", status.len());
+    check(&input, &format!("{status_message}MSG a 1 1\r\n5\r\n"));
 }
 
 #[test]
 fn headers_are_stripped_for_clients_without_headers() {
     for size in [2, SHARED] {
-        let mut world = World::new(1);
-        let (old, new) = (world.open(0), world.client(0));
-        world.say(old, "CONNECT {\"verbose\":false}\r\nSUB a 1\r\n");
-        world.read(old);
+        let mut simulation = Simulation::new(1);
+        let (old, new) = (simulation.open(0), simulation.client(0));
+        simulation.send(old, "CONNECT {\"verbose\":false}\r\nSUB a 1\r\n");
+        simulation.read(old);
         let payload = "x".repeat(size);
         let header = "NATS/1.0\r\nA: b\r\n\r\n";
         let total = header.len() + size;
-        world.say(
+        simulation.send(
             new,
             &format!("HPUB a r {} {total}\r\n{header}{payload}\r\n", header.len()),
         );
         assert_eq!(
-            world.read(old),
+            simulation.read(old),
             format!("MSG a 1 r {size}\r\n{payload}\r\n")
         );
     }
@@ -476,19 +476,19 @@ const SHARED: usize = crate::SHARED_BYTES_MIN + 100;
 
 #[test]
 fn echo_can_be_off() {
-    let mut world = World::new(1);
-    let (silent, other) = (world.client(0), world.client(0));
-    world.say(
+    let mut simulation = Simulation::new(1);
+    let (silent, other) = (simulation.client(0), simulation.client(0));
+    simulation.send(
         silent,
         "CONNECT {\"echo\":false}\r\nSUB a 1\r\nSUB a q 2\r\n",
     );
-    world.say(other, "SUB a 1\r\nSUB a q 2\r\n");
+    simulation.send(other, "SUB a 1\r\nSUB a q 2\r\n");
     for _ in 0..20 {
-        world.say(silent, "PUB a 0\r\n\r\n");
+        simulation.send(silent, "PUB a 0\r\n\r\n");
     }
-    assert_eq!(world.read(silent), "");
+    assert_eq!(simulation.read(silent), "");
     assert_eq!(
-        world.read(other),
+        simulation.read(other),
         "MSG a 1 0\r\n\r\nMSG a 2 0\r\n\r\n".repeat(20)
     );
 }
@@ -511,44 +511,44 @@ fn verbs_before_credentials_are_refused() {
             "+OK\r\nPONG\r\n",
         ),
     ] {
-        let mut world = World::with(1, Limits::default(), auth.clone());
-        let client = world.open(0);
-        world.read(client);
-        world.send(client, input.as_bytes());
-        assert_eq!(world.read(client), answer, "{input:?}");
+        let mut simulation = Simulation::with(1, Limits::default(), auth.clone());
+        let client = simulation.open(0);
+        simulation.read(client);
+        simulation.send_bytes(client, input.as_bytes());
+        assert_eq!(simulation.read(client), answer, "{input:?}");
     }
-    let mut world = World::with(1, Limits::default(), auth);
-    let client = world.open(0);
-    world.read(client);
-    world.shards[0].handle_timeout(Duration::from_millis(1999));
-    assert_eq!(world.is_ended(client), None);
-    world.shards[0].handle_timeout(Duration::from_secs(2));
-    assert_eq!(world.read(client), "-ERR 'Authentication Timeout'\r\n");
+    let mut simulation = Simulation::with(1, Limits::default(), auth);
+    let client = simulation.open(0);
+    simulation.read(client);
+    simulation.shards[0].handle_timeout(Duration::from_millis(1999));
+    assert_eq!(simulation.is_ended(client), None);
+    simulation.shards[0].handle_timeout(Duration::from_secs(2));
+    assert_eq!(simulation.read(client), "-ERR 'Authentication Timeout'\r\n");
 }
 
 #[test]
 fn second_info_follows_the_first_pong() {
-    let mut world = World::new(1);
-    let client = world.open(0);
-    assert!(world.read(client).starts_with("INFO {"));
-    world.say(
+    let mut simulation = Simulation::new(1);
+    let client = simulation.open(0);
+    assert!(simulation.read(client).starts_with("INFO {"));
+    simulation.send(
         client,
         "CONNECT {\"verbose\":false,\"protocol\":1}\r\nPING\r\nPING\r\n",
     );
-    let answer = world.read(client);
+    let answer = simulation.read(client);
     assert!(answer.starts_with("PONG\r\nINFO {"), "{answer}");
     assert!(answer.contains("\"connect_info\":true") && answer.ends_with(" \r\nPONG\r\n"));
-    world.shards[0].announce_lame_duck();
-    assert!(world.read(client).contains("\"ldm\":true"));
+    simulation.shards[0].announce_lame_duck();
+    assert!(simulation.read(client).contains("\"ldm\":true"));
 }
 
 #[test]
 fn silent_client_is_pinged_then_disconnected() {
-    let mut world = World::new(1);
-    let client = world.client(0);
+    let mut simulation = Simulation::new(1);
+    let client = simulation.client(0);
     let mut at = |secs| {
-        world.shards[0].handle_timeout(Duration::from_secs(secs));
-        world.read(client)
+        simulation.shards[0].handle_timeout(Duration::from_secs(secs));
+        simulation.read(client)
     };
     assert_eq!(at(1), "");
     assert_eq!(at(3), "PING\r\n");
@@ -559,16 +559,16 @@ fn silent_client_is_pinged_then_disconnected() {
 
 #[test]
 fn active_client_is_not_pinged() {
-    let mut world = World::new(1);
-    let client = world.client(0);
-    world.shards[0].handle_timeout(Duration::from_secs(3));
-    world.now = Duration::from_secs(4);
-    world.say(client, "PONG\r\n");
-    world.read(client);
-    world.now = Duration::from_secs(100);
-    world.say(client, "PUB a 0\r\n\r\n");
-    world.shards[0].handle_timeout(Duration::from_secs(124));
-    assert_eq!(world.read(client), "");
+    let mut simulation = Simulation::new(1);
+    let client = simulation.client(0);
+    simulation.shards[0].handle_timeout(Duration::from_secs(3));
+    simulation.now = Duration::from_secs(4);
+    simulation.send(client, "PONG\r\n");
+    simulation.read(client);
+    simulation.now = Duration::from_secs(100);
+    simulation.send(client, "PUB a 0\r\n\r\n");
+    simulation.shards[0].handle_timeout(Duration::from_secs(124));
+    assert_eq!(simulation.read(client), "");
 }
 
 #[test]
@@ -577,38 +577,47 @@ fn slow_consumer_is_disconnected_alone() {
         pending_bytes_max: 10_000,
         ..Limits::default()
     };
-    let mut world = World::with(1, limits, Auth::Open);
-    let (slow, good, publisher) = (world.client(0), world.client(0), world.client(0));
-    world.say(slow, "SUB a 1\r\n");
-    world.say(good, "SUB a 1\r\n");
+    let mut simulation = Simulation::with(1, limits, Auth::Open);
+    let (slow, good, publisher) = (
+        simulation.client(0),
+        simulation.client(0),
+        simulation.client(0),
+    );
+    simulation.send(slow, "SUB a 1\r\n");
+    simulation.send(good, "SUB a 1\r\n");
     let mut received = 0;
     for _ in 0..30 {
-        world.say(
+        simulation.send(
             publisher,
             &format!("PUB a 1000\r\n{}\r\n", "x".repeat(1000)),
         );
-        received += world.read(good).len();
+        received += simulation.read(good).len();
     }
     assert_eq!(received, 30 * (1000 + "MSG a 1 1000\r\n\r\n".len()));
     assert_eq!(
-        world.is_ended(slow),
+        simulation.is_ended(slow),
         Some(CloseReason::SlowConsumerPendingBytes)
     );
-    assert_eq!(world.shards[0].pending_bytes(slow.id), 0);
-    assert!(world.send(publisher, b"PING\r\n").congested.is_none());
+    assert_eq!(simulation.shards[0].pending_bytes(slow.id), 0);
+    assert!(
+        simulation
+            .send_bytes(publisher, b"PING\r\n")
+            .congested
+            .is_none()
+    );
 }
 
 #[test]
 fn blocked_write_has_a_deadline() {
-    let mut world = World::new(1);
-    let client = world.client(0);
-    world.say(client, "PING\r\n");
-    world.shards[0].written(client.id, Duration::from_secs(1));
-    world.shards[0].handle_timeout(Duration::from_millis(10_900));
-    assert_eq!(world.is_ended(client), None);
-    world.shards[0].handle_timeout(Duration::from_secs(11));
+    let mut simulation = Simulation::new(1);
+    let client = simulation.client(0);
+    simulation.send(client, "PING\r\n");
+    simulation.shards[0].written(client.id, Duration::from_secs(1));
+    simulation.shards[0].handle_timeout(Duration::from_millis(10_900));
+    assert_eq!(simulation.is_ended(client), None);
+    simulation.shards[0].handle_timeout(Duration::from_secs(11));
     assert_eq!(
-        world.is_ended(client),
+        simulation.is_ended(client),
         Some(CloseReason::SlowConsumerWriteDeadline)
     );
 }
@@ -619,14 +628,14 @@ fn subscriptions_are_limited() {
         subscriptions_max: Some(2),
         ..Limits::default()
     };
-    let mut world = World::with(1, limits, Auth::Open);
-    let client = world.client(0);
-    world.say(
+    let mut simulation = Simulation::with(1, limits, Auth::Open);
+    let client = simulation.client(0);
+    simulation.send(
         client,
         "SUB a 1\r\nSUB b 2\r\nSUB c 3\r\nUNSUB 1\r\nSUB c 3\r\nPUB c 0\r\n\r\n",
     );
     assert_eq!(
-        world.read(client),
+        simulation.read(client),
         "-ERR 'maximum subscriptions exceeded'\r\nMSG c 3 0\r\n\r\n"
     );
 }
@@ -634,69 +643,76 @@ fn subscriptions_are_limited() {
 #[test]
 fn many_subscriptions_are_removed_in_steps() {
     let count = 2 * REMOVED_AT_ONCE_MAX + 1;
-    let mut world = World::new(2);
-    let (leaver, other) = (world.client(0), world.client(0));
+    let mut simulation = Simulation::new(2);
+    let (leaver, other) = (simulation.client(0), simulation.client(0));
     let lines: String = (0..count).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
-    world.say(leaver, &lines);
-    world.shards[0].end(leaver.id, CloseReason::ClientClosed);
-    world.exchange();
+    simulation.send(leaver, &lines);
+    simulation.shards[0].end(leaver.id, CloseReason::ClientClosed);
+    simulation.exchange();
     // A closed connection receives nothing, and a requester receives a 503 at once.
     for i in [0, count - 1] {
-        world.say(other, &format!("PUB a.{i} r 0\r\n\r\n"));
+        simulation.send(other, &format!("PUB a.{i} r 0\r\n\r\n"));
     }
-    world.say(other, "SUB r 1\r\nPUB a.7 r 0\r\n\r\n");
-    assert!(world.read(other).contains("NATS/1.0 503"));
-    assert_eq!(world.read(leaver), "");
+    simulation.send(other, "SUB r 1\r\nPUB a.7 r 0\r\n\r\n");
+    assert!(simulation.read(other).contains("NATS/1.0 503"));
+    assert_eq!(simulation.read(leaver), "");
     let mut portions = 1;
-    while world.shards[0].forget_some(leaver.id) {
+    while simulation.shards[0].remove_some_subscriptions(leaver.id) {
         portions += 1;
     }
-    world.exchange();
+    simulation.exchange();
     assert_eq!(portions, 3);
     for shard in 0..2 {
-        assert!(!world.shards[shard].is_wanted(AccountId::GLOBAL, b"a.0"));
+        assert!(!simulation.shards[shard].has_subscriber(AccountId::GLOBAL, b"a.0"));
     }
-    let ended = world.shards[0].remove(leaver.id, CloseReason::ClientClosed);
+    let ended = simulation.shards[0].remove(leaver.id, CloseReason::ClientClosed);
     assert_eq!(ended.unwrap().status.subscriptions, count);
-    assert_eq!(world.shards[0].status().subscriptions, 1);
+    assert_eq!(simulation.shards[0].status().subscriptions, 1);
 }
 
 #[test]
 fn queue_subscriptions_are_removed_at_once() {
-    let mut world = World::new(2);
-    let (leaver, member, publisher) = (world.client(0), world.client(0), world.client(1));
+    let mut simulation = Simulation::new(2);
+    let (leaver, member, publisher) = (
+        simulation.client(0),
+        simulation.client(0),
+        simulation.client(1),
+    );
     let lines: String = (0..2 * REMOVED_AT_ONCE_MAX)
         .map(|i| format!("SUB a.{i} {i}\r\n"))
         .collect();
-    world.say(leaver, &lines);
-    world.say(leaver, "SUB g workers g\r\n");
-    world.shards[0].end(leaver.id, CloseReason::ClientClosed);
-    world.exchange();
-    assert!(!world.shards[1].is_wanted(AccountId::GLOBAL, b"g"));
-    world.say(member, "SUB g workers 1\r\n");
-    world.say(publisher, "PUB g 0\r\n\r\n");
-    assert_eq!(world.read(member), "MSG g 1 0\r\n\r\n");
+    simulation.send(leaver, &lines);
+    simulation.send(leaver, "SUB g workers g\r\n");
+    simulation.shards[0].end(leaver.id, CloseReason::ClientClosed);
+    simulation.exchange();
+    assert!(!simulation.shards[1].has_subscriber(AccountId::GLOBAL, b"g"));
+    simulation.send(member, "SUB g workers 1\r\n");
+    simulation.send(publisher, "PUB g 0\r\n\r\n");
+    assert_eq!(simulation.read(member), "MSG g 1 0\r\n\r\n");
 }
 
 #[test]
 fn remove_drops_remaining_subscriptions() {
-    let mut world = World::new(1);
-    let leaver = world.client(0);
+    let mut simulation = Simulation::new(1);
+    let leaver = simulation.client(0);
     let count = 3 * REMOVED_AT_ONCE_MAX;
     let lines: String = (0..count).map(|i| format!("SUB a.{i} {i}\r\n")).collect();
-    world.say(leaver, &lines);
-    world.shards[0].remove(leaver.id, CloseReason::ClientClosed);
-    assert_eq!(world.shards[0].status().subscriptions, 0);
-    assert_eq!(world.shards[0].status().subscriptions_added, count as u64);
+    simulation.send(leaver, &lines);
+    simulation.shards[0].remove(leaver.id, CloseReason::ClientClosed);
+    assert_eq!(simulation.shards[0].status().subscriptions, 0);
+    assert_eq!(
+        simulation.shards[0].status().subscriptions_added,
+        count as u64
+    );
 }
 
 #[test]
 fn cross_shard_messages_arrive_once_and_in_order() {
-    let mut world = World::new(3);
-    let publisher = world.client(0);
-    let readers: Vec<Client> = (0..3).map(|shard| world.client(shard)).collect();
+    let mut simulation = Simulation::new(3);
+    let publisher = simulation.client(0);
+    let readers: Vec<Client> = (0..3).map(|shard| simulation.client(shard)).collect();
     for reader in &readers {
-        world.say(
+        simulation.send(
             *reader,
             "SUB a.* 1\r\nSUB a.b 2\r\nSUB b.* 3\r\nUNSUB 3\r\n",
         );
@@ -708,9 +724,9 @@ fn cross_shard_messages_arrive_once_and_in_order() {
         .iter()
         .map(|p| format!("PUB a.b r {}\r\n{p}\r\nPUB b.b 0\r\n\r\n", p.len()))
         .collect();
-    world.say(publisher, &all);
+    simulation.send(publisher, &all);
     for reader in &readers {
-        let got = world.read(*reader);
+        let got = simulation.read(*reader);
         let of_sid = |sid: &str| -> Vec<String> {
             payloads
                 .iter()
@@ -734,12 +750,12 @@ fn cross_shard_messages_arrive_once_and_in_order() {
 
 #[test]
 fn one_member_on_any_shard_receives_each_message() {
-    let mut world = World::new(2);
-    let publisher = world.client(0);
-    let members: Vec<Client> = (0..4).map(|i| world.client(i / 2)).collect();
+    let mut simulation = Simulation::new(2);
+    let publisher = simulation.client(0);
+    let members: Vec<Client> = (0..4).map(|i| simulation.client(i / 2)).collect();
     for (i, member) in members.iter().enumerate() {
         // The same group under two filters is one group.
-        world.say(
+        simulation.send(
             *member,
             if i % 2 == 0 {
                 "SUB a.b q 1\r\n"
@@ -749,11 +765,11 @@ fn one_member_on_any_shard_receives_each_message() {
         );
     }
     let total = 1000;
-    world.say(publisher, &"PUB a.b 0\r\n\r\n".repeat(total));
+    simulation.send(publisher, &"PUB a.b 0\r\n\r\n".repeat(total));
     let message = "MSG a.b 1 0\r\n\r\n";
     let counts: Vec<usize> = members
         .iter()
-        .map(|m| world.read(*m).matches(message).count())
+        .map(|m| simulation.read(*m).matches(message).count())
         .collect();
     assert_eq!(counts.iter().sum::<usize>(), total);
     assert!(counts.iter().all(|c| (150..350).contains(c)), "{counts:?}");
@@ -762,29 +778,33 @@ fn one_member_on_any_shard_receives_each_message() {
 #[test]
 fn message_for_a_queue_group_follows_its_members() {
     // The only member on shard 1 leaves while the message is in transit to that shard.
-    let mut world = World::new(3);
-    let (publisher, leaves, stays) = (world.client(0), world.client(1), world.client(2));
-    world.say(stays, "SUB a q 1\r\n");
-    world.say(leaves, "SUB a q 1\r\n");
+    let mut simulation = Simulation::new(3);
+    let (publisher, leaves, stays) = (
+        simulation.client(0),
+        simulation.client(1),
+        simulation.client(2),
+    );
+    simulation.send(stays, "SUB a q 1\r\n");
+    simulation.send(leaves, "SUB a q 1\r\n");
     let chunk = Chunk::new("PUB a 0\r\n\r\n".repeat(64).as_bytes().into());
-    world.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
-    let mut under_way = std::mem::take(world.shards[0].outgoing(1));
+    simulation.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
+    let mut under_way = std::mem::take(simulation.shards[0].outgoing(1));
     assert!(!under_way.is_empty());
-    world.say(leaves, "UNSUB 1\r\n");
-    world.shards[1].apply(&under_way, &mut Place::default());
+    simulation.send(leaves, "UNSUB 1\r\n");
+    simulation.shards[1].apply(&under_way, &mut BatchCursor::default());
     under_way.clear();
-    world.exchange();
-    assert_eq!(world.read(leaves), "");
-    assert_eq!(world.read(stays).matches("MSG a 1 0").count(), 64);
+    simulation.exchange();
+    assert_eq!(simulation.read(leaves), "");
+    assert_eq!(simulation.read(stays).matches("MSG a 1 0").count(), 64);
 }
 
 #[test]
 fn wide_fan_out_is_written_in_steps() {
-    let mut world = World::new(1);
-    let publisher = world.client(0);
+    let mut simulation = Simulation::new(1);
+    let publisher = simulation.client(0);
     for _ in 0..200 {
-        let reader = world.client(0);
-        world.say(reader, "SUB a 1\r\n");
+        let reader = simulation.client(0);
+        simulation.send(reader, "SUB a 1\r\n");
     }
     let chunk = Chunk::new(
         format!("PUB a 1000\r\n{}\r\n", "x".repeat(1000))
@@ -792,7 +812,8 @@ fn wide_fan_out_is_written_in_steps() {
             .as_bytes()
             .into(),
     );
-    let receipt = world.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
+    let receipt =
+        simulation.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
     assert!(receipt.must_flush && receipt.consumed < chunk.len());
 }
 
@@ -802,18 +823,18 @@ fn input_may_be_split_anywhere() {
     let session = "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB a.> q 1\r\nSUB a.* 22\nPING\r\n\
         PUB a.b r 5\r\nhe\r\no\r\nPUB a.b  0\r\n\r\nHPUB a.c 12 14\r\nNATS/1.0\r\n\r\nhi\r\nUNSUB 22 9\r\nPUB a.x 1\r\nx\r\nPONG\r\n";
     let play = |cuts: &[usize]| {
-        let mut world = World::new(1);
-        let client = world.open(0);
+        let mut simulation = Simulation::new(1);
+        let client = simulation.open(0);
         let mut held: Vec<u8> = Vec::new();
         let mut from = 0;
         for to in cuts.iter().copied().chain([session.len()]) {
             held.extend_from_slice(&session.as_bytes()[from..to]);
-            let receipt = world.send(client, &held);
+            let receipt = simulation.send_bytes(client, &held);
             held.drain(..receipt.consumed);
             from = to;
         }
         assert!(held.is_empty());
-        world.read(client)
+        simulation.read(client)
     };
     let whole = play(&[]);
     assert!(
@@ -897,15 +918,15 @@ impl Sent {
 #[test]
 fn coalesced_messages_equal_single_ones() {
     const PLAIN: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false,\"no_responders\":false}\r\n";
-    let mut world = World::new(1);
-    let publisher = world.client(0);
-    let mut readers: Vec<Client> = (0..40).map(|_| world.client(0)).collect();
-    world.say(readers[39], PLAIN);
+    let mut simulation = Simulation::new(1);
+    let publisher = simulation.client(0);
+    let mut readers: Vec<Client> = (0..40).map(|_| simulation.client(0)).collect();
+    simulation.send(readers[39], PLAIN);
     readers.push(publisher);
     for (i, reader) in readers.iter().enumerate() {
-        world.say(*reader, "SUB wide 1\r\nSUB narrow 22\r\n");
+        simulation.send(*reader, "SUB wide 1\r\nSUB narrow 22\r\n");
         if i.is_multiple_of(4) && i < 40 {
-            world.say(*reader, &format!("UNSUB 1 {}\r\n", i + 1));
+            simulation.send(*reader, &format!("UNSUB 1 {}\r\n", i + 1));
         }
     }
     let sent: Vec<Sent> = (0..300).map(Sent::numbered).collect();
@@ -914,7 +935,7 @@ fn coalesced_messages_equal_single_ones() {
         .enumerate()
         .map(|(i, sent)| sent.publish(i))
         .collect();
-    world.say(publisher, &input);
+    simulation.send(publisher, &input);
     for (i, reader) in readers.iter().enumerate() {
         let wide_max = if i % 4 == 0 && i < 40 {
             i + 1
@@ -931,10 +952,10 @@ fn coalesced_messages_equal_single_ones() {
             }
         }
         assert_eq!(
-            world.read(*reader).replace("PONG\r\n", ""),
+            simulation.read(*reader).replace("PONG\r\n", ""),
             wanted,
             "reader {i}"
         );
     }
-    assert_eq!(world.shards[0].status().subscriptions, 2 * 41 - 10);
+    assert_eq!(simulation.shards[0].status().subscriptions, 2 * 41 - 10);
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::account_tests::{SERVICE, ask, client, export, import, world};
-use super::tests::{Client, World};
+use super::account_tests::{SERVICE, ask, client, export, import, simulation};
+use super::tests::{Client, Simulation};
 use crate::auth::{AccessConfig, ExportKind, ImportKind, Mapping};
 
 /// Returns an HPUB of a message that requests a trace.
@@ -18,8 +18,8 @@ fn traced(subject: &str, header: &str) -> String {
 const ONLY: &str = "Nats-Trace-Only: true\r\n";
 
 /// Returns the events of all traces that a subscriber has received, each as a word and its fields.
-fn told(world: &mut World, listener: Client) -> Vec<String> {
-    let sent = world.read(listener);
+fn reports(simulation: &mut Simulation, listener: Client) -> Vec<String> {
+    let sent = simulation.read(listener);
     let all = sent.lines().filter(|line| line.starts_with('{'));
     let all = all.map(|json| serde_json::from_str::<Value>(json).unwrap());
     all.flat_map(|trace| {
@@ -41,38 +41,38 @@ fn shown(event: &Value) -> String {
 
 #[test]
 fn trace_reports_deliveries() {
-    let mut world = World::new(1);
-    let [listener, reader, publisher] = [0, 0, 0].map(|shard| world.client(shard));
-    world.say(listener, "SUB t 1\r\n");
-    world.say(reader, "SUB a.* 1\r\nSUB a.b g 2\r\nUNSUB 2 1\r\n");
+    let mut simulation = Simulation::new(1);
+    let [listener, reader, publisher] = [0, 0, 0].map(|shard| simulation.client(shard));
+    simulation.send(listener, "SUB t 1\r\n");
+    simulation.send(reader, "SUB a.* 1\r\nSUB a.b g 2\r\nUNSUB 2 1\r\n");
     for is_only in [true, false] {
         let header = if is_only { ONLY } else { "" };
-        world.say(publisher, &traced("a.b", header));
-        assert_eq!(world.read(reader).is_empty(), is_only);
+        simulation.send(publisher, &traced("a.b", header));
+        assert_eq!(simulation.read(reader).is_empty(), is_only);
         assert_eq!(
-            told(&mut world, listener),
+            reports(&mut simulation, listener),
             ["in acc=$G subj=a.b", "eg sub=a.*", "eg queue=g sub=a.b"]
         );
     }
     // Other messages are delivered, even one that follows in the same input.
-    world.say(publisher, &(traced("c", ONLY) + "PUB a.b 1\r\nx\r\n"));
-    assert_eq!(world.read(reader), "MSG a.b 1 1\r\nx\r\n");
-    assert_eq!(told(&mut world, listener), ["in acc=$G subj=c"]);
+    simulation.send(publisher, &(traced("c", ONLY) + "PUB a.b 1\r\nx\r\n"));
+    assert_eq!(simulation.read(reader), "MSG a.b 1 1\r\nx\r\n");
+    assert_eq!(reports(&mut simulation, listener), ["in acc=$G subj=c"]);
 }
 
 #[test]
 fn other_shards_report_their_deliveries() {
     for is_only in [true, false] {
-        let mut world = World::new(2);
-        let [listener, publisher] = [0, 0].map(|shard| world.client(shard));
-        let reader = world.client(1);
-        world.say(listener, "SUB t 1\r\n");
-        world.say(reader, "SUB a 1\r\nSUB a g 2\r\n");
+        let mut simulation = Simulation::new(2);
+        let [listener, publisher] = [0, 0].map(|shard| simulation.client(shard));
+        let reader = simulation.client(1);
+        simulation.send(listener, "SUB t 1\r\n");
+        simulation.send(reader, "SUB a 1\r\nSUB a g 2\r\n");
         let header = if is_only { ONLY } else { "" };
-        world.say(publisher, &traced("a", header));
-        assert_eq!(world.read(reader).is_empty(), is_only);
+        simulation.send(publisher, &traced("a", header));
+        assert_eq!(simulation.read(reader).is_empty(), is_only);
         assert_eq!(
-            told(&mut world, listener),
+            reports(&mut simulation, listener),
             [
                 "in acc=$G subj=a",
                 "eg hop=2 name=shard-1",
@@ -86,32 +86,32 @@ fn other_shards_report_their_deliveries() {
 
 #[test]
 fn trace_crosses_accounts_that_allow_it() {
-    for may_look in [false, true] {
+    for allows_trace in [false, true] {
         let mut config = AccessConfig::default();
         let mut service = export(SERVICE, "svc");
-        service.allow_trace = may_look;
+        service.allow_trace = allows_trace;
         let mut stream = import(ImportKind::Stream, "A", "news.>", Some("from.>"));
-        stream.allow_trace = may_look;
+        stream.allow_trace = allows_trace;
         let a = config.account_mut("A");
         a.exports = vec![service, export(ExportKind::Stream, "news.>")];
         a.mappings = vec![Mapping::new("old.*", "news.$1").unwrap()];
         config.account_mut("B").imports = vec![stream, ask("A", "svc", Some("ask"))];
-        let (mut world, access) = world(1, config);
-        let [a, b] = ["A", "B"].map(|name| client(&mut world, &access, 0, name));
-        world.say(a, "SUB t 1\r\nSUB svc 2\r\n");
-        world.say(b, "SUB t 1\r\nSUB from.* 2\r\n");
-        let seen = |line: &str| may_look.then(|| line.to_owned());
-        world.say(a, &traced("old.x", ""));
+        let (mut simulation, access) = simulation(1, config);
+        let [a, b] = ["A", "B"].map(|name| client(&mut simulation, &access, 0, name));
+        simulation.send(a, "SUB t 1\r\nSUB svc 2\r\n");
+        simulation.send(b, "SUB t 1\r\nSUB from.* 2\r\n");
+        let seen = |line: &str| allows_trace.then(|| line.to_owned());
+        simulation.send(a, &traced("old.x", ""));
         let mut expected = vec!["in acc=A subj=old.x".to_owned(), "sm to=news.x".into()];
         expected.push("se acc=B to=from.x".into());
         expected.extend(seen("eg acc=B sub=from.*"));
-        assert_eq!(told(&mut world, a), expected);
-        assert!(world.read(b).contains("from.x"));
-        world.say(b, &traced("ask", ONLY));
+        assert_eq!(reports(&mut simulation, a), expected);
+        assert!(simulation.read(b).contains("from.x"));
+        simulation.send(b, &traced("ask", ONLY));
         let mut expected = vec!["in acc=B subj=ask".to_owned()];
         expected.push("si acc=A from=ask to=svc".into());
         expected.extend(seen("eg acc=A sub=svc"));
-        assert_eq!(told(&mut world, b), expected);
-        assert_eq!(world.read(a), "");
+        assert_eq!(reports(&mut simulation, b), expected);
+        assert_eq!(simulation.read(a), "");
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use fanline_engine::auth::{AccountId, ConnectionKind};
 use fanline_engine::jetstream::{Handler, Message, Now, Ports};
 use fanline_engine::{
-    Auth, Chunk, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, BatchCursor, Chunk, JetStreamService, Limits, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 use crate::allocations;
@@ -33,7 +34,7 @@ impl Handler for NoStreams {
 }
 
 /// A shard, and a JetStream service for the MQTT sessions.
-struct World {
+struct Simulation {
     shard: Shard,
     service: JetStreamService<NoStreams>,
     delivered_bytes: usize,
@@ -46,7 +47,7 @@ enum Protocol {
     Mqtt(u8),
 }
 
-impl World {
+impl Simulation {
     fn new() -> Self {
         let config = Arc::new(ShardConfig {
             limits: Limits::default(),
@@ -55,14 +56,14 @@ impl World {
             traces: false,
             leafs: None,
         });
-        World {
+        Simulation {
             service: JetStreamService::new(1, &config, 7, |_| NoStreams),
             shard: Shard::new(0, config, ServerInfo::default(), 7),
             delivered_bytes: 0,
         }
     }
 
-    fn say(&mut self, id: SessionId, input: &Chunk) {
+    fn send(&mut self, id: SessionId, input: &Chunk) {
         let mut from = 0;
         while from < input.len() {
             let range = from..input.len();
@@ -88,14 +89,14 @@ impl World {
     /// Exchanges batches between the shard and the service.
     fn exchange(&mut self) {
         let batch = std::mem::take(self.shard.outgoing(1));
-        let mut cursor = Place::default();
+        let mut cursor = BatchCursor::default();
         while self.service.apply(&batch, &mut cursor, NOW).must_flush {}
         self.service.settle(NOW);
         for batch in [
             std::mem::take(self.service.announcements(0)),
             std::mem::take(self.service.outgoing(0)),
         ] {
-            let mut cursor = Place::default();
+            let mut cursor = BatchCursor::default();
             while self.shard.apply(&batch, &mut cursor).must_flush {}
         }
         self.write();
@@ -123,7 +124,7 @@ impl World {
                 packet(0x10, &body)
             }
         };
-        self.say(id, &Chunk::new(connect.into()));
+        self.send(id, &Chunk::new(connect.into()));
         self.exchange();
         if is_subscriber {
             let subscribe = match protocol {
@@ -135,7 +136,7 @@ impl World {
                     packet(0x82, &body)
                 }
             };
-            self.say(id, &Chunk::new(subscribe.into()));
+            self.send(id, &Chunk::new(subscribe.into()));
             self.exchange();
         }
         id
@@ -173,24 +174,24 @@ fn publish(protocol: Protocol) -> Vec<u8> {
 
 #[track_caller]
 fn check(from: Protocol, to: &[Protocol]) {
-    let mut world = World::new();
+    let mut simulation = Simulation::new();
     for (number, protocol) in (1..).zip(to) {
-        world.client(*protocol, number, true);
+        simulation.client(*protocol, number, true);
     }
-    let publisher = world.client(from, 0, false);
+    let publisher = simulation.client(from, 0, false);
     let frames = Chunk::new(publish(from).repeat(FRAMES_PER_READ).into());
     let warm_up = Chunk::new(publish(from).repeat(8 * FRAMES_PER_READ).into());
     for _ in 0..100 {
-        world.say(publisher, &warm_up);
+        simulation.send(publisher, &warm_up);
     }
-    world.delivered_bytes = 0;
+    simulation.delivered_bytes = 0;
     let allocations = allocations(|| {
         for _ in 0..MESSAGES / FRAMES_PER_READ {
-            world.say(publisher, &frames);
+            simulation.send(publisher, &frames);
         }
     });
     let least = MESSAGES * to.len() * PAYLOAD.len();
-    assert!(world.delivered_bytes > least, "{from:?} to {to:?}");
+    assert!(simulation.delivered_bytes > least, "{from:?} to {to:?}");
     assert_eq!(allocations, 0, "{from:?} to {to:?}");
 }
 

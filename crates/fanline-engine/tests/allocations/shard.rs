@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline_engine::{
-    Auth, Chunk, Limits, Peer, Place, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, BatchCursor, Chunk, Limits, Peer, SHARED_BYTES_MIN, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 use crate::allocations;
@@ -14,13 +15,13 @@ const FRAMES_PER_READ: usize = 20;
 
 /// Shards with clients. The publisher is on the first shard. The subscribers are distributed over all shards,
 /// beginning with the last one.
-struct World {
+struct Simulation {
     shards: Vec<Shard>,
     publisher: SessionId,
     delivered_bytes: usize,
 }
 
-impl World {
+impl Simulation {
     fn new(shards: usize, subscribers: &[&str]) -> Self {
         let config = Arc::new(ShardConfig {
             limits: Limits::default(),
@@ -39,13 +40,13 @@ impl World {
             open(&mut shards[shard], subscribe);
         }
         let publisher = open(&mut shards[0], "");
-        let mut world = World {
+        let mut simulation = Simulation {
             shards,
             publisher,
             delivered_bytes: 0,
         };
-        world.exchange();
-        world
+        simulation.exchange();
+        simulation
     }
 
     fn publish(&mut self, frames: &Chunk) {
@@ -63,7 +64,7 @@ impl World {
         for from in 0..self.shards.len() {
             for to in 0..self.shards.len() {
                 let mut batch = std::mem::take(self.shards[from].outgoing(to));
-                let mut cursor = Place::default();
+                let mut cursor = BatchCursor::default();
                 while self.shards[to].apply(&batch, &mut cursor).must_flush {}
                 batch.clear();
                 *self.shards[from].outgoing(to) = batch;
@@ -92,22 +93,22 @@ fn open(shard: &mut Shard, subscribe: &str) -> SessionId {
 
 #[track_caller]
 fn check(shards: usize, subscribers: &[&str], frame: &str, deliveries_per_message: usize) {
-    let mut world = World::new(shards, subscribers);
+    let mut simulation = Simulation::new(shards, subscribers);
     let frames = Chunk::new(frame.repeat(FRAMES_PER_READ).into_bytes().into());
     // The warm-up uses larger reads than the measurement. Otherwise a buffer could still grow during the
     // measurement, when one member of a queue group is chosen often.
     let warm_up = Chunk::new(frame.repeat(8 * FRAMES_PER_READ).into_bytes().into());
     for _ in 0..100 {
-        world.publish(&warm_up);
+        simulation.publish(&warm_up);
     }
-    world.delivered_bytes = 0;
+    simulation.delivered_bytes = 0;
     let allocations = allocations(|| {
         for _ in 0..MESSAGES / FRAMES_PER_READ {
-            world.publish(&frames);
+            simulation.publish(&frames);
         }
     });
     let body_bytes = frame.split_once("\r\n").expect("a line").1.len();
-    assert!(world.delivered_bytes > MESSAGES * deliveries_per_message * body_bytes);
+    assert!(simulation.delivered_bytes > MESSAGES * deliveries_per_message * body_bytes);
     assert_eq!(allocations, 0, "{shards} shards, {subscribers:?}");
 }
 

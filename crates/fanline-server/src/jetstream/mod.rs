@@ -23,7 +23,7 @@ use fanline_engine::jetstream::{
     AccountOverview, AccountSync, Handler, Now, OverviewWanted, Ports,
 };
 use fanline_engine::store::DiskError;
-use fanline_engine::{Batch, JetStreamService, Place, ServerInfo};
+use fanline_engine::{Batch, BatchCursor, JetStreamService, ServerInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -355,7 +355,7 @@ impl<H: Handler + Send> Service<H> {
     }
 
     fn apply(&mut self, batch: &Batch) {
-        let mut cursor = Place::default();
+        let mut cursor = BatchCursor::default();
         loop {
             let now = self.now();
             let receipt = self.service.apply(batch, &mut cursor, now);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fanline_engine::auth::Vouched;
-use fanline_engine::codec::websocket::{Asked, UpgradeRules, upgrade as agree};
+use fanline_engine::codec::websocket::{UpgradeResult, UpgradeRules, upgrade as agree};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming as Body};
 use hyper::{Request, Response, StatusCode};
@@ -69,9 +69,9 @@ pub(super) fn hand_over(
     vouched: Option<Box<Vouched>>,
 ) -> Option<Response<Full<Bytes>>> {
     let agreed = match agree(&as_text(request), rules) {
-        Asked::Granted(agreed) => agreed,
-        Asked::Refused(refusal) => return Some(as_response(&refusal.response())),
-        Asked::Partial => return None,
+        UpgradeResult::Granted(agreed) => agreed,
+        UpgradeResult::Refused(refusal) => return Some(as_response(&refusal.response())),
+        UpgradeResult::Partial => return None,
     };
     let response = as_response(&agreed.response);
     let upgraded = hyper::upgrade::on(request);

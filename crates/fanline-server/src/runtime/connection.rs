@@ -211,7 +211,7 @@ async fn serve_system_client(
     account: AccountId,
 ) {
     let id = runtime.open(cid, Peer::default(), false);
-    runtime.engine.borrow_mut().admit_insider(id, account);
+    runtime.engine.borrow_mut().admit_system_client(id, account);
     serve_session(runtime, read, link, id).await;
 }
 
@@ -250,7 +250,7 @@ async fn serve_session(
         held: PartialInput::None,
         carry: Vec::new(),
         reads_in_a_row: 0,
-        is_announced: runtime.engine.borrow().is_insider(id),
+        is_announced: runtime.engine.borrow().is_system_client(id),
     };
     let served = {
         let served = pin!(async {
@@ -267,11 +267,11 @@ async fn serve_session(
     let was_announced = connection.is_announced;
     runtime.links.borrow_mut()[id.index()] = None;
     let config = runtime.config();
-    let is_insider = runtime.engine.borrow().is_insider(id);
+    let is_system_client = runtime.engine.borrow().is_system_client(id);
     let ended = runtime.engine.borrow_mut().remove(id, reason);
     if let Some(ended) = &ended {
         close_log::log(link.name(), ended, &config.limits, runtime.now());
-        if !is_insider {
+        if !is_system_client {
             runtime.record_closed(ended.clone(), was_announced);
         }
     }
@@ -407,7 +407,7 @@ impl Connection<'_> {
             }
             if let Some(slow) = receipt.congested {
                 runtime.flush();
-                self.while_writing(runtime.hold_back(slow, receipt.told_bytes))
+                self.while_writing(runtime.hold_back(slow, receipt.announced_bytes))
                     .await;
             }
             if runtime.posted_to_congested.take()
@@ -640,7 +640,11 @@ impl Connection<'_> {
     /// Removes the client's subscriptions. If there are many, other tasks run in between.
     async fn leave(&self) {
         loop {
-            let is_more = self.runtime.engine.borrow_mut().forget_some(self.id);
+            let is_more = self
+                .runtime
+                .engine
+                .borrow_mut()
+                .remove_some_subscriptions(self.id);
             self.runtime.settle(0);
             if !is_more {
                 return;

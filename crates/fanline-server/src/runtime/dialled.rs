@@ -7,7 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fanline_engine::codec::leaf::{LEAF_LINE_BYTES_MAX, LeafInfo};
 use fanline_engine::codec::s2::Level;
-use fanline_engine::codec::websocket::{Answered, Asking, Compression, MESSAGE_BYTES_MAX};
+use fanline_engine::codec::websocket::{
+    Compression, MESSAGE_BYTES_MAX, UpgradeRequest, UpgradeResponse,
+};
 use fanline_engine::leaf::{Agreed, Compressed};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -100,20 +102,20 @@ impl Wire {
         path: &str,
     ) -> Result<(), NotOpened> {
         let key: [u8; 16] = std::array::from_fn(|_| random_u64().to_le_bytes()[0]);
-        let asking = Asking {
+        let request = UpgradeRequest {
             host: address.server.host_and_port(),
             path: path.to_owned(),
             compression: hub.options.websocket_compression,
             no_masking: hub.options.websocket_no_masking,
             key: BASE64.encode(key),
         };
-        self.send(asking.request().as_bytes()).await?;
+        self.send(request.text().as_bytes()).await?;
         let mut bytes = Vec::new();
         let granted = loop {
-            match asking.answered(&bytes) {
-                Answered::Granted(granted) => break granted,
-                Answered::Refused(why) => return Err(NotOpened::Declined(why)),
-                Answered::Partial => {}
+            match request.parse_response(&bytes) {
+                UpgradeResponse::Granted(granted) => break granted,
+                UpgradeResponse::Refused(why) => return Err(NotOpened::Declined(why)),
+                UpgradeResponse::Partial => {}
             }
             if !self.read_more(&mut bytes).await? {
                 return Err(NotOpened::Refused("closed before it was upgraded"));
@@ -144,7 +146,8 @@ impl Wire {
             return Ok((None, Agreed::default()));
         };
         let asked_at = runtime.now();
-        self.send(info.wish(by.name()).as_bytes()).await?;
+        self.send(info.compression_request(by.name()).as_bytes())
+            .await?;
         let layers = self.layers.get_mut();
         if !layers.unread.is_empty() {
             return Err(NotOpened::Refused("it goes on before it was answered"));

@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use fanline_engine::auth::ConnectionKind;
 use fanline_engine::{
-    AccountId, CloseReason, Ended, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig, leaf,
+    AccountId, BatchCursor, CloseReason, Ended, Peer, ServerInfo, SessionId, Shard, ShardConfig,
+    leaf,
 };
 use tokio::sync::{Notify, mpsc};
 use tracing::{error, info, trace};
@@ -153,7 +154,7 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 runtime.take_batches();
                 runtime.settle(usize::MAX);
                 let mut engine = runtime.engine.borrow_mut();
-                let _ = to.send(engine.is_wanted(AccountId::GLOBAL, subject.as_bytes()));
+                let _ = to.send(engine.has_subscriber(AccountId::GLOBAL, subject.as_bytes()));
             }
             Command::Status(to) => drop(to.send(runtime.engine.borrow().status_by_account())),
             Command::Kick(cid, to) => {
@@ -162,7 +163,7 @@ async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Comma
                 let _ = to.send(found);
             }
             Command::RequestReconnect(cid, to) => {
-                let found = runtime.engine.borrow_mut().send_away(cid);
+                let found = runtime.engine.borrow_mut().send_lame_duck(cid);
                 runtime.flush();
                 let _ = to.send(found);
             }
@@ -293,7 +294,7 @@ impl Runtime {
         mailbox.take(|batch| {
             // A panic would lose the rest of the batch for all connections.
             let _guard = self.engine.guard();
-            let mut cursor = Place::default();
+            let mut cursor = BatchCursor::default();
             loop {
                 let receipt = self.engine.borrow_mut().apply(batch, &mut cursor);
                 if receipt.must_flush || receipt.congested.is_some() {
@@ -593,9 +594,9 @@ impl Runtime {
     }
 
     /// Delays a publisher for a short time while a subscriber of its last messages has much pending output
-    /// and reads it. `told_bytes` is the size of the subscription changes for other servers that the input
-    /// has caused.
-    async fn hold_back(&self, slow: SessionId, told_bytes: usize) {
+    /// and reads it. `announced_bytes` is the size of the subscription changes for other servers that the
+    /// input has caused.
+    async fn hold_back(&self, slow: SessionId, announced_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;
         if limits.no_fast_producer_stall {
@@ -609,7 +610,7 @@ impl Runtime {
             return;
         }
         let is_link = self.engine.borrow().is_linked(slow);
-        let most = if is_link && told_bytes >= ANNOUNCED_BYTES_MIN {
+        let most = if is_link && announced_bytes >= ANNOUNCED_BYTES_MIN {
             ANNOUNCING
         } else if is_link {
             LINK_BEHIND

@@ -13,7 +13,7 @@ use fanline_engine::codec::leaf::{LEAF_LINE_BYTES_MAX, LeafInfo};
 use fanline_engine::codec::mqtt::CONNECT_BYTES_MAX;
 use fanline_engine::codec::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
 use fanline_engine::codec::websocket::{
-    Asked, Compression, MESSAGE_BYTES_MAX, Upgrade, UpgradeRules, upgrade,
+    Compression, MESSAGE_BYTES_MAX, Upgrade, UpgradeResult, UpgradeRules, upgrade,
 };
 use fanline_engine::leaf::{Agreed, Compressed, LeafCompression};
 use tokio::net::TcpStream;
@@ -420,13 +420,13 @@ impl Opening<'_> {
         let mut bytes = Vec::new();
         let agreed = loop {
             match upgrade(&bytes, rules) {
-                Asked::Granted(agreed) => break agreed,
-                Asked::Refused(refusal) => {
+                UpgradeResult::Granted(agreed) => break agreed,
+                UpgradeResult::Refused(refusal) => {
                     self.wire.send(refusal.response().as_bytes()).await?;
                     self.wire.shut_down();
                     return Err(NotOpened::Refused(refusal.status));
                 }
-                Asked::Partial => {}
+                UpgradeResult::Partial => {}
             }
             if !self.wire.read_more(&mut bytes).await? {
                 return Err(NotOpened::Refused("closed before it was upgraded"));

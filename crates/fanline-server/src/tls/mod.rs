@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanline_engine::auth::certificate::{CertificateNames, certificate_names};
-use fanline_engine::{TlsPeer, TlsTold};
+use fanline_engine::{TlsInfo, TlsPeer};
 use ring::digest::{SHA256, digest};
 use rustls::crypto::{CryptoProvider, ring as provider};
 use rustls::pki_types::CertificateDer;
@@ -211,8 +211,8 @@ fn versions(options: &TlsOptions) -> &'static [&'static SupportedProtocolVersion
 }
 
 /// Returns the TLS fields of INFO.
-pub(crate) fn info_of(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsTold {
-    tls.map_or_else(TlsTold::default, |tls| TlsTold {
+pub(crate) fn info_of(tls: Option<&TlsOptions>, allow_non_tls: bool) -> TlsInfo {
+    tls.map_or_else(TlsInfo::default, |tls| TlsInfo {
         required: !allow_non_tls,
         available: allow_non_tls,
         verify: tls.client_certificates.is_required(),

@@ -352,7 +352,7 @@ fn export(claims: &ExportClaims) -> Result<Export, String> {
     Ok(Export {
         kind,
         subject: claims.subject.clone(),
-        // Accounts with an activation token are added when imports are resolved; see `settle`.
+        // Accounts with an activation token are added when imports are resolved; see `resolve_imports`.
         accounts: claims.token_req.then(Vec::new),
         account_token_position: (position > 0).then_some(position),
         allow_trace: claims.allow_trace,

@@ -6,7 +6,7 @@
 mod account;
 mod grant;
 mod networks;
-mod settle;
+mod resolve_imports;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -228,7 +228,7 @@ impl Access {
             let name = account.name.clone();
             *config.account_mut(&name) = account;
         }
-        settle::settle(&mut config.accounts, now);
+        resolve_imports::resolve_imports(&mut config.accounts, now);
         Ok(Access {
             as_of: now,
             ..self.successor(config)?
@@ -248,7 +248,7 @@ impl Access {
                 *account = Account::new(account.name.as_str());
             }
         }
-        settle::settle(&mut config.accounts, now);
+        resolve_imports::resolve_imports(&mut config.accounts, now);
         Ok(Access {
             as_of: now,
             ..self.successor(config)?

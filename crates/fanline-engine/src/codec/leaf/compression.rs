@@ -59,9 +59,9 @@ impl LeafCompression {
 
     /// Returns the compression of this side, given the request of the other side; `None` means no
     /// compression.
-    pub fn agree(&self, told: &str) -> Option<Self> {
-        let told = LeafCompression::parse(told).unwrap_or(LeafCompression::Off);
-        match (self, told) {
+    pub fn agree(&self, announced: &str) -> Option<Self> {
+        let announced = LeafCompression::parse(announced).unwrap_or(LeafCompression::Off);
+        match (self, announced) {
             (LeafCompression::Off, _) | (_, LeafCompression::Off) => None,
             (LeafCompression::Accept, LeafCompression::Accept) => None,
             // The side that requested `auto` adapts its level to the round trip. The other side uses a fixed
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn sides_agree_as_nats_servers_do() {
-        for (ours, told, expected) in [
+        for (ours, announced, expected) in [
             ("off", "s2_fast", None),
             ("accept", "accept", None),
             ("accept", "off", None),
@@ -137,8 +137,12 @@ mod tests {
             ("s2_fast", "off", None),
             ("s2_fast", "not supported", None),
         ] {
-            let agreed = LeafCompression::parse(ours).unwrap().agree(told);
-            assert_eq!(agreed.map(|by| by.name()), expected, "{ours} and {told}");
+            let agreed = LeafCompression::parse(ours).unwrap().agree(announced);
+            assert_eq!(
+                agreed.map(|by| by.name()),
+                expected,
+                "{ours} and {announced}"
+            );
         }
         assert_eq!(LeafCompression::parse("zstd"), None);
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::PROTOCOL;
-use crate::codec::nats::info::{ServerInfo, TlsTold};
+use crate::codec::nats::info::{ServerInfo, TlsInfo};
 
 /// The INFO of a hub.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -57,13 +57,13 @@ impl LeafInfo {
 
     /// Returns the line by which a spoke requests compression from a hub. It contains the client id that the
     /// hub assigned.
-    pub fn wish(&self, compression: &str) -> String {
-        let wish = Wish {
+    pub fn compression_request(&self, compression: &str) -> String {
+        let request = CompressionRequest {
             client_id: self.client_id,
             compression,
         };
         // Strings and numbers always serialize.
-        let json = serde_json::to_string(&wish).unwrap_or_default();
+        let json = serde_json::to_string(&request).unwrap_or_default();
         format!("INFO {json} \r\n")
     }
 
@@ -76,7 +76,7 @@ impl LeafInfo {
 /// The INFO by which a spoke requests compression before CONNECT. Other servers send more fields, which have
 /// no effect.
 #[derive(Serialize)]
-struct Wish<'a> {
+struct CompressionRequest<'a> {
     client_id: u64,
     compression: &'a str,
 }
@@ -87,13 +87,13 @@ pub(crate) struct Port<'a> {
     pub(crate) host: &'a str,
     pub(crate) port: u16,
     pub(crate) urls: &'a [String],
-    pub(crate) tls: TlsTold,
+    pub(crate) tls: TlsInfo,
     /// Name of the listener's compression mode.
     pub(crate) compression: &'static str,
 }
 
 /// The recipient of INFO.
-pub(crate) struct Told<'a> {
+pub(crate) struct InfoRecipient<'a> {
     pub(crate) client_id: u64,
     pub(crate) nonce: &'a str,
     pub(crate) needs_auth: bool,
@@ -161,8 +161,12 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// Returns the whole INFO line of a hub.
-pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) -> Vec<u8> {
-    let welcome = told.welcome.as_ref();
+pub(crate) fn line(
+    server: &ServerInfo,
+    listener: &Port<'_>,
+    recipient: &InfoRecipient<'_>,
+) -> Vec<u8> {
+    let welcome = recipient.welcome.as_ref();
     let wire = Wire {
         server_id: &server.server_id,
         server_name: &server.server_name,
@@ -173,13 +177,13 @@ pub(crate) fn line(server: &ServerInfo, listener: &Port<'_>, told: &Told<'_>) ->
         host: listener.host,
         port: listener.port,
         headers: server.headers,
-        auth_required: told.needs_auth,
+        auth_required: recipient.needs_auth,
         tls_required: listener.tls.required,
         tls_verify: listener.tls.verify,
         max_payload: server.max_payload,
         jetstream: server.jetstream,
-        client_id: told.client_id,
-        nonce: told.nonce,
+        client_id: recipient.client_id,
+        nonce: recipient.nonce,
         cluster: server.cluster.as_deref(),
         // The INFO after CONNECT does not repeat the compression.
         compression: welcome.is_none().then_some(listener.compression),
@@ -204,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_of_another_kind_are_told_apart() {
+    fn ports_of_another_kind_are_recognized() {
         for (json, expected) in [
             (r#"{"client_id":1,"leafnode_urls":["a:1"]}"#, true),
             (r#"{"client_id":1,"info_on_connect":true}"#, true),

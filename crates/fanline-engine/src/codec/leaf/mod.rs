@@ -17,8 +17,8 @@ pub(crate) use compression::level_name;
 pub use compression::{Compressed, LeafCompression};
 pub(crate) use connect::LeafConnect;
 pub use error::LeafError;
+pub(crate) use info::{InfoRecipient, Port, Welcome, line as info_line};
 pub use info::{LeafInfo, Subjects};
-pub(crate) use info::{Port, Told as InfoRecipient, Welcome, line as info_line};
 pub(crate) use write::{write_head, write_interest, write_start};
 
 /// The shard that serves all leaf connections. One shard thus knows the interest of all of them.

@@ -29,7 +29,7 @@ pub enum LeafVerb<'a> {
     /// `LMSG` or `HMSG`.
     Message(LeafMessage<'a>),
     /// `LS+ <subject> [<queue> <weight>]`.
-    Wants {
+    Subscribe {
         /// The filter, unchecked.
         filter: &'a [u8],
         /// Queue group; empty without one.
@@ -38,7 +38,7 @@ pub enum LeafVerb<'a> {
         weight: u32,
     },
     /// `LS- <subject> [<queue>]`.
-    WantsNoMore {
+    Unsubscribe {
         /// The filter.
         filter: &'a [u8],
         /// Queue group; empty without one.
@@ -150,14 +150,14 @@ fn may_be_verb(input: &[u8]) -> bool {
 
 fn plain_verb<'a>(name: &[u8], args: &'a [u8]) -> Option<LeafVerb<'a>> {
     Some(match name {
-        b"ls+" => wants(args)?,
+        b"ls+" => subscribe(args)?,
         b"ls-" => {
             let (filter, rest) = first(args);
             let (queue, rest) = first(rest);
             if filter.is_empty() || !rest.is_empty() {
                 return None;
             }
-            LeafVerb::WantsNoMore { filter, queue }
+            LeafVerb::Unsubscribe { filter, queue }
         }
         b"ping" => LeafVerb::Ping,
         b"pong" => LeafVerb::Pong,
@@ -173,7 +173,7 @@ fn plain_verb<'a>(name: &[u8], args: &'a [u8]) -> Option<LeafVerb<'a>> {
     })
 }
 
-fn wants(args: &[u8]) -> Option<LeafVerb<'_>> {
+fn subscribe(args: &[u8]) -> Option<LeafVerb<'_>> {
     let (filter, rest) = first(args);
     let (queue, rest) = first(rest);
     let (weight, rest) = first(rest);
@@ -186,7 +186,7 @@ fn wants(args: &[u8]) -> Option<LeafVerb<'_>> {
             .unwrap_or(u32::MAX)
             .max(1),
     };
-    Some(LeafVerb::Wants {
+    Some(LeafVerb::Subscribe {
         filter,
         queue,
         weight,
@@ -295,7 +295,7 @@ mod tests {
     const MAX: usize = 1024;
 
     /// Parses a message. Returns subject, reply, groups, number of header bytes, and the body.
-    fn told(input: &str) -> (String, String, String, usize, String) {
+    fn parts_of(input: &str) -> (String, String, String, usize, String) {
         let LeafParsed::Verb(LeafVerb::Message(message), taken) = parse_leaf(input.as_bytes(), MAX)
         else {
             panic!("{input:?} is no message");
@@ -369,7 +369,7 @@ mod tests {
                 headers,
                 body.into(),
             );
-            assert_eq!(told(input), expected, "{input:?}");
+            assert_eq!(parts_of(input), expected, "{input:?}");
         }
     }
 
@@ -384,7 +384,7 @@ mod tests {
             ("CONNECT {}\r\n", LeafVerb::Connect(b"{}")),
             (
                 "LS+ a.>\r\n",
-                LeafVerb::Wants {
+                LeafVerb::Subscribe {
                     filter: b"a.>",
                     queue: b"",
                     weight: 1,
@@ -392,7 +392,7 @@ mod tests {
             ),
             (
                 "LS+ a q 3\r\n",
-                LeafVerb::Wants {
+                LeafVerb::Subscribe {
                     filter: b"a",
                     queue: b"q",
                     weight: 3,
@@ -400,7 +400,7 @@ mod tests {
             ),
             (
                 "LS- a q\r\n",
-                LeafVerb::WantsNoMore {
+                LeafVerb::Unsubscribe {
                     filter: b"a",
                     queue: b"q",
                 },

@@ -21,20 +21,20 @@ impl AliasesIn {
         }
     }
 
-    fn place(&self, alias: u16) -> Result<usize, Wrong> {
+    fn index(&self, alias: u16) -> Result<usize, Wrong> {
         // MQTT-3.3.2-8 and -9.
         match alias {
             1.. if alias <= self.max => Ok(usize::from(alias) - 1),
             _ => {
-                let why = "a topic alias is larger than was granted";
-                Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, why))
+                let message = "a topic alias must be between 1 and the topic alias maximum";
+                Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, message))
             }
         }
     }
 
     /// Sets the topic of an alias.
     pub(super) fn set(&mut self, alias: u16, topic: &str) -> Result<(), Wrong> {
-        let at = self.place(alias)?;
+        let at = self.index(alias)?;
         if self.topics.len() <= at {
             self.topics.resize_with(at + 1, Box::default);
         }
@@ -46,10 +46,12 @@ impl AliasesIn {
 
     /// Returns the topic of an alias.
     pub(super) fn get(&self, alias: u16) -> Result<&str, Wrong> {
-        let at = self.place(alias)?;
+        let at = self.index(alias)?;
         match self.topics.get(at) {
             Some(topic) if !topic.is_empty() => Ok(topic),
-            _ => Err(Wrong::protocol("a topic alias was not set")),
+            _ => Err(Wrong::protocol(
+                "a topic alias must be set before it is used",
+            )),
         }
     }
 }
@@ -87,7 +89,7 @@ impl AliasesOut {
     }
 
     /// Removes a new alias, because the packet that sets it was not sent.
-    pub(super) fn forget(&mut self, topic: &str) {
+    pub(super) fn remove(&mut self, topic: &str) {
         // New aliases continue the numbering, so only the latest one can be removed.
         let newest = u16::try_from(self.aliases.len()).ok();
         if self.aliases.get(topic).copied() == newest {
@@ -122,7 +124,7 @@ mod tests {
         assert_eq!(aliases.of("b"), Some((2, true)));
         assert_eq!(aliases.of("a"), Some((1, false)));
         assert_eq!(aliases.of("c"), None);
-        aliases.forget("b");
+        aliases.remove("b");
         assert_eq!(aliases.of("c"), Some((2, true)));
         assert_eq!(AliasesOut::new(0).of("a"), None);
     }

@@ -50,13 +50,17 @@ impl<'a> Reader<'a> {
             Variable::Whole { value, bytes } => {
                 // MQTT-1.5.5-1.
                 if bytes != variable_bytes(value) {
-                    return Err(Wrong::malformed("an integer is longer than it has to be"));
+                    return Err(Wrong::malformed(
+                        "a variable byte integer must have the shortest encoding",
+                    ));
                 }
                 self.rest = &self.rest[bytes..];
                 Ok(value)
             }
             Variable::Partial => Err(Wrong::malformed("the packet ends too early")),
-            Variable::TooLong => Err(Wrong::malformed("an integer has more than four bytes")),
+            Variable::TooLong => Err(Wrong::malformed(
+                "a variable byte integer must have at most 4 bytes",
+            )),
         }
     }
 
@@ -70,11 +74,13 @@ impl<'a> Reader<'a> {
     pub(super) fn text(&mut self) -> Result<&'a str, Wrong> {
         let bytes = self.binary()?;
         let Ok(text) = std::str::from_utf8(bytes) else {
-            return Err(Wrong::malformed("a text is not UTF-8"));
+            return Err(Wrong::malformed("a string must be valid UTF-8"));
         };
         // MQTT-1.5.4-2.
         if bytes.contains(&0) {
-            return Err(Wrong::malformed("a text has a null character"));
+            return Err(Wrong::malformed(
+                "a string must not contain a null character",
+            ));
         }
         Ok(text)
     }

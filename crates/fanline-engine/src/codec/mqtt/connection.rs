@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::alias::{AliasesIn, AliasesOut};
 use super::decode::{Frame, Framed, decode, frame};
-use super::encode::{self, ConnAckTold, PublishHead};
+use super::encode::{self, ConnAckProperties, PublishHead};
 use super::incoming::{Incoming, Step as InStep};
-use super::outgoing::{Again, Outgoing, Sent, Step as OutStep};
+use super::outgoing::{Outgoing, Resend, Sent, Step as OutStep};
 use super::packet::{Ack, AckKind, Connect, Disconnect, Packet, Publish};
 use super::property::{Properties, Property};
 use super::reason::{Reason, Wrong};
@@ -26,7 +26,7 @@ enum Phase {
     /// No packet has arrived.
     Fresh,
     /// CONNECT has arrived, and the caller decides about admission.
-    Asked,
+    AwaitsAdmission,
     Open,
     Ended,
 }
@@ -44,10 +44,10 @@ pub struct Connection {
     version: Version,
     phase: Phase,
     keep_alive: u16,
-    heard_at: Duration,
+    received_at: Duration,
     expiry: u32,
     /// Whether the client accepts reason strings (3.1.2.11.7).
-    wants_problems: bool,
+    accepts_reason_strings: bool,
     packet_bytes_max: usize,
     will: Option<Box<Will>>,
     incoming: Incoming,
@@ -66,9 +66,9 @@ impl Connection {
             version: Version::V4,
             phase: Phase::Fresh,
             keep_alive: 0,
-            heard_at: now,
+            received_at: now,
             expiry: 0,
-            wants_problems: true,
+            accepts_reason_strings: true,
             packet_bytes_max: usize::MAX,
             will: None,
             incoming: Incoming::default(),
@@ -85,8 +85,8 @@ impl Connection {
     }
 
     /// Returns whether the caller must decide about admission. Until then, no input is handled.
-    pub fn is_asked(&self) -> bool {
-        self.phase == Phase::Asked
+    pub fn awaits_admission(&self) -> bool {
+        self.phase == Phase::AwaitsAdmission
     }
 
     /// Returns the protocol version, which CONNECT selects.
@@ -129,7 +129,7 @@ impl Connection {
     ) -> Received<'a> {
         let bytes_max = match self.phase {
             Phase::Fresh => CONNECT_BYTES_MAX,
-            Phase::Asked => return Received::Partial { frame_bytes: 0 },
+            Phase::AwaitsAdmission => return Received::Partial { frame_bytes: 0 },
             Phase::Open | Phase::Ended => self.settings.packet_bytes_max,
         };
         let frame = match frame(input, bytes_max) {
@@ -137,7 +137,7 @@ impl Connection {
             Framed::Partial { frame_bytes } => return Received::Partial { frame_bytes },
             Framed::Wrong(wrong) => return self.fail(wrong, out),
         };
-        self.heard_at = now;
+        self.received_at = now;
         if self.phase == Phase::Fresh {
             return self.receive_first(&frame, out);
         }
@@ -155,7 +155,7 @@ impl Connection {
             // MQTT-3.1.0-1. Before CONNECT, no packet can report the error.
             Ok(_) => {
                 self.phase = Phase::Ended;
-                return Received::Ended(Ended(Wrong::protocol("CONNECT does not come first")));
+                return Received::Ended(Ended(Wrong::protocol("the first packet must be CONNECT")));
             }
             Err(wrong) => return self.fail(wrong, out),
         };
@@ -174,8 +174,8 @@ impl Connection {
             Phase::Fresh if self.version == Version::V5 || has_return_code(wrong.reason) => {
                 self.refuse_connect(wrong, out);
             }
-            Phase::Open => self.tell_disconnect(wrong, out),
-            Phase::Fresh | Phase::Asked | Phase::Ended => {}
+            Phase::Open => self.send_disconnect(wrong, out),
+            Phase::Fresh | Phase::AwaitsAdmission | Phase::Ended => {}
         }
         self.phase = Phase::Ended;
         Received::Ended(Ended(wrong))
@@ -185,28 +185,32 @@ impl Connection {
         let max = self.packet_bytes_max;
         // MQTT-3.2.2-6: no session is present. MQTT-3.2.2-19: if the packet is too large, omit the reason
         // string.
-        for why in [self.why(wrong), ""] {
-            let told = ConnAckTold {
-                why,
-                ..ConnAckTold::default()
+        for reason_string in [self.reason_string(wrong), ""] {
+            let properties = ConnAckProperties {
+                reason_string,
+                ..ConnAckProperties::default()
             };
-            if encode::conn_ack(out, self.version, false, wrong.reason, &told, max) {
+            if encode::conn_ack(out, self.version, false, wrong.reason, &properties, max) {
                 break;
             }
         }
     }
 
-    fn tell_disconnect(&self, wrong: Wrong, out: &mut Outbox) {
+    fn send_disconnect(&self, wrong: Wrong, out: &mut Outbox) {
         if self.version == Version::V5 {
             let max = self.packet_bytes_max;
             // MQTT-3.14.2-3.
-            let _ = encode::disconnect(out, wrong.reason, self.why(wrong), max)
+            let _ = encode::disconnect(out, wrong.reason, self.reason_string(wrong), max)
                 || encode::disconnect(out, wrong.reason, "", max);
         }
     }
 
-    fn why(&self, wrong: Wrong) -> &'static str {
-        if self.wants_problems { wrong.why } else { "" }
+    fn reason_string(&self, wrong: Wrong) -> &'static str {
+        if self.accepts_reason_strings {
+            wrong.message
+        } else {
+            ""
+        }
     }
 
     fn connect(&mut self, connect: &Connect<'_>) -> Result<(), Wrong> {
@@ -221,7 +225,7 @@ impl Connection {
         // read first.
         let mut refused = None;
         for property in connect.properties.iter() {
-            if let Err(wrong) = self.note_connect_property(&property) {
+            if let Err(wrong) = self.apply_connect_property(&property) {
                 refused.get_or_insert(wrong);
             }
         }
@@ -231,26 +235,26 @@ impl Connection {
         let is_nameless = connect.client_id.is_empty();
         // 3.1.1 MQTT-3.1.3-8.
         if self.version == Version::V4 && is_nameless && !connect.clean_start {
-            let why = "a client without an id has no session to keep";
-            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, why));
+            let message = "an empty client identifier requires a clean session";
+            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, message));
         }
         if connect.client_id.len() > CLIENT_ID_BYTES_MAX {
-            let why = "a client id is too long";
-            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, why));
+            let message = "the client identifier is too long";
+            return Err(Wrong::because(Reason::CLIENT_ID_NOT_VALID, message));
         }
         if let Some(will) = &connect.will {
             // MQTT-3.2.2-12.
             if self.settings.reject_qos2_publish && will.qos == Qos::ExactlyOnce {
-                let why = "a will of QoS 2 is not taken";
-                return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, why));
+                let message = "the QoS of a will must be 0 or 1, got 2";
+                return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, message));
             }
             self.will = Some(Box::new(Will::new(will)));
         }
-        self.phase = Phase::Asked;
+        self.phase = Phase::AwaitsAdmission;
         Ok(())
     }
 
-    fn note_connect_property(&mut self, property: &Property<'_>) -> Result<(), Wrong> {
+    fn apply_connect_property(&mut self, property: &Property<'_>) -> Result<(), Wrong> {
         match *property {
             Property::SessionExpiry(seconds) => {
                 let max = self.settings.session_expiry_max.unwrap_or(NEVER_EXPIRES);
@@ -265,16 +269,16 @@ impl Connection {
             Property::TopicAliasMaximum(max) => {
                 self.aliases_out = AliasesOut::new(max.min(ALIASES_OUT_MAX));
             }
-            Property::RequestProblem(wants) => self.wants_problems = wants,
+            Property::RequestProblem(wants) => self.accepts_reason_strings = wants,
             // 4.12: no authentication method is supported.
             Property::AuthenticationMethod(_) => {
-                let why = "no enhanced authentication is supported";
-                return Err(Wrong::because(Reason::BAD_AUTHENTICATION_METHOD, why));
+                let message = "enhanced authentication is not supported";
+                return Err(Wrong::because(Reason::BAD_AUTHENTICATION_METHOD, message));
             }
             // MQTT-3.1.2.11.10.
             Property::AuthenticationData(_) => {
                 return Err(Wrong::protocol(
-                    "authentication data comes without its method",
+                    "authentication data requires an authentication method",
                 ));
             }
             _ => {}
@@ -290,40 +294,47 @@ impl Connection {
         now: Duration,
         out: &mut Outbox,
     ) -> Option<Ended> {
-        if self.phase != Phase::Asked {
+        if self.phase != Phase::AwaitsAdmission {
             return None;
         }
         self.phase = Phase::Open;
-        self.heard_at = now;
-        let mut told = ConnAckTold::default();
+        self.received_at = now;
+        let mut properties = ConnAckProperties::default();
         if self.version == Version::V5 {
             let settings = &self.settings;
-            let asked = self.keep_alive;
+            let requested = self.keep_alive;
             if let Some(max) = settings.keep_alive_max
-                && (asked == 0 || asked > max)
+                && (requested == 0 || requested > max)
             {
                 self.keep_alive = max;
-                told.keep_alive = Some(max);
+                properties.keep_alive = Some(max);
             }
             self.aliases_in = AliasesIn::new(ALIASES_IN_MAX);
-            told.alias_maximum = ALIASES_IN_MAX;
-            told.receive_maximum = Some(settings.receive_maximum.max(1));
-            told.packet_bytes_max = u32::try_from(settings.packet_bytes_max).ok();
-            told.maximum_qos = settings.reject_qos2_publish.then_some(Qos::AtLeastOnce);
-            told.session_expiry = settings.session_expiry_max.map(|_| self.expiry);
-            told.assigned_client_id = accepted.assigned_client_id;
+            properties.alias_maximum = ALIASES_IN_MAX;
+            properties.receive_maximum = Some(settings.receive_maximum.max(1));
+            properties.packet_bytes_max = u32::try_from(settings.packet_bytes_max).ok();
+            properties.maximum_qos = settings.reject_qos2_publish.then_some(Qos::AtLeastOnce);
+            properties.session_expiry = settings.session_expiry_max.map(|_| self.expiry);
+            properties.assigned_client_id = accepted.assigned_client_id;
         }
         let present = accepted.session_present;
         let max = self.packet_bytes_max;
-        let is_told = encode::conn_ack(out, self.version, present, Reason::SUCCESS, &told, max);
-        (!is_told).then(|| self.give_up_asked(out))
+        let is_sent = encode::conn_ack(
+            out,
+            self.version,
+            present,
+            Reason::SUCCESS,
+            &properties,
+            max,
+        );
+        (!is_sent).then(|| self.refuse_too_large(out))
     }
 
     /// Ends a connection because the client does not accept a packet of the required size (MQTT-3.1.2-24).
     #[cold]
-    fn give_up(&mut self, why: &'static str, out: &mut Outbox) -> Ended {
-        let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, why);
-        self.tell_disconnect(wrong, out);
+    fn end_too_large(&mut self, message: &'static str, out: &mut Outbox) -> Ended {
+        let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, message);
+        self.send_disconnect(wrong, out);
         self.phase = Phase::Ended;
         Ended(wrong)
     }
@@ -332,8 +343,11 @@ impl Connection {
     /// be sent (MQTT-3.14.0-1), so a shorter CONNACK refuses the client. The will is not published, because
     /// the client was never admitted.
     #[cold]
-    fn give_up_asked(&mut self, out: &mut Outbox) -> Ended {
-        let wrong = Wrong::because(Reason::PACKET_TOO_LARGE, "the client takes no CONNACK");
+    fn refuse_too_large(&mut self, out: &mut Outbox) -> Ended {
+        let wrong = Wrong::because(
+            Reason::PACKET_TOO_LARGE,
+            "CONNACK exceeds the client's maximum packet size",
+        );
         self.refuse_connect(wrong, out);
         self.will = None;
         self.phase = Phase::Ended;
@@ -342,9 +356,9 @@ impl Connection {
 
     /// Refuses a client after its CONNECT. Its will is not published, because it was never admitted.
     pub fn refuse(&mut self, reason: Reason, out: &mut Outbox) {
-        if self.phase == Phase::Asked {
-            let why = "";
-            self.refuse_connect(Wrong { reason, why }, out);
+        if self.phase == Phase::AwaitsAdmission {
+            let message = "";
+            self.refuse_connect(Wrong { reason, message }, out);
             self.will = None;
             self.phase = Phase::Ended;
         }
@@ -352,9 +366,9 @@ impl Connection {
 
     /// Ends a connection for a reason of the server, for example because the session was taken over or the
     /// server stops.
-    pub fn close(&mut self, reason: Reason, why: &'static str, out: &mut Outbox) {
+    pub fn close(&mut self, reason: Reason, message: &'static str, out: &mut Outbox) {
         if self.phase == Phase::Open {
-            self.tell_disconnect(Wrong::because(reason, why), out);
+            self.send_disconnect(Wrong::because(reason, message), out);
         }
         self.phase = Phase::Ended;
     }
@@ -385,16 +399,18 @@ impl Connection {
             }
             Packet::Disconnect(disconnect) => self.disconnect(&disconnect),
             // MQTT-3.1.0-2.
-            Packet::Connect(_) => Err(Wrong::protocol("CONNECT comes twice")),
+            Packet::Connect(_) => Err(Wrong::protocol("CONNECT must be sent only once")),
             // MQTT-4.12.0-6 and -7: no enhanced authentication is in progress.
-            Packet::Auth(_) => Err(Wrong::protocol("AUTH comes without a method")),
+            Packet::Auth(_) => Err(Wrong::protocol(
+                "AUTH requires an authentication method in CONNECT",
+            )),
         }
     }
 
     #[inline]
     fn publish<'a>(&mut self, publish: Publish<'a>, out: &mut Outbox) -> Result<Verb<'a>, Wrong> {
         if !publish.properties.is_empty() {
-            self.note_publish_properties(&publish)?;
+            self.apply_publish_properties(&publish)?;
         }
         let receive_maximum = match self.version {
             Version::V4 => None,
@@ -409,13 +425,13 @@ impl Connection {
             Qos::ExactlyOnce => {
                 // MQTT-3.2.2-11.
                 if self.settings.reject_qos2_publish {
-                    let why = "QoS 2 is not taken";
-                    return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, why));
+                    let message = "the QoS of a message must be 0 or 1, got 2";
+                    return Err(Wrong::because(Reason::QOS_NOT_SUPPORTED, message));
                 }
                 let id = publish.packet_id;
                 let step = self.incoming.publish_exactly(id, receive_maximum)?;
                 Ok(match step {
-                    InStep::Take => Verb::Hold(publish),
+                    InStep::Take => Verb::Store(publish),
                     InStep::Wait => Verb::Nothing,
                     InStep::Answer(reason) => {
                         encode::ack(out, self.version, AckKind::PubRec, id, reason);
@@ -426,7 +442,7 @@ impl Connection {
         }
     }
 
-    fn note_publish_properties(&mut self, publish: &Publish<'_>) -> Result<(), Wrong> {
+    fn apply_publish_properties(&mut self, publish: &Publish<'_>) -> Result<(), Wrong> {
         for property in publish.properties.iter() {
             match property {
                 Property::TopicAlias(alias) if publish.topic.is_empty() => {
@@ -435,13 +451,17 @@ impl Connection {
                 Property::TopicAlias(alias) => self.aliases_in.set(alias, publish.topic)?,
                 // MQTT-3.3.4-6.
                 Property::SubscriptionId(_) => {
-                    return Err(Wrong::protocol("a client sends a subscription identifier"));
+                    return Err(Wrong::protocol(
+                        "a client must not publish with a subscription identifier",
+                    ));
                 }
                 // MQTT-3.3.2-14.
                 Property::ResponseTopic(topic)
                     if topic.is_empty() || topic.contains(['+', '#']) =>
                 {
-                    return Err(Wrong::protocol("a response topic is not a topic name"));
+                    return Err(Wrong::protocol(
+                        "a response topic must not be empty, or contain + or #",
+                    ));
                 }
                 _ => {}
             }
@@ -484,7 +504,7 @@ impl Connection {
         };
         Ok(match step {
             OutStep::Done { token } => Verb::Done { token },
-            OutStep::Received { token } => Verb::Note { token, packet_id },
+            OutStep::Received { token } => Verb::StoreRelease { token, packet_id },
             OutStep::Complete { token } => Verb::Complete { token, packet_id },
             OutStep::Release(reason) => {
                 encode::ack(out, self.version, AckKind::PubRel, packet_id, reason);
@@ -499,7 +519,9 @@ impl Connection {
             match property {
                 // MQTT-3.14.2.2.2: if the expiry interval in CONNECT was 0, DISCONNECT cannot change it.
                 Property::SessionExpiry(seconds) if seconds > 0 && self.expiry == 0 => {
-                    return Err(Wrong::protocol("a session expiry is set that was 0"));
+                    return Err(Wrong::protocol(
+                        "DISCONNECT must not change a session expiry interval of 0",
+                    ));
                 }
                 Property::SessionExpiry(seconds) => {
                     let max = self.settings.session_expiry_max.unwrap_or(NEVER_EXPIRES);
@@ -507,7 +529,9 @@ impl Connection {
                 }
                 // Table 2-4: only a server may send this property in DISCONNECT.
                 Property::ServerReference(_) => {
-                    return Err(Wrong::malformed("a client sends a server reference"));
+                    return Err(Wrong::malformed(
+                        "only a server may send a server reference",
+                    ));
                 }
                 _ => {}
             }
@@ -536,9 +560,9 @@ impl Connection {
 
     /// Writes PUBREC after a message of QoS 2 was stored, or with the reason why the message was not stored;
     /// see [`acknowledge`](Self::acknowledge).
-    pub fn held(&mut self, packet_id: u16, reason: Reason, out: &mut Outbox) -> Option<Ended> {
+    pub fn stored(&mut self, packet_id: u16, reason: Reason, out: &mut Outbox) -> Option<Ended> {
         let is_stored = !reason.is_failure();
-        if self.incoming.held(packet_id, is_stored) && self.phase == Phase::Open {
+        if self.incoming.stored(packet_id, is_stored) && self.phase == Phase::Open {
             return self.answer(AckKind::PubRec, packet_id, reason, out);
         }
         None
@@ -558,8 +582,8 @@ impl Connection {
     }
 
     /// Writes PUBREL after the caller has stored that the client received a message of QoS 2.
-    pub fn noted(&mut self, packet_id: u16, out: &mut Outbox) {
-        if self.outgoing.noted(packet_id) && self.phase == Phase::Open {
+    pub fn release_stored(&mut self, packet_id: u16, out: &mut Outbox) {
+        if self.outgoing.release_stored(packet_id) && self.phase == Phase::Open {
             encode::ack(
                 out,
                 self.version,
@@ -579,18 +603,18 @@ impl Connection {
     ) -> Option<Ended> {
         if self.version == Version::V4 && reason.is_failure() {
             self.phase = Phase::Ended;
-            let why = "a message could not be taken";
-            return Some(Ended(Wrong::because(reason, why)));
+            let message = "the message was not accepted";
+            return Some(Ended(Wrong::because(reason, message)));
         }
         encode::ack(out, self.version, kind, packet_id, reason);
         None
     }
 
-    /// Returns the QoS that is granted to a filter for which the client requests `asked`.
-    pub fn granted(&self, asked: Qos) -> Qos {
+    /// Returns the QoS that is granted to a filter, given the requested QoS.
+    pub fn granted(&self, requested: Qos) -> Qos {
         match self.settings.downgrade_qos2_subscribe {
-            true => asked.min(Qos::AtLeastOnce),
-            false => asked,
+            true => requested.min(Qos::AtLeastOnce),
+            false => requested,
         }
     }
 
@@ -622,34 +646,36 @@ impl Connection {
         out: &mut Outbox,
     ) -> Option<Ended> {
         let (version, max) = (self.version, self.packet_bytes_max);
-        let is_told = encode::filter_ack(out, version, is_subscribe, packet_id, reasons, max);
-        (!is_told).then(|| self.give_up("a client takes no answer of that size", out))
+        let is_sent = encode::filter_ack(out, version, is_subscribe, packet_id, reasons, max);
+        (!is_sent).then(|| {
+            self.end_too_large("the response exceeds the client's maximum packet size", out)
+        })
     }
 
     /// Restores a message that was in flight to the client when the session was stored. Call it in the order
     /// in which the messages were sent, after [`accept`](Connection::accept) and before
-    /// [`again`](Connection::again).
+    /// [`resend`](Connection::resend).
     pub fn restore(&mut self, packet_id: u16, token: u64, qos: Qos, was_received: bool) {
         self.outgoing.restore(packet_id, token, qos, was_received);
     }
 
     /// Restores the packet identifiers of QoS 2 messages that wait for PUBREL.
-    pub fn restore_held(&mut self, held: impl Iterator<Item = u16>) {
-        self.incoming.resume(held);
+    pub fn restore_received(&mut self, received: impl Iterator<Item = u16>) {
+        self.incoming.resume(received);
     }
 
     /// Sends messages in flight again. Writes PUBRELs, and calls `publish` with the packet identifier and the
     /// token of each message (MQTT-4.4.0-1, 4.6).
-    pub fn again(
+    pub fn resend(
         &mut self,
         out: &mut Outbox,
         mut publish: impl FnMut(&mut Connection, u16, u64, &mut Outbox),
     ) {
-        for again in self.outgoing.again() {
-            match again {
-                Again::Publish { id, token } => publish(self, id, token, out),
-                Again::Release { id } => {
-                    self.outgoing.noted(id);
+        for resend in self.outgoing.resend() {
+            match resend {
+                Resend::Publish { id, token } => publish(self, id, token, out),
+                Resend::Release { id } => {
+                    self.outgoing.release_stored(id);
                     encode::ack(out, self.version, AckKind::PubRel, id, Reason::SUCCESS);
                 }
             }
@@ -732,7 +758,7 @@ impl Connection {
             return true;
         }
         if is_alias_new {
-            self.aliases_out.forget(delivery.topic);
+            self.aliases_out.remove(delivery.topic);
         }
         if packet_id != 0 {
             self.outgoing.unsend(packet_id);
@@ -744,8 +770,8 @@ impl Connection {
     /// a half times the keep alive after the last packet (MQTT-3.1.2-22; 3.1.1 MQTT-3.1.2-24).
     pub fn next_timeout(&self) -> Option<Duration> {
         let is_open = self.phase == Phase::Open && self.keep_alive > 0;
-        let patience = Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2;
-        is_open.then_some(self.heard_at + patience)
+        let timeout = Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2;
+        is_open.then_some(self.received_at + timeout)
     }
 
     /// Ends a connection whose client has sent nothing for too long.
@@ -753,9 +779,9 @@ impl Connection {
         if self.next_timeout().is_none_or(|at| now < at) {
             return None;
         }
-        let why = "nothing was heard for one and a half times the keep alive";
-        let wrong = Wrong::because(Reason::KEEP_ALIVE_TIMEOUT, why);
-        self.tell_disconnect(wrong, out);
+        let message = "no packet arrived within 1.5 times the keep-alive interval";
+        let wrong = Wrong::because(Reason::KEEP_ALIVE_TIMEOUT, message);
+        self.send_disconnect(wrong, out);
         self.phase = Phase::Ended;
         Some(Ended(wrong))
     }

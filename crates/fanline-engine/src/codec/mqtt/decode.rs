@@ -47,15 +47,17 @@ pub fn frame(input: &[u8], packet_bytes_max: usize) -> Framed<'_> {
         Variable::Whole { value, bytes } => (value, bytes),
         Variable::Partial => return Framed::Partial { frame_bytes: 0 },
         Variable::TooLong => {
-            return Framed::Wrong(Wrong::malformed("a length has more than four bytes"));
+            return Framed::Wrong(Wrong::malformed(
+                "the remaining length must have at most 4 bytes",
+            ));
         }
     };
     let body_bytes = usize::try_from(value).unwrap_or(usize::MAX);
     let head_bytes = 1 + length_bytes;
     let frame_bytes = head_bytes.saturating_add(body_bytes);
     if frame_bytes > packet_bytes_max {
-        let why = "a packet is too large";
-        return Framed::Wrong(Wrong::because(Reason::PACKET_TOO_LARGE, why));
+        let message = "the packet exceeds the maximum packet size";
+        return Framed::Wrong(Wrong::because(Reason::PACKET_TOO_LARGE, message));
     }
     match input.get(head_bytes..frame_bytes) {
         Some(body) => Framed::Whole(Frame {
@@ -84,7 +86,7 @@ pub fn decode<'a>(frame: &Frame<'a>, version: Version) -> Result<Packet<'a>, Wro
     let wanted = if matches!(kind, 6 | 8 | 10) { 2 } else { 0 };
     if flags != wanted {
         return Err(Wrong::malformed(
-            "the flags of a packet are not as they must be",
+            "the flags of the fixed header are invalid for this packet type",
         ));
     }
     let packet = match kind {
@@ -112,12 +114,14 @@ pub fn decode<'a>(frame: &Frame<'a>, version: Version) -> Result<Packet<'a>, Wro
         12 => Packet::Ping,
         14 => Packet::Disconnect(disconnect(&mut body, version)?),
         15 if version == Version::V5 => Packet::Auth(auth(&mut body)?),
-        2 | 9 | 11 | 13 => return Err(Wrong::protocol("only a server sends such a packet")),
-        _ => return Err(Wrong::malformed("there is no such packet")),
+        2 | 9 | 11 | 13 => return Err(Wrong::protocol("only a server may send this packet type")),
+        _ => return Err(Wrong::malformed("the packet type is unknown")),
     };
     match body.is_empty() {
         true => Ok(packet),
-        false => Err(Wrong::malformed("a packet is longer than what it says")),
+        false => Err(Wrong::malformed(
+            "unexpected bytes follow the content of the packet",
+        )),
     }
 }
 
@@ -126,17 +130,17 @@ fn publish<'a>(flags: u8, mut body: Reader<'a>, version: Version) -> Result<Publ
     let dup = flags & 0x08 != 0;
     // MQTT-3.3.1-4.
     let Some(qos) = Qos::from_bits((flags >> 1) & 0x03) else {
-        return Err(Wrong::malformed("a QoS is 3"));
+        return Err(Wrong::malformed("QoS must be 0, 1, or 2, got 3"));
     };
     // MQTT-3.3.1-2.
     if dup && qos == Qos::AtMostOnce {
-        return Err(Wrong::malformed("DUP is set with QoS 0"));
+        return Err(Wrong::malformed("DUP must not be set with QoS 0"));
     }
     let topic = body.text()?;
     // MQTT-3.3.2-2.
     if topic.bytes().any(|b| matches!(b, b'+' | b'#')) {
-        let why = "a topic name has a wildcard";
-        return Err(Wrong::because(Reason::TOPIC_NAME_INVALID, why));
+        let message = "a topic name must not contain + or #";
+        return Err(Wrong::because(Reason::TOPIC_NAME_INVALID, message));
     }
     let packet_id = match qos {
         Qos::AtMostOnce => 0,
@@ -149,7 +153,9 @@ fn publish<'a>(flags: u8, mut body: Reader<'a>, version: Version) -> Result<Publ
             .iter()
             .any(|p| matches!(p, super::Property::TopicAlias(_)));
         if !has_alias {
-            return Err(Wrong::protocol("a topic name is empty"));
+            return Err(Wrong::protocol(
+                "a topic name must not be empty without a topic alias",
+            ));
         }
     }
     Ok(Publish {
@@ -166,7 +172,7 @@ fn publish<'a>(flags: u8, mut body: Reader<'a>, version: Version) -> Result<Publ
 /// Reads a packet identifier, which must not be 0 (MQTT-2.2.1-3).
 fn packet_id(body: &mut Reader<'_>) -> Result<u16, Wrong> {
     match body.u16()? {
-        0 => Err(Wrong::protocol("a packet identifier is 0")),
+        0 => Err(Wrong::protocol("a packet identifier must not be 0")),
         id => Ok(id),
     }
 }
@@ -185,15 +191,18 @@ fn properties<'a>(
 fn connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, Wrong> {
     // MQTT-3.1.2-1.
     if body.binary()? != b"MQTT" {
-        return Err(Wrong::malformed("the protocol is not called MQTT"));
+        return Err(Wrong::malformed("the protocol name must be MQTT"));
     }
     let version = match body.u8()? {
         4 => Version::V4,
         5 => Version::V5,
         // MQTT-3.1.2-2.
         _ => {
-            let why = "a protocol level is not supported";
-            return Err(Wrong::because(Reason::UNSUPPORTED_PROTOCOL_VERSION, why));
+            let message = "the protocol level must be 4 (3.1.1) or 5 (5.0)";
+            return Err(Wrong::because(
+                Reason::UNSUPPORTED_PROTOCOL_VERSION,
+                message,
+            ));
         }
     };
     let flags = body.u8()?;
@@ -228,19 +237,23 @@ fn connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, Wrong> {
 fn check_connect_flags(flags: u8, version: Version) -> Result<(), Wrong> {
     // MQTT-3.1.2-3.
     if flags & 0x01 != 0 {
-        return Err(Wrong::malformed("the reserved flag of CONNECT is set"));
+        return Err(Wrong::malformed("the reserved flag of CONNECT must be 0"));
     }
     let has_will = flags & 0x04 != 0;
     // MQTT-3.1.2-11, -12 and -13.
     if !has_will && flags & 0x38 != 0 {
-        return Err(Wrong::malformed("CONNECT has flags of a will and no will"));
+        return Err(Wrong::malformed(
+            "will QoS and will retain must be 0 without a will",
+        ));
     }
     if Qos::from_bits((flags >> 3) & 0x03).is_none() {
-        return Err(Wrong::malformed("the QoS of a will is 3"));
+        return Err(Wrong::malformed("will QoS must be 0, 1, or 2, got 3"));
     }
     // 3.1.1 MQTT-3.1.2-22; 5.0 allows it.
     if version == Version::V4 && flags & 0xC0 == 0x40 {
-        return Err(Wrong::malformed("CONNECT has a password and no user name"));
+        return Err(Wrong::malformed(
+            "a password in CONNECT requires a user name",
+        ));
     }
     Ok(())
 }
@@ -249,8 +262,8 @@ fn will<'a>(body: &mut Reader<'a>, flags: u8, version: Version) -> Result<Connec
     let properties = properties(body, version, Allowed::WILL)?;
     let topic = body.text()?;
     if topic.is_empty() || topic.bytes().any(|b| matches!(b, b'+' | b'#')) {
-        let why = "the topic of a will is not a topic name";
-        return Err(Wrong::because(Reason::TOPIC_NAME_INVALID, why));
+        let message = "a will topic must not be empty, or contain + or #";
+        return Err(Wrong::because(Reason::TOPIC_NAME_INVALID, message));
     }
     Ok(ConnectWill {
         topic,
@@ -267,9 +280,9 @@ fn ack<'a>(kind: AckKind, body: &mut Reader<'a>, version: Version) -> Result<Ack
         Version::V4 => (Reason::SUCCESS, Properties::default()),
         Version::V5 => ending(body, Allowed::ACK)?,
     };
-    if !may_say(kind, reason) {
+    if !is_valid_reason(kind, reason) {
         return Err(Wrong::protocol(
-            "an acknowledgement has a reason that it cannot have",
+            "the reason code is invalid for this acknowledgement",
         ));
     }
     Ok(Ack {
@@ -281,7 +294,7 @@ fn ack<'a>(kind: AckKind, body: &mut Reader<'a>, version: Version) -> Result<Ack
 }
 
 /// Returns whether an acknowledgement may have this reason code (tables 3-4 to 3-7).
-fn may_say(kind: AckKind, reason: Reason) -> bool {
+fn is_valid_reason(kind: AckKind, reason: Reason) -> bool {
     match kind {
         AckKind::PubAck | AckKind::PubRec => matches!(
             reason.byte(),
@@ -323,13 +336,15 @@ fn filters<'a>(body: &mut Reader<'a>, version: Option<Version>) -> Result<Filter
         }
         count += 1;
         if count > FILTERS_MAX {
-            let why = "a packet has too many filters";
-            return Err(Wrong::because(Reason::QUOTA_EXCEEDED, why));
+            let message = "the packet contains too many topic filters";
+            return Err(Wrong::because(Reason::QUOTA_EXCEEDED, message));
         }
     }
     // MQTT-3.8.3-2 and MQTT-3.10.3-2.
     if count == 0 {
-        return Err(Wrong::protocol("a packet has no filters"));
+        return Err(Wrong::protocol(
+            "the packet must contain at least one topic filter",
+        ));
     }
     Ok(Filters {
         bytes,
@@ -345,14 +360,20 @@ fn check_options(filter: &str, byte: u8, version: Version) -> Result<(), Wrong> 
         Version::V5 => 0xC0,
     };
     if byte & reserved != 0 {
-        return Err(Wrong::malformed("reserved bits of a subscription are set"));
+        return Err(Wrong::malformed(
+            "reserved bits of subscription options must be 0",
+        ));
     }
     let Some(options) = SubscriptionOptions::from_byte(byte) else {
-        return Err(Wrong::protocol("an option of a subscription is 3"));
+        return Err(Wrong::protocol(
+            "QoS and retain handling of a subscription must be 0, 1, or 2, got 3",
+        ));
     };
     // MQTT-3.8.3-4.
     if version == Version::V5 && options.no_local && filter.starts_with("$share/") {
-        return Err(Wrong::protocol("a shared subscription asks for No Local"));
+        return Err(Wrong::protocol(
+            "No Local must not be set for a shared subscription",
+        ));
     }
     Ok(())
 }

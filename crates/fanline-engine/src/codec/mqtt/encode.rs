@@ -127,7 +127,7 @@ pub(super) fn ack(
 
 /// The properties of a CONNACK of 5.0 (3.2.2.3). A property with its default value is not written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ConnAckTold<'a> {
+pub(super) struct ConnAckProperties<'a> {
     pub(super) session_expiry: Option<u32>,
     pub(super) receive_maximum: Option<u16>,
     pub(super) maximum_qos: Option<Qos>,
@@ -135,17 +135,17 @@ pub(super) struct ConnAckTold<'a> {
     pub(super) assigned_client_id: Option<&'a str>,
     pub(super) alias_maximum: u16,
     pub(super) keep_alive: Option<u16>,
-    pub(super) why: &'a str,
+    pub(super) reason_string: &'a str,
 }
 
-impl ConnAckTold<'_> {
+impl ConnAckProperties<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         let maximum_qos = match self.maximum_qos {
             None | Some(Qos::ExactlyOnce) => None,
             Some(qos) => Some(Property::MaximumQos(qos == Qos::AtLeastOnce)),
         };
         let alias = (self.alias_maximum > 0).then_some(self.alias_maximum);
-        let told = [
+        let properties = [
             self.session_expiry.map(Property::SessionExpiry),
             self.receive_maximum.map(Property::ReceiveMaximum),
             maximum_qos,
@@ -153,16 +153,17 @@ impl ConnAckTold<'_> {
             self.assigned_client_id.map(Property::AssignedClientId),
             alias.map(Property::TopicAliasMaximum),
             self.keep_alive.map(Property::ServerKeepAlive),
-            reason_string(self.why),
+            reason_string(self.reason_string),
         ];
-        for property in told.into_iter().flatten() {
+        for property in properties.into_iter().flatten() {
             property.write(out);
         }
     }
 }
 
-fn reason_string(why: &str) -> Option<Property<'_>> {
-    (!why.is_empty() && why.len() <= REASON_STRING_BYTES_MAX).then_some(Property::ReasonString(why))
+fn reason_string(message: &str) -> Option<Property<'_>> {
+    (!message.is_empty() && message.len() <= REASON_STRING_BYTES_MAX)
+        .then_some(Property::ReasonString(message))
 }
 
 /// Writes CONNACK (3.2). Like the functions below, returns false without an effect if the client does not
@@ -172,7 +173,7 @@ pub(super) fn conn_ack(
     version: Version,
     session_present: bool,
     reason: Reason,
-    told: &ConnAckTold<'_>,
+    properties: &ConnAckProperties<'_>,
     packet_bytes_max: usize,
 ) -> bool {
     let present = u8::from(session_present);
@@ -180,9 +181,9 @@ pub(super) fn conn_ack(
         out.append(&[0x20, 2, present, reason.connect_return_code()]);
         return true;
     }
-    let mut properties = Vec::new();
-    told.write(&mut properties);
-    let body = with_properties(&[present, reason.byte()], &properties, &[]);
+    let mut written = Vec::new();
+    properties.write(&mut written);
+    let body = with_properties(&[present, reason.byte()], &written, &[]);
     packet(out, 0x20, &body, packet_bytes_max)
 }
 
@@ -196,7 +197,7 @@ pub(super) fn filter_ack(
     packet_bytes_max: usize,
 ) -> bool {
     let first = if is_subscribe { 0x90 } else { 0xB0 };
-    let told: Vec<u8> = match (version, is_subscribe) {
+    let reason_bytes: Vec<u8> = match (version, is_subscribe) {
         // 3.1.1 has one failure code (its 3.9.3).
         (Version::V4, true) => (reasons.iter())
             .map(|reason| {
@@ -212,8 +213,8 @@ pub(super) fn filter_ack(
     };
     let id = packet_id.to_be_bytes();
     let body = match version {
-        Version::V4 => [id.as_slice(), &told].concat(),
-        Version::V5 => with_properties(&id, &[], &told),
+        Version::V4 => [id.as_slice(), &reason_bytes].concat(),
+        Version::V5 => with_properties(&id, &[], &reason_bytes),
     };
     packet(out, first, &body, packet_bytes_max)
 }
@@ -227,11 +228,11 @@ pub(super) fn ping_response(out: &mut Outbox) {
 pub(super) fn disconnect(
     out: &mut Outbox,
     reason: Reason,
-    why: &str,
+    message: &str,
     packet_bytes_max: usize,
 ) -> bool {
     let mut properties = Vec::new();
-    if let Some(property) = reason_string(why) {
+    if let Some(property) = reason_string(message) {
         property.write(&mut properties);
     }
     let body = with_properties(&[reason.byte()], &properties, &[]);

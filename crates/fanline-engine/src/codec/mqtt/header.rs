@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn properties_come_back() {
-        let told = [
+        let properties = [
             Property::ContentType("text/plain"),
             Property::CorrelationData(b"\0\xff"),
             Property::User("k", "v"),
@@ -339,18 +339,18 @@ mod tests {
             Property::User("content-type", "another"),
             Property::PayloadFormat(true),
         ];
-        let block = block_of(&told);
+        let block = block_of(&properties);
         let mut headers = Vec::new();
         write_headers(&publish(&block), &mut headers);
         let mut back = Vec::new();
         write_properties(&headers, b"", None, &mut back);
         let read: Vec<_> = Properties::written(&back).iter().collect();
-        assert_eq!(read, told);
+        assert_eq!(read, properties);
     }
 
     #[test]
     fn properties_that_headers_cannot_have_come_back() {
-        for (told, header) in [
+        for (property, header) in [
             (Property::ContentType(" a\r\nb"), "Mqtt-Property: "),
             (Property::ResponseTopic("to\r\nme"), "Mqtt-Property: "),
             (
@@ -358,7 +358,7 @@ mod tests {
                 "Mqtt-Response-Topic: to me\r\n",
             ),
         ] {
-            let block = block_of(&[told]);
+            let block = block_of(&[property]);
             let mut headers = Vec::new();
             write_headers(&publish(&block), &mut headers);
             let text = String::from_utf8_lossy(&headers).into_owned();

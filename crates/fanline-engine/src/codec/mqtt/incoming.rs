@@ -37,8 +37,8 @@ pub(super) struct Incoming {
 
 impl Incoming {
     /// Restores QoS 2 messages of a session that wait for PUBREL.
-    pub(super) fn resume(&mut self, held: impl Iterator<Item = u16>) {
-        self.exactly.extend(held.map(|id| (id, Stage::Stored)));
+    pub(super) fn resume(&mut self, received: impl Iterator<Item = u16>) {
+        self.exactly.extend(received.map(|id| (id, Stage::Stored)));
     }
 
     /// Checks whether one more message may begin. `receive_maximum` is the limit in CONNACK; it is `None` in
@@ -47,8 +47,8 @@ impl Incoming {
         let open = self.once + self.exactly.len();
         match receive_maximum {
             Some(max) if open >= usize::from(max) => {
-                let why = "more is published than may wait to be acknowledged";
-                Err(Wrong::because(Reason::RECEIVE_MAXIMUM_EXCEEDED, why))
+                let message = "the receive maximum is exceeded";
+                Err(Wrong::because(Reason::RECEIVE_MAXIMUM_EXCEEDED, message))
             }
             _ => Ok(()),
         }
@@ -80,7 +80,7 @@ impl Incoming {
             Some(Stage::Stored) => Ok(Step::Answer(Reason::SUCCESS)),
             // After PUBREL, a client must not send PUBLISH again (MQTT-4.3.3-6).
             Some(Stage::Releasing) => Err(Wrong::protocol(
-                "a message is published again after its PUBREL",
+                "a message must not be published again after its PUBREL",
             )),
             None => {
                 self.check_quota(receive_maximum)?;
@@ -92,7 +92,7 @@ impl Incoming {
 
     /// Records whether storing a QoS 2 message has succeeded. Returns false if no such message is being
     /// stored.
-    pub(super) fn held(&mut self, id: u16, is_stored: bool) -> bool {
+    pub(super) fn stored(&mut self, id: u16, is_stored: bool) -> bool {
         let Some(stage) = self.exactly.get_mut(&id) else {
             return false;
         };
@@ -116,7 +116,7 @@ impl Incoming {
                 Ok(Step::Take)
             }
             Some(Stage::Releasing) => Ok(Step::Wait),
-            Some(Stage::Storing) => Err(Wrong::protocol("PUBREL comes before its PUBREC")),
+            Some(Stage::Storing) => Err(Wrong::protocol("PUBREL must not precede PUBREC")),
             // 3.7.2.1: not an error, because the server may have lost the session.
             None => Ok(Step::Answer(Reason::PACKET_ID_NOT_FOUND)),
         }
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(incoming.publish_exactly(7, Some(2)), Ok(Step::Take));
         assert_eq!(incoming.publish_exactly(7, Some(2)), Ok(Step::Wait));
         assert!(incoming.release(7).is_err());
-        assert!(incoming.held(7, true) && !incoming.held(7, true));
+        assert!(incoming.stored(7, true) && !incoming.stored(7, true));
         let again = incoming.publish_exactly(7, Some(2));
         assert_eq!(again, Ok(Step::Answer(Reason::SUCCESS)));
         assert_eq!(incoming.release(7), Ok(Step::Take));

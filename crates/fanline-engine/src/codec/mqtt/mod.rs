@@ -33,7 +33,7 @@ pub use header::{
     write_headers_of, write_properties,
 };
 pub use names::Names;
-pub use outgoing::{kept_id, shared_id};
+pub use outgoing::{shared_id, stored_id};
 pub use packet::{
     Ack, AckKind, Connect, ConnectWill, Disconnect, Filters, Packet, Publish, Subscribe,
     SubscribeFilter, Unsubscribe,

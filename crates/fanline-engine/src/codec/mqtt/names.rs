@@ -25,14 +25,14 @@ pub struct Names {
 /// The slots of one direction. They are allocated when the first name arrives.
 #[derive(Default)]
 struct Table<T> {
-    places: Vec<Place<T>>,
+    slots: Vec<Slot<T>>,
     /// Reused buffer for names that are too long for the cache.
     long: T,
 }
 
 /// A slot of the cache. An empty name marks an empty slot.
 #[derive(Clone, Default)]
-struct Place<T> {
+struct Slot<T> {
     name: Vec<u8>,
     translated: T,
 }
@@ -45,7 +45,7 @@ impl Names {
     /// Returns why the name has no subject.
     #[inline]
     pub fn subject(&mut self, topic: &str) -> Result<&[u8], NameError> {
-        let at = place_of(&self.hash_builder, topic.as_bytes());
+        let at = slot_of(&self.hash_builder, topic.as_bytes());
         let translate = |subject: &mut Vec<u8>| {
             subject.clear();
             topic_to_subject(topic, subject)
@@ -61,7 +61,7 @@ impl Names {
     /// Returns why the subject has no topic name.
     #[inline]
     pub fn topic(&mut self, subject: &[u8]) -> Result<&str, NameError> {
-        let at = place_of(&self.hash_builder, subject);
+        let at = slot_of(&self.hash_builder, subject);
         let translate = |topic: &mut String| {
             topic.clear();
             subject_to_topic(subject, topic)
@@ -71,7 +71,7 @@ impl Names {
     }
 }
 
-fn place_of(hash_builder: &DefaultHashBuilder, name: &[u8]) -> usize {
+fn slot_of(hash_builder: &DefaultHashBuilder, name: &[u8]) -> usize {
     let hash = hash_builder.hash_one(name) % (NAMES_MAX as u64);
     usize::try_from(hash).unwrap_or(0)
 }
@@ -88,17 +88,17 @@ impl<T: Clone + Default> Table<T> {
             translate(&mut self.long)?;
             return Ok(&self.long);
         }
-        if self.places.is_empty() {
-            self.places.resize_with(NAMES_MAX, Place::default);
+        if self.slots.is_empty() {
+            self.slots.resize_with(NAMES_MAX, Slot::default);
         }
-        let place = &mut self.places[at];
-        if place.name != name {
+        let slot = &mut self.slots[at];
+        if slot.name != name {
             // If the translation fails, the slot must be empty.
-            place.name.clear();
-            translate(&mut place.translated)?;
-            place.name.extend_from_slice(name);
+            slot.name.clear();
+            translate(&mut slot.translated)?;
+            slot.name.extend_from_slice(name);
         }
-        Ok(&place.translated)
+        Ok(&slot.translated)
     }
 }
 

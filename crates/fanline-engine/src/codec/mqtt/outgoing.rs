@@ -13,7 +13,7 @@ enum Stage {
     /// QoS 2: PUBLISH is sent.
     AwaitsReceived,
     /// PUBREC has arrived, and the caller stores that. PUBREL follows.
-    Noting,
+    StoringRelease,
     /// PUBREL is sent.
     AwaitsComplete,
 }
@@ -32,7 +32,7 @@ struct Flight {
 pub(super) enum Step {
     /// The message is complete. It was received, or refused with a failure.
     Done { token: u64 },
-    /// The message was received: the caller stores that, then calls [`Outgoing::noted`].
+    /// The message was received: the caller stores that, then calls [`Outgoing::release_stored`].
     Received { token: u64 },
     /// PUBCOMP has arrived: the message and its PUBREL are complete.
     Complete { token: u64 },
@@ -44,7 +44,7 @@ pub(super) enum Step {
 
 /// A packet to send again when a client reconnects (MQTT-4.4.0-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum Resend {
     /// PUBLISH with DUP.
     Publish { id: u16, token: u64 },
     /// PUBREL.
@@ -52,15 +52,15 @@ pub(super) enum Again {
 }
 
 /// Largest packet identifier of stored messages. The first one is 1.
-const KEPT_IDS: u16 = 49_151;
+const STORED_IDS_MAX: u16 = 49_151;
 /// Largest packet identifier of messages that are not stored. Shared subscriptions use the identifiers above
 /// it.
 const OTHER_IDS_MAX: u16 = 57_343;
 
 /// Returns the packet identifier of a stored message, which depends on its sequence only. After a crash it is
 /// the same, so a client recognizes a message that it has already received (4.3.3).
-pub fn kept_id(sequence: u64) -> u16 {
-    let id = sequence.saturating_sub(1) % u64::from(KEPT_IDS) + 1;
+pub fn stored_id(sequence: u64) -> u16 {
+    let id = sequence.saturating_sub(1) % u64::from(STORED_IDS_MAX) + 1;
     u16::try_from(id).unwrap_or(1)
 }
 
@@ -95,7 +95,7 @@ impl Default for Outgoing {
     fn default() -> Self {
         Outgoing {
             flights: HashMap::new(),
-            last_id: KEPT_IDS,
+            last_id: STORED_IDS_MAX,
             next_order: 0,
             max: u16::MAX,
         }
@@ -172,9 +172,9 @@ impl Outgoing {
 
     /// Returns a free packet identifier for a message that is not stored.
     fn free_id(&mut self) -> Option<u16> {
-        for _ in KEPT_IDS..OTHER_IDS_MAX {
+        for _ in STORED_IDS_MAX..OTHER_IDS_MAX {
             self.last_id = match self.last_id {
-                OTHER_IDS_MAX.. => KEPT_IDS + 1,
+                OTHER_IDS_MAX.. => STORED_IDS_MAX + 1,
                 last => last + 1,
             };
             if !self.flights.contains_key(&self.last_id) {
@@ -196,7 +196,9 @@ impl Outgoing {
                 self.flights.remove(&id);
                 Ok(Step::Done { token })
             }
-            Some(_) => Err(Wrong::protocol("PUBACK answers a message of QoS 2")),
+            Some(_) => Err(Wrong::protocol(
+                "PUBACK must not acknowledge a message of QoS 2",
+            )),
             None => Ok(Step::Ignore),
         }
     }
@@ -212,26 +214,28 @@ impl Outgoing {
         };
         let token = flight.token;
         match flight.stage {
-            Stage::AwaitsAck => Err(Wrong::protocol("PUBREC answers a message of QoS 1")),
+            Stage::AwaitsAck => Err(Wrong::protocol(
+                "PUBREC must not acknowledge a message of QoS 1",
+            )),
             // 4.3.3: a refused message is complete.
             Stage::AwaitsReceived if reason.is_failure() => {
                 self.flights.remove(&id);
                 Ok(Step::Done { token })
             }
             Stage::AwaitsReceived => {
-                flight.stage = Stage::Noting;
+                flight.stage = Stage::StoringRelease;
                 Ok(Step::Received { token })
             }
-            Stage::Noting => Ok(Step::Ignore),
+            Stage::StoringRelease => Ok(Step::Ignore),
             Stage::AwaitsComplete => Ok(Step::Release(Reason::SUCCESS)),
         }
     }
 
     /// Records that the caller has stored PUBREC, so PUBREL follows. Returns false if no message waits for
     /// that.
-    pub(super) fn noted(&mut self, id: u16) -> bool {
+    pub(super) fn release_stored(&mut self, id: u16) -> bool {
         match self.flights.get_mut(&id) {
-            Some(flight) if flight.stage == Stage::Noting => {
+            Some(flight) if flight.stage == Stage::StoringRelease => {
                 flight.stage = Stage::AwaitsComplete;
                 true
             }
@@ -251,25 +255,25 @@ impl Outgoing {
                 self.flights.remove(&id);
                 Ok(Step::Complete { token })
             }
-            Some(_) => Err(Wrong::protocol("PUBCOMP comes before PUBREL")),
+            Some(_) => Err(Wrong::protocol("PUBCOMP must not precede PUBREL")),
             None => Ok(Step::Ignore),
         }
     }
 
     /// Returns the packets that must be sent again, in their original order (4.6).
-    pub(super) fn again(&self) -> Vec<Again> {
+    pub(super) fn resend(&self) -> Vec<Resend> {
         let mut all: Vec<(&u16, &Flight)> = self.flights.iter().collect();
         all.sort_unstable_by_key(|(_, flight)| flight.order);
-        let again = |(id, flight): (&u16, &Flight)| match flight.stage {
-            Stage::AwaitsAck | Stage::AwaitsReceived => Again::Publish {
+        let resend = |(id, flight): (&u16, &Flight)| match flight.stage {
+            Stage::AwaitsAck | Stage::AwaitsReceived => Resend::Publish {
                 id: *id,
                 token: flight.token,
             },
-            // In the stage `Noting`, no PUBREL was sent yet. But the client has sent PUBREC, so PUBREL is
-            // correct.
-            Stage::Noting | Stage::AwaitsComplete => Again::Release { id: *id },
+            // In the stage `StoringRelease`, no PUBREL was sent yet. But the client has sent PUBREC, so PUBREL
+            // is correct.
+            Stage::StoringRelease | Stage::AwaitsComplete => Resend::Release { id: *id },
         };
-        all.into_iter().map(again).collect()
+        all.into_iter().map(resend).collect()
     }
 }
 
@@ -289,7 +293,7 @@ mod tests {
         let ok = Reason::SUCCESS;
         assert_eq!(outgoing.received(id, ok), Ok(Step::Received { token: 40 }));
         assert_eq!(outgoing.received(id, ok), Ok(Step::Ignore));
-        assert!(outgoing.noted(id) && !outgoing.noted(id));
+        assert!(outgoing.release_stored(id) && !outgoing.release_stored(id));
         assert_eq!(outgoing.received(id, ok), Ok(Step::Release(ok)));
         assert_eq!(outgoing.complete(id), Ok(Step::Complete { token: 40 }));
         assert_eq!(outgoing.complete(id), Ok(Step::Ignore));
@@ -312,7 +316,7 @@ mod tests {
         outgoing.set_max(3);
         let mut send = |token| outgoing.send(token, Qos::AtLeastOnce, None);
         let ids: Vec<_> = (0..4).map(&mut send).collect();
-        let first = KEPT_IDS + 1;
+        let first = STORED_IDS_MAX + 1;
         let all = [first, first + 1, first + 2].map(Sent::As);
         assert_eq!((&ids[..3], ids[3]), (&all[..], Sent::NoRoom));
         outgoing.last_id = OTHER_IDS_MAX;
@@ -323,9 +327,15 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_message_always_has_the_same_identifier() {
-        let ids = [1, 2, u64::from(KEPT_IDS), u64::from(KEPT_IDS) + 1].map(kept_id);
-        assert_eq!(ids, [1, 2, KEPT_IDS, 1]);
+    fn stored_message_always_has_the_same_identifier() {
+        let ids = [
+            1,
+            2,
+            u64::from(STORED_IDS_MAX),
+            u64::from(STORED_IDS_MAX) + 1,
+        ]
+        .map(stored_id);
+        assert_eq!(ids, [1, 2, STORED_IDS_MAX, 1]);
     }
 
     #[test]
@@ -346,10 +356,10 @@ mod tests {
         }
         assert!(outgoing.received(2, Reason::SUCCESS).is_ok());
         let wanted = [
-            Again::Publish { id: 1, token: 1 },
-            Again::Release { id: 2 },
-            Again::Publish { id: 3, token: 3 },
+            Resend::Publish { id: 1, token: 1 },
+            Resend::Release { id: 2 },
+            Resend::Publish { id: 3, token: 3 },
         ];
-        assert_eq!(outgoing.again(), wanted);
+        assert_eq!(outgoing.resend(), wanted);
     }
 }

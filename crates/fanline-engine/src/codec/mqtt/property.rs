@@ -20,7 +20,7 @@ macro_rules! properties {
 
         impl<'a> Property<'a> {
             fn read(reader: &mut Reader<'a>) -> Result<(u8, Self), Wrong> {
-                let unknown = || Wrong::malformed("a property is not known");
+                let unknown = || Wrong::malformed("a property is unknown");
                 let id = u8::try_from(reader.variable()?).map_err(|_| unknown())?;
                 let property = match id {
                     $($id => Property::$name($read(reader)?),)+
@@ -81,13 +81,13 @@ fn flag(reader: &mut Reader<'_>) -> Result<bool, Wrong> {
     match reader.u8()? {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(Wrong::protocol("a property is neither 0 nor 1")),
+        _ => Err(Wrong::protocol("a property must be 0 or 1")),
     }
 }
 
 fn not_zero<T: Default + PartialEq>(value: T) -> Result<T, Wrong> {
     match value == T::default() {
-        true => Err(Wrong::protocol("a property is 0")),
+        true => Err(Wrong::protocol("a property must not be 0")),
         false => Ok(value),
     }
 }
@@ -106,9 +106,9 @@ fn variable_not_zero(reader: &mut Reader<'_>) -> Result<u32, Wrong> {
 
 /// Reads a topic alias (MQTT-3.3.2-8).
 fn topic_alias(reader: &mut Reader<'_>) -> Result<u16, Wrong> {
-    let why = "a topic alias is 0";
+    let message = "a topic alias must not be 0";
     match reader.u16()? {
-        0 => Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, why)),
+        0 => Err(Wrong::because(Reason::TOPIC_ALIAS_INVALID, message)),
         alias => Ok(alias),
     }
 }
@@ -182,10 +182,10 @@ impl<'a> Properties<'a> {
             let bit = 1_u64 << id;
             // 2.2.2.2.
             if allowed.0 & bit == 0 {
-                return Err(Wrong::malformed("a property does not belong here"));
+                return Err(Wrong::malformed("a property is not allowed in this packet"));
             }
             if seen & bit & !allowed.repeated() != 0 {
-                return Err(Wrong::protocol("a property is there twice"));
+                return Err(Wrong::protocol("a property must not be repeated"));
             }
             seen |= bit;
         }

@@ -75,33 +75,33 @@ impl Reason {
 
 /// A protocol violation that ends the peer's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why} (0x{:02x})", .reason.byte())]
+#[error("{message} (0x{:02x})", .reason.byte())]
 pub struct Wrong {
     /// The reason code in 5.0.
     pub reason: Reason,
     /// Description for the log and the reason string.
-    pub why: &'static str,
+    pub message: &'static str,
 }
 
 impl Wrong {
     /// Creates the error for bytes that are no valid packet (1.2, "Malformed Packet").
-    pub(super) const fn malformed(why: &'static str) -> Self {
+    pub(super) const fn malformed(message: &'static str) -> Self {
         Wrong {
             reason: Reason::MALFORMED_PACKET,
-            why,
+            message,
         }
     }
 
     /// Creates the error for a valid packet that is not allowed in this form or at this time.
-    pub(super) const fn protocol(why: &'static str) -> Self {
+    pub(super) const fn protocol(message: &'static str) -> Self {
         Wrong {
             reason: Reason::PROTOCOL_ERROR,
-            why,
+            message,
         }
     }
 
     /// Creates an error with another reason code.
-    pub(super) const fn because(reason: Reason, why: &'static str) -> Self {
-        Wrong { reason, why }
+    pub(super) const fn because(reason: Reason, message: &'static str) -> Self {
+        Wrong { reason, message }
     }
 }

@@ -87,21 +87,21 @@ impl Subscriptions {
     /// messages must be sent for it (MQTT-3.3.1-9 to -11), which is never the case for a shared one (4.8.2).
     pub fn insert(&mut self, filter: &str, subscription: Subscription, is_shared: bool) -> bool {
         let is_new = match self.all.entry(filter.into()) {
-            Entry::Vacant(place) => {
-                place.insert(subscription);
+            Entry::Vacant(entry) => {
+                entry.insert(subscription);
                 true
             }
-            Entry::Occupied(mut place) => {
-                place.insert(subscription);
+            Entry::Occupied(mut entry) => {
+                entry.insert(subscription);
                 false
             }
         };
-        let is_asked = match subscription.options.retain_handling {
+        let is_requested = match subscription.options.retain_handling {
             RetainHandling::Always => true,
             RetainHandling::IfNew => is_new,
             RetainHandling::Never => false,
         };
-        is_asked && !is_shared
+        is_requested && !is_shared
     }
 
     /// Removes a subscription. Returns false if there is none (3.11.3: 0x11).
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn retain_is_shown_as_asked() {
+    fn retain_flag_follows_retain_as_published() {
         let plain = SubscriptionOptions::default();
         let mut as_published = plain;
         as_published.as_published = true;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn retained_messages_are_sent_as_asked() {
+    fn retained_messages_follow_retain_handling() {
         // Columns: retain handling, whether the subscription is shared, and the results of the first and the
         // second SUBSCRIBE.
         for (handling, shared, wanted) in [

@@ -354,8 +354,8 @@ fn open(version: Version, settings: MqttLimits) -> (Connection, Outbox) {
     let received = connection.receive(&bytes, Duration::ZERO, &mut out);
     assert!(matches!(received, Received::Verb(Verb::Connect(_), _)));
     connection.accept(&Accepted::default(), Duration::ZERO, &mut out);
-    let told = written(&mut out);
-    assert_eq!((told[0], told[2], told[3]), (0x20, 0, 0));
+    let sent = written(&mut out);
+    assert_eq!((sent[0], sent[2], sent[3]), (0x20, 0, 0));
     (connection, out)
 }
 
@@ -422,10 +422,10 @@ fn publish_is_acknowledged_when_it_is_stored() {
         let exactly = publish(version, Qos::ExactlyOnce, 4, "a");
         assert!(matches!(
             take(&mut connection, &exactly, &mut out),
-            Verb::Hold(_)
+            Verb::Store(_)
         ));
         assert!(out.is_empty());
-        connection.held(4, Reason::SUCCESS, &mut out);
+        connection.stored(4, Reason::SUCCESS, &mut out);
         assert_eq!(written(&mut out), [0x50, 2, 0, 4]);
         let release = packet(0x62, &[0, 4]);
         let verb = take(&mut connection, &release, &mut out);
@@ -437,7 +437,7 @@ fn publish_is_acknowledged_when_it_is_stored() {
 }
 
 #[test]
-fn a_message_that_cannot_be_kept_is_refused() {
+fn message_that_cannot_be_stored_is_refused() {
     let (mut connection, mut out) = open(V5, MqttLimits::default());
     take(
         &mut connection,
@@ -485,9 +485,9 @@ fn a_delivery_is_written_and_acknowledged() {
     let received = packet(0x50, &[0, 1]);
     let verb = take(&mut connection, &received, &mut out);
     let (token, packet_id) = (77, 1);
-    assert_eq!(verb, Verb::Note { token, packet_id });
+    assert_eq!(verb, Verb::StoreRelease { token, packet_id });
     assert!(out.is_empty());
-    connection.noted(1, &mut out);
+    connection.release_stored(1, &mut out);
     assert_eq!(written(&mut out), [0x62, 2, 0, 1]);
     let complete = packet(0x70, &[0, 1]);
     let verb = take(&mut connection, &complete, &mut out);
@@ -577,8 +577,8 @@ fn connects_that_are_refused() {
     };
     let mut nameless = plain_connect(V4);
     (nameless.client_id, nameless.clean_start) = ("", false);
-    let told = connect(&testing::connect(&nameless));
-    assert_eq!(told, (0x85, vec![0x20, 2, 0, 2]), "3.1.1 MQTT-3.1.3-8");
+    let sent = connect(&testing::connect(&nameless));
+    assert_eq!(sent, (0x85, vec![0x20, 2, 0, 2]), "3.1.1 MQTT-3.1.3-8");
     let level = packet(0x10, b"\0\x04MQTT\x03\x02\0\x3c\0\x01a");
     assert_eq!(connect(&level), (0x84, vec![0x20, 2, 0, 1]));
     let old = packet(0x10, b"\0\x06MQIsdp\x03\x02\0\x3c\0\x01a");
@@ -592,8 +592,8 @@ fn connects_that_are_refused() {
     Property::AuthenticationMethod("x").write(&mut block);
     let mut enhanced = plain_connect(V5);
     enhanced.properties = Properties::written(&block);
-    let (reason, told) = connect(&testing::connect(&enhanced));
-    assert_eq!((reason, told[0], told[3]), (0x8C, 0x20, 0x8C));
+    let (reason, sent) = connect(&testing::connect(&enhanced));
+    assert_eq!((reason, sent[0], sent[3]), (0x8C, 0x20, 0x8C));
 }
 
 #[test]
@@ -659,9 +659,9 @@ fn messages_in_flight_are_sent_again() {
     let (mut connection, mut out) = open(V5, MqttLimits::default());
     connection.restore(5, 50, Qos::AtLeastOnce, false);
     connection.restore(6, 60, Qos::ExactlyOnce, true);
-    connection.restore_held([9].into_iter());
+    connection.restore_received([9].into_iter());
     let mut published = Vec::new();
-    connection.again(&mut out, |_, id, token, _| published.push((id, token)));
+    connection.resend(&mut out, |_, id, token, _| published.push((id, token)));
     assert_eq!(published, [(5, 50)]);
     assert_eq!(written(&mut out), [0x62, 2, 0, 6]);
     let release = packet(0x62, &[0, 9]);

@@ -9,20 +9,20 @@ use super::{TEXT_BYTES_MAX, Version};
 #[non_exhaustive]
 pub enum NameError {
     /// The name is empty (MQTT-4.7.3-1).
-    #[error("it is empty")]
+    #[error("a topic must not be empty")]
     Empty,
     /// A wildcard is misplaced (MQTT-4.7.1-1 and -2, MQTT-3.3.2-2).
-    #[error("a wildcard is not a whole level, or is not allowed there")]
+    #[error("+ must be a whole level of a filter, and # its last level")]
     Wildcard,
     /// The name contains white space, a control character that subjects cannot contain, or bytes that are not
     /// UTF-8.
-    #[error("it has a character that the other protocol has no way to write")]
+    #[error("a topic must not contain white space, control characters, or invalid UTF-8")]
     Character,
     /// The name is longer than 65,535 bytes (MQTT-4.7.3-3).
-    #[error("it is too long")]
+    #[error("a topic must have at most 65,535 bytes")]
     TooLong,
     /// The group of a shared subscription is invalid (MQTT-4.8.2-1 and -2).
-    #[error("the name of a shared subscription's group is not one")]
+    #[error("a shared filter must be $share/<group>/<filter>, with a group without wildcards")]
     ShareName,
 }
 
@@ -243,7 +243,7 @@ mod tests {
             assert!(has_subject(topic));
             assert_eq!(topic_of(subject).as_deref(), Ok(topic));
         }
-        for (topic, why) in [
+        for (topic, expected) in [
             ("", NameError::Empty),
             ("a b", NameError::Character),
             ("a\tb", NameError::Character),
@@ -252,7 +252,7 @@ mod tests {
             ("a/+", NameError::Wildcard),
             ("a#", NameError::Wildcard),
         ] {
-            assert_eq!(subject_of(topic), Err(why), "{topic:?}");
+            assert_eq!(subject_of(topic), Err(expected), "{topic:?}");
             assert!(!has_subject(topic), "{topic:?}");
         }
         assert_eq!(topic_of("a.+"), Err(NameError::Character));

@@ -86,12 +86,12 @@ pub enum Verb<'a> {
     /// Publish the message; its topic is [`Connection::topic_of`]. Above QoS 0, also store it for sessions,
     /// then call [`Connection::acknowledge`].
     Publish(Publish<'a>),
-    /// Store the message until its PUBREL arrives, then call [`Connection::held`].
-    Hold(Publish<'a>),
+    /// Store the message until its PUBREL arrives, then call [`Connection::stored`].
+    Store(Publish<'a>),
     /// Publish the message that was stored under this identifier, remove it, then call
     /// [`Connection::released`].
     Release {
-        /// The packet identifier of the [`Verb::Hold`].
+        /// The packet identifier of the [`Verb::Store`].
         packet_id: u16,
     },
     /// A message is complete: the client has received or refused it.
@@ -99,8 +99,9 @@ pub enum Verb<'a> {
         /// The token of the [`Delivery`].
         token: u64,
     },
-    /// The client has received a message of QoS 2. Store its PUBREL, then call [`Connection::noted`].
-    Note {
+    /// The client has received a message of QoS 2. Store its PUBREL, then call
+    /// [`Connection::release_stored`].
+    StoreRelease {
         /// The token of the [`Delivery`].
         token: u64,
         /// The packet identifier for the PUBREL.

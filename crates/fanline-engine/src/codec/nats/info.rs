@@ -34,7 +34,7 @@ pub struct ServerInfo {
     /// Address for clients, if it differs from the address that the server listens on.
     pub ip: Option<String>,
     /// TLS of the client listener.
-    pub tls: TlsTold,
+    pub tls: TlsInfo,
     /// Fields that differ for WebSocket clients, if there is a WebSocket listener.
     pub websocket: Option<Box<ListenerInfo>>,
     /// Whether the server is in lame duck mode.
@@ -45,7 +45,7 @@ pub struct ServerInfo {
 
 /// TLS requirements of a listener in INFO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TlsTold {
+pub struct TlsInfo {
     /// Whether clients must use TLS.
     pub required: bool,
     /// Whether clients need a certificate.
@@ -62,7 +62,7 @@ pub struct ListenerInfo {
     /// Port that the listener binds.
     pub port: u16,
     /// TLS of the listener.
-    pub tls: TlsTold,
+    pub tls: TlsInfo,
 }
 
 #[derive(Serialize)]
@@ -150,7 +150,7 @@ impl ServerInfo {
         // In-process connections and Unix sockets have no TLS.
         let is_local = audience.client_ip.is_empty();
         let tls = match is_local {
-            true => TlsTold::default(),
+            true => TlsInfo::default(),
             false => here.map_or(self.tls, |here| here.tls),
         };
         let wire = Wire {

@@ -6,7 +6,7 @@ use super::handshake::{
 
 /// The parameters of an upgrade request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asking {
+pub struct UpgradeRequest {
     /// `host:port` of the address that is dialed.
     pub host: String,
     /// The path, which begins with a slash.
@@ -21,7 +21,7 @@ pub struct Asking {
 
 /// The result of an upgrade request.
 #[derive(Debug)]
-pub enum Answered {
+pub enum UpgradeResponse {
     /// The response is incomplete.
     Partial,
     /// The upgrade failed, with the reason.
@@ -30,10 +30,10 @@ pub enum Answered {
     Granted(Box<Upgrade>),
 }
 
-impl Asking {
+impl UpgradeRequest {
     /// Returns the whole request.
-    pub fn request(&self) -> String {
-        let Asking {
+    pub fn text(&self) -> String {
+        let UpgradeRequest {
             host, path, key, ..
         } = self;
         let mut request = format!(
@@ -53,16 +53,16 @@ impl Asking {
     }
 
     /// Parses the response.
-    pub fn answered(&self, bytes: &[u8]) -> Answered {
+    pub fn parse_response(&self, bytes: &[u8]) -> UpgradeResponse {
         let mut room = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut room);
         let response_bytes = match response.parse(bytes) {
             Ok(httparse::Status::Complete(taken)) => taken,
             Ok(httparse::Status::Partial) if bytes.len() < UPGRADE_BYTES_MAX => {
-                return Answered::Partial;
+                return UpgradeResponse::Partial;
             }
             _ => {
-                return Answered::Refused(
+                return UpgradeResponse::Refused(
                     "the response to the WebSocket upgrade is not HTTP".into(),
                 );
             }
@@ -71,18 +71,18 @@ impl Asking {
         let code = response.code.unwrap_or_default();
         if code != 101 {
             let reason = response.reason.unwrap_or_default();
-            return Answered::Refused(format!(
+            return UpgradeResponse::Refused(format!(
                 "the WebSocket upgrade was refused with status {code} {reason}"
             ));
         }
         match self.agree(&headers) {
-            Ok(agreed) => Answered::Granted(Box::new(Upgrade {
+            Ok(agreed) => UpgradeResponse::Granted(Box::new(Upgrade {
                 request_bytes: response_bytes,
                 ..agreed
             })),
-            Err(what) => {
-                Answered::Refused(format!("the response to the WebSocket upgrade has {what}"))
-            }
+            Err(what) => UpgradeResponse::Refused(format!(
+                "the response to the WebSocket upgrade has {what}"
+            )),
         }
     }
 
@@ -116,11 +116,11 @@ impl Asking {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Asked, UpgradeRules, upgrade};
+    use super::super::{UpgradeResult, UpgradeRules, upgrade};
     use super::*;
 
-    fn asking() -> Asking {
-        Asking {
+    fn request() -> UpgradeRequest {
+        UpgradeRequest {
             host: "hub.example:443".into(),
             path: "/some/leafnode".into(),
             compression: true,
@@ -132,39 +132,42 @@ mod tests {
     #[test]
     fn upgrade_between_servers_succeeds() {
         for (compression, no_masking) in [(false, false), (true, false), (true, true)] {
-            let asking = Asking {
+            let request = UpgradeRequest {
                 no_masking,
-                ..asking()
+                ..request()
             };
             let rules = UpgradeRules {
                 compression,
                 leafnodes: true,
                 ..UpgradeRules::default()
             };
-            let Asked::Granted(granted) = upgrade(asking.request().as_bytes(), &rules) else {
+            let UpgradeResult::Granted(granted) = upgrade(request.text().as_bytes(), &rules) else {
                 panic!("not granted");
             };
             assert!(granted.is_leaf && granted.is_masked != no_masking);
             let answer = [granted.response.as_bytes(), b"\x82\x00"].concat();
             for end in 0..granted.response.len() {
-                assert!(matches!(asking.answered(&answer[..end]), Answered::Partial));
+                assert!(matches!(
+                    request.parse_response(&answer[..end]),
+                    UpgradeResponse::Partial
+                ));
             }
-            let Answered::Granted(agreed) = asking.answered(&answer) else {
+            let UpgradeResponse::Granted(agreed) = request.parse_response(&answer) else {
                 panic!("not understood");
             };
             assert_eq!(agreed.request_bytes, granted.response.len());
             assert_eq!(agreed.compression, granted.compression);
             assert_eq!((agreed.masks, agreed.is_masked), (!no_masking, false));
         }
-        let none = upgrade(asking().request().as_bytes(), &UpgradeRules::default());
-        assert!(matches!(none, Asked::Refused(_)));
+        let none = upgrade(request().text().as_bytes(), &UpgradeRules::default());
+        assert!(matches!(none, UpgradeResult::Refused(_)));
     }
 
     #[test]
     fn invalid_responses_are_refused() {
         let ok =
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
-        let accept = format!("Sec-WebSocket-Accept: {}\r\n", accept_of(&asking().key));
+        let accept = format!("Sec-WebSocket-Accept: {}\r\n", accept_of(&request().key));
         for (answer, expected) in [
             ("INFO {}\r\n".to_owned(), "not HTTP"),
             ("HTTP/1.1 404 Not Found\r\n\r\n".into(), "404 Not Found"),
@@ -175,8 +178,8 @@ mod tests {
                 "an extension",
             ),
         ] {
-            match asking().answered(answer.as_bytes()) {
-                Answered::Refused(why) => assert!(why.contains(expected), "{why}"),
+            match request().parse_response(answer.as_bytes()) {
+                UpgradeResponse::Refused(why) => assert!(why.contains(expected), "{why}"),
                 other => panic!("{answer}: {other:?}"),
             }
         }

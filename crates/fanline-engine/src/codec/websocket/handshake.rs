@@ -94,7 +94,7 @@ impl Origin {
 
 /// The result of an upgrade request.
 #[derive(Debug)]
-pub enum Asked {
+pub enum UpgradeResult {
     /// The request is incomplete.
     Partial,
     /// The upgrade is refused. The caller writes the response and closes the connection.
@@ -164,32 +164,34 @@ pub enum Compression {
 }
 
 /// Parses an upgrade request.
-pub fn upgrade(bytes: &[u8], rules: &UpgradeRules) -> Asked {
+pub fn upgrade(bytes: &[u8], rules: &UpgradeRules) -> UpgradeResult {
     let mut room = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut room);
     let request_bytes = match request.parse(bytes) {
         Ok(httparse::Status::Complete(taken)) => taken,
-        Ok(httparse::Status::Partial) if bytes.len() < UPGRADE_BYTES_MAX => return Asked::Partial,
+        Ok(httparse::Status::Partial) if bytes.len() < UPGRADE_BYTES_MAX => {
+            return UpgradeResult::Partial;
+        }
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            return Asked::Refused(Refusal {
+            return UpgradeResult::Refused(Refusal {
                 status: "431 Request Header Fields Too Large",
             });
         }
         Err(httparse::Error::Version) => {
-            return Asked::Refused(Refusal {
+            return UpgradeResult::Refused(Refusal {
                 status: "505 HTTP Version Not Supported",
             });
         }
-        Err(_) => return Asked::Refused(BAD_REQUEST),
+        Err(_) => return UpgradeResult::Refused(BAD_REQUEST),
     };
     let headers = Headers(request.headers);
     let path = request.path.unwrap_or_default();
     match agree(request.method.unwrap_or_default(), path, &headers, rules) {
-        Ok(agreed) => Asked::Granted(Box::new(Upgrade {
+        Ok(agreed) => UpgradeResult::Granted(Box::new(Upgrade {
             request_bytes,
             ..agreed
         })),
-        Err(refusal) => Asked::Refused(refusal),
+        Err(refusal) => UpgradeResult::Refused(refusal),
     }
 }
 
@@ -406,9 +408,9 @@ mod tests {
 
     fn ask(start: &str, changes: &[(&str, &str)], rules: &UpgradeRules) -> Result<Upgrade, String> {
         match upgrade(request(start, changes).as_bytes(), rules) {
-            Asked::Granted(upgrade) => Ok(*upgrade),
-            Asked::Refused(refusal) => Err(refusal.status[..3].into()),
-            Asked::Partial => Err("partial".into()),
+            UpgradeResult::Granted(upgrade) => Ok(*upgrade),
+            UpgradeResult::Refused(refusal) => Err(refusal.status[..3].into()),
+            UpgradeResult::Partial => Err("partial".into()),
         }
     }
 
@@ -424,8 +426,8 @@ mod tests {
              Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
         );
         for end in 0..text.len() {
-            let asked = upgrade(&text.as_bytes()[..end], &UpgradeRules::default());
-            assert!(matches!(asked, Asked::Partial), "{end}");
+            let result = upgrade(&text.as_bytes()[..end], &UpgradeRules::default());
+            assert!(matches!(result, UpgradeResult::Partial), "{end}");
         }
     }
 
@@ -453,7 +455,10 @@ mod tests {
             );
         }
         let broken = upgrade(b"\x16\x03\x01 hello\r\n\r\n", &UpgradeRules::default());
-        assert!(matches!(broken, Asked::Refused(BAD_REQUEST)), "{broken:?}");
+        assert!(
+            matches!(broken, UpgradeResult::Refused(BAD_REQUEST)),
+            "{broken:?}"
+        );
     }
 
     #[test]
@@ -490,7 +495,7 @@ mod tests {
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(65));
         for text in [long, many] {
             match upgrade(text.as_bytes(), &UpgradeRules::default()) {
-                Asked::Refused(refusal) => assert!(refusal.status.starts_with("431")),
+                UpgradeResult::Refused(refusal) => assert!(refusal.status.starts_with("431")),
                 other => panic!("{other:?}"),
             }
         }

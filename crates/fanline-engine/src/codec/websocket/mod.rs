@@ -11,13 +11,13 @@ mod frame;
 mod handshake;
 mod unframe;
 
-pub use client::{Answered, Asking};
+pub use client::{UpgradeRequest, UpgradeResponse};
 pub use close::{close_code, close_frame};
 pub use deflate::{Deflater, Inflated, Inflater};
 pub use frame::{FrameHead, Opcode, control_frame, frame_head, mask_frame, unmask};
 pub use handshake::{
-    Asked, Compression, CookieNames, Origin, Refusal, UPGRADE_BYTES_MAX, Upgrade, UpgradeRules,
-    upgrade,
+    Compression, CookieNames, Origin, Refusal, UPGRADE_BYTES_MAX, Upgrade, UpgradeResult,
+    UpgradeRules, upgrade,
 };
 pub use unframe::{CONTROL_BYTES_MAX, Event, Unframer, Wrong};
 

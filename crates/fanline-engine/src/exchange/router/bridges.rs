@@ -68,7 +68,7 @@ pub(crate) struct Measured {
 
 /// The destination of one subject in the account at the far end of a bridge.
 #[derive(Clone, Debug)]
-pub(crate) struct Exit {
+pub(crate) struct BridgeTarget {
     pub(crate) kind: BridgeKind,
     pub(crate) account: AccountId,
     pub(crate) subject: Vec<u8>,
@@ -91,11 +91,11 @@ impl Bridge {
     }
 
     /// Returns the destination of a subject that matches the bridge's filter.
-    pub(super) fn exit(&self, subject: &[u8]) -> Exit {
+    pub(super) fn target(&self, subject: &[u8]) -> BridgeTarget {
         let mut made = Vec::new();
         let is_made = (self.transform.as_ref())
             .is_some_and(|transform| transform.apply(subject, 0, &mut made));
-        Exit {
+        BridgeTarget {
             kind: self.kind,
             account: self.account,
             subject: if is_made { made } else { subject.to_vec() },
@@ -236,8 +236,8 @@ fn reverse(subject: &str, to: &str) -> Option<Transform> {
             continue;
         }
         nth += 1;
-        let place = order.iter().position(|number| *number == nth)?;
-        destination.push(format!("${}", place + 1));
+        let position = order.iter().position(|number| *number == nth)?;
+        destination.push(format!("${}", position + 1));
     }
     Transform::new(&source.join("."), &destination.join(".")).ok()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use slab::Slab;
 
-use super::bridges::{Bridge, Exit};
+use super::bridges::{Bridge, BridgeTarget};
 use super::interest::Interest;
 use super::subscriptions::SubId;
 use crate::auth::{Permitted, Rights, RightsId};
@@ -43,7 +43,7 @@ pub(crate) struct Route {
     groups: Vec<RouteGroup>,
     members: Vec<Member>,
     /// Destinations in other accounts, which receive each message.
-    exits: Vec<Exit>,
+    bridge_targets: Vec<BridgeTarget>,
     /// Number that distinguishes a route from later routes in the same slot.
     generation: u64,
     node: Option<NodeId>,
@@ -102,14 +102,14 @@ impl Route {
 
     /// Returns whether there are targets other than local plain subscriptions.
     #[inline]
-    pub(crate) fn leads_on(&self) -> bool {
-        !(self.groups.is_empty() && self.plain_remote.is_empty() && self.exits.is_empty())
+    pub(crate) fn has_other_targets(&self) -> bool {
+        !(self.groups.is_empty() && self.plain_remote.is_empty() && self.bridge_targets.is_empty())
     }
 
     /// Returns the link set if the only targets are the plain subscriptions of one link set.
-    fn leads_to_links_alone(&self) -> Option<LinkSet> {
+    fn only_links(&self) -> Option<LinkSet> {
         let links = self.plain_remote.only_links()?;
-        (self.groups.is_empty() && self.exits.is_empty()).then_some(links)
+        (self.groups.is_empty() && self.bridge_targets.is_empty()).then_some(links)
     }
 
     pub(crate) fn has_groups(&self) -> bool {
@@ -117,18 +117,18 @@ impl Route {
     }
 
     #[inline]
-    pub(crate) fn has_exits(&self) -> bool {
-        !self.exits.is_empty()
+    pub(crate) fn has_bridge_targets(&self) -> bool {
+        !self.bridge_targets.is_empty()
     }
 
     /// Returns the destinations in other accounts.
-    pub(crate) fn exits(&self) -> &[Exit] {
-        &self.exits
+    pub(crate) fn bridge_targets(&self) -> &[BridgeTarget] {
+        &self.bridge_targets
     }
 
     /// Returns whether the subject has no subscriber.
     pub(crate) fn is_empty(&self) -> bool {
-        self.plain.is_empty() && !self.leads_on()
+        self.plain.is_empty() && !self.has_other_targets()
     }
 
     fn target_count(&self) -> usize {
@@ -171,8 +171,8 @@ impl RouteBuilder {
         self.found.extend(members.map(|m| (group, m)));
     }
 
-    pub(super) fn add_exits(&mut self, exits: impl Iterator<Item = Exit>) {
-        self.route.exits.extend(exits);
+    pub(super) fn add_bridge_targets(&mut self, targets: impl Iterator<Item = BridgeTarget>) {
+        self.route.bridge_targets.extend(targets);
     }
 
     fn start(&mut self, subject: &[u8]) {
@@ -185,7 +185,7 @@ impl RouteBuilder {
             plain_remote,
             groups,
             members,
-            exits,
+            bridge_targets,
             ..
         } = &mut self.route;
         head.clear();
@@ -196,7 +196,7 @@ impl RouteBuilder {
         *plain_remote = RemoteSet::default();
         groups.clear();
         members.clear();
-        exits.clear();
+        bridge_targets.clear();
         self.groups.clear();
         self.found.clear();
     }
@@ -230,16 +230,16 @@ impl RouteBuilder {
         for (name, group) in &self.groups {
             groups[*group as usize].name = name.clone();
         }
-        let mut is_near = None;
+        let mut group_on_server = None;
         for (at, member) in &self.found {
             let group = &mut groups[*at as usize];
-            let is_far = distance(member) == 2;
+            let is_link = distance(member) == 2;
             // A link receives no messages of a group that has members on this server.
-            if is_far && is_near == Some(*at) {
+            if is_link && group_on_server == Some(*at) {
                 continue;
             }
-            if !is_far {
-                is_near = Some(*at);
+            if !is_link {
+                group_on_server = Some(*at);
             }
             if group.len == 0 {
                 group.first = members.len();
@@ -280,7 +280,7 @@ pub(crate) enum Reach {
     WithLinks(LinkSet),
     /// Unknown: the caller must examine the route.
     #[default]
-    Unsaid,
+    Unknown,
 }
 
 /// Generation of uncached routes.
@@ -367,13 +367,13 @@ impl Cache {
         }
     }
 
-    pub(super) fn exits_mut(&mut self, memo: RouteMemo) -> &mut Vec<Exit> {
+    pub(super) fn bridge_targets_mut(&mut self, memo: RouteMemo) -> &mut Vec<BridgeTarget> {
         if memo.generation != UNCACHED {
-            return &mut self.routes[memo.at as usize].exits;
+            return &mut self.routes[memo.at as usize].bridge_targets;
         }
         match memo.at.checked_sub(1) {
-            None => &mut self.builder.route.exits,
-            Some(at) => self.siblings.exits_mut(at),
+            None => &mut self.builder.route.bridge_targets,
+            Some(at) => self.siblings.bridge_targets_mut(at),
         }
     }
 
@@ -403,15 +403,16 @@ impl Cache {
         builder.start(subject);
         filters.filters_matching(subject, &mut |interest: &Interest| {
             interest.add_to(builder);
-            let ways = interest.bridges().iter();
-            builder.add_exits(ways.map(|at| bridges[*at].exit(subject)));
+            let indexes = interest.bridges().iter();
+            builder.add_bridge_targets(indexes.map(|at| bridges[*at].target(subject)));
         });
         builder.finish();
         if was_seen {
-            return self.keep(hash, subject);
+            return self.insert(hash, subject);
         }
-        let is_apart = || filters.decides_on_last_token(subject);
-        self.siblings.note(subject, &self.builder.route, is_apart);
+        let is_separate = || filters.decides_on_last_token(subject);
+        self.siblings
+            .record(subject, &self.builder.route, is_separate);
         RouteMemo::default()
     }
 
@@ -436,8 +437,13 @@ impl Cache {
         true
     }
 
-    /// See [`Router::note_permitted`](super::Router::note_permitted).
-    pub(super) fn note_permitted(&mut self, subject: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
+    /// See [`Router::record_permitted`](super::Router::record_permitted).
+    pub(super) fn record_permitted(
+        &mut self,
+        subject: &[u8],
+        memo: RouteMemo,
+        rights: &Arc<Rights>,
+    ) {
         if self.holds(memo, subject) {
             let all = &mut self.routes[memo.at as usize].permitted;
             all.rotate_right(1);
@@ -455,7 +461,7 @@ impl Cache {
         self.subjects
             .subjects_matching(filter, &mut |_, cached| invalidated.extend(cached.0));
         for at in invalidated.drain(..) {
-            self.forget(at);
+            self.remove(at);
         }
         self.invalidated = invalidated;
     }
@@ -489,7 +495,7 @@ impl Cache {
 
     /// Moves the new route from the builder into the cache. A subject with an empty token is not cached: it
     /// matches no filter, and that check is cheap.
-    fn keep(&mut self, hash: u64, subject: &[u8]) -> RouteMemo {
+    fn insert(&mut self, hash: u64, subject: &[u8]) -> RouteMemo {
         if Filter::parse(subject).is_err() {
             return RouteMemo::default();
         }
@@ -503,7 +509,7 @@ impl Cache {
             plain_remote: built.plain_remote,
             groups: built.groups.clone(),
             members: built.members.clone(),
-            exits: built.exits.clone(),
+            bridge_targets: built.bridge_targets.clone(),
             generation: self.generation,
             node: Some(node),
             permitted: Default::default(),
@@ -530,10 +536,8 @@ impl Cache {
 
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
-        let reach = match route.leads_on() {
-            true => route
-                .leads_to_links_alone()
-                .map_or(Reach::Unsaid, Reach::WithLinks),
+        let reach = match route.has_other_targets() {
+            true => route.only_links().map_or(Reach::Unknown, Reach::WithLinks),
             false if route.plain.is_empty() => Reach::Nowhere,
             false => Reach::Plain,
         };
@@ -545,18 +549,18 @@ impl Cache {
     }
 
     /// Evicts routes in the order of their slots, so that each route stays cached for about the same time.
-    fn evict_other_than(&mut self, keep: u32) {
+    fn evict_other_than(&mut self, except: u32) {
         loop {
             self.eviction_cursor = (self.eviction_cursor + 1) % self.routes.capacity();
             let at = u32::try_from(self.eviction_cursor).expect("bounded by ROUTES_MAX");
-            if at != keep && self.routes.contains(self.eviction_cursor) {
-                self.forget(at);
+            if at != except && self.routes.contains(self.eviction_cursor) {
+                self.remove(at);
                 return;
             }
         }
     }
 
-    fn forget(&mut self, at: u32) {
+    fn remove(&mut self, at: u32) {
         let route = self.routes.remove(at as usize);
         self.targets -= route.target_count();
         let hash = self.hash(route.subject());

@@ -105,7 +105,7 @@ impl Interest {
     }
 
     /// Returns whether remotes have interest in this queue group, or plain interest if `queue` is empty.
-    pub(super) fn is_wanted_elsewhere(&self, queue: &[u8]) -> bool {
+    pub(super) fn has_remote_interest(&self, queue: &[u8]) -> bool {
         match queue {
             [] => !self.plain_remote.is_empty(),
             queue => self

@@ -13,7 +13,7 @@ mod routers;
 mod subscriptions;
 
 pub(crate) use bridges::{
-    Bridge, BridgeKind, Exit, Listening, REPLIES, Terms, bridges, has_services, listening,
+    Bridge, BridgeKind, BridgeTarget, Listening, REPLIES, Terms, bridges, has_services, listening,
     replies_of,
 };
 pub(crate) use cache::{Member, Reach, Route, RouteMemo};
@@ -89,7 +89,7 @@ impl Router {
         self.added += 1;
         self.changes += 1;
         self.cache.invalidate(filter);
-        self.note_news(filter.as_bytes(), queue);
+        self.record_change(filter.as_bytes(), queue);
         Some((id, weight))
     }
 
@@ -112,7 +112,7 @@ impl Router {
         let mut path = std::mem::take(&mut self.path);
         self.filters.write_path(node, &mut path);
         self.invalidate(&path);
-        self.note_news(&path, queue);
+        self.record_change(&path, queue);
         if let Some(weight) = weight {
             announce(&path, queue, weight);
         }
@@ -125,7 +125,7 @@ impl Router {
         let node = self.filters.insert(filter);
         self.filters.value_mut(node).set_remote(from, queue, weight);
         self.invalidate(filter);
-        self.note_news(filter, queue);
+        self.record_change(filter, queue);
         self.filters.release(node);
     }
 
@@ -137,13 +137,13 @@ impl Router {
                 self.filters.release(node);
             }
             self.invalidate(&bridge.filter);
-            self.note_news(&bridge.filter, b"");
+            self.record_change(&bridge.filter, b"");
         }
         for (at, bridge) in bridges.iter().enumerate() {
             let node = self.filters.insert(&bridge.filter);
             self.filters.value_mut(node).add_bridge(at);
             self.invalidate(&bridge.filter);
-            self.note_news(&bridge.filter, b"");
+            self.record_change(&bridge.filter, b"");
         }
         self.bridges = bridges;
     }
@@ -151,20 +151,25 @@ impl Router {
     /// Takes the destinations in other accounts out of a route. A destination may lead back to this account.
     /// A message that returns finds a route without destinations, so it cannot loop. The caller returns the
     /// destinations to the route later.
-    pub(crate) fn take_exits(&mut self, memo: RouteMemo) -> Vec<Exit> {
-        std::mem::take(self.cache.exits_mut(memo))
+    pub(crate) fn take_bridge_targets(&mut self, memo: RouteMemo) -> Vec<BridgeTarget> {
+        std::mem::take(self.cache.bridge_targets_mut(memo))
     }
 
     /// Returns the destinations to their route, which must be unchanged.
-    pub(crate) fn restore_exits(&mut self, memo: RouteMemo, exits: Vec<Exit>) {
-        *self.cache.exits_mut(memo) = exits;
+    pub(crate) fn restore_bridge_targets(&mut self, memo: RouteMemo, targets: Vec<BridgeTarget>) {
+        *self.cache.bridge_targets_mut(memo) = targets;
     }
 
-    /// Returns the destinations from [`take_exits`](Self::take_exits) to their route, if the route still
-    /// exists.
-    pub(crate) fn put_exits(&mut self, memo: RouteMemo, subject: &[u8], exits: Vec<Exit>) {
+    /// Returns the destinations from [`take_bridge_targets`](Self::take_bridge_targets) to their route, if
+    /// the route still exists.
+    pub(crate) fn put_bridge_targets(
+        &mut self,
+        memo: RouteMemo,
+        subject: &[u8],
+        targets: Vec<BridgeTarget>,
+    ) {
         if self.cache.holds(memo, subject) {
-            *self.cache.exits_mut(memo) = exits;
+            *self.cache.bridge_targets_mut(memo) = targets;
         }
     }
 
@@ -190,7 +195,7 @@ impl Router {
         news.map(std::mem::take).unwrap_or_default()
     }
 
-    pub(crate) fn note_news(&mut self, filter: &[u8], queue: &[u8]) {
+    pub(crate) fn record_change(&mut self, filter: &[u8], queue: &[u8]) {
         for news in self.news.iter_mut().flatten() {
             news.push((filter.to_vec(), queue.to_vec()));
         }
@@ -207,9 +212,9 @@ impl Router {
 
     /// Returns whether remotes have interest in exactly this filter, with this queue group, or without one if
     /// `queue` is empty.
-    pub(crate) fn is_wanted_elsewhere(&self, filter: &[u8], queue: &[u8]) -> bool {
+    pub(crate) fn has_remote_interest(&self, filter: &[u8], queue: &[u8]) -> bool {
         let node = self.filters.find(filter);
-        node.is_some_and(|node| self.filters.value(node).is_wanted_elsewhere(queue))
+        node.is_some_and(|node| self.filters.value(node).has_remote_interest(queue))
     }
 
     /// Returns the weight of a remote's interest in a filter.
@@ -227,7 +232,7 @@ impl Router {
 
     /// Calls `found` with each filter that has interest and each of its queue groups. An empty group stands
     /// for plain interest.
-    pub(crate) fn each_wanted(&self, found: &mut impl FnMut(&[u8], &[u8])) {
+    pub(crate) fn each_interest(&self, found: &mut impl FnMut(&[u8], &[u8])) {
         let mut path = Vec::new();
         self.filters
             .subjects_matching(Filter::parsed(b">"), &mut |node, interest| {
@@ -282,12 +287,17 @@ impl Router {
 
     /// Records in the cached route that a subject is permitted. Does nothing if the memo refers to another
     /// route.
-    pub(crate) fn note_permitted(&mut self, subject: &[u8], memo: RouteMemo, rights: &Arc<Rights>) {
-        self.cache.note_permitted(subject, memo, rights);
+    pub(crate) fn record_permitted(
+        &mut self,
+        subject: &[u8],
+        memo: RouteMemo,
+        rights: &Arc<Rights>,
+    ) {
+        self.cache.record_permitted(subject, memo, rights);
     }
 
     /// Returns the route of a memo for which [`holds`](Self::holds) is true.
-    pub(crate) fn held_route(&self, memo: RouteMemo) -> &Route {
+    pub(crate) fn route_of(&self, memo: RouteMemo) -> &Route {
         self.cache.get(memo)
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::{Exit, RouteMemo, Router};
+use super::{BridgeTarget, RouteMemo, Router};
 use crate::auth::AccountId;
 
 /// One router for each account in use.
@@ -35,22 +35,24 @@ impl Routers {
     }
 
     /// Returns whether all destinations of a route in other accounts are known to have no subscriber.
-    pub(crate) fn is_dead_end(&self, account: AccountId, memo: RouteMemo) -> bool {
-        let mut exits = self[account].held_route(memo).exits().iter();
-        exits.all(|exit| exit.no_subscriber_at == self[exit.account].changes())
+    pub(crate) fn has_no_bridged_subscriber(&self, account: AccountId, memo: RouteMemo) -> bool {
+        let mut targets = self[account].route_of(memo).bridge_targets().iter();
+        targets.all(|target| target.no_subscriber_at == self[target.account].changes())
     }
 
     /// Records that a destination in another account has no subscriber, if that is so.
-    pub(crate) fn note_no_subscriber(&mut self, exit: &mut Exit) {
-        let router = self.of(exit.account);
-        if router.route(&exit.subject, &mut exit.memo).is_empty() {
-            exit.no_subscriber_at = router.changes();
+    pub(crate) fn record_no_subscriber(&mut self, target: &mut BridgeTarget) {
+        let router = self.of(target.account);
+        if router.route(&target.subject, &mut target.memo).is_empty() {
+            target.no_subscriber_at = router.changes();
         }
     }
 
     /// Returns the weight of a queue group at a destination in another account.
-    pub(crate) fn weight_of(&mut self, exit: &mut Exit, group: &[u8]) -> u32 {
-        let route = self.of(exit.account).route(&exit.subject, &mut exit.memo);
+    pub(crate) fn weight_of(&mut self, target: &mut BridgeTarget, group: &[u8]) -> u32 {
+        let route = self
+            .of(target.account)
+            .route(&target.subject, &mut target.memo);
         let same = route.groups().filter(|(g, _)| g.name.as_slice() == group);
         same.map(|(g, _)| g.weight).sum()
     }

@@ -237,7 +237,7 @@ fn knows(router: &mut Router, subject: &str, rights: &Arc<Rights>) -> bool {
 fn permit(router: &mut Router, subject: &str, rights: &Arc<Rights>) {
     let mut memo = RouteMemo::default();
     router.route(subject.as_bytes(), &mut memo);
-    router.note_permitted(subject.as_bytes(), memo, rights);
+    router.record_permitted(subject.as_bytes(), memo, rights);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn stale_memo_permits_nothing() {
         router.route(b"b", &mut RouteMemo::default());
     }
     for subject in ["a", "b"] {
-        router.note_permitted(subject.as_bytes(), memo, &own);
+        router.record_permitted(subject.as_bytes(), memo, &own);
         assert!(!knows(&mut router, subject, &own), "{subject}");
     }
 }

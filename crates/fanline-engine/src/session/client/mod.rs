@@ -103,7 +103,7 @@ impl ClientSession<'_> {
         self.broker.end_overrun();
         self.broker.exchange.announce_to_leafs();
         receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
-        receipt.told_bytes = self.broker.exchange.outputs.told_bytes;
+        receipt.announced_bytes = self.broker.exchange.outputs.announced_bytes;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         if let Some((congested, _)) = self.broker.exchange.outputs.congested {
             session.stalls += 1;

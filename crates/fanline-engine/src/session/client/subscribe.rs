@@ -39,6 +39,6 @@ impl AnySession<'_> {
         let max = self.broker.exchange.config.limits.subscription_tokens_max;
         let is_longer = |max| filter.split(|byte| *byte == b'.').count() > usize::from(max);
         // Limits of clients do not apply to system clients.
-        max.is_some_and(is_longer) && !self.session().is_insider
+        max.is_some_and(is_longer) && !self.session().is_system_client
     }
 }

@@ -48,13 +48,13 @@ pub(crate) struct Announced {
 
 impl Announced {
     /// Records the current weight of a key. Returns whether it must be announced, because it has changed.
-    pub(crate) fn note(&mut self, key: &Key, weight: u32) -> bool {
+    pub(crate) fn record(&mut self, key: &Key, weight: u32) -> bool {
         if weight == 0 {
-            let was_told = self.weights.remove(key).is_some();
+            let was_announced = self.weights.remove(key).is_some();
             if (self.slack).is_due(self.weights.len(), self.weights.capacity()) {
                 self.weights.shrink_to_fit();
             }
-            return was_told;
+            return was_announced;
         }
         match self.weights.get_mut(key) {
             Some(known) => std::mem::replace(known, weight) != weight,
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn only_differences_are_announced() {
-        let mut told = Announced::default();
+        let mut announced = Announced::default();
         let (plain, group) = (Key::new(b"a.b", b""), Key::new(b"a.b", b"q"));
         assert_eq!((plain.filter(), plain.queue()), (&b"a.b"[..], &b""[..]));
         assert_eq!((group.filter(), group.queue()), (&b"a.b"[..], &b"q"[..]));
@@ -92,8 +92,8 @@ mod tests {
             (&plain, 0, true),
             (&plain, 0, false),
         ] {
-            assert_eq!(told.note(key, weight), expected, "{key:?} {weight}");
+            assert_eq!(announced.record(key, weight), expected, "{key:?} {weight}");
         }
-        assert_eq!(told.keys().count(), 0);
+        assert_eq!(announced.keys().count(), 0);
     }
 }

@@ -46,37 +46,37 @@ impl LeafSession<'_> {
     /// Handles interest in a loop subject. Returns true if the caller must handle it like any other interest.
     pub(crate) fn handle_loop_interest(&mut self, filter: &[u8]) -> bool {
         let account = self.session().account;
-        if !self.link().is_held() && !self.closes_cycle(account, filter) {
+        if !self.state().is_paused() && !self.closes_cycle(account, filter) {
             return true;
         }
         let more =
             Duration::from_millis(self.broker.exchange.random.below(RANDOM_MILLIS_MAX).into());
         let at = self.broker.exchange.outputs.now + CUT_AFTER_MIN + more;
-        let leaf = self.link_mut();
+        let leaf = self.state_mut();
         if leaf.loops.iter().all(|known| &**known != filter) {
             leaf.loops.push(filter.into());
         }
-        if leaf.held_until.is_none() {
-            leaf.held_until = Some(at);
+        if leaf.paused_until.is_none() {
+            leaf.paused_until = Some(at);
             self.broker.exchange.arm_before(self.id, at);
         }
         false
     }
 
-    /// Handles the withdrawal of interest in a loop subject. Returns whether the connection was held because
+    /// Handles the withdrawal of interest in a loop subject. Returns whether the connection was paused because
     /// of it.
     pub(crate) fn withdraw_loop_interest(&mut self, filter: &[u8]) -> bool {
-        let leaf = self.link_mut();
+        let leaf = self.state_mut();
         let before = leaf.loops.len();
         leaf.loops.retain(|known| &**known != filter);
-        let was_held = leaf.loops.len() < before;
-        if was_held {
-            self.check_held();
+        let was_paused = leaf.loops.len() < before;
+        if was_paused {
+            self.check_paused();
         }
-        was_held
+        was_paused
     }
 
-    fn check_held(&mut self) {
+    fn check_paused(&mut self) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
         let leaf = session.kind.expect_leaf_mut();
@@ -84,8 +84,8 @@ impl LeafSession<'_> {
         let (loops, free): (Vec<Box<[u8]>>, Vec<_>) = all
             .into_iter()
             .partition(|filter| self.closes_cycle(account, filter));
-        let leaf = self.link_mut();
-        leaf.held_until = leaf.held_until.filter(|_| !loops.is_empty());
+        let leaf = self.state_mut();
+        leaf.paused_until = leaf.paused_until.filter(|_| !loops.is_empty());
         leaf.loops = loops;
         for filter in free {
             self.subscribe(&filter, b"", 1);
@@ -97,7 +97,7 @@ impl LeafSession<'_> {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
         let leaf = session.kind.expect_leaf_mut();
-        match leaf.held_until {
+        match leaf.paused_until {
             None => Cycle::Open,
             Some(at) if now < at => Cycle::Suspected(at),
             Some(_) => {
@@ -111,15 +111,15 @@ impl LeafSession<'_> {
 }
 
 impl Broker {
-    /// Checks held connections again after another connection was closed, which may have ended their cycle.
-    pub(crate) fn check_held_connections(&mut self, account: AccountId) {
+    /// Checks paused connections again after another connection was closed, which may have ended their cycle.
+    pub(crate) fn check_paused_connections(&mut self, account: AccountId) {
         let in_account = self.exchange.shared.leafs.accounts.get(&account);
         let links = in_account.map_or_else(Vec::new, |in_account| in_account.ready.clone());
         for id in links {
             let session = &self.exchange.sessions[id.index()];
-            let is_held = session.kind.leaf().is_some_and(|leaf| leaf.is_held());
-            if is_held && session.ending.is_none() {
-                self.leaf(id).check_held();
+            let is_paused = session.kind.leaf().is_some_and(|leaf| leaf.is_paused());
+            if is_paused && session.ending.is_none() {
+                self.leaf(id).check_paused();
             }
         }
     }

@@ -17,7 +17,7 @@ impl LeafSession<'_> {
     /// Sends the first line of this side: INFO, or CONNECT to a hub.
     pub(crate) fn begin(&mut self) {
         let session = &self.broker.exchange.sessions[self.id.index()];
-        if let Side::Dialling(_) = self.link().side {
+        if let Side::Dialling(_) = self.state().side {
             self.send_connect();
         } else if !session.peer.is_greeted {
             let line = self.broker.leaf_greeting(session.cid, &session.peer);
@@ -27,7 +27,7 @@ impl LeafSession<'_> {
 
     /// Sends CONNECT to a hub.
     fn send_connect(&mut self) {
-        let leaf = self.link();
+        let leaf = self.state();
         let Side::Dialling(dialled) = &leaf.side else {
             return;
         };
@@ -78,7 +78,7 @@ impl LeafSession<'_> {
 
     /// Closes a connection for a lasting reason, so that the remote is dialed again after a longer delay.
     fn refuse_lastingly(&mut self, error: &LeafError, reason: CloseReason) {
-        self.link_mut().retry_after = Some(match error {
+        self.state_mut().retry_after = Some(match error {
             LeafError::Version(_) => RETRY_AFTER_VERSION,
             _ => RETRY_AFTER_CLASH,
         });
@@ -90,7 +90,7 @@ impl LeafSession<'_> {
         let Some(info) = LeafInfo::parse(json) else {
             return self.broker.end(self.id, CloseReason::ProtocolViolation);
         };
-        let leaf = self.link_mut();
+        let leaf = self.state_mut();
         if let Side::Listening = leaf.side {
             // A server that dials sends its properties in CONNECT, and its INFO is ignored.
             return;
@@ -127,13 +127,13 @@ impl LeafSession<'_> {
                 .broker
                 .exchange
                 .access
-                .keeps_jetstream_apart(session.account)
+                .separates_jetstream(session.account)
         {
             rules.separate_jetstream();
         }
         if let Some(welcome) = &welcome {
-            let told = rules.apply_announced(welcome.export.as_ref(), welcome.import.as_ref());
-            if told.is_err() {
+            let applied = rules.apply_announced(welcome.export.as_ref(), welcome.import.as_ref());
+            if applied.is_err() {
                 return self.broker.end(self.id, CloseReason::ProtocolViolation);
             }
             leaf.remote_account.clone_from(&welcome.remote_account);
@@ -151,7 +151,7 @@ impl LeafSession<'_> {
     /// Handles CONNECT.
     pub(crate) fn connect(&mut self, json: &[u8]) {
         let is_awaited = self.session().awaits_auth;
-        if !is_awaited || !matches!(self.link().side, Side::Listening) {
+        if !is_awaited || !matches!(self.state().side, Side::Listening) {
             return self.broker.end(self.id, CloseReason::ProtocolViolation);
         }
         let Some(connect) = LeafConnect::parse(json) else {
@@ -248,13 +248,13 @@ impl LeafSession<'_> {
         let leaf = session.kind.expect_leaf_mut();
         if leaf.has_jetstream
             && self.broker.exchange.info.jetstream
-            && self.broker.exchange.access.keeps_jetstream_apart(account)
+            && self.broker.exchange.access.separates_jetstream(account)
         {
             leaf.rules.separate_jetstream();
         }
         if let Some(rights) = &grant.rights {
             leaf.rules.grant(Arc::clone(rights));
-            let [publish, subscribe] = rights.told();
+            let [publish, subscribe] = rights.lists();
             (welcome.export, welcome.import) = (Some(publish.into()), Some(subscribe.into()));
         }
         let expires_in = grant.expires_in;
@@ -264,7 +264,7 @@ impl LeafSession<'_> {
         let name = self.broker.exchange.account_name(account);
         welcome.account = &name;
         let session = &self.broker.exchange.sessions[self.id.index()];
-        let told = InfoRecipient {
+        let recipient = InfoRecipient {
             client_id: session.cid,
             nonce: "",
             needs_auth: self.broker.leaf_access().is_required(),
@@ -273,7 +273,7 @@ impl LeafSession<'_> {
         let line = info_line(
             &self.broker.exchange.info,
             &self.broker.leaf_listener().port(),
-            &told,
+            &recipient,
         );
         self.broker.exchange.send(self.id, &line);
         self.become_ready();
@@ -301,7 +301,7 @@ impl LeafSession<'_> {
     /// Closes older connections of the same server: those with the same name, cluster, and remote account.
     fn end_older(&mut self) {
         let account = self.session().account;
-        let leaf = self.link();
+        let leaf = self.state();
         let is_same = |other: &SessionId| {
             let other = self.broker.exchange.sessions[other.index()].kind.leaf();
             other.is_some_and(|other| {
@@ -372,7 +372,7 @@ impl LeafSession<'_> {
                 .watch(LinkSet::Leafs, false);
         }
         // The closed connection may have been one of several paths to a server.
-        self.broker.check_held_connections(account);
+        self.broker.check_paused_connections(account);
     }
 
     /// Applies reloaded users and accounts. Closes the connection if they do not admit its server any more.
@@ -399,7 +399,8 @@ impl LeafSession<'_> {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let is_same = renewed.as_ref().is_some_and(|renewed| {
             let (now, before) = (&renewed.rights, &session.grant.rights);
-            now.as_ref().map(|rights| rights.told()) == before.as_ref().map(|rights| rights.told())
+            now.as_ref().map(|rights| rights.lists())
+                == before.as_ref().map(|rights| rights.lists())
                 && self.account_of(renewed) == Some(session.account)
         });
         match renewed {

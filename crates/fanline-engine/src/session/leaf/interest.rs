@@ -29,7 +29,7 @@ impl LeafSession<'_> {
         };
         let session = &self.broker.exchange.sessions[self.id.index()];
         let account = session.account;
-        if !self.link().rules.may_subscribe(filter, queue)
+        if !self.state().rules.may_subscribe(filter, queue)
             || (filter.starts_with(LOOPS) && !self.handle_loop_interest(filter))
         {
             return;
@@ -39,7 +39,12 @@ impl LeafSession<'_> {
             let sub = self.broker.exchange.subs.get_mut(sub);
             if sub.weight() != weight {
                 sub.set_weight(weight);
-                (self.broker.exchange).note_links_interest(LinkSet::Leafs, account, filter, queue);
+                (self.broker.exchange).announce_links_interest(
+                    LinkSet::Leafs,
+                    account,
+                    filter,
+                    queue,
+                );
             }
             return;
         }
@@ -69,7 +74,7 @@ impl LeafSession<'_> {
         if let Some((sub, _)) = joined {
             self.broker.exchange.subs.get_mut(sub).set_weight(weight);
             self.session_mut().subscriptions += 1;
-            (self.broker.exchange).note_links_interest(LinkSet::Leafs, account, filter, queue);
+            (self.broker.exchange).announce_links_interest(LinkSet::Leafs, account, filter, queue);
         }
     }
 
@@ -85,7 +90,7 @@ impl LeafSession<'_> {
                 .exchange
                 .drop_link_subscription(LinkSet::Leafs, sub);
             if filter.starts_with(LOOPS) {
-                self.broker.check_held_connections(account);
+                self.broker.check_paused_connections(account);
             }
         }
     }
@@ -127,12 +132,12 @@ impl Exchange {
         for key in keys {
             let weight = self.weight_for(id, account, key);
             let leaf = self.sessions[id.index()].kind.leaf_mut();
-            if leaf.is_some_and(|leaf| leaf.announced.note(key, weight)) {
+            if leaf.is_some_and(|leaf| leaf.announced.record(key, weight)) {
                 write_interest(&mut lines, key.filter(), key.queue(), weight);
             }
         }
         if !lines.is_empty() {
-            self.outputs.told_bytes += lines.len();
+            self.outputs.announced_bytes += lines.len();
             self.send(id, &lines);
         }
         lines.clear();
@@ -149,7 +154,7 @@ impl Exchange {
         };
         let mut keys: Vec<Key> = leaf.announced.keys().cloned().collect();
         let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
-        self.routers[account].each_wanted(&mut note);
+        self.routers[account].each_interest(&mut note);
         // Loop subjects come first, so that the other side detects a cycle before it forwards other interest.
         keys.sort_by_key(|key| !key.filter().starts_with(LOOPS));
         if let Some(in_account) = self.shared.leafs.accounts.get(&account) {
@@ -188,8 +193,10 @@ impl Exchange {
             let session = self.subs.get(**sub).session();
             let other = self.sessions[session as usize].kind.leaf();
             let is_between_hubs = || leaf.is_spoke() && other.is_some_and(|other| other.is_spoke());
-            let is_beside = || other.is_some_and(|other| other.is_beside(leaf));
-            session != id.0 && !is_beside() && (is_loop || !(leaf.isolates || is_between_hubs()))
+            let is_same_cluster = || other.is_some_and(|other| other.is_same_cluster(leaf));
+            session != id.0
+                && !is_same_cluster()
+                && (is_loop || !(leaf.isolates || is_between_hubs()))
         };
         let members = self.links[LinkSet::Leafs].routers.get(account);
         let members = members.map_or(&[][..], |router| router.members(filter, queue));

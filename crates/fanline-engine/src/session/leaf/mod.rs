@@ -5,10 +5,10 @@ mod announced;
 mod cycles;
 mod handshake;
 mod interest;
-mod link;
 mod receive;
 mod rules;
 mod settings;
+mod state;
 
 use super::{AnySession, Broker, Kind, Session};
 use crate::codec::leaf::LeafError;
@@ -17,10 +17,10 @@ use crate::exchange::session::SessionId;
 
 pub(crate) use accounts::LeafConnections;
 pub(crate) use cycles::Cycle;
-pub(crate) use link::{Leaf, Phase, Side};
-pub use link::{LeafCredentials, LeafEnded, LeafStatus};
 pub(crate) use rules::Rules;
 pub use settings::{Agreed, Dialled, LeafRemote};
+pub(crate) use state::{Leaf, Phase, Side};
+pub use state::{LeafCredentials, LeafEnded, LeafStatus};
 
 pub use crate::codec::leaf::{Compressed, LeafCompression};
 pub use crate::exchange::LeafListener;
@@ -46,11 +46,11 @@ impl LeafSession<'_> {
     }
 
     /// Returns the state of the connection.
-    fn link(&self) -> &Leaf {
+    fn state(&self) -> &Leaf {
         self.session().kind.expect_leaf()
     }
 
-    fn link_mut(&mut self) -> &mut Leaf {
+    fn state_mut(&mut self) -> &mut Leaf {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         session.kind.expect_leaf_mut()
     }

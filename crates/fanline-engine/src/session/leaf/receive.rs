@@ -86,21 +86,23 @@ impl LeafSession<'_> {
             LeafVerb::Ping => self.broker.exchange.send(self.id, b"PONG\r\n"),
             LeafVerb::Pong => self.any().pong(now),
             LeafVerb::Ok | LeafVerb::Message(_) => {}
-            LeafVerb::Wants { .. } | LeafVerb::WantsNoMore { .. } if !self.link().is_ready() => {
+            LeafVerb::Subscribe { .. } | LeafVerb::Unsubscribe { .. }
+                if !self.state().is_ready() =>
+            {
                 self.refuse_before_handshake();
             }
-            LeafVerb::Wants {
+            LeafVerb::Subscribe {
                 filter,
                 queue,
                 weight,
             } => self.subscribe(filter, queue, weight),
-            LeafVerb::WantsNoMore { filter, queue } => self.unsubscribe(filter, queue),
+            LeafVerb::Unsubscribe { filter, queue } => self.unsubscribe(filter, queue),
         }
     }
 
     /// Refuses a verb that comes before the handshake is complete.
     fn refuse_before_handshake(&mut self) {
-        match self.link().side {
+        match self.state().side {
             Side::Listening => self.any().refuse_credentials(),
             Side::Dialling(_) => self.broker.end(self.id, CloseReason::ProtocolViolation),
         }
@@ -114,7 +116,7 @@ impl LeafSession<'_> {
             .exchange
             .outputs
             .notice(self.id, || format!("Leafnode Error '{error}'"));
-        let leaf = self.link_mut();
+        let leaf = self.state_mut();
         leaf.retry_after = retry_after.or(leaf.retry_after);
         leaf.complaint = Some(error);
         self.broker.end(self.id, CloseReason::ParseError);
@@ -123,13 +125,13 @@ impl LeafSession<'_> {
     /// Begins an intake, which holds the values that the connection's messages share until it sends another
     /// verb.
     fn begin_intake<'a>(&self, chunk: &'a Chunk) -> Intake<'a> {
-        let leaf = self.link();
+        let leaf = self.state();
         let mut intake = self.broker.begin_intake(self.id, chunk);
         intake.origin.echo = false;
         intake.is_admitted = leaf.is_ready();
         intake.is_restricted = !leaf.rules.is_empty();
         intake.may_run = intake.is_admitted
-            && !leaf.is_held()
+            && !leaf.is_paused()
             && !intake.is_mapped
             && !self.broker.exchange.outputs.traces;
         intake
@@ -149,8 +151,8 @@ impl LeafSession<'_> {
             return self.refuse_before_handshake();
         }
         intake.count(publish);
-        let leaf = self.link();
-        if leaf.is_held() {
+        let leaf = self.state();
+        if leaf.is_paused() {
             return;
         }
         // If the cached route (`memo`) is for this subject, an earlier message passed this check.
@@ -189,7 +191,7 @@ impl LeafSession<'_> {
 
     /// Handles a message that the permissions of the connection do not allow.
     fn refuse_message(&mut self, subject: &[u8]) {
-        let leaf = self.link_mut();
+        let leaf = self.state_mut();
         if leaf.is_spoke() {
             // The hub gave these permissions to this side. They do not restrict the hub itself.
             return;

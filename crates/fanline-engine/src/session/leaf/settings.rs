@@ -52,13 +52,13 @@ impl Broker {
     /// Returns the first INFO, for connections that receive it before TLS begins.
     pub(crate) fn leaf_greeting(&self, cid: u64, peer: &Peer) -> Vec<u8> {
         let listener = self.leaf_listener();
-        let told = InfoRecipient {
+        let recipient = InfoRecipient {
             client_id: cid,
             nonce: &peer.nonce,
             needs_auth: self.leaf_access().is_required(),
             welcome: None,
         };
-        info_line(&self.exchange.info, &listener.port(), &told)
+        info_line(&self.exchange.info, &listener.port(), &recipient)
     }
 
     /// Returns whether INFO contains a nonce to be signed.
@@ -102,13 +102,13 @@ mod tests {
                 deny: Vec::new(),
             }),
         };
-        let told = InfoRecipient {
+        let recipient = InfoRecipient {
             client_id: 7,
             nonce: "n",
             needs_auth: true,
             welcome: Some(welcome),
         };
-        let line = info_line(&server, &LeafListener::default().port(), &told);
+        let line = info_line(&server, &LeafListener::default().port(), &recipient);
         let json = line.strip_prefix(b"INFO ").unwrap();
         let info = LeafInfo::parse(json.trim_ascii()).unwrap();
         assert!(info.is_of_leaf_port() && info.connect_info && info.jetstream);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn compression_request_is_parsed() {
-        let told = InfoRecipient {
+        let recipient = InfoRecipient {
             client_id: 7,
             nonce: "",
             needs_auth: false,
@@ -130,13 +130,13 @@ mod tests {
         let line = info_line(
             &ServerInfo::default(),
             &LeafListener::default().port(),
-            &told,
+            &recipient,
         );
         let hub = LeafInfo::parse(line.strip_prefix(b"INFO ").unwrap().trim_ascii()).unwrap();
         assert_eq!(hub.compression, "s2_auto");
-        let wish = hub.wish("s2_fast");
-        let wish = wish.strip_prefix("INFO ").unwrap().trim();
-        let wish = LeafInfo::parse(wish.as_bytes()).unwrap();
-        assert_eq!((wish.client_id, &*wish.compression), (7, "s2_fast"));
+        let request = hub.compression_request("s2_fast");
+        let request = request.strip_prefix("INFO ").unwrap().trim();
+        let request = LeafInfo::parse(request.as_bytes()).unwrap();
+        assert_eq!((request.client_id, &*request.compression), (7, "s2_fast"));
     }
 }

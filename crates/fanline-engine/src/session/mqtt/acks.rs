@@ -109,12 +109,12 @@ impl MqttSession<'_> {
                 if reason.is_failure() {
                     self.state_mut().received.remove(&packet_id);
                 }
-                self.write_or_end(|mqtt, out| mqtt.connection.held(packet_id, reason, out));
+                self.write_or_end(|mqtt, out| mqtt.connection.stored(packet_id, reason, out));
             }
             AckKind::Release if reason.is_failure() => {
                 // PUBCOMP has no reason code for this failure. Without PUBCOMP, the client sends PUBREL again
                 // on its next connection, and a persistent session still has the message.
-                self.end_because(reason, "a message could not be kept");
+                self.end_because(reason, "the message could not be stored");
             }
             AckKind::Release => self.remove_received(packet_id),
         }
@@ -140,7 +140,7 @@ impl MqttSession<'_> {
     fn complete_received(&mut self, packet_id: u16, reason: Reason) {
         if reason.is_failure() {
             // The client sends PUBREL again on its next connection.
-            return self.end_because(reason, "a message of QoS 2 could not be removed");
+            return self.end_because(reason, "the message of QoS 2 could not be removed");
         }
         self.write(|mqtt, out| mqtt.connection.released(packet_id, out));
     }

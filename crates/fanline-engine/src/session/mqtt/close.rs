@@ -18,7 +18,7 @@ impl MqttSession<'_> {
     }
 
     pub(super) fn refuse_with(&mut self, reason: Reason, close: CloseReason) {
-        self.write(|mqtt, out| match mqtt.connection.is_asked() {
+        self.write(|mqtt, out| match mqtt.connection.awaits_admission() {
             true => mqtt.connection.refuse(reason, out),
             false => mqtt.connection.close(reason, "", out),
         });

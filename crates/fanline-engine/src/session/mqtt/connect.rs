@@ -120,7 +120,7 @@ impl MqttSession<'_> {
             acks.extend(claimed.filter_map(|(_, record)| ClaimedRecord::ack_subject(record)));
             mqtt.restore(&opened.releases, &opened.claimed);
             mqtt.connection
-                .restore_held(opened.received.iter().map(|(packet_id, ..)| *packet_id));
+                .restore_received(opened.received.iter().map(|(packet_id, ..)| *packet_id));
             for (packet_id, sequence, record) in &opened.received {
                 if let Some(message) = ReceivedMessage::decode(record, *sequence) {
                     mqtt.received.insert(*packet_id, message);
@@ -192,7 +192,7 @@ impl MqttSession<'_> {
             };
             let ended = mqtt.connection.accept(&accepted, now, out);
             if ended.is_none() {
-                mqtt.connection.again(out, |_, _, _, _| {});
+                mqtt.connection.resend(out, |_, _, _, _| {});
             }
             ended
         });

@@ -9,10 +9,10 @@ use super::shared_subscriptions::member_index;
 use super::state::{Mqtt, QueuedMessage, is_internal_sid, sub_index};
 use crate::auth::AccountId;
 use crate::codec::mqtt::{
-    Delivery, Properties, Qos, Refused, Version, client_of, kept_id, qos_of, response_topic_of,
+    Delivery, Properties, Qos, Refused, Version, client_of, qos_of, response_topic_of, stored_id,
     topic_to_subject, ttl_of, was_retained, write_properties,
 };
-use crate::exchange::deliver::Waiting as RunMessage;
+use crate::exchange::deliver::RunMessage;
 use crate::exchange::message::Message;
 use crate::exchange::restriction::Restriction;
 use crate::exchange::router::{Route, SubId};
@@ -99,7 +99,7 @@ impl FanOut<'_> {
             && mqtt.connection.version() == Version::V5
             && let Some(restriction) = &mut session.restriction
         {
-            restriction.note_reply(&message.args[..message.reply_bytes], self.outputs.now);
+            restriction.record_reply(&message.args[..message.reply_bytes], self.outputs.now);
         }
         self.count_delivered(id, before, bytes);
         true
@@ -171,9 +171,9 @@ impl FanOut<'_> {
         chunk: &Chunk,
         run: &[RunMessage],
     ) {
-        for waiting in run {
-            let tail = &chunk[waiting.tail.clone()];
-            let payload_bytes = usize::try_from(waiting.payload_bytes).unwrap_or(0);
+        for run_message in run {
+            let tail = &chunk[run_message.tail.clone()];
+            let payload_bytes = usize::try_from(run_message.payload_bytes).unwrap_or(0);
             let body_at = tail.len().saturating_sub(payload_bytes + 2);
             let message = Message::framed(tail, body_at, 0, 0);
             self.deliver_mqtt(id, route, &message);
@@ -200,7 +200,7 @@ impl Mqtt {
         if !self.connection.is_open() || sub.hides(subject) {
             return None;
         }
-        if published.is_own && sub.asked.options.no_local {
+        if published.is_own && sub.subscription.options.no_local {
             return None;
         }
         let parts = Parts::of(message);
@@ -213,14 +213,14 @@ impl Mqtt {
             if is_from_device && sub.qos.min(qos_of(parts.headers)) != Qos::AtMostOnce {
                 return None;
             }
-            let shows_retain = is_from_device && sub.asked.options.as_published;
+            let shows_retain = is_from_device && sub.subscription.options.as_published;
             retain = shows_retain && was_retained(parts.headers);
             if version == Version::V5 {
                 let ttl = ttl_of(parts.headers);
                 write_properties(parts.headers, parts.reply, ttl, &mut self.properties);
             }
         }
-        let identifier = [sub.asked.identifier];
+        let identifier = [sub.subscription.identifier];
         let delivery = Delivery {
             topic: events.topic(subject)?,
             qos: Qos::AtMostOnce,
@@ -260,11 +260,11 @@ impl Mqtt {
             return;
         };
         let sequence = ack.stream_sequence;
-        let packet_id = kept_id(sequence);
+        let packet_id = stored_id(sequence);
         let release = self.releases.get(&packet_id);
         if release.is_some_and(|release| release.token == sequence) {
             // The client has the message, but the acknowledgement to the consumer was lost.
-            return events.note_redelivered(stored.session, packet_id);
+            return events.record_redelivered(stored.session, packet_id);
         }
         // A message that was already sent is sent again, even if it has expired (MQTT-4.3.3-7).
         let was_sent = self.is_resumed && ack.deliveries > 1;
@@ -314,17 +314,17 @@ impl Mqtt {
         let mut found: Option<(Qos, bool)> = None;
         self.identifiers.clear();
         for sub in self.subs.iter().flatten() {
-            let is_left_out = sub.is_shared || is_own && sub.asked.options.no_local;
+            let is_left_out = sub.is_shared || is_own && sub.subscription.options.no_local;
             if sub.qos == Qos::AtMostOnce || is_left_out || !sub.matches(subject) {
                 continue;
             }
             let (qos, as_published) = found.unwrap_or_default();
             found = Some((
                 qos.max(sub.qos),
-                as_published || sub.asked.options.as_published,
+                as_published || sub.subscription.options.as_published,
             ));
-            if sub.asked.identifier != 0 {
-                self.identifiers.push(sub.asked.identifier);
+            if sub.subscription.identifier != 0 {
+                self.identifiers.push(sub.subscription.identifier);
             }
         }
         let (qos, as_published) = found?;
@@ -339,6 +339,6 @@ fn permit_response(restriction: &mut Restriction, headers: &[u8], now: Duration)
     if let Some(topic) = response_topic_of(headers)
         && topic_to_subject(topic, &mut subject).is_ok()
     {
-        restriction.note_reply(&subject, now);
+        restriction.record_reply(&subject, now);
     }
 }

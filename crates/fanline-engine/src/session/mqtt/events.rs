@@ -72,7 +72,12 @@ impl DeliveryEvents {
     /// Requests that a shared subscription's message is redelivered to a member on another shard, because the
     /// last member on this shard has just left. Messages of other queue groups are ignored.
     #[cold]
-    pub(crate) fn note_missed(&mut self, account: AccountId, subject: &[u8], message: &Framed<'_>) {
+    pub(crate) fn redeliver_missed(
+        &mut self,
+        account: AccountId,
+        subject: &[u8],
+        message: &Framed<'_>,
+    ) {
         if subject.starts_with(names::MEMBER_PREFIX.as_bytes()) {
             let ack_subject = &message.args[..message.reply_bytes];
             self.refuse(account, ack_subject, NAK);
@@ -88,7 +93,7 @@ impl DeliveryEvents {
 
     /// Schedules another acknowledgement of a message whose PUBREL is stored.
     #[cold]
-    pub(super) fn note_redelivered(&mut self, session: u32, packet_id: u16) {
+    pub(super) fn record_redelivered(&mut self, session: u32, packet_id: u16) {
         self.redelivered.push((session, packet_id));
     }
 

@@ -70,7 +70,7 @@ impl MqttSession<'_> {
             }
             let before = session.out.pending_bytes();
             let (mqtt, out) = parts(session);
-            if mqtt.connection.is_asked() {
+            if mqtt.connection.awaits_admission() {
                 mqtt.early_input.extend_from_slice(rest);
                 receipt.consumed = input.len();
                 if mqtt.early_input.len() > EARLY_INPUT_BYTES_MAX {
@@ -116,10 +116,10 @@ impl MqttSession<'_> {
             Verb::Nothing => {}
             Verb::Connect(ref connect) => self.connect(connect),
             Verb::Publish(ref publish) => self.publish_stored(publish),
-            Verb::Hold(ref publish) => self.receive_message(publish),
+            Verb::Store(ref publish) => self.receive_message(publish),
             Verb::Release { packet_id } => self.release_message(packet_id),
             Verb::Done { token } => self.message_done(token),
-            Verb::Note { token, packet_id } => self.message_received(token, packet_id),
+            Verb::StoreRelease { token, packet_id } => self.message_received(token, packet_id),
             Verb::Complete { packet_id, .. } => self.complete_release(packet_id),
             Verb::Subscribe(ref subscribe) => self.subscribe(subscribe),
             Verb::Unsubscribe(ref unsubscribe) => self.unsubscribe(unsubscribe),
@@ -144,11 +144,11 @@ impl MqttSession<'_> {
     }
 
     /// Closes a connection with a DISCONNECT that contains the reason.
-    pub(super) fn end_because(&mut self, reason: Reason, why: &'static str) {
+    pub(super) fn end_because(&mut self, reason: Reason, message: &'static str) {
         self.publish_outbound();
-        self.write(|mqtt, out| mqtt.connection.close(reason, why, out));
+        self.write(|mqtt, out| mqtt.connection.close(reason, message, out));
         let outputs = &mut self.broker.exchange.outputs;
-        outputs.notice(self.id, || format!("MQTT: {why}"));
+        outputs.notice(self.id, || format!("MQTT: {message}"));
         self.close_connection(match reason {
             Reason::SESSION_TAKEN_OVER => CloseReason::DuplicateClientId,
             Reason::PACKET_TOO_LARGE => CloseReason::MaximumPayloadExceeded,

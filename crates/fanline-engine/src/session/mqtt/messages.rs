@@ -282,8 +282,8 @@ pub(crate) fn handle_message(broker: &mut Broker, message: &RegistryMessage) {
         }
         RegistryMessage::TakenOver(connection) => {
             if let Some(mut session) = MqttSession::connected(broker, *connection) {
-                let why = "another connection has the client id now";
-                session.end_because(Reason::SESSION_TAKEN_OVER, why);
+                let text = "another connection uses the client identifier";
+                session.end_because(Reason::SESSION_TAKEN_OVER, text);
             }
         }
         RegistryMessage::Will {

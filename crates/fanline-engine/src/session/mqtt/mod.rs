@@ -213,7 +213,7 @@ impl<'a> MqttSession<'a> {
     fn send_to_registry(&mut self, message: RegistryMessage) {
         // The batch to the JetStream service follows the batches to all shards.
         if let Some(batch) = self.broker.exchange.outgoing.last_mut() {
-            batch.push_note(message);
+            batch.push_notification(message);
         }
     }
 }

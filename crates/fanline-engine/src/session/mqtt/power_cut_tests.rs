@@ -13,8 +13,8 @@ use crate::store::disk_tests::seeds;
 use crate::store::faulty::{Dice, Faulty, Reach};
 use crate::store::{Disk, DiskError};
 use crate::{
-    Auth, Batch, Chunk, CloseReason, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId,
-    Shard, ShardConfig,
+    Auth, Batch, BatchCursor, Chunk, CloseReason, JetStreamService, Limits, Peer, ServerInfo,
+    SessionId, Shard, ShardConfig,
 };
 
 const STREAMS: [&str; 6] = [
@@ -95,12 +95,12 @@ struct Device {
     got: BTreeMap<u32, u32>,
 }
 
-struct World {
+struct Simulation {
     seed: u64,
     dice: Dice,
     shelf: Shelf,
     shard: Shard,
-    keeper: JetStreamService<JetStreams>,
+    service: JetStreamService<JetStreams>,
     now: Now,
     connections: u64,
     devices: [Device; 5],
@@ -119,28 +119,28 @@ fn start(shelf: &Shelf, now: Now) -> (Shard, JetStreamService<JetStreams>) {
         traces: false,
         leafs: None,
     });
-    let keeper = JetStreamService::new(1, &config, 7, |ports| {
+    let service = JetStreamService::new(1, &config, 7, |ports| {
         let mut js = JetStreams::new(Settings::default(), Some(Box::new(shelf.clone())), 7);
         js.set_accounts(&Access::open(), now, ports);
         js
     });
-    (Shard::new(0, config, ServerInfo::default(), 7), keeper)
+    (Shard::new(0, config, ServerInfo::default(), 7), service)
 }
 
-impl World {
+impl Simulation {
     fn new(seed: u64) -> Self {
         let shelf = Shelf(STREAMS.map(|name| (name.into(), Faulty::new())).into());
         let now = Now {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,
         };
-        let (shard, keeper) = start(&shelf, now);
-        let mut world = World {
+        let (shard, service) = start(&shelf, now);
+        let mut simulation = Simulation {
             seed,
             dice: Dice::new(seed),
             shelf,
             shard,
-            keeper,
+            service,
             now,
             connections: 0,
             devices: Default::default(),
@@ -148,10 +148,10 @@ impl World {
             messages: 0,
             published: BTreeMap::new(),
         };
-        world.keeper.settle(now);
+        simulation.service.settle(now);
         for (at, (_, version, filter)) in DEVICES.into_iter().enumerate() {
-            world.connect(at);
-            world.settle();
+            simulation.connect(at);
+            simulation.settle();
             if filter.is_empty() {
                 continue;
             }
@@ -161,12 +161,12 @@ impl World {
             }
             push_text(&mut subscribe, filter);
             subscribe.push(2);
-            world.say(at, 0x82, &subscribe);
-            world.settle();
+            simulation.send(at, 0x82, &subscribe);
+            simulation.settle();
         }
-        world.drop_connection(AWAY);
-        world.settle();
-        world
+        simulation.drop_connection(AWAY);
+        simulation.settle();
+        simulation
     }
 
     fn connect(&mut self, at: usize) {
@@ -185,11 +185,11 @@ impl World {
             connect.extend([5, 0x11, 0xff, 0xff, 0xff, 0xff]);
         }
         push_text(&mut connect, name);
-        self.say(at, 0x10, &connect);
+        self.send(at, 0x10, &connect);
     }
 
     /// Sends a packet.
-    fn say(&mut self, at: usize, first: u8, body: &[u8]) {
+    fn send(&mut self, at: usize, first: u8, body: &[u8]) {
         let Some(id) = self.devices[at].session else {
             return;
         };
@@ -243,22 +243,22 @@ impl World {
         // The service applies its own batch before the shard receives one.
         loop {
             is_quiet &= batch.is_empty();
-            let mut place = Place::default();
-            while self.keeper.apply(&batch, &mut place, now).must_flush {}
-            self.keeper.settle(now);
-            batch = std::mem::take(self.keeper.outgoing(1));
+            let mut cursor = BatchCursor::default();
+            while self.service.apply(&batch, &mut cursor, now).must_flush {}
+            self.service.settle(now);
+            batch = std::mem::take(self.service.outgoing(1));
             if batch.is_empty() {
                 break;
             }
         }
-        let told: [Batch; 2] = [
-            std::mem::take(self.keeper.announcements(0)),
-            std::mem::take(self.keeper.outgoing(0)),
+        let batches: [Batch; 2] = [
+            std::mem::take(self.service.announcements(0)),
+            std::mem::take(self.service.outgoing(0)),
         ];
-        for batch in told {
+        for batch in batches {
             is_quiet &= batch.is_empty();
-            let mut place = Place::default();
-            while self.shard.apply(&batch, &mut place).must_flush {}
+            let mut cursor = BatchCursor::default();
+            while self.shard.apply(&batch, &mut cursor).must_flush {}
         }
         self.write();
         !is_quiet
@@ -267,10 +267,10 @@ impl World {
     /// Begins the next sync. If no sync is due, releases acknowledgements.
     fn poll_sync(&mut self) -> bool {
         let now = self.now.since_start;
-        let sync = self.keeper.with(|js, _| js.poll_sync(now));
+        let sync = self.service.with(|js, _| js.poll_sync(now));
         let is_there = sync.is_some();
         if !is_there {
-            self.keeper.with(|js, ports| js.release_acks(now, ports));
+            self.service.with(|js, ports| js.release_acks(now, ports));
         }
         self.syncs.extend(sync.map(|sync| {
             let request = &sync.sync.request;
@@ -285,7 +285,7 @@ impl World {
         let mut disk = self.shelf.0[&sync.name].clone();
         let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
         let now = self.now;
-        self.keeper.with(|js, _| {
+        self.service.with(|js, _| {
             js.handle_synced(
                 account,
                 sync.stream,
@@ -294,14 +294,14 @@ impl World {
                 now.since_start,
             );
         });
-        self.keeper.settle(now);
+        self.service.settle(now);
     }
 
     fn wait(&mut self, duration: Duration) {
         self.now.since_start += duration;
         self.now.unix_nanos += i64::try_from(duration.as_nanos()).unwrap();
         self.shard.handle_timeout(self.now.since_start);
-        self.keeper.handle_timeout(self.now);
+        self.service.handle_timeout(self.now);
     }
 
     /// Handles the next packet of a client. Returns false when there is none.
@@ -325,11 +325,11 @@ impl World {
                 if let Some((_, is_received)) = device.sent.get_mut(&id(0)) {
                     *is_received = true;
                 }
-                self.say(at, 0x62, &body[..2]);
+                self.send(at, 0x62, &body[..2]);
             }
             6 => {
                 device.begun.remove(&id(0));
-                self.say(at, 0x70, &body[..2]);
+                self.send(at, 0x70, &body[..2]);
             }
             7 => {
                 if let Some((message, _)) = device.sent.remove(&id(0)) {
@@ -349,7 +349,7 @@ impl World {
         device.is_known = true;
         for (id, (message, is_received)) in device.sent.clone() {
             match is_received {
-                true => self.say(at, 0x62, &id.to_be_bytes()),
+                true => self.send(at, 0x62, &id.to_be_bytes()),
                 false => self.publish(id, message, 8),
             }
         }
@@ -361,7 +361,7 @@ impl World {
         body.extend(id.to_be_bytes());
         body.extend(message.to_be_bytes());
         let qos = if id > IDS_OF_QOS_2 { 2 } else { 4 };
-        self.say(PUBLISHER, 0x30 | qos | dup, &body);
+        self.send(PUBLISHER, 0x30 | qos | dup, &body);
     }
 
     fn publish_new(&mut self) {
@@ -387,7 +387,7 @@ impl World {
         if first & 6 == 2 {
             *device.got.entry(message).or_default() += 1;
             let id = id.to_owned();
-            return self.say(at, 0x40, &id);
+            return self.send(at, 0x40, &id);
         }
         let begun = device
             .begun
@@ -401,7 +401,7 @@ impl World {
         if begun.is_none() {
             *device.got.entry(message).or_default() += 1;
         }
-        self.say(at, 0x50, id);
+        self.send(at, 0x50, id);
     }
 
     fn step(&mut self) {
@@ -461,10 +461,10 @@ impl World {
             device.unread.clear();
         }
         self.now.since_start = Duration::ZERO;
-        (self.shard, self.keeper) = start(&self.shelf, self.now);
-        let problems = self.keeper.with(|js, _| js.take_problems());
+        (self.shard, self.service) = start(&self.shelf, self.now);
+        let problems = self.service.with(|js, _| js.take_problems());
         assert_eq!(problems, [""; 0], "seed {}", self.seed);
-        self.keeper.settle(self.now);
+        self.service.settle(self.now);
     }
 
     /// Connects all clients, and checks that each message has arrived as often as it must.
@@ -505,15 +505,15 @@ fn push_text(body: &mut Vec<u8>, text: &str) {
 fn power_cuts_break_no_handshake() {
     let mut published = 0;
     for seed in seeds().step_by(5) {
-        let mut world = World::new(seed);
+        let mut simulation = Simulation::new(seed);
         for _ in 0..1 + seed % 3 {
-            for _ in 0..world.dice.below(400) {
-                world.step();
+            for _ in 0..simulation.dice.below(400) {
+                simulation.step();
             }
-            world.cut();
+            simulation.cut();
         }
-        world.check();
-        published += world.published.len();
+        simulation.check();
+        published += simulation.published.len();
     }
     assert!(
         published > 1000,

@@ -66,16 +66,22 @@ impl MqttSession<'_> {
         let client = client.filter(|_| publish.packet_id != 0);
         let outbound = &mut self.broker.exchange.shared.mqtt.outbound;
         if !outbound.translate(topic, publish, client, message) {
-            let why = "a topic has a character that subjects cannot have";
-            self.end_because(Reason::TOPIC_NAME_INVALID, why);
+            let text = "the topic contains white space or a control character, which subjects cannot contain";
+            self.end_because(Reason::TOPIC_NAME_INVALID, text);
             return false;
         }
         if message.headers.len() + publish.payload.len() > bytes_max {
-            self.end_because(Reason::PACKET_TOO_LARGE, "a message is too large");
+            self.end_because(
+                Reason::PACKET_TOO_LARGE,
+                "the message exceeds the maximum payload",
+            );
             return false;
         }
         if message.subject.starts_with(names::INTERNAL_PREFIX) {
-            self.end_because(Reason::NOT_AUTHORIZED, "a topic is the server's own");
+            self.end_because(
+                Reason::NOT_AUTHORIZED,
+                "the topic is reserved for the server",
+            );
             return false;
         }
         true
@@ -219,7 +225,7 @@ impl MqttSession<'_> {
         let packet_id = publish.packet_id;
         self.write(|mqtt, out| match kind {
             _ if packet_id == 0 => None,
-            AckKind::Receive => mqtt.connection.held(packet_id, reason, out),
+            AckKind::Receive => mqtt.connection.stored(packet_id, reason, out),
             _ => mqtt.connection.acknowledge(packet_id, reason, out),
         });
         false
@@ -431,7 +437,7 @@ fn retain(broker: &mut Broker, account: AccountId, subject: &[u8], headers: &[u8
             action: remove_retained(subject),
         };
         if let Some(batch) = broker.exchange.outgoing.last_mut() {
-            batch.push_note(RegistryMessage::Request(Box::new(request)));
+            batch.push_notification(RegistryMessage::Request(Box::new(request)));
         }
         return;
     }

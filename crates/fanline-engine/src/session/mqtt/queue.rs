@@ -115,7 +115,7 @@ impl MqttSession<'_> {
             }
             if let Some(packet_id) = message.packet_id.filter(|id| mqtt.is_releasing(Some(*id))) {
                 // The confirmation that the earlier message was acknowledged may be lost.
-                events.note_redelivered(self.id.0, packet_id);
+                events.record_redelivered(self.id.0, packet_id);
                 mqtt.queue.push_front(message);
                 return None;
             }

@@ -147,7 +147,7 @@ impl MqttSession<'_> {
     pub(super) fn release_stored(&mut self, packet_id: u16, reason: Reason) {
         if reason.is_failure() {
             // Without PUBREL the client sends PUBREC again on its next connection.
-            return self.end_because(reason, "a PUBREL could not be kept");
+            return self.end_because(reason, "the PUBREL could not be stored");
         }
         if let Some(release) = self.state_mut().releases.get_mut(&packet_id) {
             release.stage = PendingRelease::stored(release.token).stage;
@@ -157,7 +157,7 @@ impl MqttSession<'_> {
     }
 
     fn send_release(&mut self, packet_id: u16) {
-        self.write(|mqtt, out| mqtt.connection.noted(packet_id, out));
+        self.write(|mqtt, out| mqtt.connection.release_stored(packet_id, out));
     }
 
     /// Acknowledges the message of a stored PUBREL. The PUBREL's record stays until the acknowledgement is

@@ -93,7 +93,7 @@ impl MqttSession<'_> {
         if version == Version::V5 {
             write_properties(&message.headers, b"", lifetime.seconds(), &mut properties);
         }
-        let identifier = Some(sub.asked.identifier).filter(|identifier| *identifier != 0);
+        let identifier = Some(sub.subscription.identifier).filter(|identifier| *identifier != 0);
         let queued = QueuedMessage {
             topic: topic.into(),
             qos: sub.qos.min(qos_of(&message.headers)),

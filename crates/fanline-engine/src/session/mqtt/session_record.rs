@@ -111,12 +111,12 @@ impl SessionRecord {
             ..SessionRecord::default()
         };
         for (filter, subscription) in subscriptions.iter() {
-            let asked = &subscription.options;
-            record.subs.insert(filter.to_owned(), asked.qos.bits());
+            let options = &subscription.options;
+            record.subs.insert(filter.to_owned(), options.qos.bits());
             let options = OptionsRecord {
-                no_local: asked.no_local,
-                as_published: asked.as_published,
-                retain_handling: match asked.retain_handling {
+                no_local: options.no_local,
+                as_published: options.as_published,
+                retain_handling: match options.retain_handling {
                     RetainHandling::Always => 0,
                     RetainHandling::IfNew => 1,
                     RetainHandling::Never => 2,

@@ -164,7 +164,7 @@ impl Mqtt {
         else {
             return Fate::Dropped;
         };
-        let asked = sub.asked;
+        let subscription = sub.subscription;
         let qos = sub.qos.min(qos_of(parts.headers));
         let mut properties = Vec::new();
         if self.connection.version() == Version::V5 {
@@ -174,11 +174,11 @@ impl Mqtt {
         self.queue.push_back(QueuedMessage {
             topic: topic.into(),
             qos,
-            retain: asked.options.as_published && was_retained(parts.headers),
+            retain: subscription.options.as_published && was_retained(parts.headers),
             // The client may have received the message before it resumed its session.
             dup: self.is_resumed && ack.deliveries > 1,
             properties: properties.into(),
-            identifiers: Some(asked.identifier)
+            identifiers: Some(subscription.identifier)
                 .filter(|i| *i != 0)
                 .into_iter()
                 .collect(),

@@ -96,7 +96,7 @@ pub(super) struct Sub {
     pub(super) is_shared: bool,
     /// The granted QoS.
     pub(super) qos: Qos,
-    pub(super) asked: Subscription,
+    pub(super) subscription: Subscription,
     /// Whether the filter begins with a wildcard. Such a filter does not match topics that begin with `$`.
     pub(super) starts_with_wildcard: bool,
 }
@@ -230,7 +230,7 @@ impl Mqtt {
     /// Returns whether a subscription has the No Local option.
     pub(super) fn has_no_local(&self) -> bool {
         let mut all = self.subs.iter().flatten();
-        all.any(|sub| sub.asked.options.no_local)
+        all.any(|sub| sub.subscription.options.no_local)
     }
 
     /// Returns the PUBRELs for which PUBCOMP arrived before the acknowledgement of their message was durable.

@@ -28,11 +28,11 @@ impl MqttSession<'_> {
             retained: Vec::new(),
         };
         for filter in subscribe.filters.iter() {
-            let asked = Subscription {
+            let subscription = Subscription {
                 options: filter.options,
                 identifier: identifier.unwrap_or(0),
             };
-            let reason = match self.subscribe_one(&filter, asked) {
+            let reason = match self.subscribe_one(&filter, subscription) {
                 Ok((qos, retained)) => {
                     suback.retained.extend(retained);
                     Reason::granted(qos)
@@ -82,19 +82,19 @@ impl MqttSession<'_> {
     fn subscribe_one(
         &mut self,
         filter: &SubscribeFilter<'_>,
-        asked: Subscription,
+        subscription: Subscription,
     ) -> Result<(Qos, Option<u32>), Reason> {
-        let sub = self.check_filter(filter.filter, asked)?;
+        let sub = self.check_filter(filter.filter, subscription)?;
         let qos = sub.qos;
         let is_shared = sub.is_shared;
         let index = self.enter_sub(sub)?;
         let subscriptions = &mut self.state_mut().subscriptions;
-        let receives_retained = subscriptions.insert(filter.filter, asked, is_shared);
+        let receives_retained = subscriptions.insert(filter.filter, subscription, is_shared);
         Ok((qos, receives_retained.then_some(index)))
     }
 
     /// Checks a filter, and translates it.
-    fn check_filter(&self, filter: &str, asked: Subscription) -> Result<Sub, Reason> {
+    fn check_filter(&self, filter: &str, subscription: Subscription) -> Result<Sub, Reason> {
         let mqtt = self.state();
         let wrong = |_: NameError| Reason::TOPIC_FILTER_INVALID;
         let shared = split_shared(filter, mqtt.connection.version()).map_err(wrong)?;
@@ -107,7 +107,7 @@ impl MqttSession<'_> {
             return Err(self.denial());
         }
         let is_shared = !shared.group.is_empty();
-        let granted = mqtt.connection.granted(asked.options.qos);
+        let granted = mqtt.connection.granted(subscription.options.qos);
         Ok(Sub {
             filter: filter.into(),
             starts_with_wildcard: matches!(subject.first(), Some(b'*' | b'>')) && {
@@ -117,7 +117,7 @@ impl MqttSession<'_> {
             subject: subject.into(),
             is_shared,
             qos: granted,
-            asked,
+            subscription,
         })
     }
 
@@ -193,12 +193,12 @@ impl MqttSession<'_> {
     /// Restores the subscriptions of a session that the client's permissions still allow.
     pub(super) fn resume_subscriptions(&mut self, record: &SessionRecord) {
         let subscriptions = record.subscriptions();
-        for (filter, asked) in subscriptions.iter() {
-            if let Ok(sub) = self.check_filter(filter, *asked)
+        for (filter, subscription) in subscriptions.iter() {
+            if let Ok(sub) = self.check_filter(filter, *subscription)
                 && self.enter_sub(sub).is_ok()
             {
                 let subscriptions = &mut self.state_mut().subscriptions;
-                subscriptions.insert(filter, *asked, false);
+                subscriptions.insert(filter, *subscription, false);
             }
         }
         let in_memory = self.broker.exchange.config.limits.mqtt.consumers_in_memory;
@@ -220,7 +220,7 @@ impl Mqtt {
         self.sub_indices.insert(sub.filter.clone(), index);
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         match self.subs.get_mut(index) {
-            Some(place) => *place = Some(sub),
+            Some(slot) => *slot = Some(sub),
             None => self.subs.push(Some(sub)),
         }
     }
@@ -230,8 +230,8 @@ impl Mqtt {
         self.subscriptions.remove(filter);
         let index = self.sub_indices.remove(filter)?;
         let at = usize::try_from(index).unwrap_or(usize::MAX);
-        if let Some(place) = self.subs.get_mut(at) {
-            *place = None;
+        if let Some(slot) = self.subs.get_mut(at) {
+            *slot = None;
         }
         self.retained_requests
             .retain(|request| request.sub != index);

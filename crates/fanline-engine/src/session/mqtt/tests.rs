@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::auth::{Access, ConnectionKind};
 use crate::jetstream::{Handler, JetStreams, Now, Settings};
 use crate::{
-    Auth, Chunk, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId, Shard, ShardConfig,
+    Auth, BatchCursor, Chunk, JetStreamService, Limits, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig,
 };
 
 const NOW: Now = Now {
@@ -14,12 +15,12 @@ const NOW: Now = Now {
     unix_nanos: 1_700_000_000_000_000_000,
 };
 
-struct World {
+struct Simulation {
     shard: Shard,
     service: JetStreamService<JetStreams>,
 }
 
-impl World {
+impl Simulation {
     /// Creates a server that stores the MQTT streams in memory.
     fn new() -> Self {
         let mut limits = Limits::default();
@@ -37,9 +38,9 @@ impl World {
             jetstream
         });
         let shard = Shard::new(0, config, ServerInfo::default(), 7);
-        let mut world = World { shard, service };
-        world.exchange();
-        world
+        let mut simulation = Simulation { shard, service };
+        simulation.exchange();
+        simulation
     }
 
     fn open(&mut self, cid: u64, kind: ConnectionKind) -> SessionId {
@@ -64,8 +65,8 @@ impl World {
         for _ in 0..8 {
             let mut batch = std::mem::take(self.shard.outgoing(1));
             for _ in 0..8 {
-                let mut place = Place::default();
-                while self.service.apply(&batch, &mut place, NOW).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.service.apply(&batch, &mut cursor, NOW).must_flush {}
                 self.service.settle(NOW);
                 batch = std::mem::take(self.service.outgoing(1));
             }
@@ -73,8 +74,8 @@ impl World {
                 std::mem::take(self.service.announcements(0)),
                 std::mem::take(self.service.outgoing(0)),
             ] {
-                let mut place = Place::default();
-                while self.shard.apply(&batch, &mut place).must_flush {}
+                let mut cursor = BatchCursor::default();
+                while self.shard.apply(&batch, &mut cursor).must_flush {}
             }
         }
     }
@@ -99,19 +100,19 @@ impl World {
 
 #[test]
 fn answers_reach_the_session_and_observers() {
-    let mut world = World::new();
-    let observer = world.open(1, ConnectionKind::Standard);
+    let mut simulation = Simulation::new();
+    let observer = simulation.open(1, ConnectionKind::Standard);
     let connect = b"CONNECT {\"verbose\":false}\r\nSUB $MQTT.rply.> 1\r\nSUB $JS.API.> 2\r\n";
-    world.send(observer, connect);
-    world.output(observer);
-    let device = world.open(2, ConnectionKind::Mqtt);
+    simulation.send(observer, connect);
+    simulation.output(observer);
+    let device = simulation.open(2, ConnectionKind::Mqtt);
     // Without clean session.
-    world.send(device, b"\x10\x0d\0\x04MQTT\x04\0\0\0\0\x01d");
-    assert_eq!(world.output(device), b"\x20\x02\0\0", "CONNACK");
-    world.output(observer);
-    world.send(device, b"\x82\x06\0\x01\0\x01t\x01");
-    assert_eq!(world.output(device), b"\x90\x03\0\x01\x01", "SUBACK");
-    let seen = String::from_utf8(world.output(observer)).unwrap();
+    simulation.send(device, b"\x10\x0d\0\x04MQTT\x04\0\0\0\0\x01d");
+    assert_eq!(simulation.output(device), b"\x20\x02\0\0", "CONNACK");
+    simulation.output(observer);
+    simulation.send(device, b"\x82\x06\0\x01\0\x01t\x01");
+    assert_eq!(simulation.output(device), b"\x90\x03\0\x01\x01", "SUBACK");
+    let seen = String::from_utf8(simulation.output(observer)).unwrap();
     let id_hash = super::session_record::id_hash("d");
     let create = format!("MSG $JS.API.CONSUMER.CREATE.$MQTT_msgs.{id_hash} 2 $MQTT.rply.2.k2 ");
     let created = "MSG $MQTT.rply.2.k2 1 ";
@@ -119,34 +120,36 @@ fn answers_reach_the_session_and_observers() {
     for line in [create.as_str(), created, stored] {
         assert!(seen.contains(line), "no {line:?} in {seen}");
     }
-    world.send(device, b"\x32\x07\0\x01t\0\x09hi");
+    simulation.send(device, b"\x32\x07\0\x01t\0\x09hi");
     // The session receives its own message as well.
-    let packets = world.output(device);
+    let packets = simulation.output(device);
     assert!(packets.starts_with(b"\x40\x02\0\x09"), "{packets:?}");
     assert!(packets.ends_with(b"hi"), "{packets:?}");
-    let seen = String::from_utf8(world.output(observer)).unwrap();
+    let seen = String::from_utf8(simulation.output(observer)).unwrap();
     let ack = "MSG $MQTT.rply.2.a9 1 31\r\n{\"stream\":\"$MQTT_msgs\",\"seq\":1}\r\n";
     assert!(seen.contains(ack), "{seen}");
 }
 
 #[test]
 fn answers_of_other_clients_are_not_taken() {
-    let mut world = World::new();
-    let device = world.open(2, ConnectionKind::Mqtt);
-    world.send(device, b"\x10\x0d\0\x04MQTT\x04\0\0\0\0\x01d");
-    assert_eq!(world.output(device), b"\x20\x02\0\0", "CONNACK");
-    let client = world.open(1, ConnectionKind::Standard);
-    world.send(client, b"CONNECT {\"verbose\":false}\r\n");
+    let mut simulation = Simulation::new();
+    let device = simulation.open(2, ConnectionKind::Mqtt);
+    simulation.send(device, b"\x10\x0d\0\x04MQTT\x04\0\0\0\0\x01d");
+    assert_eq!(simulation.output(device), b"\x20\x02\0\0", "CONNACK");
+    let client = simulation.open(1, ConnectionKind::Standard);
+    simulation.send(client, b"CONNECT {\"verbose\":false}\r\n");
     // A message of QoS 2 whose PUBREC waits for the service.
     let publish = Chunk::new((*b"\x34\x07\0\x01t\0\x05hi").into());
     let range = 0..publish.len();
-    world
+    simulation
         .shard
         .receive(device, &publish, range, NOW.since_start);
     let forged = Chunk::new((*b"PUB $MQTT.rply.2.h5 9\r\n{\"seq\":1}\r\n").into());
     let range = 0..forged.len();
-    world.shard.receive(client, &forged, range, NOW.since_start);
-    assert_eq!(world.output(device), b"");
-    world.exchange();
-    assert_eq!(world.output(device), b"\x50\x02\0\x05", "PUBREC");
+    simulation
+        .shard
+        .receive(client, &forged, range, NOW.since_start);
+    assert_eq!(simulation.output(device), b"");
+    simulation.exchange();
+    assert_eq!(simulation.output(device), b"\x50\x02\0\x05", "PUBREC");
 }

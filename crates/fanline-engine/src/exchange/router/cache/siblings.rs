@@ -6,7 +6,7 @@
 
 use hashbrown::DefaultHashBuilder;
 
-use super::{Exit, HEAD, Route, hash_subject};
+use super::{BridgeTarget, HEAD, Route, hash_subject};
 
 /// Number of slots for common prefixes. Two prefixes in one slot replace each other.
 const SLOTS: usize = 64;
@@ -45,7 +45,7 @@ enum State {
     /// The siblings share a route.
     Shared,
     /// The siblings cannot share a route: their routes differ, are wide, or lead to other accounts.
-    Apart,
+    Separate,
 }
 
 impl Siblings {
@@ -85,13 +85,18 @@ impl Siblings {
         &self.slots[at as usize].route
     }
 
-    pub(super) fn exits_mut(&mut self, at: u32) -> &mut Vec<Exit> {
-        &mut self.slots[at as usize].route.exits
+    pub(super) fn bridge_targets_mut(&mut self, at: u32) -> &mut Vec<BridgeTarget> {
+        &mut self.slots[at as usize].route.bridge_targets
     }
 
-    /// Records a new route of a subject without a shared route. For a second sibling, calls `is_apart`, which
-    /// returns whether a filter distinguishes the siblings by a literal last token.
-    pub(super) fn note(&mut self, subject: &[u8], route: &Route, is_apart: impl FnOnce() -> bool) {
+    /// Records a new route of a subject without a shared route. For a second sibling, calls `is_separate`,
+    /// which returns whether a filter distinguishes the siblings by a literal last token.
+    pub(super) fn record(
+        &mut self,
+        subject: &[u8],
+        route: &Route,
+        is_separate: impl FnOnce() -> bool,
+    ) {
         let Some((parent, _)) = split(subject) else {
             return;
         };
@@ -103,12 +108,12 @@ impl Siblings {
             slot.state = State::Seen;
             return;
         }
-        if slot.state == State::Apart {
+        if slot.state == State::Separate {
             return;
         }
         // A destination in another account depends on the whole subject.
-        if route.has_exits() || route.target_count() > TARGETS_MAX || is_apart() {
-            slot.state = State::Apart;
+        if route.has_bridge_targets() || route.target_count() > TARGETS_MAX || is_separate() {
+            slot.state = State::Separate;
             return;
         }
         slot.state = State::Shared;

@@ -21,9 +21,6 @@ pub(crate) struct SessionKey {
 /// The result of [`Sessions::open`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Opened<P> {
-    /// Whether a session existed and is resumed (3.2.2.1.1). The registry itself checks the session's record
-    /// instead.
-    pub(crate) is_present: bool,
     /// Whether this connection has ended an existing session.
     pub(crate) was_discarded: bool,
     /// The earlier connection of the client id, to be closed with 0x8E (MQTT-3.1.4-3).
@@ -84,10 +81,10 @@ impl<P> Default for Sessions<P> {
 impl<P: Copy + PartialEq> Sessions<P> {
     /// Begins or resumes a session.
     pub(crate) fn open(&mut self, key: &SessionKey, connection: P, clean_start: bool) -> Opened<P> {
-        let was_there = self.all.contains_key(key);
+        let existed = self.all.contains_key(key);
         let entry = self.all.entry(key.clone()).or_default();
         let taken_over = entry.connection.replace(connection);
-        let was_session = was_there && (taken_over.is_some() || entry.ends_at.is_some());
+        let was_session = existed && (taken_over.is_some() || entry.ends_at.is_some());
         let was_discarded = was_session && clean_start;
         if let Some(old) = taken_over {
             entry.superseded.push((old, clean_start));
@@ -96,7 +93,6 @@ impl<P: Copy + PartialEq> Sessions<P> {
         let delayed = entry.will.take();
         self.due.set(key.clone(), None);
         Opened {
-            is_present: was_session && !clean_start,
             was_discarded,
             taken_over,
             // MQTT-3.1.3-9: if the client reconnects in time, its will is not published.
@@ -121,7 +117,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
             .position(|(old, _)| *old == connection)
         {
             let (_, was_discarded) = entry.superseded.swap_remove(at);
-            self.forget_if_empty(key);
+            self.remove_if_empty(key);
             // The client has reconnected. A delayed will is published only if its session has ended.
             return will.filter(|will| was_discarded || will.delay.is_zero());
         }
@@ -172,7 +168,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
             return Some(Due::Will(key, will));
         }
         entry.ends_at = None;
-        self.forget_if_empty(&key);
+        self.remove_if_empty(&key);
         Some(Due::Expired(key))
     }
 
@@ -188,7 +184,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
     }
 
     /// Removes the entry of a client id that has neither a session nor a connection.
-    fn forget_if_empty(&mut self, key: &SessionKey) {
+    fn remove_if_empty(&mut self, key: &SessionKey) {
         let is_empty = |entry: &Entry<P>| {
             entry.connection.is_none() && entry.ends_at.is_none() && entry.superseded.is_empty()
         };
@@ -227,9 +223,8 @@ mod tests {
         }))
     }
 
-    fn opened(is_present: bool, was_discarded: bool, taken_over: Option<u8>) -> Opened<u8> {
+    fn opened(was_discarded: bool, taken_over: Option<u8>) -> Opened<u8> {
         Opened {
-            is_present,
             was_discarded,
             taken_over,
             will: None,
@@ -239,41 +234,35 @@ mod tests {
     #[test]
     fn session_is_resumed_until_it_expires() {
         let mut sessions = Sessions::default();
-        assert_eq!(sessions.open(&key(), 1, false), opened(false, false, None));
+        assert_eq!(sessions.open(&key(), 1, false), opened(false, None));
         assert_eq!(sessions.close(&key(), 1, 10, None, at(0)), None);
         assert_eq!(sessions.next_timeout(), Some(at(10)));
-        assert_eq!(sessions.open(&key(), 2, false), opened(true, false, None));
+        assert_eq!(sessions.open(&key(), 2, false), opened(false, None));
         assert_eq!(sessions.next_timeout(), None);
         sessions.close(&key(), 2, 10, None, at(20));
         assert_eq!(sessions.next_due(at(29)), None);
         assert_eq!(sessions.next_due(at(30)), Some(Due::Expired(key())));
         assert!(sessions.all.is_empty());
-        assert_eq!(sessions.open(&key(), 3, false), opened(false, false, None));
+        assert_eq!(sessions.open(&key(), 3, false), opened(false, None));
         sessions.close(&key(), 3, NEVER, None, at(40));
         assert_eq!(
             (sessions.next_timeout(), sessions.next_due(at(1 << 40))),
             (None, None)
         );
-        assert_eq!(sessions.open(&key(), 4, true), opened(false, true, None));
+        assert_eq!(sessions.open(&key(), 4, true), opened(true, None));
     }
 
     #[test]
     fn client_id_is_taken_over() {
         let mut sessions = Sessions::default();
         sessions.open(&key(), 1, false);
-        assert_eq!(
-            sessions.open(&key(), 2, false),
-            opened(true, false, Some(1))
-        );
+        assert_eq!(sessions.open(&key(), 2, false), opened(false, Some(1)));
         // The client of the delayed will has reconnected; a will without a delay is published.
         assert_eq!(sessions.close(&key(), 1, NEVER, will(5), at(1)), None);
-        assert_eq!(
-            sessions.open(&key(), 3, false),
-            opened(true, false, Some(2))
-        );
+        assert_eq!(sessions.open(&key(), 3, false), opened(false, Some(2)));
         assert_eq!(sessions.close(&key(), 2, NEVER, will(0), at(1)), will(0));
         // A discarded session has ended, and its will is due.
-        assert_eq!(sessions.open(&key(), 4, true), opened(false, true, Some(3)));
+        assert_eq!(sessions.open(&key(), 4, true), opened(true, Some(3)));
         assert_eq!(sessions.close(&key(), 3, NEVER, will(5), at(2)), will(5));
         assert_eq!(sessions.close(&key(), 3, NEVER, will(5), at(2)), None);
         assert_eq!(sessions.close(&key(), 4, 0, None, at(3)), None);

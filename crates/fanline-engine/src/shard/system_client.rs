@@ -8,11 +8,11 @@ use crate::session::client::parse_limits;
 impl Shard {
     /// Turns a new connection into a system client of an account. A system client sends no CONNECT, and is
     /// neither counted nor listed among connections.
-    pub fn admit_insider(&mut self, id: SessionId, account: AccountId) {
+    pub fn admit_system_client(&mut self, id: SessionId, account: AccountId) {
         self.broker.bind(id, account);
         self.broker.exchange.totals_of(account).opened -= 1;
         let session = &mut self.broker.exchange.sessions[id.index()];
-        session.is_insider = true;
+        session.is_system_client = true;
         session.awaits_auth = false;
         // A header contains the account of the requester, so headers are enabled even if clients may not use
         // them.
@@ -26,9 +26,9 @@ impl Shard {
     }
 
     /// Returns whether a connection is a system client.
-    pub fn is_insider(&self, id: SessionId) -> bool {
+    pub fn is_system_client(&self, id: SessionId) -> bool {
         let session = self.broker.exchange.sessions.get(id.index());
-        session.is_some_and(|session| session.is_insider)
+        session.is_some_and(|session| session.is_system_client)
     }
 
     /// Returns whether a client has connected and is admitted.
@@ -54,7 +54,7 @@ impl Shard {
     }
 
     /// Sends a client the INFO of lame duck mode. Returns false if no client has this id.
-    pub fn send_away(&mut self, cid: u64) -> bool {
+    pub fn send_lame_duck(&mut self, cid: u64) -> bool {
         let Some(id) = self.find_client(cid) else {
             return false;
         };
@@ -77,11 +77,11 @@ impl Shard {
     /// Enters lame duck mode, and announces it to all clients that support it.
     pub fn announce_lame_duck(&mut self) {
         self.broker.exchange.info.lame_duck = true;
-        let told: Vec<SessionId> = (self.broker.exchange.sessions.iter())
+        let recipients: Vec<SessionId> = (self.broker.exchange.sessions.iter())
             .filter(|(_, s)| s.has_connected && s.options.protocol >= 1 && s.ending.is_none())
             .map(|(index, _)| SessionId::from_index(index))
             .collect();
-        for id in told {
+        for id in recipients {
             self.broker.client(id).send_info(false);
         }
     }

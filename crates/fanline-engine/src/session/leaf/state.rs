@@ -78,7 +78,7 @@ pub(crate) struct Leaf {
     /// Loop subjects that prove that the connection closes a cycle. While there are any, no message crosses.
     pub(crate) loops: Vec<Box<[u8]>>,
     /// Time at which the connection is closed, if it still closes a cycle.
-    pub(crate) held_until: Option<Duration>,
+    pub(crate) paused_until: Option<Duration>,
 }
 
 impl Leaf {
@@ -102,18 +102,18 @@ impl Leaf {
             compressed,
             reconnects: 0,
             loops: Vec::new(),
-            held_until: None,
+            paused_until: None,
         }
     }
 
-    /// Returns whether the connection is held: no message crosses, because the connection closes a cycle.
-    pub(crate) fn is_held(&self) -> bool {
+    /// Returns whether the connection is paused: no message crosses, because the connection closes a cycle.
+    pub(crate) fn is_paused(&self) -> bool {
         !self.loops.is_empty()
     }
 
     /// Returns whether both connections lead to servers of one cluster. Those servers exchange messages
     /// directly.
-    pub(crate) fn is_beside(&self, other: &Leaf) -> bool {
+    pub(crate) fn is_same_cluster(&self, other: &Leaf) -> bool {
         !self.cluster.is_empty() && self.cluster == other.cluster
     }
 

@@ -7,7 +7,7 @@ use crate::auth::account::{Account, ImportKind};
 use crate::auth::jwt::ExportClaims;
 
 /// Resolves the exports and imports of all accounts with a token; `now` is in seconds since 1970.
-pub(super) fn settle(accounts: &mut [Account], now: i64) {
+pub(super) fn resolve_imports(accounts: &mut [Account], now: i64) {
     let names = by_name(accounts);
     for at in 0..accounts.len() {
         let Some(authority) = accounts[at].authority.clone() else {

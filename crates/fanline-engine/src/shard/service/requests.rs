@@ -1,24 +1,24 @@
 //! Requests of the JetStream service to other accounts. For example, a mirror requests the records of a
 //! stream in another account.
 
-use super::Outside;
+use super::ShardPorts;
 use crate::accounts::{BRIDGES_MAX, Request};
 use crate::auth::AccountId;
-use crate::exchange::router::{Exit, REPLIES, Terms};
+use crate::exchange::router::{BridgeTarget, REPLIES, Terms};
 use crate::jetstream::Message;
 
-impl Outside {
+impl ShardPorts {
     /// Publishes a request in the account of its responder, with a reply subject that leads back.
-    pub(super) fn ask(
+    pub(super) fn request(
         &mut self,
         importer: AccountId,
-        (exit, terms): (&Exit, Terms),
+        (target, terms): (&BridgeTarget, Terms),
         message: &Message<'_>,
         bridges: u8,
     ) {
         let request = Request {
             importer,
-            exporter: exit.account,
+            exporter: target.account,
             reply: message.reply,
             terms,
         };
@@ -27,11 +27,11 @@ impl Outside {
         let mut reply = Vec::new();
         self.requests.write_subject(at, self.index, &mut reply);
         let message = Message {
-            subject: &exit.subject,
+            subject: &target.subject,
             reply: &reply,
             ..*message
         };
-        self.post(exit.account, &exit.subject, &message, bridges + 1);
+        self.post(target.account, &target.subject, &message, bridges + 1);
     }
 
     /// Delivers a response to a requester in another account. Drops the response if the requester is gone.
@@ -45,11 +45,11 @@ impl Outside {
         let Some(at) = self.requests.find(subject, exporter) else {
             return;
         };
-        let Some(waiting) = self.requests.answered(at) else {
+        let Some(pending) = self.requests.answered(at) else {
             return;
         };
-        let (importer, reply) = (waiting.importer, waiting.reply.clone());
-        let is_last = waiting.ends_with(message.headers.len() + message.payload.len());
+        let (importer, reply) = (pending.importer, pending.reply.clone());
+        let is_last = pending.ends_with(message.headers.len() + message.payload.len());
         if is_last {
             self.requests.remove(at);
         }
