@@ -306,7 +306,8 @@ impl Store {
             return Ok(At::Memory(location.segment, offset));
         };
         let located = files.locate(file, offset as u64, bytes)?;
-        if located.is_from_disk() && !record::is_sound(files.bytes(&located), files.salt) {
+        if located.is_from_disk() && !record::has_valid_checksums(files.bytes(&located), files.salt)
+        {
             return Err(match files.distrust() {
                 Some(failure) => failure.into(),
                 None => StoreError::Damaged(location.sequence),
