@@ -71,7 +71,7 @@ struct FlowAnswer {
     until: u64,
     reply: Vec<u8>,
     delivered: u64,
-    taken: u64,
+    last_copied: u64,
 }
 
 /// Names of a consumer at the origin, and of its subjects.
@@ -276,7 +276,13 @@ impl Reader {
     /// Answers a flow control request. A preconfigured consumer gets the answer when all delivered records
     /// are durable here, because the origin may then remove them. `until` is the last of these records in
     /// this stream.
-    pub(super) fn answer(&mut self, reply: &[u8], taken: u64, until: u64, port: &mut dyn Port) {
+    pub(super) fn answer(
+        &mut self,
+        reply: &[u8],
+        last_copied: u64,
+        until: u64,
+        port: &mut dyn Port,
+    ) {
         let State::Reading(reading) = &mut self.state else {
             return;
         };
@@ -285,7 +291,7 @@ impl Reader {
                 until,
                 reply: reply.to_vec(),
                 delivered: reading.delivered,
-                taken,
+                last_copied,
             });
             return;
         }
@@ -307,7 +313,7 @@ impl Reader {
             let mut headers = Vec::new();
             let headers = Block::new(&mut headers)
                 .add_number("Nats-Last-Consumer", answer.delivered)
-                .add_number("Nats-Last-Stream", answer.taken)
+                .add_number("Nats-Last-Stream", answer.last_copied)
                 .end();
             port.publish(&Message {
                 subject: &answer.reply,
