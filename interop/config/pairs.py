@@ -188,7 +188,7 @@ PAIRS = dict(_all())
 
 # What nats-server takes and Fanline does not start with.
 REFUSED_HERE = {
-    # The user that it names has no effect beside the keys.
+    # The user that it names is ignored, because the keys are set.
     "websocket: no_auth_user | trusted keys, users",
 }
 _HASH = "$2a$11$3kIDaCxw.Glsl1.u5nKa6eUnNDLV5HV9tIuUp7EHhMt6Nm9myW1aS"

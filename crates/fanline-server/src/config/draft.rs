@@ -225,7 +225,7 @@ impl Draft {
         }
         self.loaded.unsupported.push(Fault {
             place: None,
-            reason: "users and a token have no effect beside trusted_keys".into(),
+            reason: "users and a token are ignored because trusted_keys is set".into(),
         });
     }
 

@@ -36,8 +36,8 @@ const WRONG_TIME: Duration = Duration::from_secs(1);
 
 /// The error for a page that was opened from another machine, or by a host name that may belong to another
 /// site.
-const NOT_TRUSTED: &str = "messages are shown on this machine only, at its address or as localhost, and \
-    connections are closed there: the server asks nobody for credentials";
+const NOT_TRUSTED: &str = "the server requires no credentials, so only this machine may see messages and \
+    close connections: open the page by IP address or as localhost";
 
 type Reply = Response<Full<Bytes>>;
 
