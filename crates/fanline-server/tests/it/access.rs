@@ -30,7 +30,7 @@ pub(crate) enum Over {
 }
 
 /// Runs each test for each kind of connection.
-macro_rules! however_clients_come {
+macro_rules! for_each_transport {
     ($($test:ident),+ $(,)?) => {
         mod over_tcp {
             $(#[test] fn $test() { super::$test(super::Over::Tcp); })+
@@ -43,9 +43,9 @@ macro_rules! however_clients_come {
         }
     };
 }
-pub(crate) use however_clients_come;
+pub(crate) use for_each_transport;
 
-however_clients_come!(
+for_each_transport!(
     tokens,
     passwords_plain_and_hashed,
     input_behind_a_slow_connect_waits,

@@ -9,10 +9,10 @@ use fanline_server::auth::{
 };
 use fanline_server::{Auth, JetStreamOptions, Options};
 
-use crate::access::{Client, Over, Site, as_user, however_clients_come, server, with_users};
+use crate::access::{Client, Over, Site, as_user, for_each_transport, server, with_users};
 use crate::raw::options;
 
-however_clients_come!(
+for_each_transport!(
     what_has_headers_is_filtered_too,
     members_of_queue_groups_get_what_they_may,
     other_names_do_not_help,
@@ -107,13 +107,13 @@ fn members_of_queue_groups_get_what_they_may(over: Over) {
     assert_eq!(subjects(&mut ada), ["jobs.open"]);
     // A user that may only join one queue group may not subscribe without a group or join another group.
     let mut crew = as_user(&server, "crew");
-    for (arguments, told) in [
+    for (arguments, reply) in [
         ("jobs.*", "\"jobs.*\""),
         ("jobs.* other", "\"jobs.*\" using queue \"other\""),
         ("> crew", "\">\" using queue \"crew\""),
     ] {
         crew.send(format!("SUB {arguments} 1\r\nPING\r\n"));
-        let expected = format!("-ERR 'Permissions Violation for Subscription to {told}'");
+        let expected = format!("-ERR 'Permissions Violation for Subscription to {reply}'");
         assert_eq!(crew.line(), expected);
         assert_eq!(crew.line(), "PONG");
     }
@@ -235,8 +235,8 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
         );
     }
     reader.send("PUB $JS.API.STREAM.INFO.ONE inbox.reader.1 0\r\n\r\n");
-    let told = String::from_utf8(reader.message().payload).unwrap();
-    assert!(told.contains("\"name\":\"ONE\""), "{told}");
+    let reply = String::from_utf8(reader.message().payload).unwrap();
+    assert!(reply.contains("\"name\":\"ONE\""), "{reply}");
     let info = ask("$JS.API.STREAM.INFO.ONE", "");
     assert!(info.contains("\"messages\":0"), "{info}");
     assert!(ask("$JS.API.STREAM.INFO.THREE", "").contains("10059"));
@@ -303,9 +303,9 @@ fn permissions_hold_before_borders(over: Over) {
     assert_eq!(subjects(&mut ada), Vec::<String>::new());
     bob.subscribe("inbox", "1");
     bob.send(with_header("time.now", "inbox", "x"));
-    let asked = ada.message();
-    assert_eq!(asked.subject, "time.now");
-    let reply = asked.reply.unwrap();
+    let request = ada.message();
+    assert_eq!(request.subject, "time.now");
+    let reply = request.reply.unwrap();
     assert_ne!(reply, "inbox");
     ada.publish(&reply, "noon");
     // The response is delivered once. A message to B's original reply subject in account A does not reach B.
@@ -325,10 +325,10 @@ fn permissions_hold_behind_borders(over: Over) {
     let (mut ada, mut bob) = (as_user(&server, "ada"), as_user(&server, "bob"));
     let mut bea = as_user(&server, "bea");
     bob.send("SUB news.secret 1\r\nPING\r\n");
-    let told = bob.line();
+    let reply = bob.line();
     assert!(
-        told.contains("Permissions Violation for Subscription to \"news.secret\""),
-        "{told}"
+        reply.contains("Permissions Violation for Subscription to \"news.secret\""),
+        "{reply}"
     );
     assert_eq!(bob.line(), "PONG");
     bob.send("SUB news.* 2\r\nSUB > 3\r\nSUB news.> crew 4\r\n");
