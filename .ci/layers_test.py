@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of `.ci/layers`: it finds what it is there to find, on packages made for the purpose."""
+"""Tests of `.ci/layers` with small packages: it finds uses that break the layers, and nothing else."""
 
 import importlib.machinery
 import importlib.util

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The command-line tools against nats-server: pub, sub, request, reply, rtt, bench, and those for streams,
-# consumers, buckets and objects.
-# NATS_SERVER names the server's binary, FANLINE the program (default: the release build).
+# Tests the command-line tools against nats-server: pub, sub, request, reply, rtt, bench, and the commands for
+# streams, consumers, buckets, and objects. NATS_SERVER is the server's binary, FANLINE the program (default: the
+# release build).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,7 +15,7 @@ failed=0
 server_pid=$!
 trap 'kill "$server_pid" 2>/dev/null || true; wait "$server_pid" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-# Waits until a command succeeds; what never happens ends the script.
+# Waits until a command succeeds. The script fails if the command does not succeed in time.
 await() {
     for _ in $(seq 200); do
         if "$@" >/dev/null 2>&1; then return 0; fi
@@ -40,7 +40,7 @@ check() {
     fi
 }
 
-# Starts a tool in the background and waits until it says that it listens.
+# Starts a tool in the background and waits until it reports that it has subscribed.
 listen() {
     "$fanline" "$@" >"$work/out" 2>"$work/err" &
     listener=$!
@@ -81,7 +81,7 @@ check 'bench pubsub' 'publish 1000 subscribe 4000' \
     "$("$fanline" bench pubsub b --msgs 1000 --pub 2 --sub 4 | awk '/^(publish|subscribe)/ {printf "%s%s %s", sep, $1, $3; sep=" "}')"
 check 'bench request' 100 "$("$fanline" bench request b --msgs 100 | awk '/^request/ {print $3}')"
 
-# The value of a field of the JSON on stdin: field .config.name
+# Prints the value of a field of the JSON on stdin: field .config.name
 field() {
     python3 -c 'import json, sys
 value = json.load(sys.stdin)

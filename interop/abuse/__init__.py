@@ -1,1 +1,1 @@
-"""Peers that misbehave, while a good pair goes on exchanging messages and must lose nothing."""
+"""Peers that misbehave, next to a correct publisher and subscriber that must lose no message."""

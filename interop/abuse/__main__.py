@@ -1,5 +1,5 @@
-"""One bad peer at a time beside one good pair. The pair checks every message, in order; the bad peer's
-own fate is checked where it is known."""
+"""Tests one misbehaving peer at a time, next to a correct publisher and subscriber (the good pair). The pair
+checks every message, in order. The server's reaction to the bad peer is checked where it is defined."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 class Pair:
-    """A publisher and a subscriber that never stop, each waiting for the other."""
+    """A publisher and a subscriber that exchange messages until they are stopped. Each waits for the other."""
 
     def __init__(self, port: int, connect: bytes):
         self.port = port
@@ -39,18 +39,18 @@ class Pair:
             self.failure = error
 
     def round(self):
-        """Sends a batch, and reads all of it in order before the next: one lost message stops the pair."""
+        """Publishes a batch and reads all of it in order, so one lost message stops the pair."""
         first = self.rounds * BATCH
         numbers = range(first, first + BATCH)
         self.publisher.send(b"".join(b"PUB good.%d %d\r\n%d\r\n" % (n % 7, len(str(n)), n) for n in numbers))
         for n in numbers:
             line, payload = self.subscriber.message()
             equal((line, payload), (f"MSG good.{n % 7} 1 {len(str(n))}", b"%d" % n), "next message")
-        # Nothing else may come, and the server's PINGs want an answer on this side too.
+        # No other message may arrive. The publisher also has to answer the server's PINGs.
         self.publisher.flush()
 
     def more(self, rounds: int = ROUNDS_MIN):
-        """Returns when that many rounds more were made, so that the bad peer's effect had time to show."""
+        """Returns after this many more rounds, so that an effect of the bad peer would have shown."""
         goal = self.rounds + rounds
         while self.rounds < goal:
             if self.failure is not None:
@@ -80,8 +80,8 @@ def stage(*flags: str, connect: bytes = CONNECT):
 
 
 def refused(data: bytes, *texts: str):
-    """The bad peer sends this, may read one of these errors, and is closed. Whether a text comes before
-    the close, and which, is compared in `wire/`; here it must only not be a wrong one."""
+    """Sends bytes that must close the bad peer. The server may send one of `texts` before. `wire/` compares which
+    text it sends; here it must only not be a different one."""
     with stage() as (server, pair):
         for _ in range(20):
             with Peer(server.port, CONNECT) as bad:
@@ -106,7 +106,7 @@ def garbage():
 
 
 def half_lines():
-    """Fifty peers stop in the middle of something and stay."""
+    """Fifty peers stop in the middle of a protocol line and stay connected."""
     with stage() as (server, pair):
         halves = [b"", b"P", b"PUB", b"PUB good.1 ", b"PUB good.1 10\r\nhal", b"SUB good", b"CONNECT {", b"HPUB good.1 12 "]
         bad = [Peer(server.port, CONNECT) for _ in range(48)]
@@ -115,14 +115,14 @@ def half_lines():
         pair.more(4 * ROUNDS_MIN)
         for number, peer in enumerate(bad):
             if number % 2:
-                # A reset instead of an orderly end.
+                # With SO_LINGER the close is a reset.
                 peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             peer.close()
         pair.more()
 
 
 def slow_drip():
-    """A correct session, byte by byte with pauses: slow is not wrong."""
+    """A correct session that arrives byte by byte with pauses must work."""
     with stage() as (server, pair):
         with Peer(server.port, CONNECT) as slow:
             for byte in b"SUB drip 1\r\nPUB drip 5\r\nhello\r\n" * 5:
@@ -133,10 +133,10 @@ def slow_drip():
 
 
 def never_reads(subscription: bytes):
-    """A subscriber of a busy subject that never reads: it is dropped, and a good one gets everything.
+    """A subscriber of a busy subject that never reads is disconnected, and another one receives everything.
 
-    The good subscriber is waited for after every mebibyte, so it is never behind by much; the bad one
-    is behind by all of it and must be closed once more than 64 MiB wait for it.
+    The publisher waits for the good subscriber after every mebibyte, so that one is never far behind. The bad one
+    must be disconnected when more than 64 MiB are pending for it.
     """
     payload = b"x" * (256 * 1024)
     with stage() as (server, pair):
@@ -165,7 +165,7 @@ def never_reads(subscription: bytes):
 
 
 def never_connects():
-    """Authentication is required and no CONNECT comes: the server says so and closes."""
+    """The server requires authentication and the peer sends no CONNECT: the server sends an error and closes."""
     credentials = CONNECT.replace(b"{", b'{"user":"alice","pass":"secret",')
     with stage("--user", "alice", "--pass", "secret", connect=credentials) as (server, pair):
         bad = [Peer(server.port) for _ in range(20)]
@@ -188,7 +188,7 @@ def publishes_unasked():
 
 
 def million_subscriptions():
-    """The pair keeps its subject: none of the million matches it, and closing takes them all away."""
+    """The pair is not affected: none of the million subscriptions matches its subject, and closing removes them."""
     with stage() as (server, pair):
         with Peer(server.port, CONNECT) as bad:
             for batch in range(100):
@@ -202,7 +202,7 @@ def million_subscriptions():
                     equal(line, f"MSG many.{n % 1000}.{n} {n} 2", "one of the million")
             pair.more()
         with Peer(server.port, CONNECT) as asker:
-            # The close is seen a moment later; each answer says whether somebody is still there.
+            # The server notices the close a moment later. Each response shows whether a subscriber still exists.
             asker.send(b"SUB in 1\r\n")
             for _ in range(2000):
                 asker.send(b"PUB many.0.0 in 0\r\n\r\n")
@@ -217,8 +217,8 @@ def million_subscriptions():
 
 
 def connections_in_a_loop():
-    """Ten thousand connections leave no memory behind. What the first two thousand leave is warm-up."""
-    # nats-server remembers its last 10,000 closed connections in full, and collects garbage late.
+    """Ten thousand connections must leave no memory in use, except what the first two thousand have allocated."""
+    # nats-server stores its last 10,000 closed connections completely, and its garbage collection runs late.
     growth_bytes_max = (32 if is_reference() else 10) * MIB
     with stage() as (server, pair):
         def loop(count: int):
@@ -227,7 +227,7 @@ def connections_in_a_loop():
                     peer.send(b"SUB loop.%d 1\r\n" % number)
                     if number % 10 == 0:
                         peer.flush()
-                    # With SO_LINGER the close is a reset: no port is left in TIME_WAIT either.
+                    # With SO_LINGER the close is a reset, so no port stays in TIME_WAIT.
                     peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
         loop(2_000)

@@ -1,10 +1,10 @@
-"""Measures what attacks cost an honest client: the latency of its messages, beside Fanline and beside nats-server.
+"""Measures the latency of an honest client's messages during attacks, with Fanline and with nats-server.
 
     cd interop && SERVER=… NATS_SERVER=… python3 -m attack_latency [--seconds 2] [--rounds 3] [words]
 
-Nothing passes or fails by it, so CI does not run it. Each round starts both servers anew, in alternating order. The
-attacker is a process of its own that attacks as fast as it can. The honest client sends itself a message, waits for it,
-and rests for a millisecond.
+It has no pass or fail, so CI does not run it. Each round starts both servers, in alternating order. The attacker is
+a separate process that attacks as fast as it can. The honest client sends a message to itself, waits for it, and
+pauses for a millisecond.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from harness.peer import CONNECT, Peer
 from harness.report import server_under_test
 from harness.server import Server
 
-# The attack has begun when the first latency is taken.
+# Time for the attack to start before latencies are measured.
 WARM_SECONDS = 0.5
 REST_SECONDS = 0.001
 
@@ -47,7 +47,7 @@ def latencies(port: int, seconds: float) -> list[float]:
 
 
 def measure(binary: str, attack, seconds: float) -> tuple[float, float]:
-    """The p50 and p99 in milliseconds."""
+    """Returns p50 and p99 in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         target = Target(folder)
         with Server(binary, "-c", target.config()) as server:

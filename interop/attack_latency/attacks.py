@@ -1,4 +1,5 @@
-"""Attacks that use up what others need. Each function is one turn of an attack and is called again without a pause."""
+"""Attacks that use up resources of other clients. Each function is one step of an attack, and is called in a
+loop."""
 
 import base64
 import functools
@@ -37,7 +38,7 @@ WEBSOCKET_KEY = base64.b64encode(b"0123456789abcdef").decode()
 
 
 class Target:
-    """A server under attack, and what the attacker keeps between two turns."""
+    """A server under attack, and the state that an attack keeps between its steps."""
 
     def __init__(self, folder: str):
         self.folder = folder
@@ -57,7 +58,7 @@ class Target:
         return path
 
     def prepare(self):
-        """A stream for those who attack JetStream."""
+        """Creates a stream for attacks on JetStream."""
         with self.peer() as peer:
             request(peer, "$JS.API.STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], "storage": "memory"})
 
@@ -68,14 +69,14 @@ class Target:
         return socket.create_connection(("127.0.0.1", self.ports.get(listener, self.port)), timeout=10)
 
     def keep(self, name: str, make: Callable):
-        """What was made in an earlier turn, or is made now."""
+        """Returns the value that an earlier step has made, or makes it."""
         if name not in self.kept:
             self.kept[name] = make()
         return self.kept[name]
 
 
 def request(peer: Peer, subject: str, body) -> bytes:
-    """One request and its response. A peer subscribes once."""
+    """Sends a request and returns its response. A peer subscribes to its inbox once."""
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
     if not hasattr(peer, "has_inbox"):
         peer.has_inbox = True
@@ -107,7 +108,7 @@ def drain(stream: socket.socket):
 
 
 def silent(target: Target):
-    """Two thousand connections that say nothing; the oldest is replaced in each turn."""
+    """Two thousand connections that send nothing; each step replaces the oldest."""
     waiting = target.keep("waiting", lambda: [target.stream() for _ in range(2_000)])
     waiting.pop(0).close()
     waiting.append(target.stream())
@@ -120,7 +121,7 @@ def passwords(target: Target):
 
 
 def hashes(target: Target):
-    """Sixteen guesses at a time at a password that is a bcrypt hash."""
+    """Sixteen concurrent wrong passwords for a user with a bcrypt hash."""
     guess = CONNECT.replace(b"{", b'{"user":"eve","pass":"wrong",')
     waiting = target.keep("waiting", list)
     while len(waiting) < 16:
@@ -143,7 +144,7 @@ def insecure() -> ssl.SSLContext:
 
 
 def hellos(target: Target):
-    """The first message of a TLS handshake again and again, each time by another connection that then closes."""
+    """The first message of a TLS handshake, each time on another connection, which then closes."""
     with target.stream("mqtt") as stream:
         tls = insecure_bio()
         stream.sendall(tls)
@@ -175,7 +176,7 @@ def bomb(size: int) -> bytes:
 
 
 def bombs(target: Target):
-    """A compressed WebSocket message that stands for 64 MiB."""
+    """A compressed WebSocket message that decompresses to 64 MiB."""
     data = bomb(64 << 20)[:-4]
     with target.stream("websocket") as stream:
         stream.sendall(
@@ -193,14 +194,14 @@ def bombs(target: Target):
 
 
 def churn(target: Target):
-    """A thousand wildcard subscriptions, made and removed."""
+    """A thousand wildcard subscriptions, created and removed."""
     peer = target.keep("peer", target.peer)
     peer.send(b"".join(b"SUB a.%d.*.> %d\r\nUNSUB %d\r\n" % (n, n, n) for n in range(1_000)))
     peer.flush()
 
 
 def wildcards(target: Target):
-    """Messages with new subjects, each of which ten thousand filters almost match."""
+    """Messages with new subjects, which ten thousand filters almost match."""
 
     def make() -> Peer:
         peer = target.peer()
@@ -260,7 +261,7 @@ def consumers(target: Target):
 
 
 def pulls(target: Target):
-    """Pull requests that wait."""
+    """Pull requests that stay pending."""
 
     def make() -> Peer:
         peer = target.peer()
@@ -275,7 +276,7 @@ def pulls(target: Target):
 
 
 def lists(target: Target):
-    """A list of streams, by an account that has two hundred of them."""
+    """A list of streams, in an account that has two hundred of them."""
 
     def make() -> Peer:
         peer = target.peer()
@@ -295,7 +296,7 @@ def publishes(target: Target):
 
 
 def pages(target: Target):
-    """A page of monitoring that lists ten thousand subscriptions."""
+    """A monitoring page that lists ten thousand subscriptions."""
 
     def make() -> Peer:
         peer = target.peer()
@@ -317,7 +318,7 @@ def leafs(target: Target):
 
 
 def survives(attack):
-    """A server that closes the attacker's connection does not end the attack."""
+    """Repeats an attack even if the server closes the attacker's connection."""
 
     @functools.wraps(attack)
     def play(target: Target):

@@ -1,1 +1,1 @@
-"""Attacks on a running server, by what the attacker is and what is attacked."""
+"""Attacks on a running server, sorted by attacker and target."""

@@ -1,4 +1,4 @@
-"""Plays all attacks, or those whose name contains a word of the command line."""
+"""Runs all attacks, or those whose name contains a word of the command line."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""What the attacks on access share: a server from a configuration, clients, keys and tokens."""
+"""Shared by the attacks on access: a server with a given configuration, clients, keys, and tokens."""
 
 import base64
 import contextlib
@@ -17,13 +17,13 @@ PORTS = ("WS_PORT", "MQTT_PORT", "LEAF_PORT", "HTTP_PORT")
 
 
 class Target(Server):
-    """A server with a configuration. Marks like `MQTT_PORT` stand for free ports, `SERVER_DIR` for
-    a folder of its own; all are too long to be part of a token by chance."""
+    """A server with a configuration. Free ports replace placeholders like `MQTT_PORT`, and a temporary folder
+    replaces `SERVER_DIR`. The placeholders are too long to occur in a token by chance."""
 
     def __init__(self, config: str, *flags: str, binary: str | None = None):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.ports = {name: port_free() for name in PORTS if name in config}
-        # MQTT clients of the `mqtt` suite want a broker with this field.
+        # MQTT clients of the `mqtt` suite expect this field of a broker.
         self.mqtt_port = self.ports.get("MQTT_PORT", 0)
         self.conf = os.path.join(self.folder.name, "attack.conf")
         self.write(config)
@@ -43,7 +43,7 @@ class Target(Server):
         return Client(self.port, **{"user": user, "pass": password, **options})
 
     def refuses(self, **options) -> bool:
-        """Whether somebody who shows this is sent away."""
+        """Returns whether the server refuses a client with these options in CONNECT."""
         try:
             with Client(self.port, **options):
                 return False
@@ -51,7 +51,7 @@ class Target(Server):
             return True
 
     def http(self, request: str, headers: dict[str, str] | None = None, body: bytes = b"") -> tuple[int, str]:
-        """The status and the body of the answer to `GET /path`."""
+        """Sends an HTTP request such as `GET /path`. Returns the status and the body of the response."""
         lines = [f"{request} HTTP/1.1", *(f"{k}: {v}" for k, v in (headers or {}).items())]
         if "Host" not in (headers or {}):
             lines.append(f"Host: 127.0.0.1:{self.ports['HTTP_PORT']}")
@@ -70,7 +70,7 @@ class Refused(Exception):
 
 
 class Client(Peer):
-    """A NATS client. `sign` makes CONNECT's further fields of the nonce."""
+    """A NATS client. `sign` returns additional fields of CONNECT for a nonce."""
 
     def __init__(self, port: int, sign=None, before: bytes = b"", **options):
         super().__init__(port)
@@ -93,7 +93,7 @@ class Client(Peer):
             raise Refused(self.errors[0])
 
     def barrier(self) -> list[tuple[str, bytes]]:
-        """All messages that have come once the server has handled everything sent so far."""
+        """Waits until the server has handled everything sent so far. Returns the messages received meanwhile."""
         self.send(b"PING\r\n")
         found = []
         while (line := self.line()) != "PONG":
@@ -118,7 +118,7 @@ class Client(Peer):
         self.send(f"HPUB {subject} {reply}{len(head)} {len(head) + len(payload)}\r\n".encode() + head + payload + b"\r\n")
 
     def request(self, subject: str, payload: bytes | dict = b"", headers: str = "", seconds: float = 5) -> tuple[str, bytes]:
-        """The first answer; `("", b"")` when the server says that there is none to come."""
+        """Sends a request and returns the first response, or `("", b"")` if there is none."""
         inbox = f"_INBOX.k{os.urandom(8).hex()}"
         data = json.dumps(payload).encode() if isinstance(payload, dict) else payload
         self.sub(inbox, "rq")
@@ -137,12 +137,12 @@ class Client(Peer):
         return "", b""
 
     def asked(self, subject: str, payload: dict | None = None) -> dict:
-        """A request to JetStream; its answer."""
+        """Sends a JetStream request and returns the response."""
         _, content = self.request(subject, payload if payload is not None else b"")
         return json.loads(content.rpartition(b"\r\n\r\n")[2]) if content else {}
 
     def made(self, subject: str, payload: dict) -> dict:
-        """The same, and it must succeed."""
+        """Sends a JetStream request that must succeed."""
         found = self.asked(subject, payload)
         check(found and "error" not in found, f"{subject}: {found or self.errors}")
         return found
@@ -159,7 +159,7 @@ def reply_of(message: tuple[str, bytes]) -> str:
 
 
 def until(condition, seconds: float = 10.0):
-    """Waits for something that will be, not for something that must not."""
+    """Waits until `condition` is true, and fails after some seconds. Not for conditions that must stay false."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         check(time.monotonic() < deadline, "it did not come about in time")
@@ -172,7 +172,7 @@ def allowed(subjects: list[str]) -> str:
 
 
 def permissions(publish=None, subscribe=None, more: str = "") -> str:
-    """`permissions { … }` of lists, or of pairs of `allow` and `deny`."""
+    """Returns a block `permissions { … }`, from lists or from pairs of `allow` and `deny`."""
     parts = []
     for name, lists in {"publish": publish, "subscribe": subscribe}.items():
         if isinstance(lists, list):
@@ -183,7 +183,7 @@ def permissions(publish=None, subscribe=None, more: str = "") -> str:
     return f"permissions {{ {', '.join([*parts, more] if more else parts)} }}"
 
 
-# Ed25519 as RFC 8032 has it, in extended coordinates. Slow, and free of libraries.
+# Ed25519 as in RFC 8032, in extended coordinates. It is slow, and needs no library.
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, P - 2, P) % P
@@ -242,7 +242,7 @@ KINDS = {"O": 14, "A": 0, "U": 20, "N": 13, "X": 23}
 
 
 class Key:
-    """An nkey of one kind: `O`, `A`, `U`, `N`, or `X`, which only has to look right."""
+    """An nkey of one kind: `O`, `A`, `U`, `N`, or `X`. An `X` key is valid in form only."""
 
     def __init__(self, kind: str):
         self.seed = os.urandom(32)
@@ -260,7 +260,7 @@ class Key:
         return point + ((r + k * self.scalar) % L).to_bytes(32, "little")
 
     def proves(self, **more):
-        """What a client adds to CONNECT to prove that it has the key."""
+        """Returns a function that makes the fields of CONNECT that prove possession of the key."""
         return lambda nonce: {"sig": b64(self.sign(nonce.encode())), **more}
 
 
@@ -273,7 +273,7 @@ def unb64(text: str) -> bytes:
 
 
 def jwt(issuer: Key, subject: str, nats: dict, header: dict | None = None, signer: Key | None = None, **claims) -> str:
-    """A token. `signer` is for those who sign in another's name."""
+    """Returns a token. With `signer` it is signed by another key than the issuer's."""
     header = {"typ": "JWT", "alg": "ed25519-nkey"} | (header or {})
     body = {"jti": os.urandom(8).hex(), "iat": int(time.time()), "iss": issuer.public, "sub": subject, "name": "n"} | claims
     body["nats"] = {"version": 2} | nats
@@ -296,6 +296,6 @@ def user_jwt(issuer: Key, user: str, nats: dict | None = None, is_template: bool
 
 @contextlib.contextmanager
 def several(*things):
-    """Closes all of them at the end."""
+    """Enters several context managers, and closes all of them at the end."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(thing) for thing in things]

@@ -1,4 +1,4 @@
-"""Owners of an account who look into another one, or act in it."""
+"""Account owners that try to read from another account, or to act in it."""
 
 import json
 
@@ -20,7 +20,7 @@ accounts {
 system_account: SYS
 """.replace("LOW", permissions(["x"], [">"]))
 
-# Requests to the system account that an account may make about itself, told to be about another.
+# Requests to the system account that an account may send about itself. The attacks ask about another account.
 SUBJECTS = ["$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.ACCOUNT.PING.STATZ", "$SYS.REQ.USER.INFO"]
 FOREIGN = ["$SYS.REQ.ACCOUNT.B.CONNZ", "$SYS.REQ.ACCOUNT.B.INFO", "$SYS.REQ.USER.B.INFO", "$SYS.REQ.ACCOUNT.B.SUBSZ", "$SYS.REQ.SERVER.PING.JSZ"]
 PAYLOADS = [{"acc": "B"}, {"accounts": ["B"]}, {"user": "b", "auth": True}, {"filter_subject": ">"}, {"state": 2}, {"acc": "B", "acc ": "A"}]
@@ -59,7 +59,8 @@ def forged_asker():
 
 
 def answered_by(who: str):
-    """An answer to A's request by somebody who was not asked but knows, or guesses, the reply subject."""
+    """Sends a response to A's request from a client that did not receive the request, but knows or guesses the
+    reply subject."""
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         with target.client("low", "p") as low, target.client("s", "p") as system:
             b.sub("svc")
@@ -100,7 +101,7 @@ def second_answer():
 
 @attack("owner", "accounts: an answer that leads to a subject that the asker may not publish to")
 def reply_elsewhere():
-    # The answer goes to the asker's account only, whatever the reply is called there.
+    # The response goes to the requester's account only, whatever the reply subject is there.
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         b.sub("svc")
         b.sub("victim")
@@ -177,7 +178,7 @@ for subject in ADMIN:
     attack("owner", f"accounts: {subject} by somebody who is not of the system account")(lambda s=subject: admin_request(s))
 
 
-# The dashboard shows a user its own account. What it is asked for may name another.
+# The dashboard shows users their own account. These requests name another account.
 PAGES = [
     "connz?acc=B&auth=1&subs=detail", "connz?acc=A&acc=B&auth=1", "connz?cid=CID&auth=1&subs=detail", "connz?user=b&auth=1",
     "connz?state=any&acc=B", "subsz?acc=B&subs=1", "subsz?subs=1&test=bobs.secret", "accountz?acc=B", "accountz", "accstatz",
@@ -186,7 +187,7 @@ PAGES = [
 
 
 class Page:
-    """Somebody signed in to the dashboard."""
+    """A client that is signed in to the dashboard."""
 
     def __init__(self, target: Target, user: str, password: str = "p"):
         self.target = target

@@ -1,4 +1,4 @@
-"""Backups that no server has made: archives, and S2 streams of a few bytes that stand for very many."""
+"""Forged backups: archives, and S2 streams of a few bytes that decompress to very many."""
 
 import struct
 import zlib
@@ -37,12 +37,13 @@ def chunk(kind: int, body: bytes, plain: bytes) -> bytes:
 
 
 def begin(plain: bytes) -> bytes:
-    """A stream that begins with this."""
+    """Returns the beginning of an S2 stream, with these bytes."""
     return STREAM + chunk(1, plain, plain)
 
 
 def bomb(pattern: bytes, times: int) -> bytes:
-    """As many chunks, of about thirty bytes, each of which is a pattern over and over for a megabyte."""
+    """Returns compressed chunks of about thirty bytes each. Each decompresses to one megabyte of a repeated
+    pattern."""
     size = len(pattern)
     total = BLOCK_BYTES // size * size
     length = bytes([total & 127 | 128, total >> 7 & 127 | 128, total >> 14])
@@ -73,7 +74,8 @@ def archive_end(sequence: int) -> bytes:
 
 
 def restore(peer: Peer, name: str, piece: bytes, **config) -> dict:
-    """Restores a stream from one piece; gives what came of the piece, or of the end if that was taken."""
+    """Restores a stream from one piece. Returns the response to the piece, or to the end if the piece was
+    accepted."""
     ask(peer, f"$JS.API.STREAM.DELETE.{name}", b"")
     config = {"name": name, "subjects": [f"s.{name}.>"], "storage": "memory"} | config
     begun = ask(peer, f"$JS.API.STREAM.RESTORE.{name}", {"config": config, "state": {}})

@@ -1,4 +1,4 @@
-"""Somebody who has the disk of a server whose store is encrypted."""
+"""Attackers that have access to the disk of a server whose store is encrypted."""
 
 import base64
 import contextlib
@@ -17,7 +17,7 @@ from harness.report import check, equal, server_under_test
 from harness.server import Server
 
 SECRET = "a-secret-of-the-store-9471"
-# What a thief looks for. Each is in a message, or in what describes a stream or consumer.
+# Texts that an attacker searches for. Each is part of a message, or of the configuration of a stream or consumer.
 TREASURE = {
     "payload": b"treasure-in-a-payload",
     "header": b"treasure-in-a-header",
@@ -27,13 +27,13 @@ TREASURE = {
     "filter": b"treasure.filter",
 }
 CIPHERS = ("aes", "chachapoly")
-# `Seal` of docs/formats/log.md: epoch and nonce before the sealed bytes.
+# Epoch and nonce number, which precede the sealed bytes (docs/formats/log.md).
 EPOCH_AND_NONCE = struct.Struct("<QQ")
 FLIPS = 24
 
 
 class Store:
-    """A store folder, and servers that use it one after the other."""
+    """A store folder that several servers use one after the other."""
 
     def __init__(self, folder: str, cipher: str = "aes"):
         self.folder = folder
@@ -103,7 +103,7 @@ def read(port: int, sequence: int, name: str = "S") -> dict:
 
 
 def seals(store: Store) -> list[tuple[int, int]]:
-    """Epoch and nonce of each sealed record: what has flag 16 in a head of 36 bytes, by its place in the log."""
+    """Returns epoch and nonce of each sealed record: records in the log whose head of 36 bytes has flag 16."""
     found = []
     for name, content in store.files().items():
         if not name.endswith(".log"):
@@ -255,7 +255,8 @@ def moved_record():
             at += length
         (first, length), (second, other) = records[:2]
         equal(length, other, "lengths of two equal messages")
-        # The sealed part of the second in the place of the first: its head says another sequence.
+        # Replaces the sealed part of the first record by that of the second; the head still has the first
+        # sequence.
         content[first + 36 : first + length] = content[second + 36 : second + other]
         with open(path, "wb") as file:
             file.write(content)
@@ -267,7 +268,7 @@ def moved_record():
 
 
 def swap(own: Store, suffix: str):
-    """Puts each file of this kind of stream T into the folder of stream S."""
+    """Copies each file of stream T with this suffix to the folder of stream S."""
     ours, theirs = (
         sorted(name for name in own.files() if f"/{stream}/" in f"/{name}" and name.endswith(suffix)) for stream in "ST"
     )
@@ -280,7 +281,8 @@ def swap(own: Store, suffix: str):
 
 
 def swapped(suffix: str):
-    """Whatever the server makes of it, no message of T is delivered as one of S, and no filter of T counts in S."""
+    """Swaps files of two streams. No message of T may be delivered as one of S, and no filter of T may apply to
+    S."""
     with store() as own:
         with own.server() as server:
             for name, payload in (("S", b"from S"), ("T", b"from T")):
@@ -297,7 +299,7 @@ def swapped(suffix: str):
                 found = read(server.port, 1)
                 config = request(server.port, "$JS.API.STREAM.INFO.S").get("config", {})
         except RuntimeError:
-            # It does not start with a store that somebody has changed.
+            # The server may refuse to start with a modified store.
             return
         check(base64.b64encode(b"from T").decode() not in json.dumps(found), f"a message of T: {found}")
         check(config.get("subjects") in (None, ["S.>"]), f"the configuration of T: {config}")

@@ -1,4 +1,4 @@
-"""Auth callout: forged, replayed and misdirected answers, and requests by those who are not asked."""
+"""Auth callout: forged, replayed, and misdirected responses, and requests by clients."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ def answer(asked: dict, token: str = "", issuer: Key = ISSUER, error: str = "", 
 
 
 class Service:
-    """Answers with what `make` makes of each request, in the background."""
+    """Responds to each request with the result of `make`, in the background."""
 
     def __init__(self, target: Target, make):
         self.client = Client(target.port, user="service", **{"pass": "p"})
@@ -72,7 +72,7 @@ FIRST: dict = {}
 
 
 def replayed(asked: dict) -> str:
-    """The answer to the first request, for each that follows."""
+    """Returns the response to the first request, also for later requests."""
     FIRST.setdefault("answer", answer(asked, user(asked)))
     return FIRST["answer"]
 
@@ -128,7 +128,8 @@ FORGED = {"nats": {"user_nkey": Key("U").public, "server_id": {"id": Key("N").pu
 
 
 def unsealed(make):
-    """The service's requests are sealed. Somebody in its account cannot read them, and answers all the same."""
+    """Sends an unsealed response although the requests are sealed. Clients of the service's account cannot read
+    them."""
     with Target(SEALED) as target, Client(target.port, user="service", **{"pass": "p"}) as service:
         service.sub("$SYS.REQ.USER.AUTH")
         service.barrier()
@@ -170,7 +171,8 @@ def asking_oneself():
 
 @attack("client", "callout: a client in the service's account that answers before the service does")
 def answering_first():
-    # Whoever is in the account may hear requests and their reply subjects: only a signature of the issuer counts.
+    # Clients of the account may receive requests and their reply subjects. Only a signature of the issuer is
+    # valid.
     with Target(CONFIG) as target, Client(target.port, user="spy", **{"pass": "p"}) as spy:
         with Service(target, lambda a: None):
             spy.sub("$SYS.REQ.USER.AUTH")

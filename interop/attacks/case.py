@@ -1,10 +1,10 @@
-"""Cases: each is one attack that must fail, and says who the attacker is."""
+"""Cases: each is one attack that must fail, and names its attacker."""
 
 import dataclasses
 from collections.abc import Callable
 
-# Who attacks: somebody without credentials, a client with few rights, the owner of an account (all rights within it),
-# an operator, or somebody who reads or writes the store folder.
+# Attackers: a peer without credentials, a client with few rights, the owner of an account (with all rights in
+# it), an operator, and an attacker that reads or writes the store folder.
 ATTACKERS = ("anonymous", "client", "owner", "operator", "disk")
 
 
@@ -19,7 +19,7 @@ CASES: list[Case] = []
 
 
 def attack(attacker: str, name: str):
-    """Registers a function as a case. It raises if the attack succeeds."""
+    """Registers a function as a case. The function raises if its attack succeeds."""
     assert attacker in ATTACKERS, attacker
 
     def register(play: Callable[[], None]):

@@ -1,4 +1,4 @@
-"""What a peer can make the server hold or do, for next to nothing."""
+"""Attacks that use much memory or time of the server with little effort."""
 
 import contextlib
 import struct
@@ -25,12 +25,13 @@ from harness.peer import Closed, Peer
 from harness.report import check
 
 MIB = 1 << 20
-# What an honest client may have to wait beside an attack, by a wide margin: tests run beside others.
+# Maximum wait of an honest client during an attack. It is generous, because tests run at the same time as others.
 WAIT_SECONDS_MAX = 5
 
 
 def bounded(growth_mib_max: int, play):
-    """The attack makes the server neither hold more than this nor keep others waiting, and leaves it well."""
+    """Runs an attack. The server's memory must not grow by more than this, other clients must be served, and the
+    server must work afterward."""
     with grounds().client() as honest:
         honest.flush()
         before = grounds().server.rss_bytes()
@@ -39,7 +40,7 @@ def bounded(growth_mib_max: int, play):
         def watch():
             while not done.is_set():
                 start = time.monotonic()
-                # One that gets no answer has waited for as long as a peer waits.
+                # Without a response, the wait has lasted as long as a peer's read timeout.
                 with contextlib.suppress(OSError):
                     ask(honest, "$JS.API.INFO", b"")
                 worst[0] = max(worst[0], time.monotonic() - start)
@@ -70,7 +71,7 @@ def restores(piece: bytes):
 
 
 def many_half_frames():
-    """Each backup holds a frame that is never whole; none of them is ended."""
+    """Several restores that each hold an incomplete frame and never end."""
     half = archive_frame(2, b"")[:1] + struct.pack("<II", (1 << 28) - 64, 1)
     piece = begin(ARCHIVE + half) + bomb(b"\0\0", 60)
     with grounds().client() as peer:
@@ -218,7 +219,7 @@ def stays(data: bytes, rounds: int = 1):
 
 
 def wildcards():
-    """Filters that all begin alike, and a subject that each of them almost matches."""
+    """Many filters with a common beginning, and subjects that each of them almost matches."""
     with grounds().client() as peer:
         subs = []
         for n in range(1 << 12):
@@ -256,7 +257,7 @@ def waits(count: int):
 
 
 def batches():
-    """Batches that are begun and never ended."""
+    """Batches that are started and never committed."""
     with grounds().client() as peer:
         create(peer, "IN", allow_atomic=True)
         refused = 0
@@ -277,7 +278,7 @@ def long_batch():
 
 
 def counters():
-    """A counter of a hundred thousand digits, and one more for each of them."""
+    """Increments a counter by a hundred thousand digits, and then by 1."""
     with grounds().client() as peer:
         create(peer, "IN", allow_msg_counter=True)
         for digits in (60_000, 60_000, 900_000):

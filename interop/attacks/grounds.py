@@ -1,4 +1,5 @@
-"""A server that many attacks share, and the ways to reach it. An attack must leave it as it was: alive, with an honest log."""
+"""A server that many attacks share, and functions to reach it. An attack must leave the server running, and its
+log without forged lines."""
 
 import atexit
 import base64
@@ -17,7 +18,7 @@ from harness.server import Server, port_free
 
 KEY = base64.b64encode(b"0123456789abcdef").decode()
 CREDENTIALS = CONNECT.replace(b"{", b'{"user":"ada","pass":"pw",')
-# `bob` may publish to nothing but `open.>`.
+# `bob` may publish to `open.>` only.
 FEW_RIGHTS = CONNECT.replace(b"{", b'{"user":"bob","pass":"pw",')
 CONFIG = """
 http: "127.0.0.1:%(http)d"
@@ -64,7 +65,7 @@ class Grounds:
             return file.read()
 
     def is_well(self):
-        """The server runs, nothing has panicked, and somebody honest is served."""
+        """Checks that the server runs, that no thread has panicked, and that an honest client is served."""
         check(self.server.process.poll() is None, f"the server ended: {self.server.output()[-300:]}")
         check("panicked" not in self.log() + self.server.output(), "a thread has panicked")
         with self.client() as honest:
@@ -85,7 +86,7 @@ _asked = 0
 
 
 def send_request(peer: Peer, subject: bytes, body, headers: bytes = b"") -> bytes:
-    """Publishes with a reply subject of its own, which is subscribed to; gives that subject."""
+    """Publishes a request with a new reply subject, and subscribes to it. Returns the reply subject."""
     global _asked
     _asked += 1
     inbox = b"_INBOX.attack.%d" % _asked
@@ -117,7 +118,7 @@ def create(peer: Peer, name: str, **config) -> dict:
 
 
 def http(path: str, method: str = "GET", body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """One request, as written: nothing is encoded or added."""
+    """Sends one HTTP request without encoding or adding anything."""
     lines = {"Host": "127.0.0.1", "Connection": "close", "Content-Length": str(len(body))}
     lines |= {name.replace("_", "-"): value for name, value in headers.items()}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
@@ -142,7 +143,7 @@ def websocket(extra: str = "", path: str = "/", listener: str = "websocket") -> 
 
 
 def frame(body: bytes, first: int = 0x82) -> bytes:
-    """A masked frame; the mask is 0."""
+    """Returns a masked frame; the mask is 0."""
     size = len(body)
     if size < 126:
         head = struct.pack(">BB", first, 0x80 | size)
@@ -154,7 +155,7 @@ def frame(body: bytes, first: int = 0x82) -> bytes:
 
 
 def until_closed(stream: socket.socket) -> bytes:
-    """What comes up to the close; a reset is one."""
+    """Returns all bytes up to the close. A reset counts as a close."""
     found = b""
     deadline = time.monotonic() + READ_SECONDS_MAX
     try:
@@ -198,7 +199,7 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]")
 
 
 def log_is_honest(before: int):
-    """Each line that was written since is one of the server's, and commands no terminal."""
+    """Checks the log since `before`: each line has the server's format, and none contains terminal commands."""
     for line in grounds().log()[before:].split("\n"):
         check(not line or LINE.match(line), f"a forged line: {line[:120]!r}")
         check(not CONTROLS.search(line), f"a control character: {line[:160]!r}")

@@ -1,4 +1,4 @@
-"""Words of a peer that get into protocol, log, JSON, pages or paths."""
+"""Text of a peer that could be interpreted in the protocol, the log, JSON, pages, or paths."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from attacks.grounds import (
 from harness.peer import Peer
 from harness.report import check, equal
 
-# A line that looks like one of the server's, and what clears a terminal, sets its title, or turns text around.
+# A line in the format of the server's log, and commands that clear a terminal, set its title, or reverse text.
 FORGED = "x\r\n[1] 2026/01/01 00:00:00.000000 [INF] forged\x1b[2J\x1b]0;owned\x07\x9b2J\u202etxt\x7f"
 
 
@@ -143,13 +143,14 @@ def with_client(play, connect: bytes = CREDENTIALS):
         return play(peer)
 
 
-# A line that a subscriber would take for the server's.
+# Bytes that a subscriber would interpret as a line of the server.
 LINE = b"a\r\nMSG forged 1 5\r\nowned\r\n"
 MARK = {"name": "IN", "subjects": ["s.IN.>"], "storage": "memory"}
 
 
 def not_delivered(play):
-    """Whatever is attempted, a subscriber of everything sees whole lines of the protocol, none forged."""
+    """Runs an attack, while a subscriber of all subjects checks that it receives complete lines, none of them
+    forged."""
     with grounds().client() as victim, grounds().client() as peer:
         victim.send(b"SUB > 1\r\n")
         victim.flush()
@@ -242,7 +243,7 @@ table(
 
 
 def not_outside(play):
-    """Nothing is written but below the store's folder, and nothing there has a name that leads elsewhere."""
+    """Checks that the attack writes nothing outside the store folder, and no file whose name leads out of it."""
     parent = os.path.dirname(grounds().folder)
     before = set(os.listdir(parent)) | set(os.listdir("/tmp"))
     with_client(play)
@@ -255,7 +256,7 @@ def not_outside(play):
 
 def stream_called(name: str):
     def play(peer: Peer):
-        # As the subject's token and in the body alone.
+        # The name is both in the subject and in the body, then in the body only.
         for token in (name, "X"):
             subject = f"$JS.API.STREAM.CREATE.{token}"
             if any(c in token for c in " \r\n\t"):

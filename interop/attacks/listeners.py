@@ -1,4 +1,5 @@
-"""Ways in beside a client's: MQTT, WebSocket, leaf nodes, PROXY headers; users that are nobody or of one way only."""
+"""Attacks on other listeners than the client port: MQTT, WebSocket, leaf nodes, and PROXY headers. Also attacks
+on `no_auth_user` and on users that are restricted to connection types."""
 
 import base64
 import json
@@ -28,7 +29,7 @@ def device(target: Target, user: str, client_id: str, version: int = V5, **optio
 
 
 def heard(device_: Device) -> list[str]:
-    """Topics of all messages that have come once the server has handled everything sent so far."""
+    """Waits until the server has handled everything sent so far. Returns the topics of all messages received."""
     device_.send(b"\xc0\x00")
     found = []
     while (packet := device_.packet()).kind != packets.PINGRESP:
@@ -39,7 +40,7 @@ def heard(device_: Device) -> list[str]:
 
 
 def left(target: Target, user: str, client_id: str, version: int, topic: str):
-    """A session that stays behind, with a subscription."""
+    """Creates a session with a subscription and leaves it without a connection."""
     options = {"clean": False} | ({"properties_": {"session_expiry": 600}} if version == V5 else {})
     with device(target, user, client_id, version, **options) as gone:
         gone.subscribed((topic, 1))
@@ -49,7 +50,7 @@ def left(target: Target, user: str, client_id: str, version: int, topic: str):
 
 
 def taken_over(version: int):
-    """The session of another user of the account: what it has subscribed to is not for who comes with its id."""
+    """A client that takes over the session of another user must not receive messages of its subscriptions."""
     with Target(MQTT + USERS) as target:
         options = left(target, "root", "victim", version, "secret")
         with device(target, "root", "sender", version) as sender:
@@ -157,7 +158,7 @@ for options in LOGINS:
 
 
 def upgraded(port: int, headers: dict[str, str]) -> int:
-    """The status of a request for a WebSocket."""
+    """Requests a WebSocket upgrade and returns the status."""
     lines = ["GET / HTTP/1.1", f"Host: 127.0.0.1:{port}", "Upgrade: websocket", "Connection: Upgrade"]
     lines += ["Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -184,7 +185,7 @@ for origin in ORIGINS:
     attack("anonymous", f"websocket: a page of the origin {origin} with a user's cookies")(lambda o=origin: foreign_origin(o))
 
 
-# PROXY headers where they are not believed, or are wrong where they are.
+# PROXY headers that the server does not expect (`False`), and malformed ones where it does.
 PROXIES = [
     (False, b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n"),
     (False, b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\1\x0a\0\0\2\0\1\0\2"),
@@ -215,7 +216,7 @@ for is_believed, header in PROXIES:
     where = "where headers are read" if is_believed else "where no headers are read"
     attack("anonymous", f"proxy: {header[:44]!r} {where}")(lambda b=is_believed, h=header: proxied(b, h))
 
-# Nobody in particular, and users of one way only.
+# A server with `no_auth_user`, and with users that are restricted to one connection type.
 GUEST = (
     "no_auth_user: guest\nauthorization { users: [\n{ user: guest, password: g, %s }\n{ user: root, password: p }\n"
     '{ user: web, password: p, allowed_connection_types: ["WEBSOCKET"] }\n{ user: box, password: p, allowed_connection_types: ["MQTT"] }\n] }\n'
@@ -227,7 +228,7 @@ SHOWN = [
 
 
 def not_a_guest(shown: dict):
-    """Who shows something wrong is sent away, and is not the guest instead."""
+    """A client with wrong credentials is refused, and not accepted as the user of `no_auth_user`."""
     with Target(GUEST) as target:
         target.client().close()
         check(target.refuses(**shown), "it was let in")
@@ -308,7 +309,7 @@ for data in SENT:
     attack("client", f"leaf: a link of a user with few rights sends {data!r}")(lambda d=data: leaf_rights(d))
 
 
-# A proxy signs the nonce of the connection that it passes on; `box` has to come through one.
+# A proxy signs the nonce of the connection that it forwards. The user `box` must connect through a proxy.
 PROXY, OTHER_PROXY = Key("U"), Key("U")
 BEHIND_PROXY = (
     f"proxies {{ trusted: [ {{ key: {PROXY.public} }} ] }}\n"
@@ -318,7 +319,7 @@ EARLIER: list[bytes] = []
 
 
 def earlier(nonce: str) -> bytes:
-    """A signature that was seen on another connection."""
+    """Returns a signature that was used on another connection."""
     EARLIER.append(PROXY.sign(nonce.encode()))
     return EARLIER[0]
 

@@ -1,4 +1,4 @@
-"""Clients with few rights that try to publish, to receive, and to read what they may not."""
+"""Clients with few rights that try to publish to, subscribe to, and read what they may not."""
 
 import json
 
@@ -11,12 +11,12 @@ JETSTREAM = 'jetstream { store_dir: "SERVER_DIR/js" }\n'
 
 
 def users(**rights: str) -> str:
-    """Users with the password `p`, and `root` without restrictions."""
+    """Returns users with the password `p`, and the user `root` without restrictions."""
     lines = ["{ user: root, password: p }"] + [f"{{ user: {name}, password: p, {text} }}" for name, text in rights.items()]
     return "authorization { users: [\n" + "\n".join(lines) + "\n] }\n"
 
 
-# What is tried, rights, subscription with its queue, what is published, and what may come.
+# Name, permissions, subscription with its queue group, published subjects, and how often each may arrive.
 LISTENING = [
     ("a subscription wider than what is allowed", {"subscribe": ["a.*"]}, ("a.>", ""), {"a.b": 1, "a.b.c": 0}),
     ("a queue's pattern beside a plain one", {"subscribe": ["foo.*", "foo.> q1"]}, ("foo.>", ""), {"foo.a": 1, "foo.a.b": 0}),
@@ -49,7 +49,7 @@ for what, rights, subscription, published in LISTENING:
     )
 
 
-# What is tried, rights to publish, bytes that publish to a subject that is not allowed, and the subjects listened to.
+# Name, publish permissions, bytes that publish to a denied subject, and the subjects to watch.
 SPEAKING = [
     ("a wildcard as a subject", ["a.b"], b"PUB a.* 1\r\nx\r\nPUB > 1\r\nx\r\n", [">"]),
     ("tabs for spaces", ["a"], b"PUB\tb\t1\r\nx\r\n", ["b"]),
@@ -127,7 +127,8 @@ def reserved_replies():
 
 
 def second_connect(line: bytes, is_closed: bool):
-    """Who connects again must neither keep what the first user has subscribed to nor get rights of both."""
+    """A client that sends CONNECT again must neither keep subscriptions of the first user nor combine the rights
+    of both."""
     config = users(eve=permissions(["a"], ["a"]))
     with Target(config) as target, target.client("root", "p") as root, target.client("root", "p") as eve:
         eve.sub("secret")
@@ -171,7 +172,7 @@ def second_connect_without_credentials():
         equal(root.barrier(), [], "what came")
 
 
-# Requests to JetStream, by the only subject that is allowed, that name something else in the payload.
+# Payloads that name another record or stream than the request's subject, which is the only allowed one.
 READING = [
     ("seq", {"seq": 1}),
     ("last_by_subj", {"last_by_subj": "secret.a"}),
@@ -203,7 +204,7 @@ ONLY = [
 
 
 class Store:
-    """A stream with an open and a secret record, and `eve`, who may use `ONLY`."""
+    """A stream with an open and a secret record, and a user `eve` that may publish to the subjects of `ONLY`."""
 
     def __enter__(self) -> "Store":
         self.target = Target(JETSTREAM + users(eve=permissions(ONLY, ["_INBOX.>"]))).__enter__()
@@ -227,7 +228,7 @@ class Store:
 def direct_get(payload: dict):
     with Store() as store:
         _, found = store.eve.request(ONLY[0], payload)
-        # Those that follow come before the answer to the next request.
+        # Further responses would arrive before the response to the next request.
         _, next_ = store.eve.request(ONLY[0])
         check(b"SECRET" not in found + next_, f"found {found!r}")
 
@@ -272,7 +273,7 @@ for subject, payload in RENAMED:
     )
 
 
-# The store publishes for itself: what it is told to publish must not be a request to the store.
+# JetStream publishes with its own rights. A client must not make it publish JetStream requests.
 @attack("client", "permissions: a consumer that delivers to JetStream's API")
 def deliver_to_api():
     rights = permissions(["in.>", "$JS.API.CONSUMER.CREATE.S.>"], ["_INBOX.>"])
@@ -283,7 +284,7 @@ def deliver_to_api():
         eve.asked("$JS.API.CONSUMER.CREATE.S.c", {"stream_name": "S", "config": config})
         eve.pub("in.x", b"")
         eve.barrier()
-        # A second consumer hears the record after the first, so that it has been delivered then.
+        # A second consumer receives the record after the first one. When it has, the first delivery was made.
         root.made("$JS.API.CONSUMER.CREATE.S.w", {"stream_name": "S", "config": {"name": "w", "deliver_subject": "w", "ack_policy": "none"}})
         root.sub("w")
         until(lambda: root.barrier())

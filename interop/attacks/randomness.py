@@ -1,4 +1,4 @@
-"""Identifiers that a stranger must not be able to guess."""
+"""Identifiers that an attacker must not be able to guess."""
 
 import json
 import signal
@@ -41,8 +41,8 @@ def stepped(state: int) -> int:
 
 
 def follows(one: int, other: int) -> bool:
-    """Whether xorshift64* gives `other` soon after `one`."""
-    # The output is the state times an odd number, so one output gives the state.
+    """Returns whether xorshift64* produces `other` soon after `one`."""
+    # The output is the state times an odd number, so the state follows from one output.
     state = one * pow(0x2545F4914F6CDD1D, -1, 1 << 64) & MASK
     for _ in range(64):
         state = stepped(state)
@@ -104,7 +104,7 @@ def consumer_names():
 
     with Target(config) as target:
         seen = names(target, "A") + names(target, "B")
-        # JetStream is taken from the account, and given back.
+        # A reload disables JetStream of the account, and another one enables it.
         for text in (without, config):
             target.write(text)
             reloads = target.output().count("Reloaded")

@@ -1,4 +1,4 @@
-"""Bytes that might stop the process, or a thread of it: numbers at their ends, lengths that lie, packets that make no sense."""
+"""Bytes that might end the process or one of its threads: extreme numbers, wrong lengths, meaningless packets."""
 
 import struct
 
@@ -29,7 +29,7 @@ def survives(play):
 
 
 def stream_with(**config):
-    """A stream with extreme numbers, if it is taken, and what comes next to them."""
+    """Creates a stream with extreme numbers. If it is accepted, sends requests that use these numbers."""
 
     def play():
         with grounds().client() as peer:

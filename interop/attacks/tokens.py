@@ -1,4 +1,4 @@
-"""Forged, borrowed, expired and revoked tokens of an operator's server, and nkeys without one."""
+"""Forged, stolen, expired, and revoked tokens for a server in operator mode; nkeys without such a server."""
 
 import json
 import time
@@ -14,7 +14,7 @@ PAST, FUTURE = 1_500_000_000, 4_000_000_000
 
 
 class World:
-    """An operator, the accounts A and B, a scoped and a plain signing key of A, and a user's key."""
+    """An operator, the accounts A and B, a scoped and an ordinary signing key of A, and a user's key."""
 
     def __init__(self):
         self.operator, self.stranger = Key("O"), Key("O")
@@ -47,7 +47,7 @@ def good(**more) -> str:
 
 
 def changed(token: str, place: int, change) -> str:
-    """A token with another part: header, claims, or signature."""
+    """Returns the token with one part changed: header (0), claims (1), or signature (2)."""
     parts = token.split(".")
     parts[place] = change(parts[place])
     return ".".join(parts)
@@ -61,7 +61,7 @@ def by(issuer: Key, nats: dict | None = None, is_template: bool = False, **more)
     return user_jwt(issuer, USER, {"issuer_account": WORLD.a.public} | (nats or {}), is_template, **more)
 
 
-# What is tried, and the token that must not be taken from somebody who has the user's key.
+# Name of the attack, and a token that must be refused although the client has the user's key.
 TOKENS = {
     "signed with the algorithm none": lambda: changed(good(), 0, claims(alg="none")),
     "signed with HS256": lambda: changed(good(), 0, claims(alg="HS256")),
@@ -153,7 +153,7 @@ def revoked_all():
 
 @attack("client", "tokens: a user of an account whose own token has expired")
 def expired_account():
-    # The server takes a configuration with it, as nats-server does, or does not start.
+    # The server may accept this configuration, as nats-server does, or refuse to start.
     try:
         with Target(WORLD.config(exp=PAST)) as target:
             check(target.refuses(sign=WORLD.eve.proves(jwt=good())), "it was taken")
@@ -170,7 +170,7 @@ def forbidden_bearer():
 
 
 def scoped(name: str, tags: list[str], subjects: list[str]):
-    """The holder of a scoped key chooses name and tags, and must not get out of the scope by them."""
+    """The holder of a scoped signing key chooses name and tags of a user. They must not widen the scope."""
     token = by(WORLD.scoped, {"tags": tags}, is_template=True, name=name)
     with Target(WORLD.config()) as target:
         owner = Client(target.port, sign=WORLD.eve.proves(jwt=good()))
@@ -218,7 +218,7 @@ IMPORTED = {
 
 
 def imported(make, is_allowed: bool = False, revocations: dict[str, int] | None = None):
-    """B exports `secret.>` to those with an activation; A imports it with what it has."""
+    """B exports `secret.>` to accounts with an activation token. A imports it with the token that `make` returns."""
     w, other = WORLD, Key("A")
     token = make(w, other)
     imports = [{"name": "i", "subject": "secret.>", "account": w.b.public, "type": "stream", "token": token}]
@@ -292,7 +292,8 @@ for what, show in NKEYS.items():
 
 @attack("anonymous", "nkeys: a key of low order, with a signature that fits everything")
 def low_order_key():
-    # The neutral element: S = 0 and R = the neutral element verify under it for any message, unless that is refused.
+    # With the neutral element as key, S = 0 and R = the neutral element form a valid signature of every message,
+    # unless the server refuses such keys.
     from attacks.access_kit import _checked
 
     neutral = bytes([1]) + bytes(31)
@@ -300,7 +301,7 @@ def low_order_key():
     forged = b64(neutral + bytes(32))
     try:
         with Target(f"authorization {{ users: [ {{ nkey: {public} }} ] }}") as target:
-            # Who configures such a key has lost already; it must not panic, whatever is decided.
+            # An operator that configures such a key has no security left. The server must only not panic.
             target.refuses(sign=lambda nonce: {"nkey": public, "sig": forged})
             check(target.process.poll() is None, "the server has ended")
     except RuntimeError:

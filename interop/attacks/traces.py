@@ -1,4 +1,4 @@
-"""What gives secrets away: the time of an answer, errors, files, logs, pages and output."""
+"""Places where secrets could be visible: response times, errors, files, logs, pages, and output."""
 
 import os
 import stat
@@ -54,7 +54,7 @@ def same_time():
             return statistics.median(times)
 
         known, unknown = median("bea"), median("nobody")
-        # A hash of cost 8 takes many times as long as a refusal without one.
+        # A check of a hash with cost 8 takes many times as long as a refusal without one.
         check(unknown > known / 3, f"known {known:.4f} s, unknown {unknown:.4f} s")
 
 
@@ -101,7 +101,7 @@ def logged():
         refusal(target, auth_token=TOKEN)
         refusal(target, jwt="eyJ0eXAi.s3cret-Pa55.x", nkey=key.public, sig="s3cret-Pa55")
         refusal(target, user="x", **{"pass ": "1", "pass": SECRET})
-        # Not JSON, so that nobody knows where the password is.
+        # This is not JSON, so the server cannot know where the password is.
         with Peer(target.port) as peer:
             peer.line()
             peer.send(f'CONNECT {{"user":"ada","pass":"{SECRET}",\r\n'.encode())
@@ -143,7 +143,7 @@ attack("operator", "traces: secrets in `config show`")(lambda: shown_by("config"
 
 @attack("operator", "traces: a secret in the error of a wrong configuration")
 def wrong_configuration():
-    # A password that is no text, or stands where nothing is expected, is not shown.
+    # A password that is no string, or is next to an unknown field, must not be printed.
     for text in (f'authorization {{ users: [ {{ user: a, password: "{SECRET}", pasword: "{SECRET}" }} ] }}',
                  f'authorization {{ token: "{TOKEN}", users: [ {{ user: a, password: "{SECRET}" }} ] }}',
                  f'authorization {{ user: a, password: [ "{SECRET}" ] }}',
@@ -183,7 +183,7 @@ def unknown_account():
     with Target(config) as target:
         errors = set()
         for issuer in (known, Key("A"), system):
-            # Issued in the account's name by somebody else.
+            # The token names the account as issuer, but has a wrong signature.
             token = user_jwt(issuer, eve.public)[:-8] + "AAAAAAAA"
             try:
                 Client(target.port, sign=eve.proves(jwt=token)).close()

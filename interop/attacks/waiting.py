@@ -1,4 +1,4 @@
-"""Peers that come and say nothing, or say it slowly, and those who guess passwords."""
+"""Peers that connect and send nothing or send slowly, and clients that guess passwords."""
 
 import socket
 import ssl
@@ -31,9 +31,9 @@ def opens(listener: str, data: bytes, is_greeted: bool):
 
 
 def holds_little(open_one):
-    # A server of its own: one that had many connections already has the room for more.
+    # A new server, because one that already had many connections has free room for more.
     place = Grounds()
-    # The first of them make room in tables that stay.
+    # The first connections allocate room in tables that stay.
     warm = [open_one(place) for _ in range(100)]
     place.is_well()
     before = place.server.rss_bytes()
@@ -106,7 +106,7 @@ def certificate(folder: str):
 
 
 def upgrade_at_monitoring(websocket_options: str, https: bool = False):
-    """Whoever reaches monitoring's port comes no further there than at the WebSocket listener."""
+    """A client must get no further at the monitoring port than at the WebSocket listener."""
     with tempfile.TemporaryDirectory() as folder:
         certificate(folder)
         files = f'cert_file: "{folder}/cert", key_file: "{folder}/key"'
@@ -149,7 +149,7 @@ table(
 
 
 def closes_in_time(argument):
-    """Who has sent a part of its first words is closed when the listener's time is over."""
+    """A peer that has sent only a part of its handshake is closed after the listener's timeout."""
     options, name, data = argument
     port = port_free()
     with tempfile.TemporaryDirectory() as folder:

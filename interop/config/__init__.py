@@ -1,1 +1,1 @@
-"""Configurations: what nats-server takes and what it does not, and that Fanline agrees."""
+"""Configurations that nats-server accepts or refuses. Fanline must decide alike."""

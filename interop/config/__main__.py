@@ -1,5 +1,5 @@
-"""Has both programs check each configuration with `-t`, and compares: whether it is taken, and the digest of its
-values, so that what is taken is also read as the same."""
+"""Both programs check each configuration with `-t`. The results are compared: whether it is accepted, and the
+digest of its values, which shows that both have read the same values."""
 
 import os
 import re
@@ -57,7 +57,7 @@ def compare(text: str, ours: str, theirs: str):
         return
     check(fanline.verdict() == reference.verdict(), f"they differ{told}")
     equal(fanline.digest, reference.digest, f"digest{told}")
-    # Of several the reference names one, by chance.
+    # If there are several unknown fields, the reference reports a random one.
     check(reference.unknown <= fanline.unknown, f"the unknown field{told}")
     if fanline.code == 1 and fanline.unknown:
         check(re.search(r"\w+\.conf:\d+:\d+: ", fanline.text), f"no place{told}")

@@ -1,4 +1,4 @@
-"""Users and accounts: what stands in one user, in one account, and around them."""
+"""Configurations of users and accounts: options of one user, of one account, and of the blocks around them."""
 
 _USER = [
     "permissions: {publish: 'a.>'}", "permissions: {publish: [a, b]}", "permissions: {pub: a, sub: b}",

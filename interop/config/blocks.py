@@ -1,4 +1,4 @@
-"""Blocks of listeners and of streams, and what came to work last."""
+"""Configurations of listeners and JetStream, and of options that were supported last."""
 
 _JETSTREAM = [
     "jetstream { store: x }", "jetstream { storedir: x }", "jetstream { store_dir: x, store: y }",

@@ -1,4 +1,4 @@
-"""Configurations, each a text. What they include is in FILES."""
+"""Configurations, each a text. FILES contains the files that they include."""
 
 from config import access, blocks
 
@@ -26,7 +26,7 @@ a\"b 'it''s' "" '' ""x trueish true# true//c on-x truex true- onward yes.no no_ 
 
 _SPACED = [
     "a b", '"a" b', "'a' 'b'", "a #c", "a // c", "t rue", "1,000", '"\\\n"', "'a\nb'", '"a\nb"', '"abc', "'abc",
-    # nats-server keeps the `)` in the text when it is the last character of the file.
+    # If `)` is the last character of the file, nats-server keeps it in the text.
     "(\nabc\n)\n", "(abc\n)\n", "(abc)\n", "(\nabc\n", "(\n a b\n  c\n)\n", "(\na)\n)\n", "(a (b) c\n)\n", "(\n)\n",
     "(\n  )\n", "(\nab\n)\nport: 5", "(\nab\n) # c\nport: 5", "(\nab\n),port: 5", "(\\n\n)\n",
     "(\nab\r\n)\r\n",
@@ -117,7 +117,7 @@ _OPTIONS = [
     "cluster {port: 6222, pool_size: 3, compression: accept, ping_interval: '5s', authorization {user: a, password: b}}",
     "server_tags: a", "server_metadata {a: b}", "gateway {foo: 1}", "mqtt {foo: 1}", "zork {a: 1}",
     "max_file_store: 5", "jetstream {port: 5}", "connect_error_reports: 0",
-    # What charts and guides begin with.
+    # Typical beginnings of configurations in Helm charts and guides.
     'port: 4222\nmonitor_port: 8222\nserver_name: nats-0\npid_file: "/var/run/nats/nats.pid"\n'
     'lame_duck_grace_period: 10s\nlame_duck_duration: 30s\njetstream {\n  max_file_store: 10Gi\n  max_memory_store: 0\n'
     '  store_dir: /data\n}\n',
@@ -154,7 +154,7 @@ _PROXIES = [
     "authorization {users: [{user: a, password: b, proxy_required: true}]}",
 ]
 
-# Without effect in Fanline, or under another name.
+# Options that Fanline ignores, or has under another name.
 _IGNORED = [
     "disable_sublist_cache: true", "disable_sublist_cache: 1", "no_sublist_cache: false", "prof_port: 6060",
     "prof_port: x", "prof_block_rate: 5", "ocsp_cache: true", "ocsp: false", "ocsp: 1", "ocsp {mode: never}",
@@ -190,7 +190,8 @@ _IGNORED = [
     "mqtt {port: -1, api_timeout: '5s', consumer_auto_cleanup: '5s', max_ack_pending: 0}\nserver_name: x\njetstream {}",
     f"proxies {{trusted: [{{public_key: {_USER_KEY}}}]}}",
     f"accounts {{AUTH {{users: [{{user: auth, password: p}}]}}}}\nauthorization {{auth_hook {{{_SERVICE}}}}}",
-    # What KeyValueMirrorCrossDomains of nats.go and nats.c starts its leaf with, the `}` at the end included.
+    # The configuration of a leaf node in KeyValueMirrorCrossDomains of nats.go and nats.c, with its superfluous
+    # `}`.
     "server_name: LEAF\nlisten: 127.0.0.1:-1\njetstream: { domain:LEAF }\nleafnodes {\n remotes = [ { url: "
     "\"leaf://127.0.0.1\" } ]\n}\n}",
 ]

@@ -1,5 +1,5 @@
-"""Where Fanline decides otherwise on purpose, and why. What has no effect in Fanline is taken with a warning; it is
-refused only where the server would be less safe without it."""
+"""Configurations about which Fanline decides differently on purpose, with the reasons. An unsupported option
+causes a warning; it is refused only if ignoring it would make the server less safe."""
 
 AT_THE_CHECK = "nats-server finds out only when it starts"
 UNSUPPORTED = "Fanline does not have it, and says so instead of ignoring it"

@@ -1,4 +1,4 @@
-"""Options that bear on who comes in, two and more at a time. CERTS is the folder with certificates."""
+"""Options that affect access, in pairs and larger combinations. CERTS is the folder with certificates."""
 
 _CERT = 'cert_file: "CERTS/server.pem", key_file: "CERTS/server.key"'
 _CA = 'ca_file: "CERTS/ca.pem"'
@@ -133,7 +133,7 @@ def _all():
         yield f"verify_and_map | {who}", f"{_MAP}\n{block}"
         for inside in ("verify_and_map", "no_auth_user"):
             yield f"websocket: {inside} | {who}", f"{_websocket(_WEBSOCKET[inside])}\n{block}"
-        # Accounts without JetStream keep MQTT clients out, and nats-server does not start where none is known.
+        # Accounts without JetStream refuse MQTT clients. nats-server does not start if no account has JetStream.
         if "accounts" not in who and "trusted" not in who:
             yield f"mqtt: verify_and_map | {who}", f"{_mqtt(_MAP)}\n{block}"
         yield f"leaf nodes: verify_and_map | {who}", f"{_leafs(_MAP)}\n{block}"
@@ -186,13 +186,13 @@ _TWICE = {
 }
 PAIRS = dict(_all())
 
-# What nats-server takes and Fanline does not start with.
+# Combinations that nats-server accepts and Fanline refuses to start with.
 REFUSED_HERE = {
-    # The user that it names is ignored, because the keys are set.
+    # The configured user has no effect together with trusted keys.
     "websocket: no_auth_user | trusted keys, users",
 }
 _HASH = "$2a$11$3kIDaCxw.Glsl1.u5nKa6eUnNDLV5HV9tIuUp7EHhMt6Nm9myW1aS"
-# What the log warns of, or does not.
+# Configurations for which both servers must log the same warnings.
 WARNED = {
     "nothing": "debug: false",
     "one user": _WHO["one user"],
@@ -207,10 +207,10 @@ WARNED = {
     "websocket in clear": _websocket("no_tls: true"),
     "websocket by TLS": _websocket(_tls()),
 }
-# Where Fanline keeps out more than nats-server does.
+# Combinations with which Fanline refuses more clients than nats-server.
 STRICTER = {
-    # Permissions beside one user are without effect there.
+    # In nats-server, permissions next to a single user have no effect.
     *(f"permissions: {name} | one user" for name in _PERMISSIONS),
-    # Monitoring there asks nobody for a certificate.
+    # nats-server's monitoring requests no client certificate.
     *(f"https | {tls}" for tls in ("verify", "verify_and_map", "verify and no map", "pinned certificates")),
 }

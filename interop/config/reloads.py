@@ -1,5 +1,5 @@
-"""Reloads: a running server is given another file, and both programs take it or refuse it alike; whoever was
-connected stays, and whoever comes later meets the same TLS."""
+"""Reloads of a running server with another file. Both programs must accept or refuse it alike. Connected clients
+stay, and new clients find the same TLS settings with both."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from harness.report import check, equal, reference_server, server_under_test
 from harness.server import Server, port_free
 
 SECONDS_MAX = 20
-# As long as nobody says anything, INFO does not come first.
+# If no INFO arrives for this long, the connection does not start with INFO.
 SILENCE_SECONDS = 0.5
 ONE, TWO = "one", "two"
 MQTT_HELLO = b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a"
@@ -51,12 +51,12 @@ CASES = {
     "leaf nodes elsewhere": (listener("leafnodes"), 'leafnodes { listen: "127.0.0.1:1" }'),
     "a certificate that is not there": (tls(), tls("three")),
 }
-# What Fanline takes and nats-server refuses.
+# Reloads that Fanline accepts and nats-server refuses.
 MORE = {
     "clients may come in clear": (tls(), f"{tls()}\nallow_non_tls: true"),
     "clients may not come in clear any more": (f"{tls()}\nallow_non_tls: true", tls()),
     "tls on, for those who want it": ("", f"{tls()}\nallow_non_tls: true"),
-    # There, how long a leaf may take is another matter then, and that takes a restart.
+    # In nats-server this changes a timeout of leaf nodes, which needs a restart.
     "leaf nodes with tls": (listener("leafnodes"), listener("leafnodes", tls())),
     "leaf nodes without tls": (listener("leafnodes", tls()), listener("leafnodes")),
     "mqtt with more time for tls": (listener("mqtt", tls()), listener("mqtt", tls().replace("10", "11"))),
@@ -64,7 +64,7 @@ MORE = {
 
 
 class Case(contextlib.ExitStack):
-    """One server in a folder of its own."""
+    """One server with a temporary folder."""
 
     def __init__(self, binary: str):
         super().__init__()
@@ -84,7 +84,7 @@ class Case(contextlib.ExitStack):
             file.write(f"server_name: case\n{text}\n")
 
     def reload(self) -> str:
-        """Whether it was taken."""
+        """Reloads the configuration. Returns `taken` or `refused`."""
         before = len(self.server.output())
         self.server.signal(signal.SIGHUP)
         deadline = time.monotonic() + SECONDS_MAX
@@ -98,7 +98,7 @@ class Case(contextlib.ExitStack):
         raise TimeoutError(f"it does not say what became of the reload: {self.server.output()}")
 
     def meets(self, text: str) -> tuple:
-        """What those meet who come now, at the clients' port and at that of the other listener."""
+        """Returns how a new connection starts, at the client port and at the other listener."""
         other = next((name for name in ("websocket", "mqtt", "leafnodes") if name in text), "")
         found = (self.meets_info(self.server.port),)
         if other == "leafnodes":
@@ -128,7 +128,7 @@ class Case(contextlib.ExitStack):
             return "in clear" if stream.recv(4096)[:1] in (b"\x20", b"H") else "nothing"
 
     def shown(self, stream: socket.socket) -> str:
-        """Whose certificate is shown."""
+        """Returns the name of the certificate that the server presents."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         with context.wrap_socket(stream) as secret:
@@ -148,11 +148,11 @@ def certificate(folder: str, name: str):
 
 
 def resident(port: int, before: str):
-    """A client that is there already, if there is a way to be it without much ado."""
+    """Connects a client before the reload. Returns `None` if clients need TLS."""
     if before.startswith("tls"):
         return None
     stream = socket.create_connection(("127.0.0.1", port), SECONDS_MAX)
-    # Who has not been heard yet may be asked for TLS.
+    # The server may require TLS of clients that have not sent anything yet.
     stream.sendall(b"CONNECT {}\r\n")
     check(answers(stream), "a client is not let in")
     return stream
@@ -189,7 +189,7 @@ def both(before: str, after: str):
 
 
 def more(before: str, after: str):
-    """Fanline takes it; nats-server does not."""
+    """Runs a reload that Fanline accepts and nats-server refuses."""
     verdict, met = outcome(server_under_test(), before, after)
     theirs, _ = outcome(reference_server(), before, after)
     equal((verdict, theirs), ("taken", "refused"), "whether it is taken")

@@ -1,5 +1,5 @@
-"""Pairs of options: whoever nats-server keeps out, Fanline keeps out as well, by every way in. Both servers are
-started with each configuration of `PAIRS`, and the same visitors come to all their listeners."""
+"""Pairs of options: a client that nats-server refuses must also be refused by Fanline, at every listener. Both
+servers are started with each configuration of `PAIRS`, and the same test clients connect to all listeners."""
 
 import os
 import tempfile
@@ -19,7 +19,7 @@ LISTENERS = {"websocket": "WEBSOCKET_PORT", "mqtt": "MQTT_PORT", "leaf": "LEAF_P
 
 
 def outcome(binary: str, folder: str, text: str) -> tuple[str | None, dict[str, str]]:
-    """Why it does not start, or what becomes of everybody who comes."""
+    """Returns the error of the start, or the results of all test clients."""
     ports = {name: port_free() for name, mark in LISTENERS.items() if mark in text}
     for name, port in ports.items():
         text = text.replace(LISTENERS[name], str(port))
@@ -58,7 +58,7 @@ def compare(name: str, text: str, folder: str):
 
 
 def warned(binary: str, folder: str, text: str) -> list[str]:
-    """What a server warns of when it starts."""
+    """Returns the warnings that a server logs at its start."""
     path = os.path.join(folder, "warned.conf")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace("CERTS", folder).replace("WEBSOCKET_PORT", str(port_free())) + "\n")
@@ -80,7 +80,7 @@ def warn_alike(text: str, folder: str):
 
 
 def is_less_safe(here: str, there: str) -> bool:
-    """Whether somebody comes in who should not, or may do what they should not."""
+    """Returns whether Fanline accepts a client, or an action of a client, that nats-server refuses."""
     if here == REFUSED:
         return False
     return there == REFUSED or not set(there.split()) <= set(here.split())

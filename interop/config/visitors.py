@@ -1,5 +1,5 @@
-"""Strangers at every listener of a server: in clear, over TLS and with a client certificate, with several
-credentials each. What becomes of each is one word."""
+"""Test clients for all listeners of a server: in clear, over TLS, and with a client certificate, with different
+credentials each. The result of each client is one word."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ import subprocess
 import time
 
 SECONDS_MAX = 5
-# As long as nobody says anything, INFO does not come first.
+# If no INFO arrives for this long, the connection does not start with INFO.
 SILENCE_SECONDS = 0.3
 CREDENTIALS = {
     "nothing": {},
@@ -24,15 +24,15 @@ CREDENTIALS = {
     "w:w": {"user": "w", "pass": "w"},
     "token t": {"auth_token": "t"},
 }
-# By which certificate: none, that of `a`, that of a stranger from another authority.
+# Client certificates: none, the certificate of `a`, and one of another authority.
 TRANSPORTS = {"in clear": None, "by TLS": "", "as a": "a", "as a stranger": "stranger"}
-# What tells which subjects a client may use.
+# Lines that show which subjects a client may use.
 PERMITTED = b"SUB deny.a 1\r\nSUB ok.a 2\r\nSUB * 3\r\nPUB deny.a 1\r\nx\r\nPUB ok.a 1\r\nx\r\nPUB other 1\r\nx\r\nPING\r\n"
 REFUSED = "out"
 
 
 def certificates(folder: str):
-    """An authority with a server, with `a`, and another authority with a stranger."""
+    """Creates an authority with certificates of a server and of `a`, and another authority with one certificate."""
     for authority, names in {"ca": ["server", "a"], "other": ["stranger"]}.items():
         _openssl(folder, "req", "-x509", *_new_key(authority), "-days", "30", "-out", f"{authority}.pem")
         for name in names:
@@ -45,7 +45,7 @@ def certificates(folder: str):
 
 
 def pin(folder: str, name: str) -> str:
-    """The SHA-256 of the key of a certificate, as `pinned_certs` wants it."""
+    """Returns the SHA-256 of a certificate's key, in the form of `pinned_certs`."""
     key = subprocess.run(
         ["openssl", "x509", "-in", f"{name}.pem", "-pubkey", "-noout"], cwd=folder, check=True, capture_output=True
     ).stdout
@@ -63,14 +63,14 @@ def _openssl(folder: str, *arguments: str):
 
 
 class Visitors:
-    """Everybody who comes to the listeners of one server."""
+    """All test clients of one server."""
 
     def __init__(self, folder: str, ports: dict[str, int]):
         self.folder = folder
         self.ports = ports
 
     def all(self) -> dict[str, str]:
-        """What becomes of each, by who it is."""
+        """Returns the result of each test client, by its name."""
         kinds = {
             "client": ("client", self.client),
             "websocket": ("websocket", self.websocket),
@@ -101,7 +101,7 @@ class Visitors:
         try:
             return visit(*arguments)
         except OSError:
-            # Closed, reset, an alert of TLS, or silence.
+            # Closed, reset, a TLS alert, or no response.
             return REFUSED
 
     def _encrypted(self, stream: socket.socket, certificate: str | None) -> socket.socket:
@@ -114,7 +114,7 @@ class Visitors:
         return context.wrap_socket(stream)
 
     def _greeted(self, stream: socket.socket, certificate: str | None) -> socket.socket:
-        """Past INFO and TLS, in the order in which the server has them."""
+        """Reads INFO and starts TLS, in the order that the server uses."""
         stream.settimeout(SILENCE_SECONDS)
         greeting = b""
         with contextlib.suppress(TimeoutError):
@@ -176,7 +176,7 @@ def _dialled(port: int) -> socket.socket:
 
 
 def heard(stream: socket.socket, *ends: bytes) -> bytes:
-    """What is said until one of these, or the end."""
+    """Returns what the server sends until one of these texts, or until the end."""
     said = b""
     deadline = time.monotonic() + SECONDS_MAX
     while not any(end in said for end in ends) and time.monotonic() < deadline:
@@ -224,7 +224,7 @@ def _connack(said: bytes) -> str:
 
 
 def _verdict(said: bytes) -> str:
-    """With what it may not do."""
+    """Returns the result of a client, with the subjects that it was denied."""
     if b"PONG" not in said:
         return REFUSED
     denied = set(re.findall(rb"Permissions Violation for (\w)\w+ to \"?([^\"' ]+)", said))

@@ -1,4 +1,4 @@
-// A headless Chromium, and pages that note whatever goes wrong in them.
+// A headless Chromium, and pages that record errors in them.
 
 import { createRequire } from "node:module";
 import { readFile } from "node:fs/promises";
@@ -15,7 +15,7 @@ export function launch() {
   });
 }
 
-/** A page of a visitor of its own. `wrong` is what the page complains of. */
+/** Opens a page in a new browser context. `notes.wrong` collects errors of the console. */
 export async function visit(browser, address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
   const page = await context.newPage();
@@ -37,14 +37,14 @@ export async function visit(browser, address, options = {}) {
   return Object.assign(page, { notes });
 }
 
-/** What a page must be at its end, whatever it was asked to do. */
+/** Checks at the end of a case that the page had no errors except `expected` ones, and no foreign requests. */
 export function quiet(page, expected = []) {
   const wrong = page.notes.wrong.filter((text) => !expected.some((part) => text.includes(part)));
   equal(wrong, [], "complaints in the console");
   equal(page.notes.foreign, [], "requests to other hosts");
 }
 
-/** Fails with what axe finds. */
+/** Fails if axe finds accessibility problems. */
 export async function accessible(page, what) {
   await page.evaluate(axe);
   const found = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values } }), RULES);
@@ -53,14 +53,14 @@ export async function accessible(page, what) {
   check(found.passes.length > 5, "axe looked at nothing");
 }
 
-/** The number that is shown somewhere, without separators and units. */
+/** Returns a displayed number without separators and unit. */
 export async function figure(page, name) {
   const text = await page.locator(`[data-figure="${name}"]`).first().innerText();
   const [, digits, unit = ""] = /([\d.,]+)\s*([KMB]?)/.exec(text) ?? [];
   return Number(digits?.replaceAll(",", "")) * { "": 1, K: 1e3, M: 1e6, B: 1 }[unit];
 }
 
-/** Waits until something holds. */
+/** Waits until a condition is true. */
 export async function until(holds, what) {
   for (let tries = 0; tries < 150; tries += 1) {
     if (await holds()) return;

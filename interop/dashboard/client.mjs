@@ -1,4 +1,4 @@
-// A NATS client of a few lines: enough to make load, streams and consumers.
+// A minimal NATS client: enough to make load, streams, and consumers.
 
 import { once } from "node:events";
 import net from "node:net";
@@ -28,7 +28,7 @@ export class Client {
     this.waiting = this.waiting.filter((look) => !look());
   }
 
-  /** Waits for what matches, and forgets all up to its end. */
+  /** Waits for text that matches, and removes everything up to its end. */
   until(pattern) {
     return new Promise((resolve) => {
       const look = () => {
@@ -58,7 +58,7 @@ export class Client {
     await this.until(/PONG\r\n/);
   }
 
-  /** Asks JetStream, and fails with what it says. */
+  /** Sends a JetStream request, and fails if the response is an error. */
   async api(name, body) {
     const inbox = `answers.${Math.random().toString(36).slice(2)}`;
     const text = body ? JSON.stringify(body) : "";

@@ -1,4 +1,4 @@
-// The dashboard in a headless Chromium, against the server under test.
+// The dashboard in a headless Chromium, with the server under test.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import net from "node:net";
@@ -38,7 +38,7 @@ const guarded = await start(
 const keyed = await start("keyed", `accounts { A: { users: [{ nkey: "${KEY.nkey}" }] } }`);
 const browser = await launch();
 
-/** A stream of orders, with a consumer that is behind. */
+/** Creates a stream of orders, with a consumer that has not read them. */
 async function fill() {
   const client = await Client.connect(open.port, { name: "filler" });
   await client.api("STREAM.CREATE.ORDERS", { name: "ORDERS", subjects: ["orders.>"], storage: "file" });
@@ -52,7 +52,7 @@ async function fill() {
   return client;
 }
 
-/** Publishes to somebody until it is stopped. */
+/** Publishes to a subscriber until the returned function is called. */
 async function load() {
   const [sender, receiver] = [
     await Client.connect(open.port, { name: "sender" }),
@@ -76,7 +76,7 @@ async function at(view, server = open, options = {}) {
   return page;
 }
 
-/** Goes to a view and waits until it is filled. */
+/** Opens a view and waits until it is loaded. */
 async function show(page, view) {
   await page.evaluate((view) => (location.hash = `#/${view}`), view);
   await page.locator(`nav a[href="#/${view.split("/")[0]}"][aria-current]`).waitFor();
@@ -223,7 +223,7 @@ const CASES = {
     const table = page.getByRole("region", { name: "Messages of SPARSE" });
     await page.getByLabel("Subject (wildcards allowed)").fill("sparse.rare");
     await page.keyboard.press("Enter");
-    // 30 of 900: the last 25, and then the 5 before them.
+    // Of 900 messages 30 match: the last 25 are shown first, then the 5 before them.
     await until(async () => (await table.innerText()).includes('"n":871') && (await table.innerText()).includes('"n":151'), "the latest of them");
     equal(await table.locator("tbody tr").count(), 25, "a whole page");
     await page.getByRole("button", { name: "Older" }).click();
@@ -317,7 +317,7 @@ const CASES = {
   async "nothing is shown before one has signed in"() {
     const page = await visit(browser, guarded.address);
     const bodies = [];
-    // The page's own scripts name figures, and have none.
+    // Scripts of the page contain names of figures, but no data.
     page.on("response", async (response) => {
       if (!response.url().endsWith(".js")) bodies.push(await response.text().catch(() => ""));
     });
@@ -339,7 +339,7 @@ const CASES = {
     await page.getByRole("heading", { name: "Traffic" }).waitFor();
     await page.getByRole("button", { name: /Sign out/ }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
-    // The browser itself says that a wrong password was answered with 401.
+    // The browser logs the response 401 to a wrong password.
     quiet(page, ["401"]);
     await end(page);
   },
@@ -372,7 +372,7 @@ const CASES = {
     page.on("request", (request) => sent.push(request.postData() ?? ""));
     await page.getByRole("button", { name: "Use a key" }).click();
     const seed = page.getByLabel("Seed, or content of a .creds file");
-    // Of the last letter two bits stand for nothing: an E differs from an A where it matters.
+    // Two bits of the last letter are unused. E and A differ in a bit that is used.
     await seed.fill(KEY.seed.replace(/.$/, KEY.seed.endsWith("A") ? "E" : "A"));
     await page.getByRole("button", { name: "Sign in", exact: true }).click();
     await page.getByText("This is neither the seed of a user").waitFor();
@@ -418,7 +418,7 @@ const CASES = {
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.keyboard.press("t");
-    // It is drawn before it is put on.
+    // The theme is switched at the next frame.
     await page.waitForFunction(() => document.documentElement.dataset.theme === "light");
     await page.keyboard.press("t");
     await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");

@@ -1,4 +1,4 @@
-// A new key of a user, as NATS writes keys, made apart from the page's own code.
+// Creates a user's key in the form of NATS, without the page's own code.
 
 import { generateKeyPairSync } from "node:crypto";
 
@@ -22,7 +22,7 @@ function checksum(bytes) {
   return Buffer.from([crc & 0xff, crc >> 8]);
 }
 
-/** The seed (SU…) and the public key (U…). */
+/** Returns a new seed (SU…) and its public key (U…). */
 export function userKey() {
   const { privateKey } = generateKeyPairSync("ed25519");
   const { d, x } = privateKey.export({ format: "jwk" });

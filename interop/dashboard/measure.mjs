@@ -10,7 +10,7 @@ import { Client } from "./client.mjs";
 const PAINTS = 21;
 const ROUNDS = 6;
 const WINDOW_MILLISECONDS = 5_000;
-// So many messages every so often, the same with and without a page.
+// The load: a burst of messages at each interval, the same with and without a page.
 const BURST = 4_000;
 const BURST_MILLISECONDS = 20;
 const PAINT_BAR_MILLISECONDS = 300;
@@ -21,12 +21,12 @@ const sorted = (numbers) => [...numbers].sort((a, b) => a - b);
 const median = (numbers) => sorted(numbers)[Math.floor(numbers.length / 2)];
 const spread = (numbers, digits) => `${median(numbers).toFixed(digits)} (${sorted(numbers)[0].toFixed(digits)} to ${sorted(numbers).at(-1).toFixed(digits)})`;
 
-/** Nanoseconds that the threads of a process have run, by their names. */
+/** Returns the nanoseconds that the threads of a process have run, by thread name. */
 async function busy(pid) {
   const threads = new Map();
   for (const id of await readdir(`/proc/${pid}/task`)) {
     const told = ["comm", "schedstat"].map((file) => readFile(`/proc/${pid}/task/${id}/${file}`, "utf8"));
-    // A thread that does what waits comes and goes, also while it is looked at.
+    // Threads of the blocking pool may end between the two reads.
     const [name, stat] = await Promise.all(told).catch(() => []);
     if (name === undefined) continue;
     threads.set(name.trim(), (threads.get(name.trim()) ?? 0) + Number(stat.split(" ")[0]));
@@ -34,7 +34,7 @@ async function busy(pid) {
   return threads;
 }
 
-/** Percent of a core that all threads, and the control thread, are busy for a while. */
+/** Returns how busy all threads, and the control thread, are during a window, in percent of a core. */
 async function shares(pid) {
   const [before, began] = [await busy(pid), performance.now()];
   await sleep(WINDOW_MILLISECONDS);

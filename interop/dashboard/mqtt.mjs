@@ -1,4 +1,4 @@
-// An MQTT 3.1.1 client of a few lines: a session that is to outlive its connection.
+// A minimal MQTT 3.1.1 client, whose session outlives its connection.
 
 import { once } from "node:events";
 import net from "node:net";
@@ -8,7 +8,7 @@ const SUBSCRIBE = 0x82;
 const DISCONNECT = 0xe0;
 const KEEP_ALIVE_SECONDS = 60;
 
-/** A text with its length before it. All of them are short here. */
+/** A text with its length before it. All texts are shorter than 256 bytes. */
 const text = (value) => Buffer.from([0, value.length, ...Buffer.from(value)]);
 
 function packet(kind, ...parts) {
@@ -16,7 +16,8 @@ function packet(kind, ...parts) {
   return Buffer.concat([Buffer.from([kind, body.length]), body]);
 }
 
-/** Connects under an id and subscribes at QoS 1. Returns what ends the connection and leaves the session. */
+/** Connects with a client identifier and subscribes with QoS 1. Returns a function that closes the connection and
+ *  leaves the session. */
 export async function keepSession(port, id, filter) {
   const socket = net.connect(port, "127.0.0.1");
   socket.on("error", () => {});

@@ -1,6 +1,5 @@
-// The price feed example as its README says: the program, its page in a headless Chromium, its Python client.
-//
-// EXAMPLE names the program, PYTHON a Python that has nats-py.
+// Tests the price feed example as its README describes it: the program, its page in a headless Chromium, and its
+// Python client. EXAMPLE is the program, PYTHON a Python with nats-py.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +11,7 @@ import { Client } from "../dashboard/client.mjs";
 
 const SYMBOLS = ["CUP", "MUG", "POT"];
 const folder = new URL("../../crates/fanline-server/examples/price_feed/", import.meta.url);
-// What is paused sends nothing for so long; it would send ten rounds.
+// A paused program sends nothing for this long. Otherwise it would send ten rounds of prices.
 const SILENCE_MILLISECONDS = 1_000;
 
 const program = spawn(process.env.EXAMPLE, ["0", "0"], { stdio: ["ignore", "pipe", "inherit"] });
@@ -35,7 +34,7 @@ async function prices(view) {
   return rows.map((row) => row.trim().split(/\s+/)).sort();
 }
 
-/** Counts ticks as another client hears them. */
+/** Counts ticks that another client receives. */
 async function listen() {
   const client = await Client.connect(new URL(nats).port);
   const heard = { ticks: 0 };

@@ -1,1 +1,1 @@
-"""The command line under nats-server's own name: what scripts and test harnesses rely on."""
+"""The command line under the name `nats-server`: behavior that scripts and test harnesses rely on."""

@@ -1,4 +1,4 @@
-"""Starts the server under test through a symbolic link called `nats-server` and looks at it from outside."""
+"""Starts the server under test by a symbolic link named `nats-server`, and checks its behavior from outside."""
 
 import contextlib
 import glob
@@ -22,7 +22,7 @@ SECONDS_MAX = 20
 VERSION = "2.15.2"
 LOG_LINE = re.compile(r"^\[(\d+)\] \d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{6} \[(INF|WRN|ERR|FTL|DBG|TRC)\] (.*)$")
 
-# Read by dashboards, exporters and readiness probes.
+# Keys that dashboards, exporters, and readiness probes read.
 VARZ_KEYS = """
     connections cores cpu go host http_host http_port in_bytes in_msgs max_connections
     max_control_line max_payload max_pending mem now out_bytes out_msgs ping_interval ping_max port
@@ -32,7 +32,7 @@ VARZ_KEYS = """
 
 
 class Under:
-    """A directory of its own with the link in it, and the processes started through it."""
+    """A temporary directory with the link, and the processes started by it."""
 
     def __init__(self, directory: str):
         self.directory = directory
@@ -62,7 +62,7 @@ class Under:
             return file.read()
 
     def ready(self, name: str = "stderr") -> list[str]:
-        """The lines of the log, once it says that the server is ready."""
+        """Waits until the log reports that the server is ready. Returns its lines."""
         self.until(lambda: os.path.exists(self.path(name)) and "Server is ready\n" in self.read(name), f"no `Server is ready` in {name}")
         return self.read(name).splitlines()
 
@@ -101,7 +101,8 @@ def help_text(stage: Under):
 
 
 def unknown_flag(stage: Under):
-    # nats-server prints its usage and ends with 0 here; only that it ends, and says why, is relied on.
+    # nats-server prints its usage and exits with 0. The case requires only that the server ends and names the
+    # cause.
     done = stage.once("-a", "127.0.0.1", "-p", str(port_free()), "--no_such_flag")
     check("no_such_flag" in done.stdout + done.stderr, f"the flag is not named: {done.stderr}")
 
@@ -154,7 +155,7 @@ def ports_file_without_monitoring(stage: Under):
 
 
 def ports_file_of_everything(stage: Under):
-    """One URL for each interface, and a scheme that says whether there is TLS."""
+    """The ports file has one URL per interface, and the scheme shows whether TLS is used."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
          "-keyout", stage.path("key.pem"), "-out", stage.path("cert.pem")],
@@ -254,7 +255,7 @@ def trace(stage: Under, flags: tuple[str, ...], debug: bool):
         '<<- [CONNECT {', "<<- [SUB foo 1]", "<<- [PUB foo 5]", '<<- MSG_PAYLOAD: ["hello"]',
         "->> [MSG foo 1 5]", '->> MSG_PAYLOAD: ["hello"]', "<<- [PING]", "->> [PONG]",
     )
-    # Lines are in the log before the client has its answer.
+    # Lines are in the log before the client receives its response.
     found = stage.read("log")
     missing = [text for text in wanted if text not in found]
     check(not missing, f"the trace lacks {missing}: {found}")
@@ -314,7 +315,7 @@ def monitoring(stage: Under):
         peer.send(b"SUB foo 1\r\nPUB foo 5\r\nhello\r\n")
         peer.message()
         peer.flush()
-        # Counters may be gathered a moment after the fact.
+        # Counters may be updated a moment later.
         wanted = {"connections": 1, "in_msgs": 1, "out_msgs": 1, "in_bytes": 5, "out_bytes": 5}
         stage.until(lambda: wanted.items() <= varz(http).items(), f"/varz never showed {wanted}")
     stage.until(lambda: varz(http)["connections"] == 0, "/varz still counts a closed connection")
@@ -375,13 +376,13 @@ def cluster_name(stage: Under, by_flag: bool):
     stage.ready()
     with Peer(port, CONNECT) as peer:
         equal(peer.info.get("cluster"), "east", "INFO")
-        # Nobody has told of other servers.
+        # No other servers were announced.
         equal(peer.info.get("connect_urls"), None, "connect_urls")
     equal(varz(monitor)["cluster"].get("name"), "east", "/varz")
 
 
 def fewer_connections(stage: Under):
-    """A reload closes those above the limit, whichever they are."""
+    """A reload with a lower limit closes the connections above it; which ones is not defined."""
     port = port_free()
 
     def write(most: int):
@@ -409,7 +410,7 @@ def fewer_connections(stage: Under):
 
 
 def old_tokens(stage: Under, operator: str, account: str, user: str, wanted: str):
-    """Tokens of version 1 let in whom they let in, and whoever they let in may do what they say."""
+    """Tokens of version 1 are accepted or refused like with nats-server, and their permissions apply."""
     port = port_free()
     with open(stage.path("operator.conf"), "w") as file:
         file.write(f"listen: '127.0.0.1:{port}'\noperator: {operator}\nresolver: MEMORY\n")
@@ -436,7 +437,7 @@ def ends(stage: Under, number: int):
         process.send_signal(number)
         equal(process.wait(SECONDS_MAX), 0, "exit code")
         peer.until_closed()
-    # The port is free at once: a second server on it starts.
+    # The port is free at once, so a second server can use it.
     stage.start("-a", "127.0.0.1", "-p", str(port))
     stage.ready()
 
@@ -462,7 +463,7 @@ def lame_duck(stage: Under):
         line = peer.line()
         check(line.startswith("INFO "), line)
         equal(json.loads(line[len("INFO ") :]).get("ldm"), True, "ldm")
-        # Those who are in may still work; newcomers are refused.
+        # Connected clients may continue; new ones are refused.
         peer.send(b"SUB foo 1\r\nPUB foo 5\r\nhello\r\n")
         equal(peer.message()[1], b"hello", "a message during lame duck")
         old.send(b"PING\r\n")
@@ -472,7 +473,7 @@ def lame_duck(stage: Under):
             raise AssertionError("a newcomer got in")
         except (ConnectionRefusedError, Closed):
             pass
-        # nats-server ignores SIGTERM here, so that an orchestrator's stop does not cut it short.
+        # nats-server ignores SIGTERM during lame duck mode, so that an orchestrator's stop does not shorten it.
         process.send_signal(signal.SIGTERM)
         peer.send(b"PUB foo 5\r\nagain\r\n")
         equal(peer.message()[1], b"again", "a message after SIGTERM")
@@ -497,7 +498,7 @@ def signal_by_pid(stage: Under):
 
 
 def killed(stage: Under):
-    """A kill -9 and a start on the same port, as a supervisor does it."""
+    """A server is killed with SIGKILL and started on the same port, as a supervisor would do."""
     server = Server(stage.binary)
     with server:
         for _ in range(3):
@@ -537,7 +538,7 @@ def main():
     case("-D and -V apart", trace, ("-D", "-V"), True)
     case("-js starts", jetstream)
     if not is_reference():
-        # nats-server has it in its configuration file only.
+        # nats-server has this option only in its configuration file.
         for flags in (("--max_payload", "2048"), ("-max_payload", "2KB"), ("-max_payload=2048",), ("--max_payload=2k",)):
             case(f"{' '.join(flags)}", max_payload, *flags)
     case("/varz", monitoring)

@@ -1,13 +1,13 @@
-"""Tokens of version 1 (`alg: ed25519`), which no tool makes any more. The keys are nobody's."""
+"""Tokens of version 1 (`alg: ed25519`), which current tools no longer create. Their keys are used nowhere else."""
 
-# Its payload has no `nats`.
+# A token whose claims have no `nats`.
 OPERATOR = (
     "eyJ0eXAiOiJqd3QiLCJhbGciOiJlZDI1NTE5In0.eyJpYXQiOjE1NDQwNzE4ODksImlzcyI6Ik9CNFRXSkE1Tk0zTDJESkg1Q0lW"
     "VVZIUjJIVlNYWlNOWkFaUjQ2N1A2R1JJTTRSQUU1UFVVTTVKIiwibmFtZSI6Ik8iLCJzdWIiOiJPQjRUV0pBNU5NM0wyREpINUNJ"
     "VlVWSFIySFZTWFpTTlpBWlI0NjdQNkdSSU00UkFFNVBVVU01SiIsInR5cGUiOiJvcGVyYXRvciJ9.qdPuyA3ynY45CJMNF8tFvg6"
     "evspGpuoMMTu7slG-XgrJgUL2QpbhSramrhS9xOvOPQr8kmaK2Dy85CZ-CWM4CQ"
 )
-# The same operator with a signing key.
+# A token of the same operator, with a signing key.
 SIGNING_OPERATOR = (
     "eyJ0eXAiOiJqd3QiLCJhbGciOiJlZDI1NTE5In0.eyJpYXQiOjE1NDQwNzE4ODksImlzcyI6Ik9CNFRXSkE1Tk0zTDJESkg1Q0lW"
     "VVZIUjJIVlNYWlNOWkFaUjQ2N1A2R1JJTTRSQUU1UFVVTTVKIiwibmFtZSI6Ik8iLCJuYXRzIjp7InNpZ25pbmdfa2V5cyI6WyJP"
@@ -15,11 +15,11 @@ SIGNING_OPERATOR = (
     "TTNMMkRKSDVDSVZVVkhSMkhWU1haU05aQVpSNDY3UDZHUklNNFJBRTVQVVVNNUoiLCJ0eXBlIjoib3BlcmF0b3IifQ.A7x1WixcF"
     "fcf2gFzpoFNUYnuUxXW3hUUcJhnzXzc0MmT6u5pLLP8C3N_gJkricXtLehCGGqyx_erGuPT224KCw"
 )
-# The account's key.
+# The account's public key.
 A = (
     "ADVODSDZHNKZPRFT6SIOO2WDCFZMIOLJB6HOCQKCXOCRUYPZUSPQ5PE6"
 )
-# Without limits, with a signing key.
+# An account without limits, with a signing key.
 ACCOUNT = (
     "eyJ0eXAiOiJqd3QiLCJhbGciOiJlZDI1NTE5In0.eyJpYXQiOjE1NDQwNzE4ODksImlzcyI6Ik9CNFRXSkE1Tk0zTDJESkg1Q0lW"
     "VVZIUjJIVlNYWlNOWkFaUjQ2N1A2R1JJTTRSQUU1UFVVTTVKIiwibmF0cyI6eyJsaW1pdHMiOnsiY29ubiI6LTEsImRhdGEiOi0x"
@@ -28,7 +28,7 @@ ACCOUNT = (
     "OiJBRFZPRFNEWkhOS1pQUkZUNlNJT08yV0RDRlpNSU9MSkI2SE9DUUtDWE9DUlVZUFpVU1BRNVBFNiIsInR5cGUiOiJhY2NvdW50"
     "In0.Iy6HOmuxIzIgPC-C7M5xdFbffsfuiFfV_HwhxRc6gn8bZgaxuad64FV0fbef4M6HMvEnHiVxVQgRkWdXbTL9CQ"
 )
-# By the operator's signing key: it has revoked the user.
+# An account token signed with the operator's signing key. It revokes the user.
 BYSIGNING = (
     "eyJ0eXAiOiJqd3QiLCJhbGciOiJlZDI1NTE5In0.eyJpYXQiOjE1NDQwNzE4ODksImlzcyI6Ik9EUlk0SUdXVllCSFVDWjc3TlNF"
     "SzQ3WFZVSVBVUU42N1I2TkFTQTdVUk1QQTdRRFdYUkdBMkNJIiwibmF0cyI6eyJsaW1pdHMiOnsiY29ubiI6LTEsImRhdGEiOi0x"
@@ -38,7 +38,7 @@ BYSIGNING = (
     "IjoiYWNjb3VudCJ9.oMrSJsB7YB6eNXnCPepi47vVHQUY7YYX94lOP-IZ2iwBZDFTMtqma5hBH1iwf23rp3mJ_78w21G7TE5QYQ2"
     "HDw"
 )
-# May publish anything but `no`; it has no limits, and signs no nonce.
+# A user that may publish to everything except `no`, has no limits, and needs not sign the nonce.
 USER = (
     "eyJ0eXAiOiJqd3QiLCJhbGciOiJlZDI1NTE5In0.eyJpYXQiOjE1NDQwNzE4ODksImlzcyI6IkFEVk9EU0RaSE5LWlBSRlQ2U0lP"
     "TzJXRENGWk1JT0xKQjZIT0NRS0NYT0NSVVlQWlVTUFE1UEU2IiwibmF0cyI6eyJiZWFyZXJfdG9rZW4iOnRydWUsInB1YiI6eyJk"
@@ -46,7 +46,7 @@ USER = (
     "T1hNNlRQQlhWNkMiLCJ0eXBlIjoidXNlciJ9.UsRUIMEtkZGU_EEkdiWr7qDQyjLldduzUhvV_e5wgNwfMIMjRih4BueLFqIsK-7"
     "u1i_kaPJo-5i0RovEqIBlAQ"
 )
-# By the account's signing key, with messages of 4 bytes at most.
+# A user signed with the account's signing key, with a limit of 4 bytes per message.
 SIGNED_USER = (
     "eyJ0eXAiOiJqd3QiLCJhbGciOiJlZDI1NTE5In0.eyJpYXQiOjE1NDQwNzE4ODksImlzcyI6IkFCWDJCQzNSRVkzWFNaNExRT09M"
     "UzVURENTTENHRFBIT042U0xYWkpKNUFEN0VRVEpVVEQ1WEVWIiwiaXNzdWVyX2FjY291bnQiOiJBRFZPRFNEWkhOS1pQUkZUNlNJ"
@@ -54,7 +54,7 @@ SIGNED_USER = (
     "Ijo0fSwic3ViIjoiVURONFRTMzYyVzdIM0FCNDY3UTdKTE5TVlpQUjJaNjdTNjJMS1VJUVoyWUpST1hNNlRQQlhWNkMiLCJ0eXBl"
     "IjoidXNlciJ9.-eUB5yXfx-8DnGgllzIOAb9a9_IYe0qsacC6Lubym5IB0fYL51OfOrYjIm4QiOg_IWlgktjCXqbyqm4v5ANUCw"
 )
-# It has expired.
+# An expired user.
 EXPIRED = (
     "eyJ0eXAiOiJqd3QiLCJhbGciOiJlZDI1NTE5In0.eyJleHAiOjE1NDQwNzE4OTAsImlhdCI6MTU0NDA3MTg4OSwiaXNzIjoiQURW"
     "T0RTRFpITktaUFJGVDZTSU9PMldEQ0ZaTUlPTEpCNkhPQ1FLQ1hPQ1JVWVBaVVNQUTVQRTYiLCJuYXRzIjp7ImJlYXJlcl90b2tl"
@@ -62,7 +62,7 @@ EXPIRED = (
     "dHlwZSI6InVzZXIifQ.y3Q6gZ1MLOvXiBeGAJUYU_5400OQn2JxjaPJZ5Uqy4YKAvWkN5mR1zHujYQc6OV5rfE2wTJVW7WmEYWEw"
     "AbfDA"
 )
-# It has to sign the nonce.
+# A user that has to sign the nonce.
 NOBEARER = (
     "eyJ0eXAiOiJqd3QiLCJhbGciOiJlZDI1NTE5In0.eyJpYXQiOjE1NDQwNzE4ODksImlzcyI6IkFEVk9EU0RaSE5LWlBSRlQ2U0lP"
     "TzJXRENGWk1JT0xKQjZIT0NRS0NYT0NSVVlQWlVTUFE1UEU2IiwibmF0cyI6e30sInN1YiI6IlVETjRUUzM2Mlc3SDNBQjQ2N1E3"

@@ -1,15 +1,15 @@
-"""Runs the commands of the book and checks what they print.
+"""Runs the commands of the book and checks their output.
 
-The pages of docs/tutorials, docs/how-to, and docs/explanation are run. A block of `console` holds commands after
-`$ `, and below a command the lines that it prints. Each page runs in a shell of its own, with an empty home. A
-command that ends with `&` runs until the end of its page; any other must exit with 0 and print the lines below it. A
-default port that a page names (PORTS) is replaced by a free one. A block of `sh` is not run, but the program must
-know its commands and their flags. A block of `conf` is a whole configuration, which the program must accept. The
-tests of fanline-server run the Rust code and must list its page.
-The commands of README.md are run as well; a command that does not end by itself is stopped. The program must know
-the commands of all other pages in docs.
-Links between all documents of the repository must lead to a file and a heading. Each page of docs must be in the
-summary or linked from another page of docs.
+The pages of docs/tutorials, docs/how-to, and docs/explanation are run. A block of `console` has commands after `$ `;
+the lines below a command are lines of its output. Each page runs with a separate, empty home folder. A command
+that ends with `&` runs until the end of its page. Any other command must exit with 0 and print the lines below it.
+Default ports in a page (PORTS) are replaced by free ones. A block of `sh` is not run, but the program must know its
+commands and their flags. A block of `conf` is a whole configuration, which the program must accept. Rust code runs
+in the tests of fanline-server, which must list the page.
+
+The commands of README.md are run as well; a command that does not end by itself is stopped. The program must also
+know the commands of all other pages in docs. Links between all documents of the repository must lead to a file and
+a heading. Each page of docs must be in the summary or linked from another page of docs.
 """
 
 import contextlib
@@ -33,20 +33,20 @@ DOCS = ROOT / "docs"
 # Folders of docs whose commands are run.
 SHELVES = ["tutorials", "how-to", "explanation"]
 SUMMARY = ROOT / "docs" / "SUMMARY.md"
-# Other pages with commands, which must be known to the program.
+# Other pages with commands; the program must know these commands.
 README = ROOT / "README.md"
 OTHERS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/reference").glob("*.md"))]
-# Where the pages are listed whose Rust code is run.
+# The file that lists the pages whose Rust code is run.
 DOCTESTS = ROOT / "crates" / "fanline-server" / "src" / "lib.rs"
-# Other languages are shown beside ours.
+# Allowed languages of blocks; `csharp` and `text` are only shown.
 LANGUAGES = ["console", "sh", "conf", "rust", "csharp", "text"]
 SECONDS_MAX = 30
-# Of monitoring and of MQTT. Clients' own port is told to the tools by the environment.
+# Default ports of monitoring and MQTT. An environment variable sets the client port for the tools.
 PORTS = ["8222", "1883"]
 
 
 def commands(text):
-    """Each command with the lines that it is to print."""
+    """Returns each command with the lines that it must print."""
     found = []
     for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
@@ -58,7 +58,7 @@ def commands(text):
 
 
 def type_page(page, program):
-    """Returns what went wrong."""
+    """Runs the commands of a page. Returns the failures."""
     wrong = []
     with tempfile.TemporaryDirectory() as home:
         port = port_free()
@@ -75,7 +75,7 @@ def type_page(page, program):
                     if "serve" in line:
                         wait_for(port, background[-1])
                     else:
-                        # Until it listens, as a person would.
+                        # Some time to subscribe, as a person would need for the next command.
                         time.sleep(1)
                     continue
                 if command.startswith("wait "):
@@ -90,8 +90,8 @@ def type_page(page, program):
 
 
 def stage(home, port, program):
-    """The environment of a shell in an empty home, where the program is found under its own name and serves a
-    port that is free here."""
+    """Returns the environment of a shell with an empty home, in which `fanline` is the program, and
+    `fanline serve` uses a free port."""
     folder = Path(home) / "programs"
     folder.mkdir()
     wrapper = folder / "fanline"
@@ -112,9 +112,9 @@ def stage(home, port, program):
 
 
 def stop(background):
-    """Kills what was started, and forgets it."""
+    """Kills the started processes, and clears the list."""
     for process in background:
-        # With what a shell has started for it.
+        # The process group includes processes that the shell has started.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -122,7 +122,7 @@ def stop(background):
 
 
 def wait_for(port, process):
-    """Until the server that was started takes connections."""
+    """Waits until the started server accepts connections."""
     end = time.monotonic() + SECONDS_MAX
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -142,7 +142,7 @@ def start(line, home, environment, before="exec "):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    # One that ends is gone at once, as from a shell: a page may wait for that.
+    # Without this, a process that has ended would stay as a zombie, and a page that waits for its end would hang.
     threading.Thread(target=process.wait, daemon=True).start()
     return process
 
@@ -171,7 +171,7 @@ def type_one(page, command, expected, home, environment):
 
 
 def look_at_blocks(page, program):
-    """Returns the blocks that nothing runs, and the commands that the program does not know."""
+    """Returns blocks that nothing checks, and unknown commands."""
     text, name = page.read_text(), page.relative_to(DOCS)
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     wrong = [f"{name}: a block of {language}" for language, _ in blocks if language not in LANGUAGES]
@@ -182,7 +182,7 @@ def look_at_blocks(page, program):
 
 
 def look_at_configuration(name, body, program):
-    """Returns what the program finds wrong with a configuration."""
+    """Returns the program's complaint about a configuration."""
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write(body)
         file.flush()
@@ -191,13 +191,13 @@ def look_at_configuration(name, body, program):
 
 
 def look_at_commands(page, program):
-    """Returns the commands of a page's blocks of `sh` that the program does not know."""
+    """Returns the commands in a page's `sh` blocks that the program does not know."""
     wrong = []
     for body in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         for words in (words for line in body.splitlines() for words in split(line)):
             if words[:1] != ["fanline"]:
                 continue
-            # It stops at the first word that it does not know, and else at this one.
+            # With `--help` as the last word, the program fails at the first unknown word before it.
             outcome = subprocess.run([program, *words[1:], "--help"], capture_output=True, text=True)
             if outcome.returncode != 0:
                 wrong.append(f"{page.relative_to(ROOT)}: {' '.join(words)}: {outcome.stderr}")
@@ -205,7 +205,7 @@ def look_at_commands(page, program):
 
 
 def split(line):
-    """The commands of one line, without what the shell does with their output."""
+    """Returns the commands of one line, without redirections."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     found, is_target = [[]], False
@@ -222,12 +222,12 @@ def split(line):
 
 
 def prose(page):
-    """A page without its blocks of code."""
+    """Returns a page without its code blocks."""
     return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(page):
-    """What the headings of a page are called in links."""
+    """Returns the anchors of a page's headings."""
     found = []
     for heading in re.findall(r"^#{1,6} +(.*)$", prose(page), re.MULTILINE):
         text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading.strip())
@@ -238,7 +238,7 @@ def anchors(page):
 
 
 def follow_links(page):
-    """Returns the links that lead nowhere."""
+    """Returns the links without a target."""
     wrong = []
     for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose(page))):
         if re.match(r"[a-z]+:", link):
@@ -251,7 +251,7 @@ def follow_links(page):
 
 
 def targets(page):
-    """Returns the files to which a page links."""
+    """Returns the files that a page links to."""
     names = (link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()))
     return {(page.parent / name).resolve() for name in names if name and not re.match(r"[a-z]+:", name)}
 
@@ -269,7 +269,7 @@ def try_links():
 
 
 def readme_lines():
-    """The lines of README.md's blocks on the command line, each with the text that it is given."""
+    """Yields the command lines of README.md, each with its standard input."""
     part = README.read_text().split("### The server\n")[1].split("\n### ")[0]
     lines = "".join(re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)).splitlines()
     while lines:
@@ -282,7 +282,7 @@ def readme_lines():
 
 
 def try_readme(program):
-    """What it says of the command line, in its order. What goes on until it is stopped is, at the end."""
+    """Runs the commands of README.md in order. Commands that do not end by themselves are stopped at the end."""
     wrong, background, exports = [], [], ""
     with tempfile.TemporaryDirectory() as home:
         port = port_free()
@@ -297,7 +297,7 @@ def try_readme(program):
                 elif goes_on := re.search(r"fanline (serve|sub|reply)\b", command):
                     serves = goes_on[1] == "serve"
                     if serves:
-                        # The second server takes the place of the first one.
+                        # The second server replaces the first one.
                         stop(background)
                     background.append(start(command, home, environment, exports))
                     wait_for(port, background[-1]) if serves else time.sleep(1)
@@ -327,7 +327,7 @@ def try_page(page, program):
 def main():
     program = Path(os.environ["FANLINE"]).resolve()
     report = Report("guide")
-    # Words on the command line pick pages by a part of their name.
+    # Words on the command line select pages whose name contains them.
     words = sys.argv[1:]
     if not words:
         report.run("links", try_links)

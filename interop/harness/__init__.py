@@ -1,1 +1,1 @@
-"""What the Python suites share: a server process, a raw peer, and a list of results."""
+"""Shared by the Python suites: a server process, a peer that sends raw bytes, and a report of results."""

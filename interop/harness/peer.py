@@ -1,10 +1,10 @@
-"""A peer that speaks raw bytes: it sends what it is told and keeps what it gets."""
+"""A peer that sends and receives raw bytes."""
 
 import json
 import socket
 import time
 
-# A guard against hanging, not a measure: nothing passes or fails by being faster than this.
+# Protects against hanging. No case passes or fails because it is faster than this.
 READ_SECONDS_MAX = 15
 
 CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}\r\n'
@@ -43,8 +43,8 @@ class Peer:
             raise Closed(str(error)) from error
 
     def fill(self):
-        """Waits for more bytes. A reset counts as a close: which of the two a peer sees depends on
-        whether the server had read everything, which is a matter of timing."""
+        """Waits for more bytes. A reset counts as a close: which of the two a peer sees depends on whether the
+        server has read all bytes, and so on timing."""
         try:
             data = self.socket.recv(1 << 18)
         except ConnectionResetError as error:
@@ -70,7 +70,7 @@ class Peer:
         return data.decode(errors="replace")
 
     def message(self) -> tuple[str, bytes]:
-        """The next message's control line and payload; answers PING, skips INFO and +OK."""
+        """Returns the next message's control line and payload. Answers PING; skips INFO and +OK."""
         while True:
             line = self.line()
             verb = line.split(" ", 1)[0]
@@ -85,8 +85,7 @@ class Peer:
                 raise AssertionError(f"unexpected: {line}")
 
     def flush(self):
-        """Returns once the server has handled everything sent so far. Messages that arrive before
-        the answer are dropped."""
+        """Returns when the server has handled everything sent so far. Drops messages that arrive before."""
         self.send(b"PING\r\n")
         while (line := self.line()) != "PONG":
             verb = line.split(" ", 1)[0]
@@ -98,7 +97,7 @@ class Peer:
                 raise AssertionError(line)
 
     def until_closed(self) -> bytes:
-        """Everything up to the close by the server."""
+        """Returns all bytes up to the server's close."""
         deadline = time.monotonic() + READ_SECONDS_MAX
         while time.monotonic() < deadline:
             try:

@@ -1,4 +1,5 @@
-"""Lines that `interop/run` reads: one per case, and one at the end that proves the suite got there."""
+"""Prints the lines that `interop/run` reads: one per case, and a last one, which proves that the suite was
+complete."""
 
 import os
 import sys
@@ -10,7 +11,7 @@ class Report:
         self.suite = suite
         self.passed = 0
         self.failed = 0
-        # Patterns on the command line pick cases by a part of their name, for work on one of them.
+        # Words on the command line select cases whose name contains them.
         self.patterns = sys.argv[1:]
 
     def wants(self, case: str) -> bool:
@@ -27,15 +28,15 @@ class Report:
             print(f"      {line}", flush=True)
 
     def run(self, case: str, function, *arguments, attempts: int = 1):
-        """Runs one case; what it raises is its failure. More than one attempt is for a peer that is there
-        to show that the case is right, never for the server under test."""
+        """Runs one case, which fails by an exception. Several attempts are only for a reference server, never for
+        the server under test."""
         if not self.wants(case):
             return
         for left in reversed(range(attempts)):
             try:
                 function(*arguments)
             except Exception as error:
-                # The innermost frame first; the outermost is this function.
+                # The innermost frame first. The outermost one is this function, and is omitted.
                 frames = traceback.extract_tb(error.__traceback__)[:0:-1]
                 where = ", ".join(f"line {frame.lineno} of {frame.name}" for frame in frames)
                 why = f"{type(error).__name__}: {error} ({where})"
@@ -79,6 +80,6 @@ def reference_server() -> str:
 
 
 def is_reference() -> bool:
-    """Whether the server under test is nats-server itself, as a check of the tests."""
+    """Returns whether the server under test is nats-server itself, to check the tests."""
     reference = os.environ.get("NATS_SERVER", "")
     return os.path.exists(reference) and os.path.samefile(reference, server_under_test())

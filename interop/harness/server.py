@@ -1,4 +1,4 @@
-"""Starting, restarting and ending one server process on the loopback interface."""
+"""Starts, restarts, and stops one server process on the loopback interface."""
 
 import os
 import random
@@ -13,16 +13,16 @@ STOP_SECONDS_MAX = 20
 
 
 PORTS = range(12_000, 31_000)
-# Where the last one was. Each process begins somewhere else, so that two at once rarely meet.
+# The last port returned. Each process starts at a random port, so two processes rarely choose the same.
 last_port = random.choice(PORTS)
 
 
 def port_free() -> int:
-    """A port that nobody listens on, and that nobody here was given lately: what it is for may listen
-    only after the next one was asked for.
+    """Returns a port without a listener. It is different at each call, because the caller may listen only after
+    it has requested further ports.
 
-    Taken from below the range that the kernel gives to outgoing connections, so that a server which
-    is killed and restarted on its port cannot find a client sitting there.
+    The port is below the range that the kernel uses for outgoing connections. When a server is killed and
+    restarted on its port, no client can have taken this port.
     """
     global last_port
     for _ in PORTS:
@@ -38,10 +38,10 @@ def port_free() -> int:
 
 
 class Server:
-    """One process that takes nats-server's flags."""
+    """A server process with nats-server's flags."""
 
     def __init__(self, binary: str, *flags: str, port: int | None = None, environment: dict[str, str] | None = None):
-        """`environment` is added to that of this process."""
+        """`environment` is added to the environment of this process."""
         self.binary = binary
         self.environment = os.environ | (environment or {})
         self.port = port or port_free()
@@ -69,7 +69,7 @@ class Server:
         wait_until_listening(self.port, self.process, self.output)
 
     def output(self) -> str:
-        # The process writes where a seek of ours would leave the file.
+        # A seek would change the position at which the process writes, so this reads with pread.
         number = self.log.fileno()
         return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace")
 

@@ -1,5 +1,5 @@
-// The official JavaScript client in a headless Chromium, over WebSocket, against the server under
-// test. The page is served here, runs its cases, and sends back what became of each.
+// The official JavaScript client in a headless Chromium, over WebSocket, with the server under test. This program
+// serves a page, which runs the cases and sends back their results.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,13 +17,13 @@ const chromium = process.env.CHROMIUM ?? "chromium";
 const folder = await mkdtemp(path.join(tmpdir(), "interop-browser-"));
 const require = createRequire(import.meta.url);
 
-/** The file of a module as Node finds it, below node_modules. */
+/** Returns the file of a module as Node resolves it, below node_modules. */
 function resolve(name, from) {
   const file = require.resolve(name, { paths: [from ? path.dirname(path.join(here, from)) : here] });
   return path.relative(here, file);
 }
 
-/** Serves the page and its modules, and waits for what the page has to tell. */
+/** Serves the page and its modules, and waits for the page's results. */
 async function serve(websocketPort) {
   let tell;
   const told = new Promise((resolve) => (tell = resolve));

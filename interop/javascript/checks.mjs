@@ -1,6 +1,6 @@
-// What a case holds against what it sees.
+// Checks of what a case receives.
 
-// A guard against hanging, not a measure.
+// Guards against hanging; it is not an expected time.
 export const MILLISECONDS_MAX = 30_000;
 
 export const numbers = (count) => Array.from({ length: count }, (_, n) => n);
@@ -35,10 +35,10 @@ export async function rejects(promise, what) {
   throw new Error(`${what} was not refused`);
 }
 
-/** Runs every case, prints a line for each and one at the end, and ends the process. */
+/** Runs all cases, prints a line for each and one at the end, and exits. */
 export async function runAll(suite, cases, run, end) {
   let [passed, failed] = [0, 0];
-  // Words on the command line pick cases by a part of their name, for work on one of them.
+  // Words on the command line select cases whose name contains them.
   const words = process.argv.slice(2);
   try {
     for (const [name, body] of Object.entries(cases)) {

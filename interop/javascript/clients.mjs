@@ -1,4 +1,4 @@
-// The official JavaScript client, @nats-io/transport-node, against the server under test.
+// The official JavaScript client, @nats-io/transport-node, with the server under test.
 
 import { randomBytes } from "node:crypto";
 import { connect as dial, createInbox, errors, headers } from "@nats-io/transport-node";
@@ -10,7 +10,7 @@ const connect = (server, options = {}) =>
   dial({ servers: `127.0.0.1:${server.port}`, timeout: 10_000, ...options });
 const text = (message) => message.string();
 
-/** A subscription that keeps what it hears until somebody takes it. */
+/** A subscription that stores messages until they are taken. */
 function listen(client, subject, options = {}) {
   const heard = [];
   let wake = () => {};
@@ -100,7 +100,7 @@ async function requestReply(server) {
   const ask = async (n) => text(await asker.request("js.ask", `${n}`, { timeout: MILLISECONDS_MAX }));
   for (const n of numbers(200)) equal(await ask(n), `${n}!`, "answer");
   equal(await Promise.all(numbers(200).map(ask)), numbers(200).map((n) => `${n}!`), "answers at once");
-  // The older style, an inbox per request, which clients ask for by name.
+  // The older style with one inbox per request, which is selected by an option.
   const alone = await asker.request("js.ask", "alone", { timeout: MILLISECONDS_MAX, noMux: true });
   equal(text(alone), "alone!", "an answer to an inbox of its own");
   await asker.close();
@@ -179,7 +179,7 @@ async function drain(server) {
   await sender.close();
 }
 
-/** Resolves with the next status of that type. */
+/** Waits for the client's next status of a type. */
 async function status(client, type) {
   for await (const found of client.status()) {
     if (found.type === type) return found;
@@ -233,11 +233,11 @@ async function largestPayload(server) {
 
 async function payloadAboveTheLargest(server) {
   const client = await connect(server, { reconnect: false });
-  // The client's own check is put aside: the server must refuse, and say why.
+  // Disables the client's own check: the server must refuse the message with an error.
   client.protocol.info.max_payload = 1 << 30;
   client.publish("js.large", new Uint8Array((1 << 20) + 1));
   const error = await within(client.closed(), "close");
-  // The rest of the payload may reach a closed socket, and its reset overtake what the server says.
+  // The rest of the payload may arrive at a closed socket. The reset may then arrive before the server's error.
   check(error === undefined || /payload|closed|reset|pipe/i.test(`${error.name} ${error.message}`), `closed with ${error}`);
 }
 

@@ -1,4 +1,4 @@
-// MQTT.js in both versions, over TCP and WebSocket, against a broker that somebody else has started.
+// MQTT.js in both versions, over TCP and WebSocket, with a broker that the caller has started.
 
 import mqtt from "mqtt";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ const WEBSOCKET = process.env.MQTT_WEBSOCKET;
 let names = 0;
 const fresh = (prefix) => `${prefix}-${process.pid}-${(names += 1)}`;
 
-/** One that has connected; what comes waits in a list. */
+/** A connected client that stores received messages. */
 class Client {
   static async open({ url, version }, options = {}) {
     const client = new Client();
@@ -122,7 +122,7 @@ async function aSessionGoesOn(way) {
   for (const n of numbers(50)) await sender.publish(topic, `${n}`, { qos: 1 + (n % 2) });
   const second = await Client.open(way, kept(way.version, clientId));
   equal(second.sessionPresent, true, "session present");
-  // Between messages of QoS 1 and of QoS 2 there is no order.
+  // The order of QoS 1 and QoS 2 messages relative to each other is not defined.
   const texts = (await second.texts(50)).map(Number);
   const all = numbers(50);
   for (const odd of [0, 1]) {

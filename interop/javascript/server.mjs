@@ -1,4 +1,4 @@
-// Starting, restarting and ending one server process on the loopback interface.
+// Starts, restarts, and stops one server process on the loopback interface.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,8 +7,8 @@ import net from "node:net";
 const binary = process.env.SERVER;
 if (!binary) throw new Error("SERVER must name the server to test");
 
-// Below the range that the kernel gives to outgoing connections, so that a server which is killed
-// and restarted on its port cannot find a client sitting there.
+// Below the range that the kernel uses for outgoing connections. When a server is killed and restarted on its
+// port, no client can have taken this port.
 const PORT_MIN = 12_000;
 const PORT_MAX = 31_000;
 const START_TRIES_MAX = 500;
@@ -22,7 +22,7 @@ export async function portFree() {
       await once(probe, "listening");
       return port;
     } catch {
-      // Taken: the next one.
+      // In use: try another one.
     } finally {
       probe.close();
     }

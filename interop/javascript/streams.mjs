@@ -1,4 +1,4 @@
-// JetStream through the official JavaScript client: streams, consumers, KV, objects.
+// JetStream with the official JavaScript client: streams, consumers, key-value buckets, and objects.
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -26,7 +26,7 @@ async function publishMany(streams, subject, count) {
   return acks.map((ack) => ack.seq);
 }
 
-/** Takes from messages until there are so many, acknowledging each. */
+/** Takes a number of messages and acknowledges each. */
 async function take(messages, count) {
   const found = [];
   for await (const message of messages) {
@@ -266,8 +266,8 @@ async function manageStreams({ manager, streams }) {
   check(account.streams > 0 && account.api.total > 0, "an account without use");
 }
 
-/** Ordered consumers hear every record once and in order, though the server goes away and forgets
- *  the consumer; a durable one goes on where it was. */
+/** Ordered consumers receive every record once and in order, although the server restarts and loses the consumer.
+ *  A durable consumer continues at its position. */
 async function acrossARestart(_, folder) {
   const own = await Server.start(["-js", "-sd", path.join(folder, "lasting")]);
   try {

@@ -1,4 +1,4 @@
-// The official JavaScript client over WebSocket, as pages use it, against the server under test.
+// The official JavaScript client over WebSocket, as in web pages, with the server under test.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-"""Plays every case against nats-server and the server under test and prints where they differ."""
+"""Runs every case with nats-server and with the server under test, and prints the differences."""
 
 import difflib
 import json
@@ -10,9 +10,9 @@ from harness.server import Server, port_free
 from jetstream import accounts, cases, corners, events, fields, mixtures, monitoring, publishes
 from jetstream.session import play
 
-# Timing decides some of nats-server's answers: it loses an event of a stream that is deleted while a consumer is, for
-# example. A case whose answers differ is played again on nats-server alone. It passes only if nats-server then answers
-# as the server under test did at its one play.
+# Results of concurrent requests depend on timing in both servers. For example, nats-server sometimes loses an event
+# of a stream that is deleted at the same time as a consumer. If answers differ, the case is played again on nats-server
+# alone. It passes only if nats-server then answers as the server under test did at its one play.
 REFERENCE_PLAYS_MAX = 5
 CASES = cases.CASES + fields.CASES + publishes.CASES + corners.CASES + mixtures.CASES + events.CASES + monitoring.CASES
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -95,7 +95,7 @@ def compare(report: Report, case, reference: Server, under_test: Server, differe
 
 
 def differing(wanted, found):
-    """The lines that differ, each under what was asked."""
+    """Yields the lines that differ, each after the request that it belongs to."""
     asked = None
     for line in difflib.ndiff(wanted, found):
         if line.startswith("  ") and not line.startswith("    "):
@@ -108,7 +108,7 @@ def differing(wanted, found):
 
 
 def revive(server: Server):
-    """Gives the next case a server that lives: one crash is one failure."""
+    """Restarts the server, so that one crash is only one failure."""
     server.kill()
     server.start()
 

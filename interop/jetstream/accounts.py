@@ -1,4 +1,4 @@
-"""JetStream of another account: what an account gets that imports some or all of the API."""
+"""JetStream of another account: responses to an account that imports all or a part of the API."""
 
 import json
 
@@ -39,7 +39,7 @@ def configuration(folder: str) -> str:
     )
 
 
-# What is there before each case, in the account that exports.
+# State before each case, in the exporting account.
 BEFORE = [
     api("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], "storage": "memory", "allow_direct": True}),
     api("CONSUMER.CREATE.S.c", {"stream_name": "S", "config": {"durable_name": "c", "ack_policy": "explicit"}}), publish("s.a", "1"),
@@ -50,7 +50,7 @@ ASKED = [
     publish("s.b", "2", A="b"), api("DIRECT.GET.S", {"seq": 2}), api("CONSUMER.MSG.NEXT.S.c", {"no_wait": True}),
     request("$JS.ACK.S.c.1.1.1.1.0", "+ACK"), request("other.STREAM.NAMES"),
 ]
-# Its own API refuses it, and the other account answers, one of them first.
+# The account's own API refuses the request, and the other account responds. Their order is not defined.
 TWICE = [Several(api("STREAM.INFO.S"), 2)]
 CASES = [Case(f"accounts: {user}", ASKED + (TWICE if user == "some" else [api("STREAM.INFO.S")])) for user in USERS]
 CASES += [Case("accounts: named: nobody answers", [request("other.DIRECT.GET.NONE")])]

@@ -1,4 +1,5 @@
-"""What is asked of both servers. Wrong fields come one by one, each beside a configuration that is right."""
+"""Requests that are sent to both servers. Wrong fields are tested one by one, in an otherwise valid
+configuration."""
 
 from jetstream.session import Case, api, request
 
@@ -7,7 +8,7 @@ LEVEL = b"NATS/1.0\r\nNats-Required-Api-Level: %s\r\n\r\n"
 
 
 def stream(name="S", **fields):
-    # In memory: a stream on disk may find what one of its name, just deleted, has left behind.
+    # In memory, because a stream on disk may find remains of a stream with the same name that was just deleted.
     return {"name": name, "subjects": [name.lower() + ".>"], "storage": "memory"} | fields
 
 
@@ -16,7 +17,7 @@ def create(name="S", **fields):
 
 
 def copy(name="S", **fields):
-    """A stream without subjects of its own."""
+    """Creates a stream without subjects of its own."""
     return api(f"STREAM.CREATE.{name}", {"name": name, "storage": "memory"} | fields)
 
 
@@ -32,7 +33,7 @@ def consumer(on="S", beside=None, **config):
 
 
 def each(name, make, fields, before=(), after=()):
-    """A case that tries fields one after the other, each as if it were the only one."""
+    """Returns a case that sends a request for each set of fields, separately."""
     steps = list(before)
     for one in fields:
         steps += [make(**one), *after]

@@ -1,4 +1,5 @@
-"""What time and several consumers bring about: records that expire, consumers that wait, are pushed to or share."""
+"""Effects of time and of several consumers: records that expire, consumers that wait, that deliver by push, or
+that share messages."""
 
 from jetstream.cases import SECOND, consumer, copy, create, update
 from jetstream.publishes import ONE, STATE, pull
@@ -278,7 +279,7 @@ CASES += [
     ]),
     Case("direct: of a mirror", [
         create("O", allow_direct=True), copy("M", mirror={"name": "O"}, mirror_direct=True), publish("o.a", "1"), Sleep(1.5), api("DIRECT.GET.M", {"seq": 1}),
-        # Who is asked for O may be O or M: that is a matter of chance.
+        # O or M may respond to a direct get from O; which one is random.
         api("DIRECT.GET.M.o.a"), api("STREAM.INFO.M"), api("STREAM.INFO.O"),
     ]),
     Case("message: by odd subjects", [create(), *FIVE] + [api("STREAM.MSG.GET.S", body) for body in (
@@ -317,7 +318,8 @@ CASES += [
     ]),
 ]
 
-# Acknowledgements of each kind, of a consumer that takes none, one that takes them, one that is gone and one that never was.
+# Payloads of acknowledgements, for a consumer without acknowledgements, one with them, a deleted one, and one
+# that never existed.
 PAYLOADS = ("+ACK", "", "+WPI", "-NAK", "+NXT", '+NXT {"batch":1,"no_wait":true}', "+TERM", "junk")
 PLACES = ("1.1.1.1.0", "1.x.1.1.0", "1.9.9.1.0", "1.1.1.1", "1.1.1.1.0.more")
 

@@ -1,4 +1,5 @@
-"""What is told to those who listen: events of streams and consumers, metrics, copies of records, the audit."""
+"""Messages that are published without a request: events of streams and consumers, metrics, copies of records, and
+the audit."""
 
 from jetstream.cases import SECOND, consumer, copy, create, update
 from jetstream.publishes import ONE, atomic, pull
@@ -9,7 +10,7 @@ FIRST, SECOND_ONE = "$JS.ACK.S.c.1.1.1.1.2", "$JS.ACK.S.c.1.2.2.1.1"
 
 
 def source(name, **config):
-    """A stream that copies, and what it has then."""
+    """Returns a case with a stream that copies from another one, and its content."""
     origin = create("O", subjects=["o.>"])
     records = [publish("o.a", "1"), publish("o.b", "2", A="b", Nats_Msg_Id="m"), publish("o.c.d", "3")]
     return Case(f"copies: {name}", [

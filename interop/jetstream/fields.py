@@ -1,4 +1,4 @@
-"""Every field of a stream's and a consumer's configuration with values of other kinds."""
+"""Every field of the configuration of streams and consumers, with values of other types."""
 
 from jetstream.cases import DELETE, FORGET, consumer, create, each, update
 
@@ -21,7 +21,7 @@ CONSUMER = [
     "direct", "sourcing",
 ]
 
-# What is inside of something.
+# Fields of nested objects.
 STREAM_INSIDE = {
     "placement": ["cluster", "tags", "preferred"],
     "consumer_limits": ["inactive_threshold", "max_ack_pending"],

@@ -1,4 +1,4 @@
-"""What parts do together that the other cases try one by one, and what happens as time passes."""
+"""Combinations of features that other cases test separately, and effects of time."""
 
 from jetstream.cases import SECOND, consumer, copy, create, update
 from jetstream.corners import AT_REPLY, INFO

@@ -1,4 +1,4 @@
-"""What monitoring tells of JetStream."""
+"""Monitoring pages about JetStream."""
 
 from jetstream.cases import consumer, copy, create
 from jetstream.publishes import ONE

@@ -1,4 +1,5 @@
-"""What publishes, pulls and acknowledgements are answered with: what headers demand, and limits reached."""
+"""Responses to publishes, pull requests, and acknowledgements: conditions in headers, and limits that are
+reached."""
 
 from jetstream.cases import LEVEL, SECOND, consumer, copy, create, update
 from jetstream.session import Case, Fast, Several, api, publish, request
@@ -8,7 +9,7 @@ LAST = "Nats-Expected-Last-Subject-Sequence"
 
 
 def tries(name, make, headers, before=(), topic="s.a", body="x"):
-    """Publishes with one set of headers after the other."""
+    """Returns a case that publishes with one set of headers after the other."""
     sets = [{key.replace("-", "_"): value for key, value in one.items()} for one in headers]
     return Case(name, [*make, *before, *(publish(topic, body, **one) for one in sets), STATE])
 

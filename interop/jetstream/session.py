@@ -1,4 +1,4 @@
-"""Playing one case against one server, and writing down what is answered."""
+"""Runs one case with one server, and records the responses."""
 
 import base64
 import json
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from harness.peer import CONNECT, Peer
 
-# How long an answer may take before its absence counts as the answer.
+# If no response arrives within this time, its absence is recorded.
 ANSWER_SECONDS_MAX = 2
 
-# Values that rightly differ between two servers or two runs. That they are there is compared.
+# Values that differ between servers or runs. Only their presence is compared.
 VALUES_IGNORED = {
     "ack_time",
     "active",
@@ -33,7 +33,7 @@ VALUES_IGNORED = {
     "timestamp",
     "ts",
 }
-# What of monitoring depends on the machine, the product and what else was asked.
+# Keys of monitoring pages that depend on the machine, the product, and earlier requests.
 MONITORED_IGNORED = {
     "api", "limits", "max_memory", "max_storage", "now", "server_id", "store_dir", "sync_always", "sync_interval", "system_account",
     "update_time", "subscriptions", "client_connections", "imports", "sublist_stats",
@@ -41,7 +41,7 @@ MONITORED_IGNORED = {
 TIMING = ("lag", "seq", "active", "filter_subject")
 IDENTITY = re.compile(rb"Nats-Stream-Identity: \w+")
 PIN = re.compile(rb"(?<=Nats-Pin-Id: )\w+")
-# What tells the stream that a record was copied from.
+# A random id of the origin stream, in the header of a copied record.
 SOURCE = re.compile(r"(?<= )[0-9A-Za-z]{8}(?=\r\n)")
 UNREADABLE = re.compile(rb"(?<=Bad Request - json: )[^\r]*")
 ACK = re.compile(r"(?<=\.)\d{19}(?=\.)")
@@ -52,12 +52,12 @@ TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 class Case:
     name: str
     steps: list
-    # What is listened to from the beginning, for steps that are `heard`.
+    # Subjects to subscribe to before the first step, for `Heard` steps.
     listens: tuple = ()
 
 
 def api(path: str, body="", headers: bytes = b""):
-    """A request of the API; `body` is text, or what is to be written as JSON."""
+    """A request to the API. `body` is text, or a value that is encoded as JSON."""
     return request("$JS.API." + path, body, headers)
 
 
@@ -67,22 +67,22 @@ def request(topic: str, body="", headers: bytes = b""):
 
 
 def publish(topic: str, body="", **headers):
-    """A message to a stream; `Nats_Msg_Id="x"` is the header `Nats-Msg-Id: x`."""
+    """A message to a stream. `Nats_Msg_Id="x"` is the header `Nats-Msg-Id: x`."""
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     return request(topic, body, f"NATS/1.0\r\n{lines}\r\n".encode() if lines else b"")
 
 
 @dataclass
 class Heard:
-    """So many messages to what is listened to, since the step before that was heard. Shown in the order of
-    their topics: between topics it is a matter of timing."""
+    """Reads a number of messages of the subscribed subjects, sorted by subject: the order between subjects
+    depends on timing."""
 
     count: int
 
 
 @dataclass
 class Several:
-    """A request with so many answers."""
+    """A request with several responses."""
 
     asked: tuple
     count: int
@@ -90,7 +90,7 @@ class Several:
 
 @dataclass
 class Sent:
-    """A request whose answers go to where the case listens, at any time."""
+    """A request whose responses arrive at a subscribed subject, at any time."""
 
     asked: tuple
     reply: str
@@ -98,7 +98,7 @@ class Sent:
 
 @dataclass
 class Fast:
-    """A message of a fast batch, whose place in it is told by its reply, and so many answers."""
+    """A message of a fast batch with several responses. Its reply subject contains its position in the batch."""
 
     topic: str
     place: str
@@ -113,7 +113,7 @@ class Sleep:
 
 @dataclass
 class Monitor:
-    """What the HTTP port answers; of `/varz` the part on JetStream alone."""
+    """A request to the HTTP port. Of `/varz` only the part about JetStream is recorded."""
 
     path: str
 
@@ -170,7 +170,7 @@ def monitored(port: int, path: str) -> list[str]:
     if path.startswith("/varz"):
         told = told["jetstream"]
     for account in told.get("account_details", []):
-        # Streams of nats-server come in no order.
+        # nats-server's streams have no defined order.
         account.get("stream_detail", []).sort(key=lambda stream: stream["name"])
     return [str(status), json.dumps(normal(without(told, MONITORED_IGNORED)), sort_keys=True)]
 
@@ -207,7 +207,7 @@ def answers(peer: Peer, number: int | str, step, count: int = 1) -> list[str]:
         while count > 0:
             line, message = peer.message()
             parts = line.split(" ")
-            # What a consumer delivers comes by the record's own topic.
+            # Deliveries of consumers have the record's own subject.
             if parts[1].startswith("_INBOX.case.") and parts[1] != reply:
                 continue
             cut = int(parts[-2]) if parts[0] == "HMSG" else 0
@@ -228,7 +228,7 @@ def written(topic: str, reply: str, payload: bytes, headers: bytes) -> bytes:
 
 
 def clear(peer: Peer):
-    """Deletes every stream."""
+    """Deletes all streams."""
     while True:
         answer = answers(peer, 0, api("STREAM.NAMES"))
         names = json.loads(answer[-1]).get("streams") or []
@@ -258,20 +258,20 @@ def normal(value, key: str = ""):
     if key == "hdrs" and isinstance(value, str):
         return SOURCE.sub("{id}", TIME.sub(b"{time}", base64.b64decode(value)).decode(errors="replace"))
     if key == "api" and isinstance(value, dict):
-        # How much was asked for depends on what else was played, and how often.
+        # The number of requests depends on earlier cases and repetitions.
         return {"level": value.get("level")}
     if key == "client" and isinstance(value, dict):
-        # Streams know the account of who asks, not the connection.
+        # Streams know the requester's account, not its connection.
         return {"acc": value.get("acc")}
     if key == "response" and isinstance(value, str):
         return normal(json.loads(value))
     if isinstance(value, dict):
         value = {name: normal(inner, name) for name, inner in value.items()}
         if "lag" in value:
-            # How far a copy is, and whether it has begun, is a matter of timing.
+            # The progress of a copy depends on timing.
             value = {name: inner for name, inner in value.items() if name not in TIMING}
         if value.get("err_code") == 10025 and "unknown field" not in value["description"]:
-            # Every JSON library has its own words for what it cannot read.
+            # Each JSON library has other texts for invalid JSON.
             value["description"] = "{not readable}"
         return value
     if isinstance(value, list):

@@ -1,1 +1,1 @@
-"""Leaf nodes: the server under test as spoke, as hub and in between, beside real nats-server processes."""
+"""Leaf nodes: the server under test as spoke, as hub, and between two servers, together with real nats-servers."""

@@ -1,4 +1,4 @@
-"""Runs all cases; words on the command line pick those whose name contains one of them."""
+"""Runs all cases; words on the command line select cases whose name contains one of them."""
 
 from harness.report import Report
 

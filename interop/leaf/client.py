@@ -1,4 +1,4 @@
-"""A small client: what it subscribed to lies in a queue of its own until somebody asks for it."""
+"""A small NATS client. Each subscription stores its messages in a queue until they are taken."""
 
 import collections
 import itertools
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from harness.peer import Peer
 from harness.report import check
 
-# A guard against hanging, not a measure.
+# Protects against hanging; not a measurement.
 WAIT_SECONDS_MAX = 30
-# How long nothing may come before it counts as nothing: only that something does NOT come rests on it.
+# If no message arrives for this long, none is expected. Only checks that something does NOT arrive depend on it.
 QUIET_SECONDS = 0.25
-# Between two looks at something that takes its time to come true.
+# Interval between two checks of a condition that becomes true later.
 AGAIN_SECONDS = 0.05
 
 
@@ -27,7 +27,7 @@ class Message:
 
     @property
     def status(self) -> int:
-        """The status in the headers' first line; 0 without one."""
+        """Returns the status in the first line of the headers; 0 without a status."""
         first = self.headers.split(b"\r\n", 1)[0].split()
         return int(first[1]) if len(first) > 1 else 0
 
@@ -74,7 +74,7 @@ class Client:
         self.peer.close()
 
     def send(self, data: bytes):
-        # Whoever read last may have been in a hurry.
+        # An earlier read may have set a shorter timeout.
         self.peer.socket.settimeout(WAIT_SECONDS_MAX)
         self.peer.send(data)
 
@@ -97,11 +97,11 @@ class Client:
         self.send(line + block + payload + b"\r\n")
 
     def publish_all(self, subject: str, payloads):
-        """Many at once, in one write."""
+        """Publishes several messages with one write."""
         self.send(b"".join(b"PUB %s %d\r\n%s\r\n" % (subject.encode(), len(each), each) for each in payloads))
 
     def flush(self):
-        """Returns once the server has everything that was sent. Messages that come meanwhile are kept."""
+        """Returns when the server has handled everything sent so far. Messages that arrive meanwhile are stored."""
         wanted = self.pongs + 1
         self.send(b"PING\r\n")
         deadline = time.monotonic() + WAIT_SECONDS_MAX
@@ -109,7 +109,7 @@ class Client:
             self.read(deadline)
 
     def next(self, number: int, seconds: float = WAIT_SECONDS_MAX) -> Message:
-        """The next message of a subscription."""
+        """Returns the next message of a subscription."""
         deadline = time.monotonic() + seconds
         while not self.queues[number]:
             self.read(deadline)
@@ -119,7 +119,7 @@ class Client:
         return [self.next(number) for _ in range(count)]
 
     def quiet(self, number: int) -> list[Message]:
-        """What comes until nothing more does."""
+        """Returns the messages that arrive until there are no more."""
         found = []
         while True:
             try:
@@ -128,18 +128,18 @@ class Client:
                 return found
 
     def ask(self, subject: str, payload: bytes = b"", headers: dict[str, str] | None = None, seconds=WAIT_SECONDS_MAX):
-        """A request's first answer; that nobody is there is one with status 503."""
+        """Sends a request and returns the first response. Without responders this is a message with status 503."""
         reply = f"{self.inbox}.{secrets.token_hex(4)}"
         self.publish(subject, payload, reply, headers)
         deadline = time.monotonic() + seconds
         while True:
             message = self.next(self.answers, max(0.001, deadline - time.monotonic()))
-            # Answers to earlier requests, which nobody waited for to the end, may still come.
+            # Responses to earlier requests may still arrive.
             if message.subject == reply:
                 return message
 
     def read(self, deadline: float):
-        """Reads one line, and what belongs to it."""
+        """Reads one protocol line, and the payload of a message."""
         peer = self.peer
         while (end := peer.buffer.find(b"\r\n")) < 0:
             self.fill(deadline)
@@ -179,7 +179,7 @@ class Client:
 
 
 def until(condition, why, seconds: float = WAIT_SECONDS_MAX):
-    """Waits until something is true, and gives what it was."""
+    """Waits until a condition is true, and returns its value."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:
@@ -189,9 +189,9 @@ def until(condition, why, seconds: float = WAIT_SECONDS_MAX):
 
 
 def settle(subscriber: Client, publisher: Client):
-    """Returns once everything that `subscriber` has asked for is known where `publisher` is.
+    """Returns when all interest of `subscriber` is known to the server of `publisher`.
 
-    Interest travels in order, and it is asked for here last.
+    Interest travels in order, so the interest that this function adds arrives last.
     """
     subject = f"settle.{secrets.token_hex(8)}"
     number = subscriber.subscribe(subject)
@@ -207,11 +207,11 @@ def settle(subscriber: Client, publisher: Client):
             check(time.monotonic() < deadline, "interest does not get there")
     subscriber.unsubscribe(number)
     subscriber.flush()
-    # Later probes may still be on their way; they go to a queue that nobody looks at.
+    # Further probes may still arrive, in a queue that nothing reads.
 
 
 def api(client: Client, endpoint: str, body=None, prefix: str = "$JS.API") -> dict:
-    """Asks JetStream; an error that it answers with is one here."""
+    """Sends a JetStream request and returns the response. An error in the response fails the case."""
     found = request_api(client, endpoint, body, prefix)
     check("error" not in found, f"{prefix}.{endpoint}: {found.get('error')}")
     return found

@@ -1,4 +1,4 @@
-"""Copies between a cluster and a leaf whose servers die, and between accounts of one server."""
+"""Copies of streams between a cluster and a leaf node whose servers are killed, and between accounts of a server."""
 
 from harness.report import equal, server_under_test
 
@@ -12,7 +12,7 @@ PER_ROUND = 400
 
 
 class Cluster:
-    """Three nats-servers, and the server under test as their leaf."""
+    """Three nats-servers, and the server under test as their leaf node."""
 
     def __init__(self, stage: Stage):
         self.nodes = stage.cluster(FAR)
@@ -28,14 +28,14 @@ class Cluster:
             settle(far, near)
 
     def leader(self, stream: str) -> Node:
-        """Who leads a stream, once somebody does."""
+        """Returns the leader of a stream, when there is one."""
 
         def named():
             try:
                 with self.nodes[0].client() as client:
                     info = client.ask(f"$JS.API.STREAM.INFO.{stream}", seconds=2).json()
             except TimeoutError:
-                # A stream that nobody leads is not told of.
+                # Without a leader there is no response about the stream.
                 return None
             return (info.get("cluster") or {}).get("leader")
 
@@ -43,7 +43,7 @@ class Cluster:
         return next(node for node in self.nodes if node.name == name)
 
     def without_leader(self, stream: str, act):
-        """Does something while the one is dead that led a stream."""
+        """Kills the leader of a stream, calls `act` with another server, and starts the leader again."""
         leader = self.leader(stream)
         other = next(node for node in self.nodes if node is not leader)
         leader.stop()
@@ -58,7 +58,7 @@ def publish(node: Node, subject: str, first: int, count: int):
 
 
 def copies_of_cluster():
-    """A stream with three replicas is copied by the leaf while its leader, and the leaf, are killed."""
+    """The leaf node copies a stream with three replicas, while the stream's leader and the leaf node are killed."""
     with Stage() as stage:
         cluster = Cluster(stage)
         with cluster.nodes[0].client() as far, cluster.leaf.client() as near:
@@ -78,7 +78,8 @@ def copies_of_cluster():
 
 
 def copies_in_cluster():
-    """A stream of the leaf is copied by three replicas while their leader, and the leaf, are killed."""
+    """A cluster copies a stream of the leaf node into three replicas, while their leader and the leaf node are
+    killed."""
     with Stage() as stage:
         cluster = Cluster(stage)
         with cluster.nodes[0].client() as far, cluster.leaf.client() as near:
@@ -98,7 +99,7 @@ def copies_in_cluster():
 
 
 def compare(here: Client, name: str, there: Client, count: int):
-    """A mirror and a source have every record once."""
+    """Checks that a mirror and a source have every record once."""
     records = contents(here, name)
     each_once(records, numbers(0, count))
     for copy in ("MIRROR", "SOURCED"):
@@ -128,7 +129,7 @@ accounts {
 
 
 def between_accounts(binary: str):
-    """One server, one of whose accounts lets the other copy."""
+    """An account copies a stream of another account of the same server."""
     with Stage() as stage:
         node = stage.node("one", binary)
         node.write(node.jetstream(), ACCOUNTS)
@@ -149,7 +150,7 @@ def between_accounts(binary: str):
 
 
 def of_what_is_not_there(make):
-    """That there is no such stream is said, until there is."""
+    """A mirror reports the error that its origin does not exist, until the origin exists."""
     with Stage() as stage:
         copying = make(stage).copying(False)
         copying.pair.settled()

@@ -1,4 +1,5 @@
-"""Links that are cut and servers that die while streams are copied: at the end the counts are compared."""
+"""Connections that are cut and servers that are killed while streams are copied. At the end the records are
+compared."""
 
 import time
 from dataclasses import dataclass
@@ -14,13 +15,13 @@ NEAR, FAR = "edge", "hub"
 ROUNDS = 3
 PER_ROUND = 500
 CUT_SECONDS = 1.5
-# So that a link on which nothing moves is given up within seconds. Clients are pinged as well, and a
-# client of these cases may be silent for longer.
+# With these pings, a server gives up a stalled connection within seconds. Clients are pinged as well, and clients
+# of these cases may be silent for up to five seconds.
 IMPATIENT = 'ping_interval: "1s"\nping_max: 5'
 
 
 class Pair:
-    """A hub and a spoke with a wire between them; streams of one are copied by the other."""
+    """A hub and a spoke whose connection can be cut. One of them copies streams of the other."""
 
     def __init__(self, stage: Stage, hub: Node, spoke: Node, more: str = ""):
         self.hub = hub
@@ -45,7 +46,7 @@ class Pair:
 
 @dataclass
 class Copying:
-    """Who keeps the origin, in which domain, and who copies it."""
+    """The server with the origin, its domain, and the server that copies."""
 
     pair: Pair
     source: Node
@@ -89,7 +90,7 @@ ROLES = {"spoke": as_spoke, "hub": as_hub}
 
 
 def is_cut(make, reference_copies: bool, disturb, more: str = ""):
-    """Rounds of publishing; the trouble begins in the middle of each."""
+    """Publishes in rounds, with a disturbance in the middle of each."""
     with Stage() as stage:
         pair = make(stage, more)
         copying = pair.copying(reference_copies)
@@ -104,7 +105,7 @@ def is_cut(make, reference_copies: bool, disturb, more: str = ""):
 
 
 class Disturbed:
-    """What happens to the pair, and how it ends; publishing goes on in between."""
+    """A disturbance of the pair, during which messages are published."""
 
     def __init__(self, pair: Pair):
         self.pair = pair
@@ -126,7 +127,7 @@ class Cut(Disturbed):
 
 
 class Stalled(Disturbed):
-    """Nothing moves, until both sides have given the link up."""
+    """No bytes pass, until both sides have given up the connection."""
 
     def begin(self):
         self.pair.link.stall()
@@ -139,7 +140,7 @@ class Stalled(Disturbed):
 
 
 def killed_in_turn(make, reference_copies: bool):
-    """Origin and copier in turn are killed with -9, in the middle of it, and start again."""
+    """Kills the copying server and the server of the origin in turn with SIGKILL, while messages are published."""
     with Stage() as stage:
         copying = make(stage).copying(reference_copies)
         copying.begin()
@@ -155,7 +156,7 @@ def killed_in_turn(make, reference_copies: bool):
 
 
 def subscriptions_come_back(make):
-    """What clients of both sides want is known again after each of many cuts, without their doing."""
+    """After each of many cuts, the interest of clients on both sides is known again without their involvement."""
     with Stage() as stage:
         pair = make(stage)
         pair.settled()

@@ -1,6 +1,6 @@
-"""A great many subjects over one link: what it takes, what it costs those beside it, and what is left of it.
+"""Very many subjects over one leaf connection: duration, effect on other messages, and memory afterward.
 
-`LEAF_SUBJECTS=1000000 python3 -m leaf "a great many"` plays it with as many, and prints what it saw.
+`LEAF_SUBJECTS=1000000 python3 -m leaf "a great many"` runs the cases with a million subjects, and prints the results.
 """
 
 import contextlib
@@ -19,18 +19,19 @@ from .stage import Node, Stage, remote
 
 SUBJECTS = int(os.environ.get("LEAF_SUBJECTS", "30000"))
 HOLDERS = 4
-# What waits for so much may take its time when they are a million.
+# Timeout for a million subjects.
 SECONDS_MAX = 60
-# A side that does not answer within three of them is given up.
+# A server that does not respond to three pings is disconnected.
 IMPATIENT = 'ping_interval: "1s"\nping_max: 3'
-# Between two messages by which is measured how the link fares.
+# Interval between two probe messages, which measure the latency of the leaf connection.
 PROBE_SECONDS = 0.01
-# What the clients for that want at each end: where they are answered, and the probe.
+# Subjects that the probes' clients subscribe to at each end: their inboxes and the probe.
 PROBE_SUBJECTS = 3
-# More than before may be kept of them in memory, once all have gone.
+# Memory that a server may still use in addition after all subjects were unsubscribed.
 KEPT_BYTES_MAX = 32 << 20
 KEPT_BYTES_EACH = 200
-# What a subject that comes and goes, or that very many want, may put on the link.
+# How often a subject is subscribed and unsubscribed, and the maximum bytes that this may send over the
+# connection.
 COME_AND_GO = max(SUBJECTS // 10, 10_000)
 FEW_BYTES = 4096
 
@@ -38,13 +39,13 @@ PAYLOAD = b"MSG %s %d 0\r\n\r\n"
 
 
 class Holder:
-    """A client that wants many subjects, and reads what comes in a thread of its own."""
+    """A client that subscribes to many subjects, and reads messages on a separate thread."""
 
     def __init__(self, node: Node, first: int, count: int):
         self.names = [b"site.%07d.state" % n for n in range(first, first + count)]
         self.peer = Peer(node.port, b'CONNECT {"verbose":false,"pedantic":false}\r\n')
         self.peer.socket.settimeout(None)
-        # What two threads send must not mix.
+        # Two threads send on this connection.
         self.sending = threading.Lock()
         self.pongs = 0
         self.bytes = 0
@@ -84,7 +85,7 @@ class Holder:
         until(lambda: self.pongs >= wanted, lambda: f"no pong: {self.failure}", SECONDS_MAX)
 
     def each_once(self) -> int:
-        """How many bytes come when there is an empty message for each."""
+        """Returns the number of bytes of one empty message for each subject."""
         return sum(len(PAYLOAD % (name, n)) for n, name in enumerate(self.names, 1))
 
     def close(self):
@@ -94,7 +95,7 @@ class Holder:
 
 
 class Probes:
-    """Messages that cross one by one in both directions; what each took."""
+    """Messages that cross one by one in both directions, and the time of each."""
 
     def __init__(self, stage: Stage, shape: Shape):
         self.ways = [Way(stage, shape.near, shape.far), Way(stage, shape.far, shape.near)]
@@ -130,7 +131,7 @@ class Way:
                 found = self.receiver.next(self.number, SECONDS_MAX)
                 equal(found.payload, b"%f" % start, "the probe")
                 self.took.append(time.monotonic() - start)
-                # Whoever only sends is asked whether it is there, too.
+                # The sending client also has to respond to pings.
                 self.sender.flush()
         except Exception as error:
             self.failure = error
@@ -144,7 +145,7 @@ class Way:
 
     def stop(self):
         self.stopping.set()
-        # Who waits for a message that never comes stops waiting.
+        # Ends a read that would wait for a message forever.
         for client in (self.sender, self.receiver):
             with contextlib.suppress(OSError):
                 client.peer.socket.shutdown(2)
@@ -152,7 +153,8 @@ class Way:
 
 
 class Watched:
-    """One shape, what its servers use, and the link that must stay the same."""
+    """A pair of servers, their initial memory and interest, and their leaf connection, which must not be
+    interrupted."""
 
     def __init__(self, stage: Stage, make, is_wired: bool = False):
         hub, spoke = make(stage)
@@ -169,12 +171,12 @@ class Watched:
         self.idle = self.memory()
 
     def sides(self, is_up: bool) -> tuple[Node, Node]:
-        """Who wants, the spoke if it is up, and who is told."""
+        """Returns the server with the subscribers (the spoke if `is_up`), and the other one."""
         near, far = self.shape.near, self.shape.far
         return (near, far) if is_up else (far, near)
 
     def settled(self, node: Node) -> int:
-        """How many subjects the other side wants, once nothing more comes or goes."""
+        """Waits until the other side's interest no longer changes. Returns its number of subjects."""
         found = -1
         while found != (found := self.wanted(node)):
             time.sleep(0.5)
@@ -187,7 +189,7 @@ class Watched:
         return ", ".join(f"{name} {size >> 20} MiB" for name, size in self.memory().items())
 
     def wanted(self, node: Node) -> int:
-        """How many subjects the other side wants."""
+        """Returns the number of subjects of the other side's interest."""
         links = node.leafs()
         equal(len(links), 1, f"links of {node.name}")
         return links[0]["subscriptions"]
@@ -217,7 +219,8 @@ class Watched:
 
 
 def flood(make, is_up: bool):
-    """All of it twice: subscribed, a message for each, half of them unsubscribed and half closed."""
+    """Does the following twice: subscribes, sends a message to each subject, and removes half of the
+    subscriptions by UNSUB and half by closing the clients."""
     with Stage() as stage:
         watched = Watched(stage, make)
         here, there = watched.sides(is_up)
@@ -243,7 +246,7 @@ def flood(make, is_up: bool):
 
 
 def told_anew(make, is_up: bool):
-    """The link is cut while one side wants all that, and again before all of it was told."""
+    """Cuts the connection when the interest is known, and again before all of it was announced."""
     with Stage() as stage:
         watched = Watched(stage, make, is_wired=True)
         here, there = watched.sides(is_up)
@@ -265,7 +268,7 @@ def told_anew(make, is_up: bool):
 
 
 def comes_and_goes(make, is_up: bool):
-    """One subject, again and again, and many subscribers of one: what crosses does not grow with them."""
+    """The traffic does not grow if a subject is subscribed and unsubscribed repeatedly, or has many subscribers."""
     with Stage() as stage:
         watched = Watched(stage, make, is_wired=True)
         here, there = watched.sides(is_up)
@@ -285,7 +288,7 @@ def comes_and_goes(make, is_up: bool):
         holder.flush()
         known(watched, there, before)
         watched.say(f"{link.bytes - crossed} bytes for {COME_AND_GO} times")
-        # Only what is there at the end of a batch is told; nats-server tells each time.
+        # Fanline announces only the state at the end of a batch; nats-server announces each change.
         is_batched = here.binary != reference_server()
         told = link.bytes - crossed
         check(not is_batched or told < COME_AND_GO, f"{told} bytes for {COME_AND_GO} times")
@@ -298,9 +301,6 @@ def comes_and_goes(make, is_up: bool):
 
 
 def known(watched: Watched, node: Node, count: int):
-    # As long as what is wanted goes on changing.
-
-
     def why():
         return f"{watched.wanted(node)} subjects, wanted {count}"
 

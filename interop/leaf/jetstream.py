@@ -1,4 +1,4 @@
-"""JetStream across a link: two domains, streams of one seen and copied from the other."""
+"""JetStream over a leaf connection: streams of one domain, used and copied from another domain."""
 
 import datetime
 import time
@@ -12,7 +12,7 @@ from .streams import absent, add, answered, caught_up, contents, each_once, fill
 
 NEAR, FAR = "edge", "hub"
 RECORDS = 2_000
-# A pull request ends after two seconds; one that is silent for longer never arrived.
+# A pull request ends after two seconds. If there is no response for longer, the request was lost.
 PULL_SECONDS_MAX = 4
 
 
@@ -30,7 +30,7 @@ class Domains:
         return f"$JS.{self.far_domain}.API"
 
     def name(self, name: str) -> str:
-        """Not the same in the two directions, so that each finds its own."""
+        """Returns a name that differs in the two directions."""
         return f"{name}_{self.far_domain}"
 
 
@@ -85,7 +85,7 @@ def domains(at: Domains):
 
 
 def apart(at: Domains):
-    """The plain prefix never reaches the other domain."""
+    """Requests with the plain prefix never reach the other domain."""
     name = at.name("APART")
     add(at.far, name, subjects=[f"apart.{at.far_domain}"])
     check(name not in (api(at.near, "STREAM.NAMES")["streams"] or []), "the other domain's stream is listed")
@@ -93,7 +93,7 @@ def apart(at: Domains):
 
 
 def published_from_there(at: Domains):
-    """Made, filled and looked at from the other domain."""
+    """A stream is created, filled, and read from the other domain."""
     name, subject = at.name("REMOTE"), f"remote.{at.far_domain}"
     add(at.near, name, at.far_api, subjects=[subject])
     settle(at.far, at.near)
@@ -127,15 +127,15 @@ def consumed_from_there(at: Domains):
         return api(at.far, f"CONSUMER.INFO.{name}.worker")
 
     until(lambda: info()["ack_floor"]["stream_seq"] == 300, lambda: f"acknowledgements got lost: {info()}")
-    # One that is asked for an answer is answered.
+    # An acknowledgement that is sent as a request receives a response.
     fill(at.far, subject, 300, 1)
     [message] = pull(at, name, inbox, number, 1)
     equal(at.near.ask(message.reply, b"+ACK").payload, b"", "the answer to an acknowledgement")
 
 
 def pull(at: Domains, name: str, inbox: str, number: int, count: int) -> list[Message]:
-    """Asks again for what did not come, as clients do: a consumer of a cluster may be created before
-    every server of it knows where requests for its messages go."""
+    """Pulls messages, and sends further requests for missing ones, like official clients. In a cluster, a
+    consumer may exist before every server knows where to send requests for its messages."""
     found: list[Message] = []
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while len(found) < count:
@@ -155,7 +155,7 @@ def pull(at: Domains, name: str, inbox: str, number: int, count: int) -> list[Me
 
 
 def bucket(at: Domains):
-    """A key-value bucket of the other domain, as official clients use it by domain."""
+    """A key-value bucket of the other domain, used like official clients do with a domain."""
     name = at.name("KV_PRICES")
     key = name.removeprefix("KV_")
     config = {"subjects": [f"$KV.{key}.>"], "max_msgs_per_subject": 5, "allow_direct": True, "allow_rollup_hdrs": True}
@@ -174,7 +174,6 @@ def mirrored(at: Domains):
     fill(at.far, f"{subject}.a", 0, RECORDS // 2)
     add(at.near, copy, mirror=origin(name, at.far_domain))
     fill(at.far, f"{subject}.b", RECORDS // 2, RECORDS // 2)
-    # What is gone at the origin before it was copied is no reason to wait.
     caught_up(at.near, copy, RECORDS)
     same(contents(at.near, copy), contents(at.far, name))
     info = api(at.near, f"STREAM.INFO.{copy}")["mirror"]
@@ -183,7 +182,7 @@ def mirrored(at: Domains):
 
 
 def mirrored_from(at: Domains):
-    """From a number on, some subjects only, and under other names."""
+    """A mirror that starts at a sequence; one with some of the subjects; and one with other subjects."""
     name, subject = at.name("LONG"), f"long.{at.far_domain}"
     add(at.far, name, subjects=[f"{subject}.>"])
     for n in range(10):
@@ -203,7 +202,7 @@ def mirrored_from(at: Domains):
 
 
 def sourced(at: Domains):
-    """Two streams of the other domain and one of its own in one."""
+    """A stream with two sources of the other domain and one of its own."""
     near, far = at.near, at.far
     for part in "ab":
         add(far, at.name(f"PART{part}"), subjects=[f"part.{part}.{at.far_domain}"])
@@ -224,7 +223,7 @@ def sourced(at: Domains):
 
 
 def bucket_mirrored(at: Domains):
-    """A bucket that is read at home and written elsewhere."""
+    """A bucket that is written in the other domain, and read from a local mirror."""
     name, copy = at.name("KV_FAR"), at.name("KV_NEAR")
     key = name.removeprefix("KV_")
     config = {"max_msgs_per_subject": 1, "allow_direct": True, "allow_rollup_hdrs": True}
@@ -239,7 +238,7 @@ def bucket_mirrored(at: Domains):
 
 
 def object_mirrored(at: Domains):
-    """An object of a few chunks: what an object store is made of, records of 128 KiB and one that tells of them."""
+    """A mirror of an object store: records of 128 KiB and one with the object's metadata."""
     name, copy = at.name("OBJ_FAR"), at.name("OBJ_NEAR")
     objects = name.removeprefix("OBJ_")
     add(at.far, name, subjects=[f"$O.{objects}.C.>", f"$O.{objects}.M.>"], allow_rollup_hdrs=True, discard="new")
@@ -254,7 +253,8 @@ def object_mirrored(at: Domains):
 
 
 def stands_in(at: Domains):
-    """Direct reads of the origin are answered by its mirror, which need not allow them for itself."""
+    """Direct reads of the origin are answered by its mirror, even if the mirror does not allow direct reads of
+    itself."""
     name, copy, subject = at.name("READ"), at.name("READER"), f"read.{at.far_domain}"
     add(at.far, name, subjects=[subject])
     fill(at.far, subject, 0, 3)
@@ -282,7 +282,7 @@ def mirrored_by_time(at: Domains):
 
 
 def promoted(at: Domains):
-    """A mirror that is made a stream of its own goes on from where it is."""
+    """A mirror that becomes an ordinary stream continues its sequences."""
     name, copy, subject = at.name("OLD"), at.name("NEW"), f"old.{at.far_domain}"
     add(at.far, name, subjects=[subject])
     fill(at.far, subject, 0, 20)
@@ -296,7 +296,7 @@ def promoted(at: Domains):
 
 
 def purged(at: Domains):
-    """What is gone at the origin stays in its mirror, and what comes after it has its number."""
+    """Records that are purged at the origin stay in the mirror, and later records have the origin's sequences."""
     name, copy, subject = at.name("PURGED"), at.name("KEPT"), f"purged.{at.far_domain}"
     add(at.far, name, subjects=[subject])
     fill(at.far, subject, 0, 10)

@@ -1,7 +1,7 @@
-"""A wire that can be cut: a relay between a port and a server's port, on the loopback interface.
+"""A relay between a port and a server's port on the loopback interface, which can interrupt the connections.
 
-Cut, connections are reset and new ones refused; stalled, they stay and nothing moves, as when a network
-loses everything.
+After `cut`, connections are reset and new ones refused. After `stall`, connections stay open and no bytes pass,
+as in a network that loses all packets.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from harness.server import port_free
 
 RELAY_BYTES = 1 << 18
 POLL_SECONDS = 0.05
-# A close that is a reset.
+# A close with this option is a reset.
 RESET = struct.pack("ii", 1, 0)
 
 
@@ -105,7 +105,7 @@ class Link:
     def cut(self):
         listener, self.listener = self.listener, None
         if listener:
-            # The system keeps the port for as long as somebody waits for connections there.
+            # The kernel keeps the port until no thread waits for connections on it.
             self.acceptor.join()
             listener.close()
         with self.lock:

@@ -1,4 +1,4 @@
-"""An HTTP proxy that leads to hubs, in clear or by TLS."""
+"""An HTTP proxy for connections to hubs, in clear or with TLS."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ HEAD_BYTES_MAX = 1 << 14
 
 
 class Proxy:
-    """Connects whoever asks to where he wants, and keeps what it was asked."""
+    """Connects each client to the requested address, and stores the requests."""
 
     def __init__(self, certificate: str = "", key: str = ""):
         self.context = None
@@ -26,7 +26,7 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
-        # Otherwise it would be waited on for ever.
+        # Without a shutdown, the accepting thread would wait forever.
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()

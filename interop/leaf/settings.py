@@ -1,4 +1,4 @@
-"""What the configuration of a link decides: who may, what crosses, how it is carried, and what is told of it."""
+"""Settings of a leaf connection: access, interest, transport, and monitoring."""
 
 import base64
 import os
@@ -26,14 +26,14 @@ def pair(hub: Node, spoke: Node, at_hub: list[str], at_spoke: list[str]):
 
 
 def exchange(one, other):
-    """A few messages each way."""
+    """Exchanges a few messages in both directions."""
     for sender, receiver in ((one, other), (other, one)):
         publishes(Ends(sender, receiver))
         headers(Ends(sender, receiver))
 
 
 def accounts(hub_of, spoke_of):
-    """A leaf is in one account on each side, and reaches nobody else."""
+    """A leaf connection belongs to one account on each side, and reaches no other account."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         login = "authorization { users: [ {user: la, password: x, account: A}, {user: lb, password: x, account: B} ] }"
@@ -52,7 +52,7 @@ def accounts(hub_of, spoke_of):
 
 
 def any_scheme(hub_of, spoke_of, scheme: str):
-    """A scheme that says nothing of TLS or WebSocket is as good as none."""
+    """A scheme without TLS or WebSocket is equal to no scheme."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         pair(hub, spoke, [hub.leafnodes(listen=True)], [spoke.leafnodes(remote(hub.leaf_port, scheme=scheme))])
@@ -69,7 +69,8 @@ EXPORTS = """accounts {
 
 
 def services(hub_of, spoke_of, at_hub: bool):
-    """What another account offers is used over the link: with accounts at the hub, or at the spoke."""
+    """Services and streams of another account work over a leaf connection, with accounts at the hub or at the
+    spoke."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         if at_hub:
@@ -102,7 +103,7 @@ def services(hub_of, spoke_of, at_hub: bool):
 
 
 def answered(shop, office, asked: int) -> bool:
-    """Whether a request gets there; it is answered, so that nobody waits for it any more."""
+    """Sends a request and responds to it, so that it does not stay pending. Returns whether it arrived."""
     shop.publish("ask", b"probe", f"{shop.inbox}.probe")
     shop.flush()
     try:
@@ -113,7 +114,8 @@ def answered(shop, office, asked: int) -> bool:
 
 
 def queue_over_leafs(hub_of, spoke_of):
-    """A queue group with members at two leafs and none at the hub: each message comes once, and both work."""
+    """A queue group with members at two leaf nodes and none at the hub: each message arrives once, and both
+    receive some."""
     with Stage() as stage:
         hub = hub_of(stage, "hub")
         hub.write(hub.leafnodes(listen=True))
@@ -136,7 +138,8 @@ def queue_over_leafs(hub_of, spoke_of):
 
 
 def cluster_of_spokes(hub_of):
-    """The servers of a cluster attach one by one: what is published comes once, among them and at the hub."""
+    """The servers of a cluster connect to a hub as leaf nodes. Each message arrives once at each of them and at
+    the hub."""
     with Stage() as stage:
         hub = hub_of(stage, "hub")
         hub.write(hub.leafnodes(listen=True))
@@ -169,7 +172,8 @@ def cluster_of_spokes(hub_of):
 
 
 def discovered(is_ignored: bool):
-    """A spoke knows one node of a cluster, and hears of the other: that one takes its place, unless it is ignored."""
+    """A spoke knows one node of a cluster and learns of the other. It uses the other one when the first is
+    killed, unless `ignore_discovered_servers` is set."""
     with Stage() as stage:
         nodes = [stage.reference(f"hub{number}") for number in (1, 2)]
         for node, cluster in zip(nodes, cluster_blocks("hubs", nodes)):
@@ -192,7 +196,7 @@ def discovered(is_ignored: bool):
 
 
 def login_of_user(hub_of, spoke_of):
-    """Without users of its own, the leaf port asks those of the clients' port."""
+    """Without users of its own, the leaf listener uses those of the client port."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         entry = remote(hub.leaf_port, login="a:a")
@@ -211,7 +215,7 @@ def login_by_nkey(hub_of, spoke_of):
 
 
 def user_key(folder: str) -> tuple[str, str]:
-    """A key of a user and its seed, as nkeys write them: a prefix, the key, a checksum, in base 32."""
+    """Returns a user's public key and its seed in nkey form: a prefix, the key, and a checksum in base 32."""
     file = os.path.join(folder, "key.der")
     openssl = ["openssl", "genpkey", "-algorithm", "ed25519", "-outform", "DER", "-out", file]
     subprocess.run(openssl, check=True, stderr=subprocess.DEVNULL)
@@ -233,7 +237,7 @@ def nkey(data: bytes) -> str:
 
 
 def permissions(hub_of, spoke_of):
-    """What the leaf's user may not, stays where it is; the link stays too."""
+    """Subjects that the leaf node's user may not use do not cross, and the connection stays."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         link = stage.enter_context(Link(hub.leaf_port))
@@ -254,7 +258,7 @@ def one_way(sender, receiver, kept: str, passed: str):
         sender.publish(subject, b"x")
     found = {message.subject for message in receiver.quiet(number)} & {kept, passed}
     equal(found, {passed}, "what crossed")
-    # One filter for exactly what is denied.
+    # A filter that is equal to the denied subject.
     receiver.unsubscribe(number)
     number = receiver.subscribe(kept)
     settle(receiver, sender)
@@ -263,7 +267,8 @@ def one_way(sender, receiver, kept: str, passed: str):
 
 
 def denied_by_spoke(hub_of, spoke_of):
-    """The spoke's own lists: what it gives to nobody, and what it takes from nobody."""
+    """The spoke's own lists: subjects that it does not send (`deny_exports`), and does not accept
+    (`deny_imports`)."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         entry = remote(hub.leaf_port, more='deny_exports: ["secret.>"], deny_imports: ["private.>"]')
@@ -273,7 +278,7 @@ def denied_by_spoke(hub_of, spoke_of):
 
 
 def isolated(hub_of, spoke_of):
-    """Leafs of a hub that keeps them apart: each reaches the hub, and none another."""
+    """With `isolate_leafnode_interest`, leaf nodes reach the hub, but not each other."""
     with Stage() as stage:
         hub = hub_of(stage, "hub")
         hub.write(hub.leafnodes(listen=True, more="isolate_leafnode_interest: true"))
@@ -292,9 +297,9 @@ def isolated(hub_of, spoke_of):
         equal(one.ask("apart").status, 503, "whether one leaf knows of another's wishes")
 
 
-# What the hub and the spoke want, and what each of them then says that it does. What `s2_auto` comes to is a
-# matter of how long a round trip takes: on a busy machine, longer. nats-server takes `s2_uncompressed` in a
-# configuration, and does not start with it.
+# The settings of hub and spoke, and the modes that they then report. With `s2_auto` the mode depends on the
+# round-trip time, which is longer on a busy machine. nats-server accepts `s2_uncompressed` in a configuration,
+# but does not start with it.
 COMPRESSIONS = {
     ("off", "s2_fast"): ("off", "off"),
     ("s2_fast", "off"): ("off", "off"),
@@ -305,7 +310,7 @@ COMPRESSIONS = {
     ("s2_auto", "s2_auto"): ("auto", "auto"),
     ("s2_fast", "s2_fast"): ("s2_fast", "s2_fast"),
     ("s2_better", "s2_best"): ("s2_better", "s2_best"),
-    # Nothing is near enough for the first two levels.
+    # With these thresholds, no round-trip time selects the first two levels.
     ("{mode: s2_auto, rtt_thresholds: [0ms, 0ms, 100ms]}", "accept"): ("s2_better", "s2_fast"),
 }
 LEVELS = ("s2_uncompressed", "s2_fast", "s2_better", "s2_best")
@@ -346,10 +351,10 @@ def compression(hub_of, spoke_of, above: str, below: str):
 
 
 def certificate(stage: Stage, name: str):
-    """One that is its own authority."""
+    """Creates a self-signed certificate."""
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     command += ["-days", "30", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    # rustls takes no certificate of an authority for that of a client.
+    # rustls does not accept the certificate of an authority as that of a client.
     command += ["-addext", "basicConstraints=critical,CA:FALSE"]
     files = [os.path.join(stage.folder, f"{name}.{kind}") for kind in ("key", "pem")]
     subprocess.run([*command, "-keyout", files[0], "-out", files[1]], check=True, stderr=subprocess.DEVNULL)
@@ -372,7 +377,7 @@ def encrypted(hub_of, spoke_of, first: bool, mutual: bool):
 
 
 def untrusted(hub_of, spoke_of):
-    """A hub whose certificate nobody vouches for: no link, and both say why."""
+    """A hub whose certificate is not trusted: there is no connection, and both sides log the cause."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         key, pem = certificate(stage, "hub")
@@ -386,7 +391,8 @@ def untrusted(hub_of, spoke_of):
 
 
 def meant_domain(hub_of, spoke_of):
-    """A spoke says whose JetStream those of an account mean who have none there; of another account it does not."""
+    """`default_js_domain` sends JetStream requests of one account of the spoke to the hub; another account is not
+    affected."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         entries = [remote(hub.leaf_port, more=f"account: {name}", login=f"{name}:x") for name in ("A", "B")]
@@ -418,13 +424,14 @@ def meant_domain(hub_of, spoke_of):
             until(lambda client=client: streams.state(client, "S")["messages"] == 100, "not all of them are kept")
         message = below.ask("$JS.API.DIRECT.GET.S", b'{"seq": 17}')
         equal((message.header("Nats-Subject"), message.payload), ("kept.16", b"16"), "what is kept")
-        # A bucket, as clients write into it.
+        # A write to a bucket, as clients send it.
         streams.add(below, "KV_b", subjects=["$KV.b.>"], max_msgs_per_subject=1, allow_direct=True)
         equal(below.ask("$KV.b.k", b"v").json()["stream"], "KV_b", "who keeps what is put into a bucket")
 
 
 def through_proxy(hub_of, spoke_of, by_tls: bool, to_hub: str):
-    """A link by way of a proxy that has to be told who asks; one that nobody vouches for leads nowhere."""
+    """A leaf connection through a proxy that requires credentials. If the proxy's certificate is not trusted,
+    there is no connection."""
     with Stage() as stage:
         hub, spoke, doubting = hub_of(stage, "hub"), spoke_of(stage, "spoke"), spoke_of(stage, "doubting")
         key, pem = certificate(stage, "hub")
@@ -457,7 +464,8 @@ def through_proxy(hub_of, spoke_of, by_tls: bool, to_hub: str):
 
 
 def dialled_otherwise(spoke_of):
-    """A reload changes by what a hub is trusted, which is for the next time: the link stays, and then comes back."""
+    """A reload changes the trusted authority for a hub. The open connection stays, and the next one uses the new
+    authority."""
     with Stage() as stage:
         hub, spoke = stage.reference("hub"), spoke_of(stage, "spoke")
         link = stage.enter_context(Link(hub.leaf_port))
@@ -468,7 +476,7 @@ def dialled_otherwise(spoke_of):
         ]
         pair(hub, spoke, [hub.leafnodes(listen=True, more=certificates[0])], [spoke.leafnodes(entries[0])])
         exchange(spoke.client(), hub.client())
-        # First who lets in, then who comes; neither of them notices.
+        # First the hub's certificate, then the authority of the spoke; the connection stays.
         for node, text in (
             (hub, hub.leafnodes(listen=True, more=certificates[1])),
             (spoke, spoke.leafnodes(entries[1])),
@@ -484,7 +492,7 @@ def dialled_otherwise(spoke_of):
         exchange(spoke.client(), hub.client())
 
 
-# What the page offers, and what the remote asks for.
+# The options of the WebSocket listener, and of the remote.
 WEBSOCKETS = {
     "": ("", "compression: off"),
     ", compressed": ("compression: true", "ws_compression: true"),
@@ -497,7 +505,7 @@ WEBSOCKETS = {
 
 
 def carries_large(near, far):
-    """What packs well, what does not, and something small behind them."""
+    """Sends a compressible and an incompressible large payload, and a small one."""
     number = near.subscribe("large")
     settle(near, far)
     for payload in (b"a" * 1_000_000, os.urandom(1_000_000), b"x"):
@@ -529,7 +537,7 @@ def over_websocket(hub_of, spoke_of, variant: str):
 
 
 def reloaded():
-    """A reload adds a remote, switches it off, on, and takes it away; the other link is not touched."""
+    """Reloads add a remote, disable it, enable it, and remove it. The other connection is not interrupted."""
     with Stage() as stage:
         hubs = [stage.reference(f"hub{number}") for number in range(2)]
         for hub in hubs:
@@ -572,7 +580,7 @@ def disabled():
 
 
 def monitored(hub_of, spoke_of):
-    """`/leafz` has what nats-server's has, and counts alike."""
+    """`/leafz` has all keys that nats-server's page has, and equal counts."""
     with Stage() as stage:
         keys = {}
         for name, (above, below) in {"reference": (reference, reference), "tested": (hub_of, spoke_of)}.items():
@@ -587,7 +595,7 @@ def monitored(hub_of, spoke_of):
             near.take(number, 100)
             until(lambda: hub.leafs()[0]["out_msgs"] - before >= 100, "the hub does not count what it sent")
             for node, other in ((hub, spoke), (spoke, hub)):
-                # Fanline tells it from the first PING on, two seconds after the start.
+                # Fanline reports the round-trip time after the first PING, two seconds after the start.
                 until(lambda node=node: "rtt" in node.leafs()[0], "no round trip")
                 page = node.monitor("leafz?subs=1")
                 equal(page["leafnodes"], 1, "leafnodes")
@@ -602,7 +610,7 @@ def monitored(hub_of, spoke_of):
 
 
 def events(hub_of, spoke_of):
-    """Whoever watches in the system account is told of leafs that come and go."""
+    """A subscriber in the system account receives events about leaf nodes that connect and disconnect."""
     with Stage() as stage:
         hub, spoke = hub_of(stage, "hub"), spoke_of(stage, "spoke")
         system = "accounts { $SYS { users: [ {user: sys, password: sys} ] }, A { users: [ {user: a, password: a} ] } }"
@@ -616,7 +624,7 @@ def events(hub_of, spoke_of):
         settle(spoke.client(), hub.client("a", "a"))
 
         def told(kind: str, leafs: int):
-            """Waits until it is told so; what is told before depends on who came first."""
+            """Waits for an event with this content. Earlier events depend on timing."""
             while True:
                 message = watcher.next(number)
                 if message.subject.endswith(kind) and message.json().get("leafnodes") == leafs:

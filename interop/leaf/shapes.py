@@ -1,4 +1,4 @@
-"""Where the server under test stands, and where the two ends are between which messages go."""
+"""Positions of the server under test, and the two ends between which messages are sent."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from .stage import Node, Stage, remote
 
 @dataclass
 class Shape:
-    """Two servers with at least one link between them."""
+    """The servers at both ends, which are connected by at least one leaf connection."""
 
     near: Node
     far: Node
@@ -37,7 +37,7 @@ def one_link(hub: Node, spoke: Node, more: str) -> Shape:
 
 
 def is_between(stage: Stage, more: str = "") -> Shape:
-    """A leaf of a leaf: what one side wants must be told to the other."""
+    """A leaf node of a leaf node: the server in the middle must announce the interest of each side to the other."""
     top, middle, bottom = stage.reference("top"), stage.tested("middle"), stage.reference("bottom")
     top.write(top.leafnodes(listen=True, more=more))
     middle.write(middle.leafnodes(remote(top.leaf_port, more=more), listen=True, more=more))
@@ -58,7 +58,7 @@ def is_hub_of_two(stage: Stage, more: str = "") -> Shape:
 
 
 def is_spoke_of_cluster(stage: Stage, more: str = "") -> Shape:
-    """Attached to one node of three, while the other end is at another."""
+    """A leaf node of one node of three; the other end is another node."""
     nodes = stage.cluster()
     spoke = stage.tested("spoke")
     spoke.write(spoke.leafnodes(remote(nodes[0].leaf_port, more=more)))
@@ -77,14 +77,14 @@ SHAPES = {
 
 
 def ready(shape: Shape):
-    """Returns once messages get from each end to the other."""
+    """Returns when messages arrive from each end at the other."""
     with shape.near.client() as near, shape.far.client() as far:
         settle(near, far)
         settle(far, near)
 
 
 def run(report: Report, made: dict, cases: dict, play, left_out: frozenset[str] = frozenset()):
-    """Each shape is built once for all its cases, and only when one of them is wanted."""
+    """Builds each shape once for all its cases, and only if at least one of them is selected."""
     for where, make in made.items():
         names = [name for name in cases if f"{where}: {name}" not in left_out]
         wanted = [name for name in names if report.wants(f"{where}: {name}")]

@@ -1,4 +1,4 @@
-"""Servers beside each other: nats-server from `NATS_SERVER`, and the one under test from `SERVER`."""
+"""Several servers for one case: nats-servers from `NATS_SERVER`, and the one under test from `SERVER`."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ CLUSTER_NODES = 3
 
 
 class Node:
-    """One server with a configuration file, and a folder for what it keeps."""
+    """One server with a configuration file and a store folder."""
 
     def __init__(self, stage: "Stage", name: str, binary: str):
         self.stage = stage
@@ -37,7 +37,7 @@ class Node:
         return os.path.join(self.stage.folder, self.name)
 
     def write(self, *parts: str):
-        """The configuration: what every node has, and these."""
+        """Writes the configuration: these parts, and the options that every node has."""
         common = [
             f"server_name: {self.name}",
             f'http: "127.0.0.1:{self.http_port}"',
@@ -46,10 +46,10 @@ class Node:
             file.write("\n".join([*common, *parts]) + "\n")
 
     def leafnodes(self, *remotes: str, listen: bool = False, more: str = "", reconnect: str = "1s") -> str:
-        """A block that lets leafs in, and attaches to others. What fails is tried again soon."""
+        """Returns a `leafnodes` block with a listener and remotes. Failed connections are retried soon."""
         parts = [f'reconnect: "{reconnect}"', more]
         if listen:
-            # They come through wires that can be cut, so they are told no other way.
+            # Spokes connect through relays that can be cut, so they must not learn the hub's own address.
             parts += [f'listen: "127.0.0.1:{self.leaf_port}"', "no_advertise: true"]
         if remotes:
             parts.append(f"remotes: [ {', '.join(remotes)} ]")
@@ -69,7 +69,7 @@ class Node:
         return self.server.output()
 
     def said(self, *texts: str):
-        """Waits until the log holds one of these, in capitals or not."""
+        """Waits until the log contains one of these texts, in upper or lower case."""
 
         def found():
             log = self.log().lower()
@@ -89,13 +89,13 @@ class Node:
 
 
 def cluster_blocks(name: str, nodes: list[Node]) -> list[str]:
-    """The block of each of these nodes by which they are a cluster."""
+    """Returns the `cluster` block of each node."""
     routes = ", ".join(f'"nats://127.0.0.1:{node.cluster_port}"' for node in nodes)
     return [f'cluster {{ name: {name}, listen: "127.0.0.1:{node.cluster_port}", routes: [{routes}] }}' for node in nodes]
 
 
 class Stage(contextlib.ExitStack):
-    """Everything of one case; all of it ends with it."""
+    """The servers and files of one case, which are removed at its end."""
 
     def __init__(self):
         super().__init__()
@@ -116,13 +116,13 @@ class Stage(contextlib.ExitStack):
         return node
 
     def cluster(self, domain: str = "hub", more: str = "") -> list[Node]:
-        """Three nats-servers with JetStream that have a leader."""
+        """Returns a cluster of three nats-servers with JetStream and a leader."""
         nodes = [self.reference(f"hub{number}") for number in range(1, CLUSTER_NODES + 1)]
         for node, cluster in zip(nodes, cluster_blocks("hub", nodes)):
             node.write(cluster, node.jetstream(domain), node.leafnodes(listen=True), more)
             node.start()
         until(lambda: any(self.leads(node) for node in nodes), "the cluster has no leader", 60)
-        # A leader that does not know its followers yet places no replicas.
+        # Replicas can be placed only when the leader knows its followers.
         until(lambda: all(self.is_current(node) for node in nodes), "the cluster is not complete", 60)
         return nodes
 
@@ -140,7 +140,7 @@ class Stage(contextlib.ExitStack):
 
 
 def remote(*ports: int, more: str = "", scheme: str = "nats-leaf", login: str = "") -> str:
-    """An entry of `remotes`, to these ports."""
+    """Returns an entry of `remotes` with these ports."""
     user = f"{login}@" if login else ""
     urls = ", ".join(f'"{scheme}://{user}127.0.0.1:{port}"' for port in ports)
     return f"{{ urls: [{urls}]\n {more} }}"

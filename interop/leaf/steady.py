@@ -1,4 +1,4 @@
-"""Traffic over one link that must not notice what happens beside it."""
+"""Traffic over one leaf connection that must not be affected by other events."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ ROUNDS_MIN = 10
 
 
 class Steady:
-    """A publisher at one end and a subscriber at the other that never stop, each waiting for the other."""
+    """A publisher at one end and a subscriber at the other that exchange messages until they are stopped."""
 
     def __init__(self, stage: Stage, publisher: Node, subscriber: Node):
         self.publisher = publisher.client()
@@ -39,7 +39,7 @@ class Steady:
             self.failure = error
 
     def more(self, rounds: int = ROUNDS_MIN):
-        """Returns when that many rounds more were made."""
+        """Returns after this many more rounds."""
         goal = self.rounds + rounds
         while self.rounds < goal and self.failure is None:
             time.sleep(0.005)

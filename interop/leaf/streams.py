@@ -1,4 +1,4 @@
-"""What the JetStream cases share: filling streams, copies of them, and looking at all they hold."""
+"""Shared by the JetStream cases: filling streams, copying them, and reading all their records."""
 
 import secrets
 import time
@@ -8,13 +8,13 @@ from harness.report import check, equal
 
 from .client import WAIT_SECONDS_MAX, Client, Message, api, until
 
-# After so long without an answer, a question is asked again.
+# Time without a response after which a request is repeated.
 ASK_SECONDS_MAX = 3
-# Published between two waits for acknowledgements.
+# Number of messages that are published before their acknowledgements are awaited.
 WINDOW = 100
-# After so long without one, what has not been acknowledged is published again.
+# Time without acknowledgements after which messages are published again.
 RESEND_SECONDS = 2
-# The wait after answers that refuse.
+# Delay after refused messages.
 REFUSED_SECONDS = 0.25
 
 
@@ -32,7 +32,7 @@ def add(client: Client, name: str, prefix: str = "$JS.API", **config) -> dict:
 
 
 def origin(name: str, domain: str, **more) -> dict:
-    """What a mirror or a source names, in another domain."""
+    """Returns the configuration of a mirror's or source's origin in another domain."""
     return {"name": name, "external": {"api": f"$JS.{domain}.API", "deliver": ""}} | more
 
 
@@ -49,9 +49,9 @@ def absent(client: Client, name: str, prefix: str = "$JS.API"):
 
 
 def info(client: Client, name: str, prefix: str = "$JS.API") -> dict:
-    """The answer to STREAM.INFO. Sends the request again if a cluster of nats-servers does not answer it. It does not
-    while the stream has no leader, nor after a deletion that the stream's server has applied and the meta leader has
-    not."""
+    """Returns the response to STREAM.INFO. The request is repeated if a cluster of nats-servers does not respond.
+    This happens while the stream has no leader, or after a deletion that the stream's server has applied and the
+    meta leader has not."""
 
     def answer():
         try:
@@ -63,7 +63,7 @@ def info(client: Client, name: str, prefix: str = "$JS.API") -> dict:
 
 
 def store(client: Client, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> dict:
-    """Publishes one message, and returns its acknowledgement. With its id it is stored once."""
+    """Publishes one message and returns its acknowledgement. A message id prevents a second copy."""
     headers = (headers or {}) | {"Nats-Msg-Id": secrets.token_hex(8)}
     found = answered(client, subject, payload, headers).json()
     found.pop("duplicate", None)
@@ -71,8 +71,9 @@ def store(client: Client, subject: str, payload: bytes, headers: dict[str, str] 
 
 
 def answered(client: Client, subject: str, payload: bytes = b"", headers: dict[str, str] | None = None) -> Message:
-    """The answer to a request to a stream. Sends the request again after a 503 or no answer: the servers of a cluster
-    learn of a new stream's subjects after its creation was answered."""
+    """Returns the response to a request to a stream. The request is repeated after status 503 or without a
+    response, because the servers of a cluster may learn of a new stream's subjects after its creation was
+    confirmed."""
 
     def answer():
         try:
@@ -85,9 +86,10 @@ def answered(client: Client, subject: str, payload: bytes = b"", headers: dict[s
 
 
 def insist(client: Client, subject: str, payloads: list[bytes]):
-    """Publishes until each has been acknowledged, whoever dies meanwhile. Each has an id, so that one
-    whose acknowledgement got lost is not stored twice. The first goes alone: the nodes of a cluster learn of a
-    stream's subjects after it has been answered for, and the first few would be stored after the others."""
+    """Publishes until each message was acknowledged, also if servers are killed meanwhile. Each message has an
+    id, so that it is stored once even if its acknowledgement is lost. The first message is sent alone: the nodes
+    of a cluster may learn of a new stream's subjects late, and then the first few messages would be stored after
+    others."""
     for batch in (payloads[:1], *(payloads[first : first + WINDOW] for first in range(1, len(payloads), WINDOW))):
         batch = {secrets.token_hex(8): payload for payload in batch}
         deadline = time.monotonic() + WAIT_SECONDS_MAX * 2
@@ -95,12 +97,12 @@ def insist(client: Client, subject: str, payloads: list[bytes]):
             check(time.monotonic() < deadline, f"never acknowledged: {len(batch)}")
             publish_and_wait(client, subject, batch)
             if batch:
-                # Who has no leader says so at once, and does not want to be asked again at once.
+                # A stream without a leader refuses at once.
                 time.sleep(REFUSED_SECONDS)
 
 
 def publish_and_wait(client: Client, subject: str, batch: dict[str, bytes]):
-    """Takes out of `batch` what is acknowledged."""
+    """Publishes a batch, and removes the acknowledged messages from it."""
     for identity, payload in batch.items():
         client.publish(subject, payload, f"{client.inbox}.{identity}", {"Nats-Msg-Id": identity})
     asked = len(batch)
@@ -122,7 +124,7 @@ def fill(client: Client, subject: str, first: int, count: int):
 
 
 def contents(client: Client, name: str, prefix: str = "$JS.API") -> list[Record]:
-    """All that a stream holds."""
+    """Returns all records of a stream."""
     count = state(client, name, prefix)["messages"]
     if count == 0:
         return []
@@ -143,7 +145,7 @@ def record(name: str, message) -> Record:
 
 
 def caught_up(client: Client, name: str, last: int, prefix: str = "$JS.API"):
-    """Waits until a stream's last sequence is this."""
+    """Waits until the stream's last sequence is `last`."""
     until(
         lambda: state(client, name, prefix)["last_seq"] >= last,
         lambda: f"{name} stays behind {last}: {state(client, name, prefix)}",
@@ -153,13 +155,13 @@ def caught_up(client: Client, name: str, last: int, prefix: str = "$JS.API"):
 
 
 def same(mirror: list[Record], wanted: list[Record]):
-    """A mirror has the same records under the same numbers."""
+    """Checks that a mirror has the same records with the same sequences."""
     found = [(each.sequence, each.subject, each.payload) for each in mirror]
     check_equal_lists(found, [(each.sequence, each.subject, each.payload) for each in wanted])
 
 
 def each_once(records: list[Record], payloads: list[bytes]):
-    """All of them, none twice, in order."""
+    """Checks that the records have these payloads, in order and without repetition."""
     check_equal_lists([each.payload for each in records], payloads)
 
 

@@ -1,4 +1,4 @@
-"""The script `examples/supercluster/run`, as its README says to call it."""
+"""Runs the script `examples/supercluster/run` as its README describes it."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from harness.report import check, equal, is_reference, reference_server, server_
 from harness.server import port_free
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "supercluster", "run")
-# Each number of the script is a port, counted from its first.
+# The script uses this many successive ports.
 PORTS = 40
 ROUNDS = 3
 RECORDS = 1000
@@ -16,7 +16,7 @@ SECONDS_MAX = 300
 
 
 def first_port() -> int:
-    """The first of as many free ports in a row as the script asks for."""
+    """Returns the first of as many successive free ports as the script needs."""
     for _ in range(100):
         first = port_free()
         if first + PORTS < 65536 and all(is_free(port) for port in range(first, first + PORTS)):
@@ -35,7 +35,7 @@ def is_free(port: int) -> bool:
 
 
 def shown():
-    """A message, a request and records find their way, and servers that are killed cost none of them."""
+    """Messages, requests, and records arrive, also when servers are killed."""
     names = {"NATS_SERVER": reference_server(), "FANLINE": server_under_test(), "PORT": str(first_port())}
     done = subprocess.run(
         [SCRIPT], env=os.environ | names, capture_output=True, text=True, timeout=SECONDS_MAX, stdin=subprocess.DEVNULL,
@@ -56,6 +56,6 @@ def shown():
 
 
 def run(report):
-    # The script works with Fanline's own tools.
+    # This part uses Fanline's own tools.
     if not is_reference():
         report.run("examples/supercluster/run shows the way of a message", shown)

@@ -1,4 +1,5 @@
-"""What crosses a link: each case once in each direction, wherever the server under test stands."""
+"""Messages over a leaf connection. Each case runs once in each direction and in each position of the server under
+test."""
 
 import secrets
 
@@ -12,7 +13,7 @@ SUBJECTS = 5_000
 
 
 class Ends:
-    """Two clients, one at each end, and subjects of their own."""
+    """Two clients, one at each end, and a prefix for their subjects."""
 
     def __init__(self, sender: Client, receiver: Client):
         self.sender = sender
@@ -23,7 +24,7 @@ class Ends:
         return f"{self.prefix}.{name}"
 
     def wanted(self, name: str, queue: str = "") -> int:
-        """A subscription of the receiver that the sender's server knows of."""
+        """Subscribes the receiver, and waits until the sender's server knows the interest."""
         number = self.receiver.subscribe(self.subject(name), queue)
         settle(self.receiver, self.sender)
         return number
@@ -90,7 +91,7 @@ def gone(ends: Ends, name: str) -> bool:
 
 
 def overlapping(ends: Ends):
-    """However many want it, a message goes over once and comes to each once."""
+    """With several matching subscriptions, a message crosses once and arrives once at each subscription."""
     filters = ["over.a", "over.*", "over.>", "*.a", ">"]
     numbers = [ends.wanted(name) for name in filters]
     for n in range(50):
@@ -101,7 +102,7 @@ def overlapping(ends: Ends):
 
 
 def both_ends(ends: Ends):
-    """Who wants it on the sender's side gets it from there, and nothing comes back over the link."""
+    """Subscribers on the sender's side receive each message once; no copy returns over the connection."""
     here = ends.sender.subscribe(ends.subject("both"))
     there = ends.wanted("both")
     settle(ends.sender, ends.receiver)
@@ -137,7 +138,7 @@ def queue_prefers_this_end(ends: Ends):
 
 
 def queue_groups_apart(ends: Ends):
-    """Two groups, one with two filters, and somebody without a group: each gets each message once."""
+    """Two queue groups, one with two filters, and a plain subscription: each receives each message once."""
     first = [ends.wanted("tasks", "first") for _ in range(2)]
     second = [ends.wanted("*", "second"), ends.wanted("tasks", "second")]
     plain = ends.wanted("*")
@@ -152,7 +153,7 @@ def queue_groups_apart(ends: Ends):
 
 
 def limited(ends: Ends):
-    """After so many messages the interest is gone at the other end too."""
+    """After the maximum number of messages, the interest also ends at the other side."""
     number = ends.receiver.subscribe(ends.subject("five"))
     ends.receiver.send(f"UNSUB {number} 5\r\n".encode())
     settle(ends.receiver, ends.sender)
@@ -174,7 +175,7 @@ def many_subjects(ends: Ends):
     found = [int(message.payload) for message in ends.receiver.take(number, SUBJECTS)]
     check(found == list(range(SUBJECTS)), "not each once, in order")
     equal(ends.receiver.quiet(number), [], "more than was sent")
-    # One close takes them all away.
+    # Closing the client removes all of its subscriptions.
     ends.receiver.close()
     for n in (0, SUBJECTS // 2, SUBJECTS - 1):
         until(lambda: gone(ends, f"many.{n}"), "the subscriptions of somebody who has left still count")

@@ -1,4 +1,5 @@
-"""What goes wrong at a leaf port or on the way to one: a clear word on both sides, and nobody else disturbed."""
+"""Errors at a leaf listener or on the way to one: both sides log a clear message, and other connections are not
+affected."""
 
 import contextlib
 import json
@@ -43,7 +44,7 @@ def wrong_password(hub_of, spoke_of):
 
 
 def wrong_port(hub_of, spoke_of):
-    """A leaf that connects to the port for clients."""
+    """A leaf node that connects to the client port."""
     with Stage() as stage:
         hub = hub_of(stage, "hub")
         _, steady = hub_with_good_leaf(stage, hub)
@@ -55,7 +56,7 @@ def wrong_port(hub_of, spoke_of):
 
 
 def ports_of_others(spoke_of):
-    """A leaf that connects to where a node listens for its cluster, and to where it is monitored."""
+    """A leaf node that connects to a cluster port and to a monitoring port."""
     with Stage() as stage:
         hub = stage.reference("hub")
         cluster = f'cluster {{ name: hub, listen: "127.0.0.1:{hub.cluster_port}" }}'
@@ -70,7 +71,7 @@ def ports_of_others(spoke_of):
 
 
 def nobody_listens(spoke_of):
-    """A leaf whose hub is not there serves its clients, says so, and connects when the hub comes."""
+    """A leaf node without a reachable hub serves its clients, logs the error, and connects when the hub starts."""
     with Stage() as stage:
         hub, spoke = stage.reference("hub"), spoke_of(stage, "spoke")
         hub.write(hub.leafnodes(listen=True))
@@ -111,7 +112,7 @@ def client_on_leaf_port():
 
 
 def unknown_account(role: str):
-    """A configuration that names an account which there is not: refused at the start, by name."""
+    """A configuration with an unknown account is refused at the start, with the account's name."""
     with Stage() as stage:
         node = stage.tested(role)
         if role == "spoke":
@@ -128,7 +129,7 @@ def unknown_account(role: str):
 
 
 def hello_of(name: str) -> bytes:
-    """What a leaf of this name says first."""
+    """Returns the CONNECT of a leaf node with this name."""
     about = {"user": "leaf", "pass": "secret", "name": name, "cluster": name, "server_id": name}
     return b"CONNECT " + json.dumps(about | {"headers": True, "protocol": 3}).encode() + b"\r\n"
 
@@ -151,7 +152,7 @@ def garbage_at_hub():
                 with Peer(hub.leaf_port) as peer, contextlib.suppress(Closed):
                     peer.line()
                     peer.send(opening + line)
-                    # Some of it is harmless and stays connected; either way it is over now.
+                    # Some of these lines are valid, and the connection stays open. In any case it ends here.
                     peer.socket.settimeout(0.05)
                     with contextlib.suppress(TimeoutError):
                         while True:
@@ -169,7 +170,7 @@ def garbage_at_hub():
 
 
 class FakeHub:
-    """Somebody who answers at the hub's port and is no hub."""
+    """A peer that listens on the hub's port and sends invalid data."""
 
     def __init__(self, port: int, answers: list[bytes]):
         self.answers = answers
@@ -204,7 +205,8 @@ class FakeHub:
 
 
 def garbage_at_spoke():
-    """The hub's port gives garbage, at every step of the greeting; the spoke goes on, and finds the hub later."""
+    """A peer on the hub's port sends garbage at each step of the handshake. The spoke keeps working, and connects
+    to the real hub later."""
     info = (
         b'INFO {"server_id":"N","server_name":"fake","version":"2.15.2","proto":3,"headers":true,"max_payload":1048576,'
         b'"client_id":7,"leafnode_urls":["127.0.0.1:1"],"info_on_connect":true}\r\n'
@@ -231,7 +233,7 @@ def garbage_at_spoke():
         near, far = spoke.client("a", "a"), good.client()
         settle(near, far)
         settle(far, near)
-        # A few answers cost the spoke a second each, until it gives up to wait for more.
+        # After some of these answers, the spoke waits for a second until its timeout.
         until(lambda: fake.served >= len(answers), "the spoke does not try again", 120)
         settle(near, far)
         settle(far, near)
@@ -241,7 +243,7 @@ def garbage_at_spoke():
 
 
 def loop_of_two(hub_of, spoke_of):
-    """Each attaches to the other. Whatever comes of it, a message comes once, and it is said."""
+    """Two servers that connect to each other. A message must arrive only once, and the loop must be logged."""
     with Stage() as stage:
         one, two = hub_of(stage, "one"), spoke_of(stage, "two")
         one.write(one.leafnodes(remote(two.leaf_port), listen=True))
@@ -250,8 +252,8 @@ def loop_of_two(hub_of, spoke_of):
 
 
 def loop_of_three(beside, is_whole: bool):
-    """Nothing goes round in a circle. It is cut in one place, so that everybody is reached the other way round; only
-    two nats-servers beside each other may both cut."""
+    """Three servers in a ring. The cycle must be cut at one place, so that all servers still reach each other.
+    Only if two nats-servers are adjacent, both may cut."""
     with Stage() as stage:
         ring = [beside(stage, "one"), stage.tested("two"), beside(stage, "three")]
         for node, following in zip(ring, ring[1:] + ring[:1]):
@@ -285,7 +287,7 @@ def in_a_loop(stage: Stage, nodes: list[Node], is_whole: bool = True):
 
 
 def same_name_twice(hub_of, spoke_of):
-    """Two leafs that call themselves the same: the hub says so, and the others go on."""
+    """Two leaf nodes with the same name: the hub logs it, and other leaf nodes are not affected."""
     with Stage() as stage:
         hub = hub_of(stage, "hub")
         _, steady = hub_with_good_leaf(stage, hub)
@@ -298,7 +300,7 @@ def same_name_twice(hub_of, spoke_of):
 
 
 def same_cluster_name():
-    """A leaf that has the name of the cluster it attaches to."""
+    """A leaf node with the name of the cluster that it connects to."""
     with Stage() as stage:
         nodes = stage.cluster()
         spoke = stage.tested("hub")
@@ -320,7 +322,7 @@ def too_old(hub_of, spoke_of):
 
 
 def idle_on_leaf_port():
-    """Whoever says nothing at the leaf port is closed after a while, and says so."""
+    """A peer that sends nothing to the leaf listener is closed after a timeout, with an error."""
     with Stage() as stage:
         hub = stage.tested("hub")
         _, steady = hub_with_good_leaf(stage, hub, LOGIN.replace("}", ", timeout: 1 }"))
@@ -334,7 +336,7 @@ def idle_on_leaf_port():
 
 
 def many_at_once():
-    """A hundred leafs attach at once and leave at once, by a reset."""
+    """A hundred leaf nodes connect and disconnect at once, by a reset."""
     with Stage() as stage:
         hub = stage.tested("hub")
         _, steady = hub_with_good_leaf(stage, hub)

@@ -1,5 +1,5 @@
-"""Asks nats-server and the server under test for everything that monitoring and the system account tell, and compares
-which keys there are and of which type their values are. `differences.json` says what may differ, and why."""
+"""Requests all monitoring pages and all data of the system account from nats-server and from the server under
+test. Compares the keys and the types of their values. `differences.json` lists allowed differences, with reasons."""
 
 import asyncio
 import json
@@ -109,12 +109,12 @@ leafnodes { host: 127.0.0.1, port: -1 }
 websocket { host: 127.0.0.1, port: -1, no_tls: true, allowed_origins: ["http://a.example"], compression: true }
 """
 
-# What is told by name holds other names here and there.
+# Maps whose keys are names that may differ.
 MAPS = {"http_req_stats", "feature_flags"}
 
 
 def shape(value, path=""):
-    """Every path with the type of what is there."""
+    """Returns each path in a value, with the type found there."""
     if isinstance(value, dict):
         found = {path or ".": "object"}
         for key, inner in value.items():
@@ -165,7 +165,7 @@ class Client:
 
 
 class Watched:
-    """A server with somebody in it."""
+    """A server with connected clients."""
 
     def __init__(self, binary: str, folder: str, configuration: str = CONFIGURATION):
         self.monitor = port_free()
@@ -222,7 +222,7 @@ def main():
 
 
 def restart(binary: str, folder: str, how: str):
-    """Clients' own test suites restart a server with the folder that it reports."""
+    """A server finds its streams when it is started with the folder that it reported, as clients' test suites do."""
     monitor = port_free()
     body = json.dumps({"name": "KEPT", "subjects": ["kept"]})
     with Server(binary, "-js", "-sd", folder, "-m", str(monitor)) as server:
@@ -240,7 +240,7 @@ def restart(binary: str, folder: str, how: str):
 
 
 def trace_both(report: Report, folder: str):
-    """Where messages go."""
+    """Compares message traces."""
     answers = []
     for binary, name in ((reference_server(), "traced-wanted"), (server_under_test(), "traced-found")):
         watched = Watched(binary, os.path.join(folder, name), tracing.CONFIGURATION)
@@ -286,7 +286,8 @@ def compare(wanted, found, name: str, allowed):
 
 
 def is_allowed(path: str, name: str, allowed) -> bool:
-    """An entry holds for every question that begins as it says, and for every path that ends so."""
+    """Returns whether an entry allows a difference. The entry names the beginning of a request and the end of a
+    path."""
     return any(
         name.startswith(entry["of"]) and any(path.endswith(end) for end in entry["paths"]) for entry in allowed
     )

@@ -1,6 +1,7 @@
-"""Asks nats-server and the server under test where messages go, by `Nats-Trace-Dest`, and compares what they tell.
+"""Requests message traces (`Nats-Trace-Dest`) from nats-server and the server under test, and compares them.
 
-Shards of Fanline are told of like servers of a cluster; their routes are left out of the comparison."""
+Fanline reports its shards like servers of a cluster. Their routes are not compared.
+"""
 
 import asyncio
 import json
@@ -36,7 +37,7 @@ SAMPLED = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 TO = {"Nats-Trace-Dest": "t"}
 ONLY = TO | {"Nats-Trace-Only": "true"}
 
-# Who publishes to what, with which headers.
+# The publisher, the subject, and the headers of each message.
 MESSAGES = [
     ("a", "x", TO),
     ("a", "x", ONLY),
@@ -71,7 +72,7 @@ SUBSCRIPTIONS = {
 
 
 async def ask_all(port: int):
-    """For each message, what is told of it and who gets it."""
+    """Returns the trace events and the receivers of each message."""
     clients, told, got, errors = {}, [], [], []
 
     async def note_error(error):
@@ -85,7 +86,7 @@ async def ask_all(port: int):
 
     def got_by(name):
         async def note(message):
-            # What the servers do to the destination on its way to other accounts is their own affair.
+            # The trace destination may change on the way to another account; this is not compared.
             got.append((name, message.subject, message.data))
 
         return note
@@ -114,7 +115,7 @@ async def ask_all(port: int):
 
 
 def events(told):
-    """What is told, to whom, without times, numbers of connections, and routes."""
+    """Returns trace events without times, connection ids, and routes."""
     lines = set()
     for name, subject, trace in told:
         for event in trace["events"]:

@@ -1,2 +1,2 @@
-"""MQTT 3.1.1 and 5.0 from outside: raw packets and foreign clients, against the server under test and,
-case by case, against nats-server and mosquitto, so that each case is known to be true of somebody."""
+"""Tests MQTT 3.1.1 and 5.0 from outside, with raw packets and other projects' clients. Each case runs with the
+server under test, and with nats-server and mosquitto, to show that a server can pass it."""

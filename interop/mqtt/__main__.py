@@ -1,7 +1,8 @@
-"""Plays every case: first with the references that it holds for, then with the server under test.
+"""Runs every case: first with the references that it applies to, then with the server under test.
 
-What a reference does otherwise is said in the case (`differs`), so that a case which no peer passes
-is seen as one. Words on the command line pick cases by a part of their title."""
+A case lists servers that behave differently (`differs`), so a case that no server passes is visible. Words on the
+command line select cases whose title contains them.
+"""
 
 import asyncio
 import inspect
@@ -13,11 +14,11 @@ from mqtt.case import CASES, Case
 from mqtt.cases import load
 from mqtt.conformance import problems
 
-# A guard against hanging, not a measure.
+# Protects against hanging; not a measurement.
 CASE_SECONDS_MAX = 120
 
-# A reference shows that a case can be passed; what it promises less firmly (nats-server finds a retained
-# message some time after its PUBACK) must not decide over Fanline.
+# A reference shows that a case can be passed. Several attempts are allowed, because its behavior may depend on
+# timing: nats-server finds a retained message some time after its PUBACK.
 REFERENCE_ATTEMPTS_MAX = 3
 
 
@@ -60,7 +61,7 @@ def play(report: Report, case: Case, broker: Broker, under_test: str):
     failed = report.failed
     report.run(title, run, case, broker, attempts=1 if own else REFERENCE_ATTEMPTS_MAX)
     if broker.server is None or not broker.is_alive():
-        # One crash is one failure: the next case finds a server that lives.
+        # Restarts the server, so that one crash is only one failure.
         report.fail(title, "the server died of it:\n" + (broker.server.output()[-2000:] if broker.server else ""))
         broker.kill()
         broker.start()

@@ -1,4 +1,4 @@
-"""The server under test and its peers: how each is started, and what each can."""
+"""The server under test and the references: how to start each of them, and its capabilities."""
 
 import os
 import shutil
@@ -18,20 +18,20 @@ MOSQUITTO = "mosquitto"
 
 @dataclass(frozen=True)
 class Kind:
-    """One of the programs."""
+    """A server program."""
 
     name: str
     binary: str
     versions: tuple[int, ...]
-    # Whether there are NATS clients on the other side.
+    # Whether NATS clients can connect.
     nats: bool
-    # What was acknowledged outlives kill -9.
+    # Whether acknowledged messages survive SIGKILL.
     durable: bool
     websocket_path: str
 
 
 def kinds() -> tuple[Kind, list[Kind]]:
-    """The program under test, and those that its cases are checked with."""
+    """Returns the program under test, and the references."""
     nats = Kind(NATS, reference_server(), (V4,), nats=True, durable=True, websocket_path="/mqtt")
     mosquitto = Kind(MOSQUITTO, mosquitto_binary(), (V4, V5), nats=False, durable=False, websocket_path="/mqtt")
     match os.environ.get("AGAINST"):
@@ -44,7 +44,7 @@ def kinds() -> tuple[Kind, list[Kind]]:
 
 
 def mosquitto_binary() -> str:
-    # Debian keeps it where users have no path to.
+    # Debian installs it to a folder that is not in the path of users.
     path = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
     binary = shutil.which("mosquitto", path=path)
     if not binary:
@@ -53,10 +53,10 @@ def mosquitto_binary() -> str:
 
 
 class Broker:
-    """One process with a folder of its own, which outlives the process."""
+    """A server process with a temporary folder, which survives restarts of the process."""
 
     def __init__(self, kind: Kind, more: str = "", mqtt: str = ""):
-        """`more` is for the file of those who speak NATS, `mqtt` for its block of that name."""
+        """`more` is added to the configuration of servers with NATS, `mqtt` to its `mqtt` block."""
         self.kind = kind
         self.folder = tempfile.TemporaryDirectory(prefix="interop-mqtt-")
         self.port, self.mqtt_port, self.websocket_port = port_free(), port_free(), port_free()
@@ -110,12 +110,12 @@ protocol websockets
             self.server = None
 
     def restart_after_kill(self):
-        """As after a crash: it had no time for anything."""
+        """Kills the server and starts it, as after a crash."""
         self.kill()
         self.start()
 
     def restart(self):
-        """As for an upgrade."""
+        """Stops the server with SIGTERM and starts it, as for an upgrade."""
         self.server.signal(signal.SIGTERM)
         self.server.wait()
         self.start()
@@ -124,7 +124,7 @@ protocol websockets
         return self.server.process.poll() is None
 
     def environment(self) -> dict[str, str]:
-        """What programs in other languages need to know."""
+        """Returns the environment for test programs in other languages."""
         return os.environ | {
             "MQTT_PORT": str(self.mqtt_port),
             "MQTT_WEBSOCKET": f"ws://127.0.0.1:{self.websocket_port}{self.kind.websocket_path}",
@@ -134,7 +134,7 @@ protocol websockets
 
 
 class Mosquitto(Server):
-    """The same, for a program that takes other flags."""
+    """A server process with mosquitto's flags."""
 
     def __init__(self, binary: str, config: str, port: int):
         super().__init__(binary, "-c", config, port=port)

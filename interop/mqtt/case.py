@@ -1,4 +1,4 @@
-"""What a case is, and who it is played with."""
+"""Cases, and the servers that they run with."""
 
 from dataclasses import dataclass
 from typing import Callable
@@ -16,11 +16,11 @@ class Case:
     name: str
     run: Callable
     version: int | None
-    # Those that answer otherwise, each with what it does.
+    # Servers that behave differently, each with a description.
     differs: dict[str, str]
-    # Only those with NATS clients can have it.
+    # Whether the case needs NATS clients.
     nats: bool
-    # It ends the process in the middle.
+    # Whether the case kills the server.
     kills: bool
 
     def title(self) -> str:
@@ -28,7 +28,7 @@ class Case:
         return f"{self.group}: {self.name}{version}"
 
     def is_for(self, kind: Kind) -> bool:
-        """Whether a server of this kind is expected to pass."""
+        """Returns whether a server of this kind is expected to pass."""
         return (
             (self.version is None or self.version in kind.versions)
             and (not self.nats or kind.nats)
@@ -41,8 +41,8 @@ CASES: list[Case] = []
 
 
 def case(group: str, *versions: int, differs=None, nats=False, kills=False):
-    """Registers a function as a case of its own name, once for each version; it gets a broker, and
-    the version if there is one."""
+    """Registers a function as a case with the function's name, once for each version. The function receives a
+    broker, and the version if there are any."""
 
     def register(function):
         name = function.__name__.replace("_", " ")
@@ -54,7 +54,7 @@ def case(group: str, *versions: int, differs=None, nats=False, kills=False):
 
 
 def differs(nats: str = "", mosquitto: str = "", fanline: str = "") -> dict[str, str]:
-    """Says what a reference does instead, or what Fanline does not yet."""
+    """Returns descriptions of how references, or Fanline, behave differently."""
     found = {NATS: nats, MOSQUITTO: mosquitto, FANLINE: fanline}
     return {name: why for name, why in found.items() if why}
 

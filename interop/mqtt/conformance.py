@@ -1,5 +1,5 @@
-"""Checks docs/reference/mqtt-conformance.md: every numbered statement of both standards has a row, and every test that
-it names exists."""
+"""Checks docs/reference/mqtt-conformance.md: every numbered statement of both standards must have a row, and
+every test in it must exist."""
 
 import os
 import re
@@ -11,7 +11,7 @@ ENGINE = "crates/fanline-engine/src"
 FOLDERS = [f"{ENGINE}/{folder}" for folder in ("codec", "codec/mqtt", "codec/websocket", "session/mqtt", "session/mqtt/registry")]
 INTEGRATION = "crates/fanline-server/tests/it"
 
-# Sections with how many statements each has (appendix B of either text); 2.2.1 of 5.0 begins with 2.
+# Sections with their number of statements (appendix B of each standard). 2.2.1 of 5.0 begins with 2.
 STATEMENTS_5 = """
 1.5.4:3 1.5.5:1 1.5.7:1 2.1.3:1 2.2.1:6 2.2.2:1 3.1.0:2 3.1.2:30 3.1.3:12 3.1.4:6 3.2.0:2 3.2.2:22 3.3.1:13 3.3.2:20
 3.3.4:10 3.4.2:3 3.5.2:3 3.6.1:1 3.6.2:3 3.7.2:3 3.8.1:1 3.8.3:5 3.8.4:8 3.9.2:2 3.9.3:2 3.10.1:1 3.10.3:2 3.10.4:6
@@ -28,7 +28,7 @@ STATEMENTS_4 = """
 
 
 def problems(titles: list[str]) -> list[str]:
-    """What is wrong with the table; `titles` are those of the cases that there are."""
+    """Returns the errors of the table. `titles` are the titles of all cases."""
     with open(COVERAGE, encoding="utf-8") as file:
         text = file.read()
     return [*unknown_cases(text, titles), *unknown_tests(text), *missing_statements(text.split(HEADING)[1])]
@@ -42,7 +42,7 @@ def unknown_cases(text: str, titles: list[str]) -> list[str]:
 
 
 def unknown_tests(text: str) -> list[str]:
-    """Tests of Rust: a file, and behind it names of functions."""
+    """Finds Rust tests: a file, followed by names of functions."""
     wrong = []
     for file, names in re.findall(r"`((?:it/(?:mqtt/)?|websocket/)?\w+\.rs)`: ((?:`\w+`(?:, )?)+)", text):
         source = "".join(map(read, places(file)))
@@ -81,7 +81,7 @@ def every(counts: str) -> set[str]:
 
 
 def numbers(cell: str) -> set[str]:
-    """Of `3.1.2-4, -6 to -8, 4.1.0-1`; words between them are none. The text of 3.1.1 has one `3-8.3-4`."""
+    """Parses a list such as `3.1.2-4, -6 to -8, 4.1.0-1`, and ignores words. The text of 3.1.1 has one `3-8.3-4`."""
     found, section = set(), ""
     for new, first, last in re.findall(r"(\d+\.\d+\.\d+)?-(\d+)(?: to -(\d+))?", cell.replace("3-8.3-4", "3.8.3-4")):
         section = new or section

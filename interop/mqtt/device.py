@@ -1,4 +1,4 @@
-"""A client that speaks raw packets: it acknowledges what it is told to, and no more."""
+"""A client that sends raw packets. It acknowledges messages only on request."""
 
 import itertools
 import socket
@@ -14,14 +14,14 @@ __all__ = ["Closed", "Device", "Unconnected", "fresh", "kept"]
 
 
 class Unconnected(Peer):
-    """A socket on which nothing was said."""
+    """A connection without CONNECT."""
 
     def __init__(self, broker, version: int):
         super().__init__(broker.mqtt_port)
         self.version = version
 
     def packet(self) -> Packet:
-        """The next packet."""
+        """Reads the next packet."""
         first = self.take(1)[0]
         length = shift = 0
         while True:
@@ -40,7 +40,7 @@ class Unconnected(Peer):
         return found
 
     def until_end(self) -> list[Packet]:
-        """Every packet up to the close by the server."""
+        """Returns all packets up to the server's close."""
         found = []
         try:
             while True:
@@ -50,7 +50,8 @@ class Unconnected(Peer):
             return found
 
     def end_reason(self) -> int | None:
-        """Reads up to the close; the reason of the DISCONNECT, or of a refusing CONNACK, before it."""
+        """Reads up to the close. Returns the reason of the last DISCONNECT, or the code of a CONNACK that
+        refuses."""
         all_ = self.until_end()
         for packet in all_[:-1]:
             check(packet.kind != DISCONNECT, f"{all_[-1]} behind a DISCONNECT")
@@ -62,18 +63,18 @@ class Unconnected(Peer):
         return found[-1].code
 
     def reset(self):
-        """Ends without a word, as a crashed device does."""
+        """Closes the connection by a reset, like a crashed device."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         self.close()
 
 
 class Device(Unconnected):
-    """One that has been let in. Packet identifiers are its own to count."""
+    """A connected client. It counts its own packet identifiers."""
 
     def __init__(self, broker, version: int, client_id: str, **options):
         super().__init__(broker, version)
         self.ids = itertools.cycle(range(1, 65536))
-        # Read while something else was waited for.
+        # Packets that were read while another one was awaited.
         self.waiting: list[Packet] = []
         self.client_id = client_id
         self.send(packets.connect(version, client_id, **options))
@@ -81,7 +82,8 @@ class Device(Unconnected):
         equal(self.connack.code, 0, "the answer to CONNECT")
 
     def subscribe(self, *filters, **properties) -> list[int]:
-        """Filters, or pairs of filter and options. Messages that come before the answer wait."""
+        """Subscribes to filters, or to pairs of filter and options. Messages that arrive before the SUBACK are
+        stored."""
         pairs = [pair if isinstance(pair, tuple) else (pair, 0) for pair in filters]
         number = next(self.ids)
         self.send(packets.subscribe(self.version, number, pairs, properties))
@@ -90,7 +92,7 @@ class Device(Unconnected):
         return found.codes
 
     def subscribed(self, *filters, **properties):
-        """The same, and none may fail."""
+        """Subscribes like `subscribe`, and fails if a filter fails."""
         for code in self.subscribe(*filters, **properties):
             check(code < 0x80, f"a subscription failed with {code:#04x}")
 
@@ -100,7 +102,7 @@ class Device(Unconnected):
         return self.answer_to(UNSUBACK, number).codes
 
     def answer_to(self, kind: int, number: int) -> Packet:
-        """That packet, whatever comes before it; the rest waits in its order."""
+        """Waits for the acknowledgement of a packet. Other packets are stored in their order."""
         for place, found in enumerate(self.waiting):
             if (found.kind, found.packet_id) == (kind, number):
                 return self.waiting.pop(place)
@@ -115,7 +117,7 @@ class Device(Unconnected):
         return self.waiting.pop(0) if self.waiting else super().packet()
 
     def publish(self, topic: str, payload: bytes = b"", qos=0, retain=False, **properties) -> int:
-        """Publishes, and returns the reason when it is acknowledged as its QoS asks."""
+        """Publishes a message and completes the handshake of its QoS. Returns the reason."""
         number = next(self.ids) if qos else 0
         self.send(
             packets.publish(
@@ -133,7 +135,7 @@ class Device(Unconnected):
         return self.answer_to(PUBCOMP, number).code
 
     def message(self, acknowledges=True) -> Packet:
-        """The next message, acknowledged to the end unless told otherwise."""
+        """Returns the next message. By default, completes its acknowledgement."""
         found = self.expect(PUBLISH)
         if acknowledges:
             self.acknowledge(found)
@@ -151,19 +153,19 @@ class Device(Unconnected):
         return [self.message().payload for _ in range(count)]
 
     def packet_or_none(self) -> Packet | None:
-        """The next packet; None when the server closed instead."""
+        """Returns the next packet, or None if the server closed the connection."""
         try:
             return self.packet()
         except Closed:
             return None
 
     def ping(self):
-        """A round trip, in which nothing else may come."""
+        """Sends PINGREQ. No packet may arrive before PINGRESP."""
         self.send(packets.PINGREQ_BYTES)
         self.expect(PINGRESP)
 
     def leave(self, reason: int | None = None, **properties):
-        """Takes leave as one should, and waits for the server's end of it."""
+        """Sends DISCONNECT, and waits until the server closes the connection."""
         with_reason = self.version == V5 and (reason is not None or properties)
         self.send(packets.disconnect(reason or 0, properties) if with_reason else packets.DISCONNECT_BYTES)
         self.until_closed()
@@ -174,10 +176,10 @@ NUMBERS = itertools.count(1)
 
 
 def fresh(prefix: str) -> str:
-    """A name that no other case has."""
+    """Returns a name that no other case uses."""
     return f"{prefix}{next(NUMBERS)}"
 
 
 def kept(version: int, seconds: int = 3600) -> dict:
-    """Options of a client whose session outlives its connection, and goes on if there is one."""
+    """Returns options of a client with a persistent session, which it resumes if it exists."""
     return {"clean": False} | ({"properties_": {"session_expiry": seconds}} if version == V5 else {})

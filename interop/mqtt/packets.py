@@ -1,4 +1,4 @@
-"""The packets of both versions, as bytes and back. Version 4 is 3.1.1, as on the wire."""
+"""Encodes and decodes the packets of both versions. As in the protocol, version 4 is 3.1.1."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ NAMES = (
     "PINGREQ PINGRESP DISCONNECT AUTH"
 ).split()
 
-# Properties by their names, with how their values are written.
+# Properties by name, each with its number and encoding.
 PROPERTIES = {
     "payload_format": (1, "byte"),
     "message_expiry": (2, "four"),
@@ -82,7 +82,7 @@ def value(kind: str, content) -> bytes:
 
 
 def properties(version: int, pairs) -> bytes:
-    """A block of properties with its length; nothing in 3.1.1. A raw block is taken as it is."""
+    """Encodes properties with their length; 3.1.1 has none. Bytes are used unchanged."""
     if version < V5:
         return b""
     if isinstance(pairs, bytes):
@@ -111,7 +111,7 @@ def connect(
     version: int, client_id: str, *, clean=True, keep_alive=60, will: Will | None = None, user=None,
     password=None, properties_=(), name="MQTT", level=None, flags=0,
 ) -> bytes:
-    """`flags` are set in addition to those that follow from the rest."""
+    """Encodes CONNECT. `flags` are set in addition to those that follow from the other arguments."""
     flags |= clean << 1 | (user is not None) << 7 | (password is not None) << 6
     parts = [properties(version, properties_), text(client_id)]
     if will:
@@ -128,7 +128,7 @@ def publish(version, topic, payload=b"", *, qos=0, packet_id=1, retain=False, du
 
 
 def subscribe(version, packet_id, filters, properties_=()) -> bytes:
-    """`filters` are pairs of a filter and the byte behind it."""
+    """Encodes SUBSCRIBE. `filters` are pairs of a filter and its options byte."""
     pairs = [text(name) + bytes([options]) for name, options in filters]
     return packet(0x82, two(packet_id), properties(version, properties_), *pairs)
 
@@ -138,7 +138,7 @@ def unsubscribe(version, packet_id, filters, properties_=()) -> bytes:
 
 
 def answer(kind: int, packet_id: int, reason: int | None = None) -> bytes:
-    """PUBACK and its kin."""
+    """Encodes PUBACK, PUBREC, PUBREL, or PUBCOMP."""
     flags = 2 if kind == PUBREL else 0
     return packet(kind << 4 | flags, two(packet_id), b"" if reason is None else bytes([reason]))
 
@@ -152,7 +152,7 @@ def disconnect(reason: int, properties_=()) -> bytes:
 
 
 class Reader:
-    """Takes a packet's body apart."""
+    """Decodes the body of a packet."""
 
     def __init__(self, data: bytes):
         self.data = data
@@ -205,18 +205,18 @@ class Reader:
 
 @dataclass
 class Packet:
-    """What a server sent. What its kind does not have stays at its default."""
+    """A packet from a server. Fields that its kind does not have stay at their default."""
 
     kind: int
     flags: int = 0
     packet_id: int = 0
-    # Reason or return codes: one for each filter of a SUBACK, one or none for others.
+    # Reason or return codes: a SUBACK has one per filter, other packets have one or none.
     codes: list[int] = field(default_factory=list)
     session_present: int = 0
     topic: str = ""
     payload: bytes = b""
     properties: list = field(default_factory=list)
-    # With its fixed header.
+    # Size including the fixed header.
     size: int = 0
 
     @property
@@ -247,14 +247,14 @@ class Packet:
 
 
 def parse(version: int, first: int, body: bytes) -> Packet:
-    """A packet from a server."""
+    """Decodes a packet from a server."""
     found = Packet(first >> 4, first & 15)
     read = Reader(body)
     match found.kind:
         case 2:
             found.session_present = read.number(1)
             found.codes = [read.number(1)]
-            # A refusal may be in the form of 3.1.1, whatever the client speaks.
+            # A refusal may be in the form of 3.1.1 for clients of any version.
             if version == V5 and read.data:
                 found.properties = read.properties()
         case 3:
@@ -284,7 +284,7 @@ def parse(version: int, first: int, body: bytes) -> Packet:
 
 
 def rest(version: int, read: Reader, found: Packet):
-    """A reason and properties, both of which 5.0 may leave out."""
+    """Decodes reason and properties, which may both be missing in 5.0."""
     if version == V5 and read.data:
         found.codes = [read.number(1)]
         if read.data:

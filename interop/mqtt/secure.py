@@ -1,4 +1,4 @@
-"""A server whose listeners for MQTT, plain and over WebSocket, speak TLS."""
+"""A server with TLS for MQTT, over TCP and over WebSocket."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from mqtt.brokers import Broker, Kind
 
 
 def secured(kind: Kind) -> tuple[Broker, str]:
-    """One that is not started yet, and the certificate that its clients trust."""
+    """Returns a server that is not started yet, and the certificate that clients must trust."""
     own = Broker(kind)
     pem, key = certificate(own.folder.name)
     with open(own.config, encoding="utf-8") as file:
@@ -19,7 +19,7 @@ def secured(kind: Kind) -> tuple[Broker, str]:
 
 
 def certificate(folder: str) -> tuple[str, str]:
-    """One that is its own authority: its file, and that of its key."""
+    """Creates a self-signed certificate. Returns its file and that of its key."""
     files = os.path.join(folder, "server.pem"), os.path.join(folder, "server.key")
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     command += ["-days", "30", "-subj", "/CN=server", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]

@@ -1,4 +1,4 @@
-"""The `nats` command beside nats-server and beside the server under test: what it prints is compared."""
+"""Compares the output of the `nats` command with nats-server and with the server under test."""
 
 import difflib
 import json
@@ -16,10 +16,10 @@ from harness.server import Server
 from .cases import CASES
 
 COMMAND_SECONDS_MAX = 30
-# What takes its time is asked for again after so long, and so often.
+# Interval and number of repetitions of commands whose result takes time.
 ASKED_AGAIN_SECONDS = 0.25
 ASKED_MAX = 80
-# A file of a few chunks.
+# Size of a file that is stored in several chunks.
 OBJECT_BYTES = 300_000
 
 CONFIG = """
@@ -33,7 +33,7 @@ system_account: SYS
 no_auth_user: app
 """
 
-# What no two runs have in common.
+# Texts that differ in each run.
 CHANCE = [
     (r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", "TIME"),
     (r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "TIME"),
@@ -46,14 +46,14 @@ CHANCE = [
     (r"cid:\d+", "cid:ID"),
     (r"\b[A-Z0-9]{56}\b", "KEY"),
     (r"\b[A-Za-z0-9]{22}\b", "NUID"),
-    # Tables are as wide as what is in them.
+    # The width of a table depends on its content.
     (r"[─-╿]+", "-"),
     (r" +", " "),
 ]
 
 
 class Tool:
-    """The tool beside one server, with files of its own."""
+    """The command with one server, and with its own files."""
 
     def __init__(self, folder: str, binary: str):
         self.folder = folder
@@ -94,12 +94,12 @@ class Tool:
             stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
-            # Contexts of whoever runs this are none of its business.
+            # Contexts of the user who runs the suite must have no effect.
             env=os.environ | {"HOME": self.folder, "XDG_CONFIG_HOME": self.folder},
         )
 
     def type(self, command: str) -> tuple[int, list[str]]:
-        """How it ended, and the lines that it printed."""
+        """Runs a command. Returns its exit code and output."""
         process = self.begin(command, subprocess.PIPE)
         try:
             text, _ = process.communicate(timeout=COMMAND_SECONDS_MAX)

@@ -1,12 +1,12 @@
-"""What is typed: each case on servers of its own, one command a line.
+"""Commands: each case runs on new servers and has one command per line.
 
-The mark in front of a command says what is compared of what it prints and of how it ends:
+The mark before a command determines what is compared:
 
-    =  all of it
-    ~  its lines, in any order: nats-server's or the tool's own order is chance
-    ?  how it ends alone: it prints addresses, counts of bytes, or how fast it was
-    @  all of it, asked again until it is the same: it tells of something that takes its time
-    &  nothing: it goes on beside those that follow, until the end of the case
+    =  exit code and output
+    ~  exit code and the lines of the output in any order, because the order is random
+    ?  the exit code only, because the output contains addresses, byte counts, or speeds
+    @  exit code and output; the command is repeated until they are equal, because its effect takes time
+    &  nothing: the command runs until the end of the case, at the same time as the following ones
 """
 
 SYSTEM = "--user sys --password sys"

@@ -1,1 +1,1 @@
-"""Power cuts of real server processes on a file system that forgets."""
+"""Simulated power cuts of real server processes, on a disk that loses unsynced data."""

@@ -1,13 +1,14 @@
-"""Plays workloads on a server that is watched, cuts the power at many moments, and checks what was promised.
+"""Runs workloads on a server whose file operations are recorded, cuts the power at many moments, and checks promises.
 
-    python3 -m power_cut                            a short round over all workloads
+    python3 -m power_cut                            a short run over all workloads
     python3 -m power_cut --cuts 500 --seed 7        a long one
     python3 -m power_cut --only subjects kv         workloads whose name begins so
     python3 -m power_cut --replay FOLDER            the cuts that have failed, once more
-    python3 -m power_cut --replay FOLDER --journal  and what the disk held and what it forgot
+    python3 -m power_cut --replay FOLDER --journal  and the journal before each of them
 
-A life of a server serves many cuts, and on what one of them has left there is another life. The folder of a life in
-which a cut has broken a promise is kept; from its journal the same cut can be made again.
+Each run has several lives. A life is one run of the server, whose journal serves many cuts; the next life starts on
+what one of these cuts has left. When a cut breaks a promise, the folder of its life is kept: the same cut can be made
+again from the journal.
 """
 
 import argparse
@@ -27,11 +28,11 @@ from power_cut.life import Cut, Life, Setting, compiled, to_json
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KEPT = os.path.join(HERE, "..", ".cache", "power_cut")
-# Cuts of one after the other life.
+# How many cuts the first, second, and third life of a run have.
 CUTS_PER_LIFE = (8, 5, 3)
 SHORT_CUTS = (3, 1)
 WORKLOADS_PER_RUN = 6
-# Writes so much that it is played alone, and not in a short round.
+# This workload writes so much that it runs alone, and only in long runs.
 HEAVY = "segments"
 
 
@@ -79,7 +80,7 @@ class Campaign:
         self.report.end()
 
     def settings(self):
-        """The runs, by the seed."""
+        """Draws the settings of the runs from the seed."""
         names = [name for name in workloads.ALL if not self.options.only or name.startswith(tuple(self.options.only))]
         shuffled = random.Random(f"{self.options.seed}")
         is_short = self.options.cuts is None
@@ -103,7 +104,7 @@ class Campaign:
             )
 
     def run(self, folder: str, setting: Setting, library: str) -> list[str]:
-        """Lives, one on what a cut has left of the other; says what was broken."""
+        """Runs several lives, each on what a cut of the previous one has left. Returns the broken promises."""
         seed = random.Random(f"cuts {setting.seed}")
         per_life = SHORT_CUTS if self.options.cuts is None else CUTS_PER_LIFE
         problems: list[str] = []
@@ -117,7 +118,7 @@ class Campaign:
             except BaseException:
                 self.keep(life, [])
                 raise
-            # The next life begins with what one of these leaves.
+            # The next life starts with what one of these cuts leaves.
             next_ = Life(setting, os.path.join(folder, f"life-{number + 1}"))
             cuts = life.choose(count, seed, self.options.mode)
             chosen = seed.choice(cuts)
@@ -135,7 +136,7 @@ class Campaign:
                     ledgers = life.known(cut)
             if failed:
                 problems.append(f"replay: python3 -m power_cut --replay {self.keep(life, failed)}")
-                # A life on what is broken would only say the same.
+                # A life on a broken store would only report the same again.
                 if any(failure["cut"] == to_json(chosen) for failure in failed):
                     break
             shutil.rmtree(life.folder)
@@ -148,7 +149,7 @@ class Campaign:
         return [f"{where}: {promise}" for promise in broken]
 
     def keep(self, life: Life, failed: list[dict]) -> str:
-        """Moves what a replay needs to where it stays."""
+        """Moves what a replay needs to a permanent folder and returns its path."""
         os.makedirs(KEPT, exist_ok=True)
         kept = tempfile.mkdtemp(prefix=f"{life.setting.seed}-", dir=KEPT)
         with open(os.path.join(kept, "run.json"), "w", encoding="utf-8") as file:
@@ -163,7 +164,7 @@ class Campaign:
 
 
 def replay(folder: str, shows_journal: bool) -> int:
-    """Makes the cuts that have failed once more; the status for the shell."""
+    """Makes the failed cuts once more. Returns the exit status."""
     with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
         kept = json.load(file)
     setting = kept["setting"]

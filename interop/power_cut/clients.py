@@ -1,4 +1,4 @@
-"""What the workloads share: a connection that publishes without waiting and notes each answer, and requests."""
+"""What the workloads share: requests, and a publisher that does not wait and records each answer."""
 
 import asyncio
 import json
@@ -12,14 +12,14 @@ from nats.aio.msg import Msg
 
 from power_cut.ledger import Broken, Ledger, Op
 
-# A guard against hanging, not a measure.
+# A guard against hanging, not an expected time.
 SECONDS_MAX = 20
 ID = "Power-Cut-Id"
 
 
 @dataclass
 class Place:
-    """Where a server is."""
+    """The ports of a server."""
 
     port: int
     mqtt_port: int
@@ -40,20 +40,20 @@ async def connected(place: Place) -> AsyncIterator[Client]:
     try:
         yield client
     finally:
-        # The power may be off.
+        # The server may be gone.
         with suppress(OSError):
             await client.close()
 
 
 def payload(number: int, size: int) -> bytes:
-    """The bytes of a message, of at least 12; its number says all of them."""
+    """Returns the bytes of a message, at least 12. The number determines all of them."""
     head = b"%011d " % number
     unit = b"%x." % (number * 2_654_435_761 % (1 << 32))
     return head + (unit * (size // len(unit) + 1))[: max(0, size - len(head))]
 
 
 def parsed(message: Msg) -> dict:
-    """An answer to a publish."""
+    """Returns the answer to a publish."""
     status = (message.headers or {}).get("Status")
     if status:
         return {"error": {"code": int(status)}}
@@ -61,7 +61,7 @@ def parsed(message: Msg) -> dict:
 
 
 class Publisher:
-    """Publishes in order, so many in flight."""
+    """Publishes in order, with at most `in_flight` publishes that are not answered yet."""
 
     def __init__(self, client: Client, ledger: Ledger, in_flight: int):
         self.client = client
@@ -83,7 +83,7 @@ class Publisher:
             self.room.release()
 
     async def publish(self, subject: str, headers: dict[str, str] | None = None, size: int = 100, **about) -> Op:
-        """A size of 0 is an empty payload; the number is then in a header."""
+        """Publishes one message. With size 0 the payload is empty, and a header carries the number."""
         await self.room.acquire()
         op = self.ledger.begin("publish", subject=subject, size=size, **about)
         reply = f"{self.inbox}.{op.number}"
@@ -101,14 +101,14 @@ async def request(client: Client, subject: str, body: dict | None = None) -> dic
 
 
 async def api(client: Client, ledger: Ledger, what: str, subject: str, body: dict | None = None, **about) -> Op:
-    """A request to JetStream that is noted."""
+    """Sends a request to JetStream and records it in the ledger."""
     op = ledger.begin(what, **about)
     op.finish(await request(client, f"$JS.API.{subject}", body))
     return op
 
 
 async def make_stream(client: Client, ledger: Ledger, config: dict):
-    """Makes a stream unless it is there."""
+    """Creates a stream unless it exists."""
     name = config["name"]
     found = await request(client, f"$JS.API.STREAM.INFO.{name}")
     if "error" in found:
@@ -128,7 +128,7 @@ class Stored:
 
     @property
     def number(self) -> int | None:
-        """Of the publish; None for what the server has made itself."""
+        """The number of the publish; None for a message that the server has created itself."""
         if ID in self.headers:
             return int(self.headers[ID])
         head = self.data[:11]
@@ -136,7 +136,7 @@ class Stored:
 
 
 async def stored(client: Client, stream: str) -> list[Stored]:
-    """All messages of a stream that allows direct gets."""
+    """Reads all messages of a stream that allows direct gets."""
     found: list[Stored] = []
     inbox = client.new_inbox()
     answers = await client.subscribe(inbox, pending_msgs_limit=-1, pending_bytes_limit=-1)

@@ -1,13 +1,14 @@
-"""A disk with a volatile cache, played from a journal: what it may hold when the power fails.
+"""A disk with a volatile cache, rebuilt from a journal: what it may hold when the power fails.
 
-What a sync covered that was completed is there. Of the rest, by a seed:
+Everything that a completed sync covers is on the disk. A seed decides about the rest:
 
-- *Pages*: each page of each file, 4 KiB or 512 B, is as it was synced, as it was written last, or as any write in
-  between left it, whatever became of the others.
-- *Lengths*: a file is as long as when it was synced, as it was last, or as at any time between, whatever became of
-  its pages. A cut length takes the bytes behind it with it.
-- *Names*: creations, renames and removals that no sync of their folder covers happened or not, whatever became of
-  others. Those of one name are in order: none is there without the one before. A rename is never half done.
+- *Pages*: each page of each file (4 KiB or 512 B) is as it was synced, as it was written last, or as any write in
+  between left it, independently of the other pages.
+- *Lengths*: a file has its synced length, its last one, or any in between, independently of its pages. Where the
+  length is cut, the bytes behind it are lost.
+- *Names*: creations, renames, and removals that no sync of their folder covers have happened or not, independently
+  of each other. Changes of one name keep their order: none is there without the one before. A rename is never half
+  done.
 
 A sync covers what was done before it began. What is done while it runs is covered by the next one.
 """
@@ -21,20 +22,20 @@ from power_cut.journal import CREATED, TRUNCATED, Entry, Kind
 
 
 class Unsupported(Exception):
-    """The server did what this disk cannot play."""
+    """The server made a call that this disk cannot replay."""
 
 
 @dataclass(frozen=True)
 class Forgetting:
-    """How a disk forgets. A seed decides what exactly."""
+    """One way in which a disk forgets. A seed decides the details."""
 
     name: str
-    # How often, beside the others.
+    # How often this way is drawn, relative to the others.
     weight: int
     page_bytes: int
-    # Probabilities, one of which is drawn for each file, that a page that was not synced has changed at all,
+    # For each file one of these is drawn: the probability that an unsynced page has changed at all.
     keeps_data: tuple[float, ...]
-    # and, one for each cut, that a name that was not synced has.
+    # For each cut one of these is drawn: the probability that an unsynced change of a name has happened.
     keeps_names: tuple[float, ...]
 
 
@@ -59,7 +60,7 @@ class Write:
 
 @dataclass(eq=False, slots=True)
 class Length:
-    """The file was made so long; a shorter one loses what was behind."""
+    """A change of a file's length. A shorter length loses the bytes behind it."""
 
     index: int
     bytes: int
@@ -67,9 +68,9 @@ class Length:
 
 @dataclass(eq=False)
 class File:
-    # What is on the disk for sure,
+    # The content that is on the disk for sure.
     durable: bytearray = field(default_factory=bytearray)
-    # and what was done since, in order.
+    # The changes since then, in order.
     pending: list[Write | Length] = field(default_factory=list)
 
     def sync(self, before: int):
@@ -88,7 +89,7 @@ class File:
         return content
 
     def left(self, forgetting: Forgetting, seed: random.Random) -> bytearray:
-        """What a power cut leaves."""
+        """Returns the content that a power cut leaves."""
         keeps = seed.choice(forgetting.keeps_data)
         lengths = self.lengths()
         reached = chosen(len(lengths), seed.choice(forgetting.keeps_data), seed)
@@ -106,7 +107,7 @@ class File:
         for change in self.pending:
             if isinstance(change, Length):
                 changes += 1
-                # Changes of the length are in order among themselves.
+                # Changes of the length take effect in their order.
                 if changes <= reached and change.bytes < length:
                     content[change.bytes :] = bytes(len(content) - change.bytes)
                 length = change.bytes
@@ -124,7 +125,7 @@ class File:
         return content
 
     def lengths(self) -> list[int]:
-        """How long it was, one after the other: when it was synced, and after each change of the length."""
+        """Returns the lengths of the file in order: the synced one, then the length after each change."""
         found = [len(self.durable)]
         for change in self.pending:
             if isinstance(change, Length):
@@ -143,10 +144,10 @@ class Folder:
 
 @dataclass(eq=False, slots=True)
 class Change:
-    """A name of a folder stands for something, or (None) for nothing any more."""
+    """A change of one or more names: each stands for something, or (None) for nothing any more."""
 
     index: int
-    # More than one for a rename, which happens as a whole.
+    # A rename changes two names at once.
     names: tuple[tuple[Folder, str, File | Folder | None], ...]
 
 
@@ -166,25 +167,25 @@ def pages(change: Write, page_bytes: int) -> range:
 
 
 def chosen(count: int, keeps: float, seed: random.Random) -> int:
-    """Which of so many versions, one after the other, is left: mostly the first or the last."""
+    """Draws which of `count` consecutive versions is left: mostly the first or the last."""
     if count == 1 or seed.random() >= keeps:
         return 0
-    # Probability one means everything.
+    # With probability 1 everything is kept.
     if count == 2 or keeps == 1.0 or seed.random() < 0.6:
         return count - 1
     return seed.randrange(1, count)
 
 
 class Disk:
-    """The files of one folder. Entries of the journal are played one by one."""
+    """The files of one folder. The entries of the journal are applied one by one."""
 
     def __init__(self, base: str | None = None):
-        """With a folder that is there at the beginning, which is on the disk for sure."""
+        """Starts with the content of the folder `base`, which is on the disk for sure."""
         self.root = load(base) if base else Folder()
         self.played = 0
         self.files: dict[int, File] = {}
         self.syncs: dict[int, tuple[int, File | Folder]] = {}
-        # What no sync covers, in order.
+        # The changes that no sync covers yet, in order.
         self.changes: list[Change] = []
 
     def play(self, entry: Entry):
@@ -242,8 +243,8 @@ class Disk:
             return
         left = []
         for change in self.changes:
-            # A rename from one folder to another is covered by a sync of either: it is one entry of a file
-            # system's own journal.
+            # A sync of either folder covers a rename between them, which is one entry of a file system's own
+            # journal.
             if change.index < before and any(folder is what for folder, _, _ in change.names):
                 for folder, name, stands_for in change.names:
                     put(folder.durable, name, stands_for)
@@ -264,11 +265,11 @@ class Disk:
         return at
 
     def newest(self) -> Iterator[tuple[str, bytearray | None]]:
-        """What programs see: paths with contents, None for a folder."""
+        """Yields what programs see: paths with contents, None for a folder."""
         yield from walk(self.root, lambda folder: folder.names, File.newest)
 
     def left(self, forgetting: Forgetting, seed: random.Random) -> Iterator[tuple[str, bytearray | None]]:
-        """What a power cut leaves, in the same form."""
+        """Yields what a power cut leaves, in the same form."""
         keeps = seed.choice(forgetting.keeps_names)
         names: dict[Folder, dict[str, File | Folder]] = {}
         undone: set[tuple[Folder, str]] = set()
@@ -316,7 +317,7 @@ def load(base: str) -> Folder:
 
 
 def write(left: Iterator[tuple[str, bytearray | None]], folder: str):
-    """Makes a folder of it."""
+    """Writes these files and folders into a new folder."""
     os.makedirs(folder)
     for path, content in left:
         whole = os.path.join(folder, path)
@@ -328,7 +329,7 @@ def write(left: Iterator[tuple[str, bytearray | None]], folder: str):
 
 
 def difference(newest: Iterator[tuple[str, bytearray | None]], folder: str) -> str | None:
-    """Where a real folder is not what the journal says of it."""
+    """Returns the first difference between the journal's result and a real folder."""
     there = {}
     for at, folders, files in os.walk(folder):
         below = os.path.relpath(at, folder)

@@ -2,14 +2,15 @@
  *
  *   FORGETFUL_ROOT=/folder FORGETFUL_JOURNAL=/journal LD_PRELOAD=forgetful.so program
  *
- * Each call is passed on to the C library. Its effect is appended to the journal, in the order of the effects:
- * one mutex is held around a call and its entry. Syncs run outside of the mutex and have two entries, at their
- * begin and at their end, since writes in between may or may not be covered.
+ * Each call is passed on to the C library, then its effect is appended to the journal. One mutex is held around a
+ * call and its entry, so the entries have the order of the effects. Syncs run outside of the mutex and have two
+ * entries, at their begin and at their end, since writes in between may or may not be covered.
  *
- * FORGETFUL_SYNC_MICROS makes each sync take that much longer. `journal.py` reads what this writes.
+ * FORGETFUL_SYNC_MICROS makes each sync take that much longer. `journal.py` reads the journal.
  *
- * A program that does not go through the C library (Go) is not seen. What cannot be replayed (shared writable
- * mappings, io_uring, raw system calls) leaves an entry of the kind UNSUPPORTED, which fails the suite.
+ * A program that makes system calls without the C library, as Go programs do, is not recorded. Calls that cannot be
+ * replayed (shared writable mappings, io_uring, raw system calls) leave an entry of the kind UNSUPPORTED, which fails
+ * the suite.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -72,7 +73,7 @@ static size_t root_bytes;
 static int journal = -1;
 static long sync_micros;
 static int64_t syncs;
-/* Open regular files below the root. */
+/* Which file descriptors are regular files below the root. */
 static volatile unsigned char tracked[FILES_MAX];
 
 #define REAL(name) ((__typeof__(&name))real(#name, &real_##name))
@@ -97,7 +98,7 @@ __attribute__((constructor)) static void start(void) {
     const char *folder = getenv("FORGETFUL_ROOT");
     const char *path = getenv("FORGETFUL_JOURNAL");
     const char *micros = getenv("FORGETFUL_SYNC_MICROS");
-    /* Programs that this one starts are not recorded. */
+    /* Child processes are not recorded. */
     unsetenv("LD_PRELOAD");
     if (folder == NULL || path == NULL) {
         return;
@@ -121,7 +122,7 @@ static uint64_t now(void) {
 
 /* --- Paths ------------------------------------------------------------------------------------------- */
 
-/* Writes the path below the root to `out`; returns 0 for a path elsewhere. */
+/* Writes the path relative to the root to `out`. Returns 0 for a path outside of it. */
 static int below_root(int folder, const char *path, char out[PATH_MAX]) {
     char whole[PATH_MAX];
     if (journal < 0 || path == NULL) {
@@ -169,7 +170,7 @@ static int is_zero(const char *data, size_t bytes) {
     return bytes > 0 && data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0;
 }
 
-/* The mutex is held. */
+/* Appends an entry to the journal. The caller holds the mutex. */
 static void record(struct entry entry, const char *path, const char *other, const void *data) {
     int saved = errno;
     entry.magic = MAGIC;
@@ -298,7 +299,7 @@ int close(int file) {
     return result;
 }
 
-/* A second descriptor of the same file. The mutex is held. */
+/* Records that `copy` is a second descriptor of the same file. The caller holds the mutex. */
 static void note_copy(int file, int copy, uint64_t nanos) {
     if (copy >= 0 && copy < FILES_MAX && file != copy) {
         if (is_tracked(file)) {
@@ -347,7 +348,7 @@ int fcntl64(int file, int command, ...) { CONTROL }
 
 /* --- Writing ----------------------------------------------------------------------------------------- */
 
-/* What was written where the file's position is now. The mutex is held. */
+/* Records a write that ended at the file's current position. The caller holds the mutex. */
 static void record_at_position(int file, uint64_t nanos, const void *data, ssize_t bytes) {
     if (bytes > 0) {
         off_t end = lseek(file, 0, SEEK_CUR);
@@ -365,7 +366,7 @@ static void record_at(int file, uint64_t nanos, const void *data, ssize_t bytes,
     }
 }
 
-/* The buffers of a call with several, one after the other. */
+/* Returns the buffers of a vectored write, joined. The caller frees the result. */
 static char *joined(const struct iovec *parts, int count) {
     size_t bytes = 0;
     for (int at = 0; at < count; at++) {
@@ -382,7 +383,7 @@ static char *joined(const struct iovec *parts, int count) {
     return whole;
 }
 
-/* What a call has put into a file from elsewhere is read back. The mutex is held. */
+/* Records data that a call has copied into a file, reading them back. The caller holds the mutex. */
 static void record_copied(int file, uint64_t nanos, ssize_t bytes, off_t offset) {
     if (bytes > 0) {
         char link[64];
@@ -543,7 +544,7 @@ int posix_fallocate64(int file, off64_t offset, off64_t bytes) { return posix_fa
     errno = saved;                                                                    \
     return result;
 
-/* Both names must be below the root. */
+/* Either both names are below the root or none is. */
 #define NAMED_TWICE(what, folder, path, to_folder, to_path, call)                     \
     char name[PATH_MAX], to[PATH_MAX];                                                \
     int is_from = below_root(folder, path, name);                                     \
@@ -637,7 +638,7 @@ int remove(const char *path) {
 
 /* --- Syncs ------------------------------------------------------------------------------------------- */
 
-/* The number of a sync whose begin was recorded; 0 for a file elsewhere. */
+/* Records the begin of a sync and returns its number; 0 for a file or folder outside of the root. */
 static int64_t sync_begins(int file) {
     char link[64], path[PATH_MAX], name[PATH_MAX];
     struct stat found;

@@ -1,4 +1,4 @@
-"""Reads what `forgetful.c` writes."""
+"""Reads the journal that `forgetful.c` writes."""
 
 import enum
 import mmap
@@ -33,7 +33,7 @@ ZEROS = 4
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One effect. `file` and `value` are what `struct entry` in `forgetful.c` says."""
+    """One recorded call. For `file` and `value` see `struct entry` in `forgetful.c`."""
 
     kind: Kind
     flags: int
@@ -66,7 +66,8 @@ class Entry:
 
 
 def read(path: str) -> list[Entry]:
-    """All whole entries, in order. The last one may be torn when the process was killed."""
+    """Returns all complete entries, in order. The last entry is cut off if the process was killed while writing
+    it."""
     if os.path.getsize(path) == 0:
         return []
     with open(path, "rb") as file:

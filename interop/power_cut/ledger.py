@@ -1,6 +1,7 @@
-"""What clients have asked for and what they were promised, with times of the clock that the journal has too.
+"""What clients have requested and what was confirmed to them, with times of the clock that the journal uses, too.
 
-A cut at some time knows only what was there by then: a request that was sent, an answer that was received."""
+For a cut at some time only the requests that were sent and the answers that were received by then count.
+"""
 
 import json
 import threading
@@ -20,7 +21,7 @@ def check(condition: Any, promise: str):
 
 
 def now() -> int:
-    """Nanoseconds of the clock that `forgetful.c` reads."""
+    """Returns nanoseconds of the clock that `forgetful.c` reads."""
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
@@ -31,10 +32,10 @@ class Op:
     number: int
     what: str
     about: dict[str, Any]
-    # Before it was sent; the second clock is that of times to live.
+    # Both taken before the request was sent; `unix` is the clock by which messages expire.
     at: int
     unix: float
-    # When its answer came, and the answer. Without them it is in flight: it happened or not.
+    # The time and the content of the answer. While they are None the request is in flight: it took effect or not.
     done: int | None = None
     answer: dict[str, Any] | None = None
 
@@ -51,7 +52,7 @@ class Op:
         return self.answer is not None and "error" in self.answer
 
     def __getattr__(self, name: str) -> Any:
-        # Only for what is no field.
+        # Called only for names that are no field.
         try:
             return self.__dict__["about"][name]
         except KeyError:
@@ -66,14 +67,14 @@ class Ledger:
         self.lock = threading.Lock()
 
     def begin(self, what: str, **about: Any) -> Op:
-        # Numbers are in the order of times, so that what was known at any time is a beginning of the list.
+        # Numbers have the order of times. So what was known at any time is a prefix of the list.
         with self.lock:
             op = Op(len(self.ops), what, about, now(), time.time())
             self.ops.append(op)
         return op
 
     def until(self, nanos: int) -> "Ledger":
-        """What was known at a time."""
+        """Returns what was known at a time."""
         known = [op for op in self.ops if op.at <= nanos]
         is_early = [op.done is not None and op.done <= nanos for op in known]
         return Ledger(

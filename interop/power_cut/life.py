@@ -1,4 +1,4 @@
-"""One life of a server on a folder that is watched, and the cuts that could have ended it."""
+"""One run of a server on a recorded folder (a life), and the power cuts that could have ended it."""
 
 import asyncio
 import os
@@ -20,14 +20,14 @@ from power_cut.journal import CREATED, Entry, Kind
 from power_cut.ledger import Broken, Ledger
 from power_cut.workloads import ALL, Workload
 
-# Guards against hanging, not measures.
+# Guards against hanging, not expected times.
 STOP_SECONDS_MAX = 30
 CHECK_SECONDS_MAX = 90
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a server is started with, and what its clients do."""
+    """How a server is started, and what its clients do."""
 
     seed: int
     workloads: tuple[str, ...]
@@ -42,7 +42,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cut:
-    """After which entry of the journal the power fails, and what the disk forgets then."""
+    """A power cut: the entry of the journal after which it happens, and how the disk forgets."""
 
     index: int
     mode: str
@@ -54,7 +54,7 @@ class Cut:
 
 
 def compiled(folder: str) -> str:
-    """The library that writes the journal."""
+    """Compiles the library that writes the journal and returns its path."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "forgetful.c")
     library = os.path.join(folder, "forgetful.so")
     command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
@@ -63,7 +63,7 @@ def compiled(folder: str) -> str:
 
 
 class Running:
-    """A server on a store folder; with a library and a journal, one that is watched."""
+    """A running server on a store folder. `watched` has the environment of the library that records it, if any."""
 
     def __init__(self, setting: Setting, folder: str, store: str, watched: dict[str, str] | None = None):
         self.place = Place(port_free(), port_free())
@@ -86,7 +86,7 @@ class Running:
 
 
 class Life:
-    """The folder of a life has its beginning (`base`), the journal and the ledgers."""
+    """One life. Its folder holds the initial store (`base`), the journal, and the ledgers."""
 
     def __init__(self, setting: Setting, folder: str):
         self.setting = setting
@@ -102,7 +102,7 @@ class Life:
         return ALL[name](name, self.setting.seed)
 
     def live(self, library: str, ledgers: dict[str, Ledger]):
-        """Starts the server, plays the workloads, and stops it while they go on."""
+        """Starts the server, runs the workloads, and stops the server while they continue."""
         os.makedirs(self.base, exist_ok=True)
         shutil.copytree(self.base, self.path("store"))
         watched = {
@@ -120,7 +120,7 @@ class Life:
         shutil.rmtree(self.path("store"))
 
     async def play(self, running: Running):
-        # The client reports in many ways that the server has gone.
+        # The client reports in many ways that the server is gone.
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         tasks = {
             name: asyncio.create_task(self.workload(name).run(running.place, self.ledgers[name]))
@@ -128,8 +128,8 @@ class Life:
         }
         done, _ = await asyncio.wait(tasks.values(), timeout=self.setting.seconds, return_when=asyncio.FIRST_COMPLETED)
         is_alive = running.server.process.poll() is None
-        # A graceful end while there is traffic: what is written then can be cut, too, and afterwards no call is
-        # half in the journal.
+        # The server is stopped gracefully under traffic. So cuts can hit its shutdown, too, and no call is half
+        # recorded.
         running.server.signal(signal.SIGTERM)
         status = await asyncio.to_thread(running.server.process.wait, STOP_SECONDS_MAX)
         for task in tasks.values():
@@ -138,7 +138,7 @@ class Life:
         if not is_alive or status != 0:
             raise Broken(f"the server ended with {status}: {running.server.output()[-2000:]}")
         for name, task in tasks.items():
-            # What the end of the server has ended is no failure.
+            # A task that ended only after the server was stopped has not failed.
             error = None if task.cancelled() else task.exception()
             if task in done:
                 raise RuntimeError(f"workload {name} ended: {error!r}") from error
@@ -148,7 +148,7 @@ class Life:
         self.ledgers = ledger.load(self.path("ledgers.json"))
 
     def verify(self):
-        """The journal has all that happened: played to its end it gives the real folder, byte for byte."""
+        """Checks that the journal is complete: replayed to its end it gives the real folder, byte for byte."""
         whole = Disk(self.base)
         for entry in self.entries:
             whole.play(entry)
@@ -157,7 +157,7 @@ class Life:
             raise RuntimeError(f"the journal of {self.folder} is not complete: {found}")
 
     def choose(self, count: int, seed: random.Random, mode_part: str) -> list[Cut]:
-        """Cuts, in order. Of modes, those with these words in their name."""
+        """Draws cuts and returns them in order. Only modes whose name contains `mode_part` are used."""
         modes = [mode for mode in MODES if mode_part in mode.name]
         last = len(self.entries) - 1
         names = {Kind.RENAME, Kind.UNLINK, Kind.MKDIR, Kind.RMDIR}
@@ -179,7 +179,7 @@ class Life:
         return sorted(cuts, key=lambda cut: cut.index)
 
     def played(self, cuts: list[Cut]) -> Iterator[tuple[Cut, Disk]]:
-        """The disk at each of the cuts, which must be in order."""
+        """Yields each cut with the disk at that moment. The cuts must be in order."""
         at = Disk(self.base)
         for cut in cuts:
             while at.played <= cut.index:
@@ -187,7 +187,7 @@ class Life:
             yield cut, at
 
     def known(self, cut: Cut) -> dict[str, Ledger]:
-        """What clients knew just before the next entry."""
+        """Returns what clients knew just before the entry that follows the cut."""
         following = cut.index + 1
         time = self.entries[following].nanos - 1 if following < len(self.entries) else ledger.now()
         return {name: found.until(time) for name, found in self.ledgers.items()}
@@ -197,7 +197,7 @@ class Life:
         disk.write(at.left(cut.forgetting, random.Random(cut.seed)), folder)
 
     def check(self, at: Disk, cut: Cut) -> tuple[list[str], int]:
-        """Broken promises after a cut, and how many there were to be kept."""
+        """Checks one cut. Returns the broken promises, and the number of promises that were to be kept."""
         folder = self.path("cut")
         self.rebuild(at, cut, folder)
         known = self.known(cut)

@@ -1,8 +1,9 @@
-"""What a stream must hold after a power cut, by what its publishers were told.
+"""What a stream must hold after a power cut, judged by the answers that its publishers received.
 
-A message whose publish was acknowledged may be missing only if something removed it that is itself still in force:
-newer messages of a limit that are there, a rollup that is there, a time to live that is over, or a removal that
-somebody has asked for. A message that vanished in the cut justifies nothing."""
+A message whose publish was acknowledged may be missing only if something removed it that is still in effect: newer
+messages that fill a limit, a rollup that is there, an expired time to live, or a removal that a client has requested.
+A message that was lost in the cut is no reason.
+"""
 
 import time
 from collections import Counter
@@ -17,22 +18,22 @@ from power_cut.ledger import Broken, Op, check
 class Limits:
     per_subject: int | None = None
     messages: int | None = None
-    # Counted as `record_bytes` does.
+    # Counted as in `record_bytes`.
     bytes: int | None = None
 
 
 def covers(filter_: str, subject: str) -> bool:
-    """Of the filters that workloads purge by."""
+    """Returns whether a purge filter matches. Only the filters that the workloads use are supported."""
     return filter_ in ("", ">", subject)
 
 
 def record_bytes(subject: str, size: int) -> int:
-    """How many bytes a message without headers counts for."""
+    """Returns the number of bytes that a message without headers counts for."""
     return 30 + len(subject) + size
 
 
 class Removals:
-    """What was asked to go."""
+    """The deletions and purges that clients have requested."""
 
     def __init__(self, ops: Iterable[Op]):
         self.deleted: dict[int, list[Op]] = {}
@@ -49,7 +50,7 @@ class Removals:
         )
 
     def must_have_removed(self, op: Op) -> str | None:
-        """Which removal was answered, of a message that was acknowledged before it was asked for."""
+        """Returns which answered removal must have removed this message, or None."""
         if not op.is_granted:
             return None
         for delete in self.deleted.get(op.number, ()):
@@ -68,7 +69,7 @@ def has_expired(op: Op) -> bool:
 
 
 class Holding:
-    """What is found in a stream, beside what was published to it."""
+    """What is found in a stream, together with what was published to it."""
 
     def __init__(self, stream: str, ops: list[Op], found: list[Stored]):
         self.stream = stream
@@ -85,7 +86,8 @@ class Holding:
         return f"stream {self.stream}: publish {op.number} to {op.subject!r}, {answer},"
 
     def check_found(self):
-        """Everything that is there was published, as it is, where it was acknowledged, once, in order."""
+        """Checks each message that is there: it was published so, not refused, is stored once, at the
+        acknowledged sequence, and in order."""
         known = {op.number: op for op in self.publishes}
         newest = -1
         for message in self.found:
@@ -110,15 +112,17 @@ class Holding:
             newest = op.number
 
     def check_missing(self, limits: Limits, needed: Callable[[Op], bool] = lambda op: op.is_granted):
-        """Nothing acknowledged is missing without a reason."""
+        """Checks that no acknowledged message is missing without a reason."""
         newer: Counter[str] = Counter(message.subject for message in self.markers)
         newer_all, newer_bytes = 0, 0
         rolled_up, all_rolled_up = set(), False
-        # The oldest go first: below one that had to go for its size, smaller ones went before it.
+        # A stream drops its oldest messages first. So once one does not fit into a limit, older ones are dropped,
+        # too, even small ones.
         is_below_limit = False
         for op in reversed(self.publishes):
             is_there = op.number in self.by_number
-            # What has expired was there or not; where it leaves a marker, that tells.
+            # An expired message may be there or not. Where expiry leaves a marker, the marker counts in its
+            # place.
             is_removed = not is_there and (
                 self.removals.may_have_removed(op) or (has_expired(op) and not op.about.get("leaves_marker"))
             )
@@ -139,7 +143,7 @@ class Holding:
                 newer[op.subject] += 1
                 newer_all += 1
                 newer_bytes += record_bytes(op.subject, op.size)
-            # A rollup that went for another one had its effect.
+            # A rollup takes effect even if it was itself removed or replaced later.
             if is_there or is_removed or is_replaced:
                 match op.about.get("rollup"):
                     case "sub":
@@ -156,7 +160,7 @@ class Holding:
             f"{len([p for p in later if p.answer is None])} in flight"
 
     def check_gone(self, limits: Limits):
-        """What was removed for sure is not there, nor more than a limit lets be."""
+        """Checks that no removed message is there, and that no limit is exceeded."""
         for op in self.publishes:
             if op.number in self.by_number:
                 reason = self.removals.must_have_removed(op)
@@ -187,8 +191,8 @@ class Holding:
 async def check_stream(
     place: Place, stream: str, ops: list[Op], limits: Limits = Limits(), probe: str | None = None
 ) -> Holding | None:
-    """Checks all that was promised of a stream's messages; None when there need not be such a stream. A `probe` is a
-    subject to publish to, to see that the stream goes on where it was."""
+    """Checks all promises about a stream's messages. Returns None if the stream need not exist. `probe` is a
+    subject to publish to, which shows that the stream's sequence continues."""
     async with connected(place) as client:
         info = await stream_info(client, stream)
         if info is None:
@@ -208,7 +212,7 @@ async def check_stream(
 
 
 def check_state(state: dict, holding: Holding):
-    # Something may have expired between the two requests.
+    # A message may have expired between the two requests.
     if not any("ttl" in op.about for op in holding.publishes):
         check(
             state["messages"] == len(holding.found),

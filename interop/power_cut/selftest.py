@@ -1,6 +1,7 @@
-"""Does the library note every call, and does the disk forget what it may and nothing else?
+"""Tests of the test: does the library record every call, and does the disk forget what it may and nothing else?
 
-Python goes through the C library, so a small program of its own is watched in place of a server."""
+Python uses the C library, so a small Python program takes the place of the server.
+"""
 
 import os
 import random
@@ -50,7 +51,7 @@ with open("buffered", "w") as written:
     written.write("through a buffer\\n" * 1000)
 """
 
-# Each line of it is one promise of `forgets`.
+# `the_disk_forgets` checks what may remain of each file.
 SOME_SYNCS = """
 import os
 def file(name, data, is_synced):

@@ -1,4 +1,4 @@
-"""The official Python client, nats-py, against the server under test."""
+"""The official Python client, nats-py, with the server under test."""
 
 import asyncio
 import os
@@ -126,7 +126,7 @@ async def headers(server):
 
 
 async def headers_to_one_without(server):
-    """A receiver whose CONNECT says that it knows no headers gets the payload alone."""
+    """A receiver whose CONNECT does not announce headers gets only the payload."""
     sender = await connect(server)
     receiver = nats.NATS()
     original = receiver._connect_command
@@ -226,14 +226,14 @@ async def largest_payload(server):
 
 
 async def payload_above_the_largest(server):
-    """The client's own check is put aside: the server must refuse, and say why."""
+    """Disables the client's own check: the server must refuse the message and give the reason."""
     closed = asyncio.Event()
 
     async def close():
         closed.set()
 
     client = await connect(server, allow_reconnect=False, closed_cb=close)
-    # The payload stays at home, or its arrival at a closed socket could reset what the server says.
+    # Sends no payload. If it arrived at the closed socket, a reset could discard the server's error message.
     await client._send_command(b"PUB py.large 1048577\r\n")
     await client._flush_pending()
     await asyncio.wait_for(closed.wait(), SECONDS_MAX)
@@ -325,7 +325,8 @@ async def many_subscriptions(server):
         await flush(sender)
         await asyncio.wait_for(done.wait(), SECONDS_MAX)
         await flush(receiver)
-        # Each subscription has a task of its own in this client, so order between them is the client's.
+        # This client runs a task for each subscription, so their order relative to each other is up to the
+        # client.
         wanted = [f"py.many.{n}" for n in range(total)] if round_ == 0 else []
         for _ in range(200):
             if len(heard) >= len(wanted) + 1:
@@ -358,7 +359,7 @@ async def lame_duck(server):
 
 
 async def many_clients(server):
-    """A hundred clients that connect at once; each hears each."""
+    """A hundred clients connect at once, and each receives from each."""
     clients = await asyncio.gather(*(connect(server) for _ in range(100)))
     subscriptions = [await client.subscribe("py.all") for client in clients]
     await asyncio.gather(*(flush(client) for client in clients))

@@ -4,12 +4,12 @@ import nats
 
 from harness.server import Server
 
-# A guard against hanging, not a measure.
+# A guard against hanging, not an expected time.
 SECONDS_MAX = 30
 
 
 async def ignore(error):
-    """Errors show in what a case checks; the client would log each as well."""
+    """Ignores an error, which the client would log: the cases check for errors themselves."""
 
 
 async def connect(server: Server, **options):
@@ -18,10 +18,10 @@ async def connect(server: Server, **options):
 
 
 async def flush(client):
-    """Returns once the server has everything that was published.
+    """Returns once the server has received everything that was published.
 
-    This client writes its PING at once, ahead of messages that still wait in its own buffer; by the
-    time of the answer they are written, so the second PING is behind them.
+    This client sends its PING immediately, before messages that are still in its own buffer. When the answer comes,
+    those messages are written, so the second PING comes after them.
     """
     await client.flush(SECONDS_MAX)
     await client.flush(SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""JetStream through the official Python client, nats-py: streams, consumers, KV, objects."""
+"""JetStream with the official Python client, nats-py: streams, consumers, key-value buckets, and objects."""
 
 import asyncio
 import hashlib
@@ -53,7 +53,7 @@ async def drained(subscription, count: int) -> list:
 
 
 async def nothing_left(jetstream, stream: str, consumer: str):
-    """Returns once the consumer has heard every acknowledgement; they are not answered."""
+    """Returns once the consumer has processed all acknowledgements, which the server does not answer."""
     for _ in range(SECONDS_MAX * 20):
         info = await jetstream.consumer_info(stream, consumer)
         if info.num_ack_pending == 0 and info.num_pending == 0:
@@ -153,7 +153,7 @@ async def nothing_pending(jetstream, stream: str, consumer: str, left: int):
 
 
 async def acknowledgements(client, jetstream):
-    """NAK brings it again, TERM and ACK do not, in progress keeps it, a request is answered."""
+    """NAK causes a redelivery, TERM and ACK do not, in-progress extends the wait, and a request gets an answer."""
     await jetstream.add_stream(name="KINDS", subjects=["kinds"])
     await publish_many(jetstream, "kinds", 4)
     config = ConsumerConfig(ack_wait=SECONDS_MAX, max_deliver=3)
@@ -214,7 +214,7 @@ async def push_durable(client, jetstream):
 
 
 async def push_queue(client, jetstream):
-    """Members of a deliver group share the work."""
+    """Members of a deliver group share the messages."""
     await jetstream.add_stream(name="SHARE", subjects=["share"])
     heard, done = [[], [], []], asyncio.Event()
 
@@ -261,7 +261,7 @@ async def ordered(client, jetstream):
 
 
 async def starts(client, jetstream):
-    """Where a consumer begins."""
+    """Where a consumer starts."""
     await jetstream.add_stream(name="START", subjects=["start.*"])
     for number in range(12):
         await jetstream.publish(f"start.{number % 3}", b"%d" % number)
@@ -404,7 +404,7 @@ async def key_value_ttl(client, jetstream):
 
 
 async def key_with_ttl(client, jetstream):
-    """A key with a TTL of its own leaves a mark, and those who watch hear of it."""
+    """A key with its own TTL leaves a marker when it expires, and watchers receive that."""
     bucket = await jetstream.create_key_value(KeyValueConfig(bucket="leases", limit_marker_ttl=5))
     watcher = await bucket.watchall()
     equal(await watcher.updates(SECONDS_MAX), None, "the mark of an empty bucket")
@@ -417,7 +417,7 @@ async def key_with_ttl(client, jetstream):
 
 
 async def objects(client, jetstream):
-    """64 MiB, there and back, with its digest."""
+    """64 MiB are stored and read back, with their digest."""
     store = await jetstream.create_object_store("objects")
     content = os.urandom(1 << 20) * (OBJECT_BYTES >> 20)
     info = await store.put("large file.bin", content, ObjectMeta(description="large"))
@@ -433,7 +433,7 @@ async def objects(client, jetstream):
     equal(names, ["large file.bin", "small"], "the list")
     await store.delete("large file.bin")
     equal([entry.name for entry in await store.list(ignore_deletes=True)], ["small"], "the list after a delete")
-    # All that is left: the piece and the description of one, the mark of the other.
+    # What remains: a chunk and the metadata of one object, and the delete marker of the other.
     equal((await jetstream.stream_info("OBJ_objects")).state.messages, 3, "records")
     await store.seal()
     try:
@@ -452,8 +452,8 @@ CASES = [
 
 
 async def ordered_across_a_restart(folder: str):
-    """An ordered consumer hears every record once and in order, though the server goes away and
-    forgets the consumer; a durable one goes on where it was."""
+    """An ordered consumer receives every record once and in order, although the server restarts and forgets the
+    consumer. A durable consumer continues where it was."""
     with Server(server_under_test(), "-js", "-sd", folder) as server:
         back = asyncio.Event()
 

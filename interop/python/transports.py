@@ -1,4 +1,4 @@
-"""The official Python client over TLS and WebSocket, against the server under test."""
+"""The official Python client over TLS and WebSocket, with the server under test."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from peers import flush, ignore, take
 
 
 class Site:
-    """Certificates, and servers that show them."""
+    """Certificates, and servers that use them."""
 
     def __init__(self, folder: str):
         self.folder = folder
@@ -30,10 +30,10 @@ class Site:
         return os.path.join(self.folder, name)
 
     def certificate(self, name: str, extension: str):
-        """One that is its own authority."""
+        """Creates a self-signed certificate."""
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
         command += ["-nodes", "-days", "30", "-subj", f"/CN={name}", "-addext", extension]
-        # rustls takes no certificate of an authority for that of a client.
+        # rustls rejects a CA certificate as the certificate of a client.
         command += ["-addext", "basicConstraints=critical,CA:FALSE"]
         command += ["-keyout", self.path(f"{name}.key"), "-out", self.path(f"{name}.pem")]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
@@ -60,7 +60,7 @@ async def connect(url: str, **options):
 
 
 async def exchange(sender, receiver):
-    """Messages of many sizes, one way."""
+    """Sends messages of many sizes from one client to another."""
     subscription = await receiver.subscribe("py.carried")
     await flush(receiver)
     sizes = [0, 1, 63, 64, 125, 126, 5000, 65_536, 900_000]

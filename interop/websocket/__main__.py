@@ -1,4 +1,4 @@
-"""Plays every case against nats-server and the server under test and prints where they differ."""
+"""Plays every case with nats-server and the server under test, and prints where their answers differ."""
 
 import difflib
 import json
@@ -12,7 +12,7 @@ from websocket.session import Case, play
 
 ATTEMPTS = 5
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What the block `websocket` says beside its address, and what stands beside that block.
+# For each kind of server: settings inside the `websocket` block next to its address, and settings outside of it.
 SERVERS = {
     "plain": ("", ""),
     "deflate": ("compression: true", ""),
@@ -28,7 +28,7 @@ SERVERS = {
 
 
 class Listener:
-    """A server with a listener for WebSocket."""
+    """A server with a WebSocket listener."""
 
     def __init__(self, binary: str, kind: str, folder: str):
         inside, beside = SERVERS[kind]
@@ -75,7 +75,7 @@ def main():
 def compare(report: Report, case: Case, reference: Listener, under_test: Listener, differences):
     try:
         found = play(case, under_test.port)
-        # It may close before it has written what it has to say: which of the two comes first is chance.
+        # nats-server may close before it has written everything. The order of the two is random.
         for _ in range(ATTEMPTS):
             wanted = play(case, reference.port)
             if wanted == found:
@@ -105,7 +105,7 @@ def compare(report: Report, case: Case, reference: Listener, under_test: Listene
 
 
 def is_cut_short(wanted: list[str], found: list[str]) -> bool:
-    """Whether the reference has closed before it had said all that the server under test says."""
+    """Returns whether the reference closed before it sent everything that the server under test sends."""
     ends_alike = wanted[-1:] == found[-1:] == ["closed"]
     return ends_alike and wanted[:-1] == found[: len(wanted) - 1]
 
@@ -115,7 +115,8 @@ def key_of(line: str) -> str:
 
 
 def legible(wanted: list[str], found: list[str]) -> str:
-    """Both transcripts as one, with `-` for what only nats-server says and `+` for what only we say."""
+    """Returns both transcripts merged: `-` marks lines of nats-server alone, `+` lines of the server under test
+    alone."""
     return "\n".join(line for line in difflib.ndiff(wanted, found) if not line.startswith("?"))
 
 

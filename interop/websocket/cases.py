@@ -1,4 +1,4 @@
-"""What is sent over WebSocket, byte by byte. What the right answer is, nats-server says."""
+"""What is sent over WebSocket, byte by byte. The answers of nats-server are the expected ones."""
 
 from websocket.session import (
     BINARY,
@@ -23,17 +23,17 @@ RSV1, RSV2, RSV3 = 0x40, 0x20, 0x10
 
 
 def asked(name: str, bytes_: bytes, writes: tuple[bytes, ...] = (CONNECT,), **options):
-    """A request, and a PING if it is upgraded."""
+    """Adds a case about the upgrade request. After an upgrade, a PING follows."""
     CASES.append(Case(f"handshake: {name}", list(writes), bytes_, **options))
 
 
 def sent(name: str, *writes: bytes, upgrade: bytes = request(), **options):
-    """Frames behind a CONNECT."""
+    """Adds a case that sends frames after a CONNECT."""
     CASES.append(Case(name, [CONNECT, *writes], upgrade, **options))
 
 
 def closing(name: str, *writes: bytes, **options):
-    """Frames upon which the connection is closed, or nothing is answered."""
+    """Adds a case whose frames close the connection or get no answer."""
     sent(name, *writes, settles=False, **options)
 
 

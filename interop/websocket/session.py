@@ -1,4 +1,4 @@
-"""One WebSocket connection as raw bytes, and what came back over it."""
+"""One WebSocket connection of raw bytes, and the transcript of what it received."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ TEXT_CHARACTERS_MAX = 200
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 ACCEPT = base64.b64encode(hashlib.sha1(f"{KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()).decode()
-# What a response says beside these is up to the server.
+# Other headers of a response are up to the server.
 HEADERS_COMPARED = (
     "upgrade",
     "connection",
@@ -37,26 +37,26 @@ MASK = b"\x01\x02\x03\x04"
 @dataclass
 class Case:
     name: str
-    # Each is a write of its own; `request` comes first.
+    # Each is sent in a write of its own, after `request`.
     writes: list[bytes]
     request: bytes
-    # Which of the prepared servers.
+    # The key in `SERVERS`.
     server: str = "plain"
-    # Ends with NATS PINGs whose answers are awaited. Otherwise all that comes until it is closed is read.
+    # The case ends with NATS PINGs and their answers. Otherwise everything is read until the connection closes.
     settles: bool = True
-    # Nothing is to come and the connection stays: how it is is looked at after a moment, not only when it closes.
+    # The connection is expected to stay open without an answer, so it is only read for a moment.
     stays: bool = False
-    # Compare the contents of INFO.
+    # Also compare the contents of INFO.
     info: bool = False
-    # A byte per write.
+    # Write one byte at a time.
     drips: bool = False
-    # How the last PING is sent.
+    # The mask of the PINGs at the end.
     mask: bytes | None = MASK
     masks: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
 def request(path="/", method="GET", version="HTTP/1.1", extra: str | bytes = "", **changed) -> bytes:
-    """A request to be upgraded. A header with another value has its name in `changed`; with None it is left out."""
+    """Builds an upgrade request. `changed` has other values of headers; None leaves a header out."""
     headers = {
         "Host": "127.0.0.1",
         "Upgrade": "websocket",
@@ -73,7 +73,7 @@ def request(path="/", method="GET", version="HTTP/1.1", extra: str | bytes = "",
 
 
 def frame(opcode: int, payload: bytes = b"", final=True, mask: bytes | None = MASK, reserved=0, length=None) -> bytes:
-    """One frame. `length` is how the length is written: 7, 16 or 64 bits."""
+    """Builds one frame. `length` is the size of the length field: 7, 16, or 64 bits."""
     first = (0x80 if final else 0) | reserved | opcode
     masked = 0x80 if mask is not None else 0
     count = len(payload)
@@ -90,13 +90,13 @@ def frame(opcode: int, payload: bytes = b"", final=True, mask: bytes | None = MA
 
 
 def deflated(payload: bytes) -> bytes:
-    """The payload of a compressed message (RFC 7692, section 7.2.1)."""
+    """Returns the payload of a compressed message (RFC 7692, section 7.2.1)."""
     packer = zlib.compressobj(wbits=-15)
     return (packer.compress(payload) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4]
 
 
 def play(case: Case, port: int) -> list[str]:
-    """The transcript: what the request was answered, what came as data, the control frames, and the end."""
+    """Returns the transcript: the response to the request, the data, the control frames, and the end."""
     with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS_MAX) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         session = Session(case, connection)
@@ -106,7 +106,7 @@ def play(case: Case, port: int) -> list[str]:
             session.until(lambda: b"INFO" in session.data or "mqtt" in case.server)
             for data in case.writes:
                 session.write(data)
-            # INFO follows the first PONG, and nothing the second.
+            # The second INFO follows the first PONG. The second PONG shows that nothing else follows.
             for pongs in (1, 2) if case.settles else ():
                 session.write(frame(BINARY, b"PING\r\n", mask=case.mask))
                 session.until(lambda count=pongs: session.data.count(b"PONG\r\n") >= count)
@@ -128,7 +128,7 @@ class Session:
         self.end = "open"
 
     def write(self, data: bytes):
-        # Whether a write still succeeds after the server has closed is a matter of timing.
+        # After the server has closed, a write may succeed or fail, depending on timing.
         try:
             if not self.case.drips:
                 self.connection.sendall(data)
@@ -140,7 +140,7 @@ class Session:
             pass
 
     def fill(self, deadline: float) -> bool:
-        """More bytes; false when nothing more comes."""
+        """Reads more bytes. Returns whether any came."""
         self.connection.settimeout(max(0.001, deadline - time.monotonic()))
         try:
             data = self.connection.recv(1 << 20)
@@ -160,7 +160,7 @@ class Session:
                 return [f"no response ({self.end})"], False
         head, _, rest = bytes(self.received).partition(b"\r\n\r\n")
         status, *headers = head.decode("latin-1").split("\r\n")
-        # Some statuses have a remark behind their text.
+        # Some statuses have a comment after their text.
         lines = [status.partition(":")[0]]
         for header in headers:
             name, _, value = header.partition(":")
@@ -234,7 +234,7 @@ def legible(opcode: int, payload: bytes) -> str:
 
 
 def random_bytes(count: int) -> bytes:
-    """The same in every run."""
+    """Returns random bytes that are the same in every run."""
     chunks = (hashlib.sha256(str(number).encode()).digest() for number in range(count // 32 + 1))
     return b"".join(chunks)[:count]
 

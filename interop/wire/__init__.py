@@ -1,1 +1,1 @@
-"""Raw bytes sent to nats-server and to the server under test, and what each answers, compared."""
+"""Sends raw bytes to nats-server and to the server under test, and compares their answers."""

@@ -1,4 +1,4 @@
-"""Plays every case against nats-server and the server under test and prints where they differ."""
+"""Plays every case with nats-server and the server under test, and prints where their answers differ."""
 
 import difflib
 import json
@@ -72,7 +72,7 @@ def compare(report: Report, case, reference: Server, under_test: Server, differe
 
 
 def revive(server: Server):
-    """Gives the next case a server that lives: one crash is one failure."""
+    """Restarts the server for the next case, so that one crash is only one failure."""
     server.kill()
     server.start()
 
@@ -82,7 +82,8 @@ def without_keys(transcript: list[str], keys: list[str]) -> list[str]:
 
 
 def legible(wanted: list[str], found: list[str]) -> str:
-    """Both transcripts as one, with `-` for what only nats-server says and `+` for what only we say."""
+    """Returns both transcripts merged: `-` marks lines of nats-server alone, `+` lines of the server under test
+    alone."""
     lines = difflib.ndiff(wanted, found)
     return "\n".join(line for line in lines if not line.startswith("?"))
 

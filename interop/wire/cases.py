@@ -1,6 +1,6 @@
-"""The table. Each case is bytes and waits; what the answer should be is nats-server's to say.
+"""The table of cases. Each case sends bytes and waits. The answers of nats-server are the expected ones.
 
-Unless a case is about something else, it uses one connection that hears its own messages.
+Unless a case is about something else, it uses one connection, which receives its own messages.
 """
 
 from wire.session import Case, closed, drip, pinged, quiet, read, send, settle, splits
@@ -11,15 +11,15 @@ VERBOSE = b'CONNECT {"verbose":true,"pedantic":false,"headers":true,"protocol":1
 PEDANTIC = b'CONNECT {"verbose":false,"pedantic":true,"headers":true}\r\n'
 NO_ECHO = b'CONNECT {"verbose":false,"pedantic":false,"echo":false,"headers":true,"no_responders":true}\r\n'
 
-# For what goes to several subscriptions of one connection: which of them hears it first, and which
-# member of a queue group is chosen, are the server's own business.
+# For messages to several subscriptions of one connection. The server decides which one receives it first, and
+# which member of a queue group is chosen.
 ANY_SID = [(rb"(?m)^MSG (\S+) \d+ ", rb"MSG \1 N ")]
 
 CASES: list[Case] = []
 
 
 def one(name: str, data: bytes, connect: bytes = PLAIN, **more):
-    """One connection, one write, and a PING to see what came of it."""
+    """Adds a case with one connection, one write, and a PING whose answer ends it."""
     CASES.append(Case(name, [send(connect + data), settle()], **more))
 
 

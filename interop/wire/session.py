@@ -1,4 +1,4 @@
-"""Playing one case against one server, and writing down what came back."""
+"""Plays one case with one server, and records what it received."""
 
 import json
 import re
@@ -11,7 +11,7 @@ ANSWER_SECONDS_MAX = 4
 QUIET_SECONDS = 0.25
 LINE_CHARACTERS_MAX = 240
 
-# Values that rightly differ between two servers, or between two runs of one. Their keys are compared.
+# Values that legitimately differ between two servers or two runs. Their keys are compared.
 INFO_VALUES_IGNORED = {
     "client_id",
     "connect_urls",
@@ -37,13 +37,13 @@ class Step:
 class Case:
     name: str
     steps: list[Step]
-    # Which of the prepared servers: "open", "user" (user and password) or "token".
+    # The key in `SERVERS`: "open", "user" (user and password), or "token".
     server: str = "open"
-    # Compare the contents of INFO, not only when it comes.
+    # Also compare the contents of INFO.
     info: bool = False
-    # The server's own PINGs are timed, so only a case about them looks at them.
+    # Also compare the server's own PINGs, whose times vary.
     pings: bool = False
-    # Which member of a queue group is chosen is random: replacements make that invisible.
+    # Patterns and replacements that hide random choices, such as the member of a queue group.
     masks: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
@@ -52,42 +52,44 @@ def send(data: bytes, peer: str = "a") -> Step:
 
 
 def drip(data: bytes, peer: str = "a") -> Step:
-    """One write per byte."""
+    """Sends one byte per write."""
     return Step("drip", peer, data)
 
 
 def settle(peer: str = "a", pongs: int = 1) -> Step:
-    """Sends PING and reads up to the answer, or to the close. `pongs` counts the case's own PINGs too."""
+    """Sends PING and reads up to its answer, or until the connection closes. `pongs` includes answers to the
+    case's own PINGs."""
     return Step("settle", peer, count=pongs)
 
 
 def read(peer: str = "a", pongs: int = 1) -> Step:
-    """As `settle`, with the PING already sent by the case."""
+    """Like `settle`, but the case has already sent the PING."""
     return Step("read", peer, count=pongs)
 
 
 def closed(peer: str = "a") -> Step:
-    """Reads up to the close."""
+    """Reads until the connection closes."""
     return Step("closed", peer)
 
 
 def quiet(peer: str = "a") -> Step:
-    """Reads what comes in a moment: for input that the server must not answer yet."""
+    """Reads for a moment: for input that the server must not answer yet."""
     return Step("quiet", peer)
 
 
 def pinged(peer: str = "a") -> Step:
-    """Reads up to a PING of the server's own."""
+    """Reads up to a PING that the server sends."""
     return Step("pinged", peer)
 
 
 def splits(data: bytes) -> Step:
-    """For every inner boundary of `data`, a connection of its own that sends it in two writes."""
+    """For each inner boundary of `data`, opens a connection that sends it in two writes."""
     return Step("splits", "split", data)
 
 
 def play(case: Case, port: int) -> list[str]:
-    """The transcript: for each peer a line per protocol line that it received, and how that ended."""
+    """Returns the transcript: for each peer one line per protocol line that it received, and how the connection
+    ended."""
     session = Session(case, port)
     try:
         for step in case.steps:
@@ -105,8 +107,8 @@ class Session:
         self.port = port
         self.connections: dict[str, socket.socket] = {}
         self.ended: set[str] = set()
-        # What each peer received is one stream: in which read a byte came is a matter of timing. Only
-        # moments at which the server must be silent, and the end, leave a mark in it.
+        # What a peer received is one stream, because the boundaries of reads depend on timing. Only the end, and
+        # the moments at which the server must be silent, are marked in it.
         self.received: dict[str, bytearray] = {}
         self.marks: dict[str, list[tuple[int, str]]] = {}
         self.extra: list[str] = []
@@ -123,7 +125,7 @@ class Session:
             case "drip":
                 for byte in step.data:
                     self.write(step.peer, bytes([byte]))
-                    # Long enough for the server to be woken, so that most bytes are read alone.
+                    # Long enough for the server to wake up, so that it reads most bytes one at a time.
                     time.sleep(0.0005)
             case "settle":
                 self.write(step.peer, b"PING\r\n")
@@ -146,7 +148,7 @@ class Session:
         self.receive(peer, lambda new: new.endswith(b"\r\n"))
 
     def write(self, peer: str, data: bytes):
-        # Whether a write still succeeds after the server has closed is a matter of timing.
+        # After the server has closed, a write may succeed or fail, depending on timing.
         try:
             self.connections[peer].sendall(data)
         except (BrokenPipeError, ConnectionResetError):
@@ -165,7 +167,8 @@ class Session:
                 self.marks[peer].append((len(received), mark))
                 return
             except ConnectionResetError:
-                # The same as an end of stream: which one comes depends on what was still unread.
+                # A reset counts as the end of the stream: which of the two comes depends on what the server had
+                # not read.
                 data = b""
             received += data
             if not data:
@@ -173,7 +176,7 @@ class Session:
                 self.ended.add(peer)
 
     def splits(self, data: bytes):
-        """All boundaries must give one transcript; the first is kept, and those that differ from it."""
+        """All boundaries must give the same transcript. Keeps the first one and those that differ from it."""
         first = None
         for at in range(1, len(data)):
             one = Session(self.case, self.port)
@@ -194,7 +197,7 @@ class Session:
                 self.extra += one.transcript()
 
     def end(self):
-        """Closes our half of every connection: what the server still had to say comes out."""
+        """Closes the sending half of every connection and reads what the server still sends."""
         for peer, connection in self.connections.items():
             if peer in self.ended:
                 continue

@@ -12,7 +12,7 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::values;
 
-/// Prefix of metadata that the server adds.
+/// Prefix of the metadata keys that the server adds.
 pub(crate) const SERVER_METADATA_PREFIX: &str = "_nats.";
 
 /// Options that select a JetStream API.

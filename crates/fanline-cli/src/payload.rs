@@ -32,7 +32,7 @@ impl PayloadArgs {
         }
     }
 
-    /// Returns whether the payload is an argument.
+    /// Returns whether the command line contains the payload itself, rather than `-` for stdin.
     pub(crate) fn is_argument(&self) -> bool {
         self.payload
             .as_deref()

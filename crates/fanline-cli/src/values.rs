@@ -5,7 +5,7 @@ use std::time::Duration;
 use fanline_client::jetstream::{Nanos, Timestamp};
 use serde::de::DeserializeOwned;
 
-/// Parses `500ms`, `2s`, `1.5s`, `1m`, `1h`; a bare number counts seconds.
+/// Parses `500ms`, `2s`, `1.5s`, `1m`, `1h`; a number without a unit is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let seconds_per_unit = match &text[digits.len()..] {

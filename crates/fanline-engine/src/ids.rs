@@ -2,7 +2,7 @@
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Characters of a unique identifier.
+/// Number of characters of a unique identifier.
 pub const ID_CHARS: usize = 22;
 
 /// Returns an identifier with one letter or digit for each number.

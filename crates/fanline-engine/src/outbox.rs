@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// A block of input bytes, shared by all outboxes that still have to write a part of it.
 ///
-/// The inner box lets the allocator return untouched zero pages for a large chunk. A large message of which
-/// no bytes arrive then costs no memory.
+/// The inner box lets the allocator provide a large chunk as zero pages, which use no memory until they are
+/// written. A large message of which no bytes arrive then costs no memory.
 pub type Chunk = Arc<Box<[u8]>>;
 
 /// Size in bytes from which a body is referenced instead of copied. Below it, a copy is cheaper than a
@@ -182,8 +182,9 @@ impl Outbox {
     /// pending bytes.
     pub fn settle(&mut self) {
         let is_wasteful = |s: &Shared| pins_too_much(&s.chunk, &s.range);
-        // `refer` queues no wasteful part while the outbox is blocked. The rest of the first part may become
-        // wasteful while it is written, but it keeps only one chunk alive, and moving the rest costs more.
+        // While the outbox is blocked, `refer` queues no part that is wasteful (small compared with its
+        // chunk). A part that is being written may become wasteful, but it keeps only one chunk alive, and
+        // copying it would cost more.
         if self.blocked.is_none() && self.shared.iter().any(is_wasteful) {
             self.copy_out_wasteful();
         } else if self.start > self.copied.len() / 2 {
@@ -217,9 +218,9 @@ impl Outbox {
         self.start = 0;
     }
 
-    /// Marks the outbox as blocked, because the peer accepts no more bytes for now. All bytes pending at this
-    /// moment must be written within the write deadline; with `restarts_per_byte`, one of them is enough.
-    /// Returns when the running deadline began.
+    /// Marks the outbox as blocked, because the peer accepts no more bytes for now. All bytes that are
+    /// pending at this moment must be written within the write deadline. With `restarts_per_byte`, each
+    /// written byte restarts the deadline. Returns the time at which the running deadline began.
     pub(crate) fn block(&mut self, now: Duration, restarts_per_byte: bool) -> Duration {
         let pending = match restarts_per_byte {
             true => 1,
@@ -238,7 +239,7 @@ impl Outbox {
         }
     }
 
-    /// Returns when the outbox became blocked, if it is.
+    /// Returns the time at which the outbox became blocked, if it is blocked.
     pub(crate) fn blocked_since(&self) -> Option<Duration> {
         self.blocked.map(|b| b.since)
     }

@@ -63,7 +63,8 @@ impl fmt::Debug for Random {
 }
 
 impl Random {
-    /// Returns a generator. The same seed and purpose give the same numbers, others give unrelated numbers.
+    /// Returns a generator. The same seed and purpose give the same numbers; another seed or purpose gives
+    /// unrelated numbers.
     pub(crate) fn new(seed: Seed, purpose: Purpose) -> Self {
         let mut nonce = [0; 8];
         nonce[0] = purpose as u8;

@@ -3,10 +3,10 @@
 /// Capacity in items up to which a collection is never shrunk.
 const CAPACITY_MIN: usize = 4096;
 
-/// Decides after which removals a collection is shrunk. The first shrink is due when an eighth of the
-/// capacity is in use. It may release little, because an item may occupy the last slot, so further shrinks
-/// are due whenever half of the remaining items are gone. A million removals shrink the collection about a
-/// dozen times. An item that is added and removed repeatedly does not shrink it each time.
+/// Decides after which removals a collection is shrunk. The first shrink is due when only an eighth of the
+/// capacity is still in use. It may release little, because an item may occupy the last slot, so further
+/// shrinks are due whenever half of the remaining items are gone. A million removals shrink the collection
+/// about a dozen times. An item that is added and removed repeatedly does not shrink it each time.
 #[derive(Debug, Default)]
 pub(crate) struct Slack {
     /// Number of remaining items at which the collection is shrunk next.

@@ -18,11 +18,11 @@ use crate::time::Timestamp;
 
 const DESTINATION: &str = "Nats-Trace-Dest";
 const ONLY: &str = "Nats-Trace-Only";
-/// Header of W3C Trace Context, in any case.
+/// Header of W3C Trace Context. Its name is case-insensitive.
 const PARENT: &str = "traceparent";
 /// Header that lists the hops of a message, both in reports and in messages to other servers.
 pub(crate) const HOP: &str = "Nats-Trace-Hop";
-/// Most bytes of a valid hop header. A longer one is ignored as forged.
+/// Largest size of a valid hop header in bytes. A longer one is ignored as forged.
 const HOP_BYTES_MAX: usize = 256;
 
 /// First hop number of connections to other servers. Shards have the lower numbers.

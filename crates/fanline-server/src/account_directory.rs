@@ -145,7 +145,7 @@ impl Directory {
     /// Fails if the options do not allow deletion, or the disk fails.
     pub fn delete(&self, account: &str) -> Result<bool, StoreError> {
         let path = self.path(account)?;
-        // A cache can fetch a deleted token again.
+        // A cache may always delete, because it can fetch a deleted token again.
         if !self.options.allow_delete && !self.options.is_cache {
             return Err(StoreError::DeleteDisabled);
         }

@@ -1,8 +1,8 @@
 //! Cooperation with another server on the same machine, which shares the cores.
 //!
-//! The other server's thread may wake this thread in the middle of its own work, and the woken thread then
-//! takes the core. This happens after a large read or write. Therefore this thread yields first, and finds
-//! more to read and write afterward.
+//! After a large read or write between them, the other server still has work to do. If it wakes this thread
+//! in the middle of that work, this thread takes the core from it. Therefore this thread yields first, and
+//! finds more to read and write afterward.
 
 use std::cell::Cell;
 use std::thread;

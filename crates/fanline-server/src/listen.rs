@@ -10,8 +10,8 @@ use std::path::Path;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Length of the accept queue. The standard library's 128 delays clients by seconds when a thousand of them
-/// reconnect at once after a restart.
+/// Length of the accept queue. If a thousand clients reconnect at once after a restart, the standard
+/// library's length of 128 would make some of them wait for seconds.
 const BACKLOG: i32 = 4096;
 
 /// A listening socket.

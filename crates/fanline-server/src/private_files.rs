@@ -19,7 +19,7 @@ pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
     builder.recursive(true).mode(FOLDER_MODE).create(path)
 }
 
-/// Returns options for opening a file. The mode applies only if they create the file.
+/// Returns options for opening a file. The mode applies only if opening creates the file.
 pub(crate) fn file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(FILE_MODE);

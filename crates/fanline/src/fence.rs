@@ -8,7 +8,7 @@
 
 use crate::sync::{Ordering, fence};
 
-/// The division of the work between the two sides; both must use the same value.
+/// Which of the two sides executes the full fence. Both sides must use the same variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
     /// The rare side executes the fence for both.
@@ -18,8 +18,9 @@ pub(crate) enum Fences {
 }
 
 impl Fences {
-    /// The value that nearly every machine of this target supports. A fast path may be compiled for this
-    /// value only, if there is a slower path for another result of [`detect`](Self::detect).
+    /// The variant that nearly every machine of this target supports. A fast path may be compiled for this
+    /// variant only, if there is a slower path for machines on which [`detect`](Self::detect) returns the
+    /// other one.
     pub(crate) const USUAL: Self = membarrier::USUAL;
 
     /// Returns the cheapest variant that this machine supports.
@@ -43,8 +44,8 @@ impl Fences {
         }
     }
 
-    /// Executes the frequent side's fence of [`Asymmetric`](Self::Asymmetric). For callers that, with
-    /// [`Symmetric`](Self::Symmetric), execute a full fence of their own before they read again.
+    /// Executes the frequent side's fence if the variant is [`Asymmetric`](Self::Asymmetric). With
+    /// [`Symmetric`](Self::Symmetric), the caller must execute a full fence itself before its read.
     #[inline(always)]
     pub(crate) fn light_if_asymmetric(self) {
         if !cfg!(all(test, fanline_loom)) || self == Self::Asymmetric {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 /// A subscription or a scheduled action. Dropping it unsubscribes.
 ///
 /// Unsubscribing is idempotent and works from any thread and from inside the observer's own callback. It does
-/// not wait: when it returns, a call that another thread has begun, or is about to make, may still run. No
-/// later value is delivered. To know that the callback is over, use
+/// not wait: when it returns, a call of the observer that another thread has begun, or is about to make, may
+/// still run. No later value is delivered. To wait for the end of such a call, use
 /// [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait). The observer is dropped at once if nothing is being
 /// emitted. Otherwise the emission in progress drops it, or at the latest the next one.
 ///
@@ -32,12 +32,13 @@ enum Parts {
     #[default]
     Closed,
     /// A registration with a weak reference to the registry. A source owns its observers, and an operator's
-    /// guard may be inside such an observer, so a strong reference would be a cycle.
+    /// guard may be inside such an observer. A strong reference would make this a cycle.
     Registered {
         registry: Weak<dyn Registry>,
         key: u64,
     },
-    /// A strong reference, for a registry that drops the user's values even while guards exist.
+    /// A registration with a strong reference to the registry. Only for a registry that drops the user's
+    /// values even while guards exist.
     Joined {
         registry: Arc<dyn Registry>,
         key: u64,
@@ -57,8 +58,8 @@ pub(crate) trait Registry: Send + Sync {
         self.remove(key);
     }
 
-    /// Undoes the registration, and returns only after calls of the observer in progress on other threads. By
-    /// default it does not wait.
+    /// Undoes the registration, and waits until calls of the observer that are in progress on other threads
+    /// have returned. The default implementation does not wait.
     fn remove_and_wait(&self, key: u64) {
         self.remove(key);
     }
@@ -120,7 +121,7 @@ impl Guard {
         }
     }
 
-    /// Keeps the subscription until its source ends, without a guard.
+    /// Consumes the guard without unsubscribing: the subscription lasts until its source ends.
     pub fn detach(mut self) {
         match std::mem::take(&mut self.parts) {
             Parts::Many(guards) => guards.into_iter().for_each(Self::detach),
@@ -128,7 +129,7 @@ impl Guard {
         }
     }
 
-    /// Adds a subscription that ends with this one.
+    /// Adds a subscription that is unsubscribed together with this one.
     pub fn add(&mut self, child: Guard) {
         match &mut self.parts {
             Parts::Many(guards) => guards.push(child),
@@ -140,7 +141,7 @@ impl Guard {
         }
     }
 
-    /// Returns whether nothing is left to undo: the source has ended or has dropped the observer. A guard
+    /// Returns whether the subscription is over: the source has ended or has dropped the observer. A guard
     /// made by [`Guard::new`] is never closed.
     pub fn is_closed(&self) -> bool {
         match &self.parts {
@@ -165,7 +166,7 @@ impl Drop for Guard {
             }
             Parts::Joined { registry, key } => registry.remove_last(key),
             Parts::Action(action) => action(),
-            // Each part unsubscribes as it is dropped.
+            // Each part unsubscribes when it is dropped.
             Parts::Many(_) | Parts::Closed => {}
         }
     }

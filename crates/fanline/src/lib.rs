@@ -1,7 +1,7 @@
-//! In-process fan-out: one value, every observer. Subjects multicast the values that you emit. Five flavors
-//! of replay deliver earlier values to late observers. Schedulers, operators, and streams carry values to
-//! other threads and into asynchronous code. This is Rx in Rust's idiom: values are passed by reference, a
-//! subscription is a guard, unused features cost nothing, and no callback runs under a lock.
+//! In-process fan-out: each value reaches every observer. Subjects multicast the values that you emit. Five
+//! flavors of replay deliver earlier values to late observers. Schedulers, operators, and streams carry
+//! values to other threads and into asynchronous code. This is Rx in Rust's idiom: values are passed by
+//! reference, a subscription is a guard, unused features cost nothing, and no callback runs under a lock.
 //!
 //! ```
 //! use fanline::{Replay, prelude::*};
@@ -24,9 +24,9 @@
 //! assert_eq!(*warm.lock().unwrap(), ["21.5 °C", "22 °C"]);
 //! ```
 //!
-//! This page answers the questions to settle before using the library. [`coming_from`] translates names from
-//! other libraries, [`testing`] makes tests of time exact, and `examples/` in the repository has whole
-//! programs.
+//! This page answers questions that come up before you use the library. [`coming_from`] translates names from
+//! other libraries, [`testing`] makes tests that depend on time exact, and `examples/` in the repository has
+//! whole programs.
 //!
 //! - [Choose a subject](#choose-a-subject)
 //! - [Cost](#cost)
@@ -48,20 +48,20 @@
 //! | --- | --- | --- |
 //! | only later values | [`subject()`] | [`Subject::new`] |
 //! | the current value first; there always is one | [`behavior`] | [`BehaviorSubject::new`] |
-//! | the last value, once the subject has completed | [`last_value`] | [`AsyncSubject::new`] |
+//! | the last value, after the subject has completed | [`last_value`] | [`AsyncSubject::new`] |
 //! | every value | [`replay`]`(`[`Replay::all`]`())` | [`ReplaySubject::new`]`(…)` |
-//! | the last value, if there is one | `replay(`[`Replay::one`]`())` | the same |
-//! | the last n values | `replay(`[`Replay::many`]`(n))` | the same |
-//! | the values no older than a duration `d` | `replay(`[`Replay::within`]`(d))` | the same |
-//! | the last n values no older than `d` | `replay(`[`Replay::many_within`]`(n, d))` | the same |
+//! | the last value, if there is one | `replay(`[`Replay::one`]`())` | [`ReplaySubject::new`]`(…)` |
+//! | the last n values | `replay(`[`Replay::many`]`(n))` | [`ReplaySubject::new`]`(…)` |
+//! | the values no older than a duration `d` | `replay(`[`Replay::within`]`(d))` | [`ReplaySubject::new`]`(…)` |
+//! | the last n values no older than `d` | `replay(`[`Replay::many_within`]`(n, d))` | [`ReplaySubject::new`]`(…)` |
 //!
 //! Then, decide where values are emitted:
 //!
 //! - **One place in the program**: the exclusive form. There is one producer. Emitting takes it by `&mut`, so
 //!   the compiler guarantees that calls do not overlap. Any part of the program can subscribe, through clones
 //!   of a [`Source`].
-//! - **Several threads, or observers themselves**: the shared form, Rx's classic subject. Emitting takes
-//!   `&self`, and clones are the same subject.
+//! - **Several threads, or the subject's own observers**: the shared form, Rx's classic subject. Emitting
+//!   takes `&self`, and clones are the same subject.
 //! - **One thread, with values or observers that are not [`Send`]**: [`LocalSubject`].
 //! - **Many observers of one type**: [`subject_of`] and [`replay_of`] call them without an indirection.
 //!
@@ -81,10 +81,11 @@
 //! assert_eq!(volume.value(), Ok(7));
 //! ```
 //!
-//! The flavors of replay differ only in what they retain; [`Replay`] documents when each releases a value. If
-//! a subject is disposed of, or its producer or last handle is dropped before the end, it ends silently:
-//! observers are dropped, and neither `complete` nor `error` is called. To complete when the producer is
-//! dropped, as a channel does, request it:
+//! The flavors of replay differ only in what they retain; [`Replay`] documents when each flavor drops a
+//! value. If a subject is disposed of, or if its producer or last handle is dropped before the subject has
+//! completed or failed, it ends silently: observers are dropped, and neither `complete` nor `error` is
+//! called. If the subject should complete when the producer is dropped, as a channel does, call
+//! [`Producer::complete_on_drop`]:
 //!
 //! ```
 //! use fanline::prelude::*;
@@ -103,7 +104,7 @@
 //! | | for each message |
 //! | --- | --- |
 //! | exclusive | no lock and no atomic read-modify-write: plain loads and stores |
-//! | shared | one read-modify-write, however many observers there are; two for a while after threads contended |
+//! | shared | one atomic read-modify-write, however many observers there are; for a while after contention between threads, two |
 //! | [`LocalSubject`] | no atomic read-modify-write |
 //!
 //! The exclusive form needs a memory fence between emission and subscription. On Linux, the thread that
@@ -115,9 +116,9 @@
 //! | flavor | stored for each value | allocations |
 //! | --- | --- | --- |
 //! | [`subject()`] | nothing | none |
-//! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none, once the ring has its full size |
+//! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none after the ring has reached its full size |
 //! | [`Replay::all`] | the value, in chunks | one per 2,048 values or per 2 MiB of them |
-//! | [`Replay::within`] | the value; the time once per millisecond, not per value | as for [`Replay::all`]; chunks are reused |
+//! | [`Replay::within`] | the value; a timestamp is stored once per millisecond, not once per value | as for [`Replay::all`]; chunks are reused |
 //! | [`Replay::many_within`] | as for [`Replay::within`], in a ring | none |
 //!
 //! Retained values are not cloned for late observers: each observer gets a reference to the same stored
@@ -138,7 +139,7 @@
 //! The cost of subscribing and unsubscribing does not depend on the number of other observers.
 //!
 //! **Chain.** Operators are generic structs without boxes: a chain is compiled to one observer.
-//! [`boxed`](ObservableExt::boxed) buys a short type for one indirect call.
+//! [`boxed`](ObservableExt::boxed) gives a chain a short type, and costs one indirect call per value.
 //!
 //! The times in nanoseconds depend on the machine. The repository's benchmark compares every flavor in both
 //! forms with reference loops written for the same load. With `--rivals` it also compares RxJava 3, rxRust,
@@ -176,8 +177,8 @@
 //!
 //! [`OnPanic`] offers two alternatives, to continue or to abort: [`Producer::on_observer_panic`],
 //! [`Subject::on_observer_panic`], and their counterparts on every other subject. A panic in an operator's
-//! closure counts as a panic of the observer that the chain ends in. A panic during the delivery of retained
-//! values unwinds out of `subscribe`. On a scheduler, a panic ends one action and no thread; each scheduler
+//! closure counts as a panic of the observer at the end of the chain. A panic during the delivery of retained
+//! values unwinds out of `subscribe`. On a scheduler, a panic ends one action, but no thread; each scheduler
 //! documents where the panic goes.
 //!
 //! # Re-entrancy
@@ -205,10 +206,10 @@
 //! assert_eq!(*order.lock().unwrap(), ["A1", "B1", "A2", "B2"]);
 //! ```
 //!
-//! So every observer sees the same order. A nested `complete` or `error` is queued in the same way; `dispose`
-//! takes effect at once. Values from other threads join the same queue, and the thread that is emitting
-//! delivers them. No thread waits. A call of `next` may therefore return before its value has reached any
-//! observer, or deliver values of other threads.
+//! So every observer sees the values in the same order. A nested `complete` or `error` is queued in the same
+//! way; `dispose` takes effect at once. Values from other threads join the same queue, and the thread that is
+//! emitting delivers them. No thread waits. A call of `next` may therefore return before its value has
+//! reached any observer, or deliver values of other threads.
 //!
 //! The exclusive form cannot be re-entered, so it needs no queue. An observer would have to own the producer,
 //! which the compiler rejects:
@@ -257,13 +258,13 @@
 //! assert_eq!(s.observer_count(), 3);
 //! ```
 //!
-//! After the end of the subject:
+//! After the subject has completed, failed, or been disposed of:
 //!
 //! | subject | a late observer gets |
 //! | --- | --- |
-//! | [`subject()`], [`behavior`] | the end |
+//! | [`subject()`], [`behavior`] | the completion or the error |
 //! | [`last_value`] | the last value and the completion; or the error |
-//! | [`replay`] | the retained values and the end; time windows keep moving after it, see [`Replay::within`] |
+//! | [`replay`] | the retained values, then the completion or the error; values continue to leave time windows, see [`Replay::within`] |
 //! | any subject that was disposed of | nothing, and its guard is closed |
 //!
 //! # Slow observers
@@ -274,9 +275,9 @@
 //!
 //! | operator | when the consumer is slower |
 //! | --- | --- |
-//! | nothing | the emitter waits for each call |
+//! | no operator | the emitter waits for each call |
 //! | [`observe_on`](ObservableExt::observe_on) | values are queued for the scheduler's worker; memory grows |
-//! | [`observe_on_with`](ObservableExt::observe_on_with) a [`Bound`](scheduler::Bound) | it blocks, drops the oldest, drops the newest, or fails |
+//! | [`observe_on_with`](ObservableExt::observe_on_with) a [`Bound`](scheduler::Bound) | if the queue is full: the emitter blocks, the oldest or newest value is dropped, or the chain fails |
 //! | [`into_stream`](ObservableExt::into_stream) with a [policy](stream#choose-a-policy) | the same choices, or the latest value only; lost values are counted, and reported on request |
 //! | a [`hub`] in place of a subject | the producer waits for the slowest consumer in bounded memory, unless configured otherwise |
 //! | [`sample`](ObservableExt::sample), [`throttle`](ObservableExt::throttle), [`debounce`](ObservableExt::debounce) | fewer values |
@@ -316,9 +317,9 @@
 //! s.next(1);
 //! ```
 //!
-//! On another thread, a call may be in progress or about to begin when `unsubscribe` returns.
-//! [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait) returns when that call is over. Do not use it while
-//! holding a lock that the observer takes.
+//! When `unsubscribe` returns, another thread may still be calling the observer, or be about to call it.
+//! [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait) returns after that call. Do not use it while holding
+//! a lock that the observer takes.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -348,15 +349,17 @@
 //!
 //! # Drop of closures and values
 //!
-//! - An **observer**, with everything that its closure owns: when it is unsubscribed; after the end of the
-//!   source; after a panic; when it reports that it is [closed](Observer::is_closed). If it is unsubscribed
-//!   during an emission, that emission drops it, or at the latest the next one.
-//! - A **value** that is not retained: by the call that emits it, after the last observer.
-//! - A **retained value**: by the emission, the subscription, or the end that finds it no longer retained.
-//!   While a subscriber reads retained values, the drop waits until the subscriber has finished.
-//!   [`Source::trim`] empties a time window on an idle subject.
-//! - **All retained values**: when the subject is disposed of, which includes dropping the producer or the
-//!   last handle before the end; after an end, with the last source or handle.
+//! - An **observer** is dropped, with everything that its closure owns, when it is unsubscribed, after the
+//!   source has ended, after it has panicked, or when it reports that it is [closed](Observer::is_closed). If
+//!   it is unsubscribed during an emission, that emission drops it, or at the latest the next one.
+//! - A **value** that is not retained is dropped by the call that emits it, after the last observer has
+//!   received it.
+//! - A **retained value** is dropped by the first emission, subscription, completion, or error that finds it
+//!   no longer retained. While a subscriber reads retained values, the drop waits until the subscriber has
+//!   finished. [`Source::trim`] empties a time window on an idle subject.
+//! - **All retained values** are dropped when the subject is disposed of. This includes dropping the producer
+//!   or the last handle before the subject has completed or failed. After completion or failure, they are
+//!   dropped with the last source or handle.
 //!
 //! Destructors and observers run without a lock and may use the subject.
 //!
@@ -405,8 +408,8 @@
 //! [`catch`](ObservableExt::catch), [`retry`](ObservableExt::retry), and
 //! [`on_error_return`](ObservableExt::on_error_return) handle errors.
 //!
-//! Invalid arguments, for example a bound of 0, panic where the chain is built, and the message names the
-//! argument. Each such function documents this under *Panics*.
+//! A function that builds a chain panics if an argument is invalid, for example a bound of 0. The message
+//! names the argument. Each such function documents this under *Panics*.
 //!
 //! # Threads
 //!

@@ -4,10 +4,10 @@ use crate::{BoxObserver, Guard, Observer, observer};
 
 /// A source that calls an observer: the head of a chain, or a chain of operators.
 ///
-/// It relates to [`IntoObservable`] as `Iterator` relates to `IntoIterator`. The first operator turns a
+/// It relates to [`IntoObservable`] as `Iterator` relates to `IntoIterator`. The first operator converts a
 /// source or subject, which can be subscribed to many times, into an observable. Each operator takes its
-/// upstream observable by value. A chain is subscribed to once. It can be cloned before that if its closures
-/// can. Nothing happens before the subscription.
+/// upstream observable by value. A chain can be subscribed to only once, but it can be cloned before that, if
+/// its closures are `Clone`. Nothing happens before the subscription.
 ///
 /// The operators are methods of [`ObservableExt`](crate::ObservableExt). A function takes or returns `impl
 /// Observable<Item = u32, Error = Infallible>`, or the boxed form [`BoxObservable`], if its types must be

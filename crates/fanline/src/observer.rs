@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 /// A receiver of the values of a subject or an operator.
 ///
-/// The grammar is `next* (error | complete)?`: any number of values, then at most one end. After an end no
-/// method is called, and calls to one observer never overlap. The caller guarantees this; an observer need
-/// not check it.
+/// The grammar is `next* (error | complete)?`: any number of values, then at most one error or completion.
+/// After that no method is called, and calls to one observer never overlap. The caller guarantees this; an
+/// observer need not check it.
 ///
 /// Values are borrowed, because all observers of a subject receive the same one, without a clone. An
 /// operator that owns its value calls [`next_owned`](Observer::next_owned).
@@ -43,8 +43,8 @@ pub trait Observer<T, E = Infallible> {
     /// Receives a value, borrowed because all observers receive the same one.
     fn next(&mut self, value: &T);
 
-    /// Receives a value that no other observer receives. An observer that stores values overrides this to
-    /// avoid a clone.
+    /// Receives a value that no other observer receives. An observer that stores values overrides this method
+    /// to avoid a clone.
     fn next_owned(&mut self, value: T) {
         self.next(&value);
     }
@@ -61,8 +61,9 @@ pub trait Observer<T, E = Infallible> {
     }
 
     /// Receives values that no other observer receives, like several calls of
-    /// [`next_owned`](Observer::next_owned). All values are available at once, for example those of a range.
-    /// An observer that passes values to another thread overrides this to deliver them in batches.
+    /// [`next_owned`](Observer::next_owned). All values are available at once, for example the numbers of a
+    /// range. An observer that passes values to another thread overrides this method to deliver them in
+    /// batches.
     fn next_owned_all<I>(&mut self, mut values: I)
     where
         I: Iterator<Item = T>,
@@ -86,8 +87,8 @@ pub trait Observer<T, E = Infallible> {
     fn complete(&mut self);
 
     /// Returns whether the observer needs no more values. The source checks this after each value. If the
-    /// result is `true`, the source drops the observer without another call. An operator that ends early must
-    /// therefore end its own observer before it returns `true` here.
+    /// result is `true`, the source drops the observer without another call. An operator that completes or
+    /// fails before its source must therefore notify its own observer before it returns `true` here.
     fn is_closed(&self) -> bool {
         false
     }
@@ -132,8 +133,8 @@ impl<T, E, O: Observer<T, E> + ?Sized> Observer<T, E> for Box<O> {
 /// ```
 pub type BoxObserver<T, E = Infallible> = Box<dyn Observer<T, E> + Send>;
 
-/// Creates an observer from a closure for values. [`Callbacks::on_error`] and [`Callbacks::on_complete`]
-/// add closures for the ends; an end without a closure is ignored.
+/// Creates an observer from a closure for values. [`Callbacks::on_error`] and [`Callbacks::on_complete`] add
+/// closures for errors and completion. Without such a closure, the error or completion is ignored.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};

@@ -21,7 +21,7 @@ enum Slot {
     Free,
     /// The observer is being called, further up on the stack.
     Called,
-    Kept(Box<dyn Any>),
+    Present(Box<dyn Any>),
 }
 
 impl Table {
@@ -48,7 +48,7 @@ impl<O: 'static> Pinned<O> {
                 table.slots.push(Slot::Free);
                 table.slots.len() - 1
             });
-            table.slots[slot] = Slot::Kept(Box::new(observer));
+            table.slots[slot] = Slot::Present(Box::new(observer));
             slot
         });
         Self {
@@ -70,7 +70,7 @@ impl<O: 'static> Pinned<O> {
         );
         let taken = PINNED
             .with_borrow_mut(|table| std::mem::replace(&mut table.slots[self.slot], Slot::Called));
-        let Slot::Kept(mut observer) = taken else {
+        let Slot::Present(mut observer) = taken else {
             unreachable!("calls to one observer never overlap");
         };
         let mut put_back = PutBack {
@@ -97,7 +97,7 @@ struct PutBack {
 impl Drop for PutBack {
     fn drop(&mut self) {
         if let Some(observer) = self.observer.take() {
-            PINNED.with_borrow_mut(|table| table.slots[self.slot] = Slot::Kept(observer));
+            PINNED.with_borrow_mut(|table| table.slots[self.slot] = Slot::Present(observer));
         }
     }
 }
@@ -127,7 +127,7 @@ impl<T, E, O: Observer<T, E> + 'static> Observer<T, E> for Pinned<O> {
         // The chain calls this after each value, on the thread that emits, so another thread gets `false`.
         std::thread::current().id() == self.thread
             && PINNED.with_borrow(|table| match &table.slots[self.slot] {
-                Slot::Kept(observer) => observer.downcast_ref::<O>().is_some_and(O::is_closed),
+                Slot::Present(observer) => observer.downcast_ref::<O>().is_some_and(O::is_closed),
                 Slot::Free | Slot::Called => false,
             })
     }
@@ -136,17 +136,18 @@ impl<T, E, O: Observer<T, E> + 'static> Observer<T, E> for Pinned<O> {
 impl<O> Drop for Pinned<O> {
     fn drop(&mut self) {
         if std::thread::current().id() != self.thread {
-            // The observer cannot be dropped on this thread. Its own thread drops it when it ends.
+            // The observer cannot be dropped on this thread. The observer's own thread drops it when that
+            // thread ends.
             return;
         }
         // If this thread is ending, it has already dropped the table, and the observer with it.
-        let gone = PINNED.try_with(|table| {
+        let removed = PINNED.try_with(|table| {
             let mut table = table.borrow_mut();
-            let gone = std::mem::replace(&mut table.slots[self.slot], Slot::Free);
+            let removed = std::mem::replace(&mut table.slots[self.slot], Slot::Free);
             table.free.push(self.slot);
-            gone
+            removed
         });
-        drop(gone);
+        drop(removed);
     }
 }
 

@@ -41,7 +41,7 @@ mod exports {
 
 pub(crate) use exports::*;
 
-/// A cell whose users coordinate access. Under loom, each call of `get` checks for concurrent access.
+/// A cell whose users coordinate access. In loom models, each call of `get` checks for concurrent access.
 pub(crate) struct SharedCell<T> {
     #[cfg(all(test, fanline_loom))]
     inner: loom::cell::UnsafeCell<T>,

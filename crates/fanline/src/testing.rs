@@ -1,4 +1,5 @@
-//! Helpers for tests on [`VirtualTime`]: an observer that records, and observables that emit at set times.
+//! Helpers for tests on [`VirtualTime`]: an observer that records calls, and observables that emit at given
+//! times.
 //!
 //! Times are in nanoseconds of the virtual clock, and usually small numbers.
 //!
@@ -33,14 +34,14 @@ use crate::{BoxObserver, Guard, Observable, Observer, Scheduler, Time};
 pub enum Event<T, E = Infallible> {
     /// A value.
     Next(T),
-    /// The end of the sequence, with an error.
+    /// The failure of the observable, with its error.
     Error(E),
     /// Completion.
     Complete,
 }
 
-/// An event and its time. The time counts from the clock's start, or from the subscription for [`cold`]
-/// observables.
+/// An event and its time. The time is measured from the clock's start. For [`cold`] observables, it is
+/// measured from the subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recorded<T, E = Infallible> {
     /// Time of the event.
@@ -49,7 +50,7 @@ pub struct Recorded<T, E = Infallible> {
     pub event: Event<T, E>,
 }
 
-/// Returns a value at `nanos`.
+/// Returns a value that is emitted at the time `nanos`.
 pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
@@ -57,7 +58,7 @@ pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
     }
 }
 
-/// Returns an error at `nanos`.
+/// Returns an error that is emitted at the time `nanos`.
 pub fn error<T, E>(nanos: u64, error: E) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
@@ -113,7 +114,7 @@ impl<T: Clone, E: Clone> Recorder<T, E> {
         lock(&self.events).clone()
     }
 
-    /// Returns the values recorded so far, without times and the end.
+    /// Returns the values recorded so far, without their times, and without the completion or error.
     pub fn values(&self) -> Vec<T> {
         let value = |recorded| match recorded {
             Recorded {
@@ -153,32 +154,33 @@ impl<T: Clone, E: Clone> Observer<T, E> for Recorder<T, E> {
     }
 }
 
-/// Returns an observable that emits at set times to the observers subscribed at that moment. Clones share
-/// their subscribers.
+/// Returns an observable that emits at given times, each time to the observers that are subscribed at that
+/// moment. Clones share their subscribers.
 pub fn hot<T, E>(clock: &VirtualTime, events: impl IntoIterator<Item = Recorded<T, E>>) -> Hot<T, E>
 where
     T: Send + 'static,
     E: Send + 'static,
 {
-    let audience = Audience::new(clock);
+    let subscriptions = Subscriptions::new(clock);
     for Recorded { at, event } in events {
-        let audience = Arc::clone(&audience);
+        let subscriptions = Arc::clone(&subscriptions);
         clock
-            .schedule_at(at, move || audience.emit(&event))
+            .schedule_at(at, move || subscriptions.emit(&event))
             .detach();
     }
-    Hot { audience }
+    Hot { subscriptions }
 }
 
 /// The observable that [`hot`] returns.
 pub struct Hot<T, E = Infallible> {
-    audience: Arc<Audience<T, E>>,
+    subscriptions: Arc<Subscriptions<T, E>>,
 }
 
 impl<T, E> Hot<T, E> {
-    /// Returns the start and end time of each subscription; the end is `None` if the subscription is open.
+    /// Returns the start and end time of each subscription; the end time is `None` if the subscription is
+    /// still open.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
-        self.audience.subscriptions()
+        self.subscriptions.times()
     }
 }
 
@@ -193,7 +195,7 @@ impl<T, E> std::fmt::Debug for Hot<T, E> {
 impl<T, E> Clone for Hot<T, E> {
     fn clone(&self) -> Self {
         Self {
-            audience: Arc::clone(&self.audience),
+            subscriptions: Arc::clone(&self.subscriptions),
         }
     }
 }
@@ -206,13 +208,13 @@ impl<T: 'static, E: 'static> Observable for Hot<T, E> {
     where
         O: Observer<T, E> + Send + 'static,
     {
-        let key = self.audience.add(Box::new(observer));
-        Guard::registered(self.audience, key)
+        let key = self.subscriptions.add(Box::new(observer));
+        Guard::registered(self.subscriptions, key)
     }
 }
 
-/// Returns an observable that emits to each subscriber by its own timetable, which starts at the
-/// subscription. Clones share their subscribers.
+/// Returns an observable that emits to each subscriber at times that are measured from its own subscription.
+/// Clones share their list of subscriptions.
 ///
 /// ```
 /// use std::{convert::Infallible, time::Duration};
@@ -235,21 +237,22 @@ where
     E: Clone + Send + 'static,
 {
     Cold {
-        audience: Audience::new(clock),
+        subscriptions: Subscriptions::new(clock),
         events: events.into_iter().collect(),
     }
 }
 
 /// The observable that [`cold`] returns.
 pub struct Cold<T, E = Infallible> {
-    audience: Arc<Audience<T, E>>,
+    subscriptions: Arc<Subscriptions<T, E>>,
     events: Vec<Recorded<T, E>>,
 }
 
 impl<T, E> Cold<T, E> {
-    /// Returns the start and end time of each subscription; the end is `None` if the subscription is open.
+    /// Returns the start and end time of each subscription; the end time is `None` if the subscription is
+    /// still open.
     pub fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
-        self.audience.subscriptions()
+        self.subscriptions.times()
     }
 }
 
@@ -264,7 +267,7 @@ impl<T, E> std::fmt::Debug for Cold<T, E> {
 impl<T: Clone, E: Clone> Clone for Cold<T, E> {
     fn clone(&self) -> Self {
         Self {
-            audience: Arc::clone(&self.audience),
+            subscriptions: Arc::clone(&self.subscriptions),
             events: self.events.clone(),
         }
     }
@@ -282,65 +285,71 @@ where
     where
         O: Observer<T, E> + Send + 'static,
     {
-        let key = self.audience.add(Box::new(observer));
+        let key = self.subscriptions.add(Box::new(observer));
         for Recorded { at, event } in self.events {
-            let audience = Arc::clone(&self.audience);
+            let subscriptions = Arc::clone(&self.subscriptions);
             // After the subscription has ended, `emit_to` finds no observer under the key.
-            let emit = move || audience.emit_to(key, &event);
+            let emit = move || subscriptions.emit_to(key, &event);
             let delay = at.since(Time::ZERO);
-            self.audience.clock.schedule_after(delay, emit).detach();
+            self.subscriptions
+                .clock
+                .schedule_after(delay, emit)
+                .detach();
         }
-        Guard::registered(self.audience, key)
+        Guard::registered(self.subscriptions, key)
     }
 }
 
 /// The subscriptions of an observable, including past ones.
-struct Audience<T, E> {
+struct Subscriptions<T, E> {
     clock: VirtualTime,
-    seats: Mutex<Vec<Seat<T, E>>>,
+    list: Mutex<Vec<Subscription<T, E>>>,
 }
 
-struct Seat<T, E> {
+struct Subscription<T, E> {
     from: Time,
     until: Option<Time>,
-    /// `None` after the end, and during a call of the observer.
+    /// `None` after the subscription has ended, and during a call of the observer.
     observer: Option<BoxObserver<T, E>>,
 }
 
-impl<T, E> Audience<T, E> {
+impl<T, E> Subscriptions<T, E> {
     fn new(clock: &VirtualTime) -> Arc<Self> {
         Arc::new(Self {
             clock: clock.clone(),
-            seats: Mutex::new(Vec::new()),
+            list: Mutex::new(Vec::new()),
         })
     }
 
     /// Adds a subscription and returns its key, which is its index in the list.
     fn add(&self, observer: BoxObserver<T, E>) -> u64 {
-        let seat = Seat {
+        let subscription = Subscription {
             from: self.clock.now(),
             until: None,
             observer: Some(observer),
         };
-        let mut seats = lock(&self.seats);
-        seats.push(seat);
-        seats.len() as u64 - 1
+        let mut list = lock(&self.list);
+        list.push(subscription);
+        list.len() as u64 - 1
     }
 
-    fn subscriptions(&self) -> Vec<(Time, Option<Time>)> {
-        let seats = lock(&self.seats);
-        seats.iter().map(|seat| (seat.from, seat.until)).collect()
+    /// Returns the start and end time of each subscription.
+    fn times(&self) -> Vec<(Time, Option<Time>)> {
+        let list = lock(&self.list);
+        list.iter()
+            .map(|subscription| (subscription.from, subscription.until))
+            .collect()
     }
 
     fn emit(&self, event: &Event<T, E>) {
-        let present = lock(&self.seats).len() as u64;
+        let present = lock(&self.list).len() as u64;
         for key in 0..present {
             self.emit_to(key, event);
         }
     }
 
     fn emit_to(&self, key: u64, event: &Event<T, E>) {
-        let taken = self.with(key, |seat| seat.observer.take());
+        let taken = self.with(key, |subscription| subscription.observer.take());
         let Some(mut observer) = taken.flatten() else {
             return;
         };
@@ -359,14 +368,14 @@ impl<T, E> Audience<T, E> {
             }
         };
         let now = self.clock.now();
-        let left = self.with(key, |seat| {
+        let left = self.with(key, |subscription| {
             if ended {
-                seat.until.get_or_insert(now);
+                subscription.until.get_or_insert(now);
             }
-            match seat.until {
+            match subscription.until {
                 Some(_) => Some(observer),
                 None => {
-                    seat.observer = Some(observer);
+                    subscription.observer = Some(observer);
                     None
                 }
             }
@@ -375,23 +384,24 @@ impl<T, E> Audience<T, E> {
     }
 
     /// Calls `f` with a subscription, under the lock.
-    fn with<R>(&self, key: u64, f: impl FnOnce(&mut Seat<T, E>) -> R) -> Option<R> {
+    fn with<R>(&self, key: u64, f: impl FnOnce(&mut Subscription<T, E>) -> R) -> Option<R> {
         let index = usize::try_from(key).ok()?;
-        lock(&self.seats).get_mut(index).map(f)
+        lock(&self.list).get_mut(index).map(f)
     }
 }
 
-impl<T, E> Registry for Audience<T, E> {
+impl<T, E> Registry for Subscriptions<T, E> {
     fn remove(&self, key: u64) {
         let now = self.clock.now();
-        let observer = self.with(key, |seat| {
-            seat.until.get_or_insert(now);
-            seat.observer.take()
+        let observer = self.with(key, |subscription| {
+            subscription.until.get_or_insert(now);
+            subscription.observer.take()
         });
         drop(observer);
     }
 
     fn contains(&self, key: u64) -> bool {
-        self.with(key, |seat| seat.until.is_none()).unwrap_or(false)
+        self.with(key, |subscription| subscription.until.is_none())
+            .unwrap_or(false)
     }
 }

@@ -1,5 +1,5 @@
 //! Emission allocates nothing, in every form and flavor. Flavors that retain values without a bound allocate
-//! one chunk per 1,024 values.
+//! one chunk per 2,048 values.
 //!
 //! This is a separate test binary, because it replaces the global allocator.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use fanline::hub::{MergeOptions, PartitionOptions, Partitioner, merge_with, partition_with};
 use fanline::policy::Policy;
+use fanline::scheduler::VirtualTime;
 use fanline::{
     AsyncSubject, BehaviorSubject, Observer, Producer, Replay, ReplaySubject, Source, Subject,
 };
@@ -62,7 +63,7 @@ const OBSERVERS: [usize; 3] = [0, 1, 16];
 #[derive(Clone, Copy, Debug)]
 enum Allowed {
     Nothing,
-    /// One chunk per 1,024 values, and rarely a larger list of chunks or of ticks.
+    /// One chunk per 2,048 values, and rarely a larger list of chunks or of ticks.
     Chunks,
 }
 
@@ -127,7 +128,7 @@ fn check<E: Emit>(name: &str, allowed: Allowed, make: impl Fn() -> (E, Source<u3
         });
         let most = match allowed {
             Allowed::Nothing => 0,
-            Allowed::Chunks => u64::from(MESSAGES / 1024) + 20,
+            Allowed::Chunks => u64::from(MESSAGES / 2048) + 20,
         };
         assert!(
             by_value <= most && by_slice <= most,
@@ -210,6 +211,29 @@ fn shared_emission_allocates_nothing() {
             ReplaySubject::source,
         )
     });
+}
+
+/// A ring of many chunks frees all but two when its values expire, and allocates them again when it fills up.
+#[test]
+fn ring_allocates_chunks_again_after_values_expired() {
+    for (count, allowed) in [(5, 0..=0), (1000, 1..=1), (10_000, 1..=10)] {
+        let time = VirtualTime::new();
+        let window = Duration::from_secs(1);
+        let replay = Replay::many_within(count, window).clock(time.clone());
+        let (mut tx, _source) = fanline::replay::<u32>(replay);
+        let mut fill = || {
+            for value in (0..).take(2 * count) {
+                time.advance_by(Duration::from_nanos(1));
+                tx.next(value);
+            }
+        };
+        fill();
+        fill();
+        assert_eq!(allocations_of(&mut fill), 0, "{count} values, none expired");
+        time.advance_by(2 * window);
+        let again = allocations_of(&mut fill);
+        assert!(allowed.contains(&again), "{count} values: {again}");
+    }
 }
 
 /// Subjects with observers of one type, which are called directly.

@@ -1,4 +1,4 @@
-"""The cases, by what they are about. A new file is named here."""
+"""The cases by theme. Each file must be listed here."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""CONNECT and its answer, keep alive, takeover."""
+"""CONNECT and CONNACK, keep alive, and session takeover."""
 
 from harness.report import check, equal
 from mqtt import packets
@@ -15,7 +15,7 @@ KEEP_ALIVE_TIMEOUT = 0x8D
 
 
 def refused(broker, version: int, data: bytes) -> int | None:
-    """What somebody is told who sends this first, and is then closed; None for nothing."""
+    """Sends bytes on a new connection, which the server must close. Returns the code of its CONNACK, or None."""
     with Unconnected(broker, version) as stranger:
         stranger.send(data)
         found = stranger.until_end()
@@ -28,7 +28,8 @@ def refused(broker, version: int, data: bytes) -> int | None:
 
 @case(GROUP, *BOTH)
 def the_first_packet_is_connack(broker, version):
-    """MQTT-3.2.0-1, -2; 3.1.4-5 (3.1.1: 3.1.4-4); the PINGRESP behind it says that there is one alone."""
+    """MQTT-3.2.0-1, -2; 3.1.4-5 (3.1.1: 3.1.4-4). The PINGRESP after the CONNACK shows that there is only one
+    CONNACK."""
     with Device(broker, version, fresh("c")) as device:
         equal(device.connack.session_present, 0, "session present")
         device.ping()
@@ -59,7 +60,7 @@ def another_protocol_is_refused(broker, version):
 
 @case(GROUP, *BOTH)
 def another_level_is_refused(broker, version):
-    """MQTT-3.1.2-2: in 3.1.1 it must be told so."""
+    """MQTT-3.1.2-2. In 3.1.1 the return code is required."""
     for level in (6, 99):
         told = refused(broker, version, packets.connect(version, fresh("c"), level=level))
         check(told in (1, UNSUPPORTED_VERSION), f"level {level} was told {told}")
@@ -67,7 +68,7 @@ def another_level_is_refused(broker, version):
 
 @case(GROUP, *BOTH)
 def flags_of_connect_that_do_not_fit_are_refused(broker, version):
-    """MQTT-3.1.2-3, -11 to -13 (3.1.1: -3, -11, -13 to -15); in 3.1.1 without a word (3.1.4-1)."""
+    """MQTT-3.1.2-3, -11 to -13 (3.1.1: -3, -11, -13 to -15). In 3.1.1 there is no response (3.1.4-1)."""
     will = Will(fresh("t"))
     wrong = {
         "reserved bit": packets.connect(version, fresh("c"), flags=0x01),
@@ -88,7 +89,7 @@ def a_password_without_a_user_is_refused(broker, version):
 
 @case(GROUP, *BOTH)
 def a_connect_that_is_too_long_or_too_short_is_refused(broker, version):
-    """MQTT-3.1.2-16 to -19 (3.1.1: -18 to -21), 3.1.3-1, -3: fields are there as the flags say."""
+    """MQTT-3.1.2-16 to -19 (3.1.1: -18 to -21), 3.1.3-1, -3: the flags determine which fields are present."""
     whole = packets.connect(version, fresh("c"))
     body = whole[2:]
     wrong = {
@@ -113,7 +114,7 @@ def text_that_is_not_utf_8_is_refused(broker, version):
             "user": packets.connect(version, fresh("c"), user=wrong, password="p"),
         }.items():
             told = refused(broker, version, data)
-            # nats-server has a return code for a bad user name.
+            # nats-server sends a return code for an invalid user name.
             allowed = (None, 4) if version == V4 else (None, 0x81, 0x82, 0x90)
             check(told in allowed, f"the {what} {wrong}: told {told}")
 
@@ -127,14 +128,14 @@ def ids_that_every_server_takes(broker, version):
 
 @case(GROUP, *BOTH)
 def an_empty_id_gets_one(broker, version):
-    """MQTT-3.1.3-6, -7; in 5.0 the client is told which (3.2.2-16), and it is its own."""
+    """MQTT-3.1.3-6, -7. In 5.0 the server sends the assigned identifier (3.2.2-16), which is unique."""
     devices = [Device(broker, version, "") for _ in range(3)]
     for device in devices:
         device.ping()
     if version == V5:
         ids = {device.connack.property("assigned_id") for device in devices}
         check(len(ids) == 3 and None not in ids, f"assigned ids: {ids}")
-        # The id is as good as one of the client's own: whoever comes with it takes over.
+        # A client that connects with the assigned identifier takes the session over.
         again = Device(broker, version, devices[0].connack.property("assigned_id"))
         check_taken_over(broker, version, devices[0])
         again.close()
@@ -172,7 +173,7 @@ def silence_ends_a_connection(broker, version):
 
 @case(GROUP, *BOTH)
 def pings_are_answered_and_keep_a_connection(broker, version):
-    """MQTT-3.12.4-1. Three seconds are two keep alives and more."""
+    """MQTT-3.12.4-1. Three seconds are more than two keep-alive periods."""
     with Device(broker, version, fresh("c"), keep_alive=1) as device:
         device.socket.settimeout(0.5)
         for _ in range(6):
@@ -185,7 +186,7 @@ def pings_are_answered_and_keep_a_connection(broker, version):
 
 
 def check_taken_over(broker, version, old: Device):
-    """It is closed, and told why; mosquitto 2.0 only closes it."""
+    """Checks that the old connection is closed with 0x8E; mosquitto 2.0 only closes it."""
     found = [packet.code for packet in old.until_end()]
     allowed = [[SESSION_TAKEN_OVER]] if version == V5 else [[]]
     if broker.kind.name == MOSQUITTO:
@@ -198,7 +199,7 @@ def a_client_takes_its_id_over(broker, version):
     """MQTT-3.1.4-3 (3.1.1: 3.1.4-2)."""
     client_id = fresh("c")
     old = Device(broker, version, client_id)
-    # nats-server puts who does that often in jail.
+    # nats-server delays clients that do this often.
     for _ in range(1 if broker.kind.name == NATS else 3):
         new = Device(broker, version, client_id)
         check_taken_over(broker, version, old)
@@ -210,7 +211,7 @@ def a_client_takes_its_id_over(broker, version):
 
 @case(GROUP, *BOTH, differs=differs(nats="the ninth of ten is put in jail for a second, and refused"))
 def many_with_one_id_leave_one(broker, version):
-    """MQTT-3.1.4-3, at once: whoever of them is last is alone, and works."""
+    """MQTT-3.1.4-3. Of several clients that connect at once, only the last one stays connected."""
     client_id, topic = fresh("c"), fresh("t")
     crowd = [Unconnected(broker, version) for _ in range(10)]
     for one in crowd:
@@ -227,7 +228,7 @@ def many_with_one_id_leave_one(broker, version):
 
 @case(GROUP, *BOTH)
 def a_session_goes_on_with_the_one_who_takes_over(broker, version):
-    """Two clients with one id: subscriptions stay, and nobody else's message is lost."""
+    """Of two clients with one identifier, the second takes over the subscriptions, and no message is lost."""
     client_id, topic = fresh("c"), fresh("t")
     with Device(broker, version, fresh("c")) as sender:
         old = Device(broker, version, client_id, **kept(version))
@@ -244,8 +245,8 @@ def a_session_goes_on_with_the_one_who_takes_over(broker, version):
 
 @case(GROUP, V5)
 def what_the_server_can_is_told(broker, version):
-    """MQTT-3.1.2-28, 3.2.2-13, -14: nothing of Response Information to anybody who does not ask; retained messages,
-    wildcards, identifiers and shared subscriptions are not said to be missing; limits are none that cannot be."""
+    """MQTT-3.1.2-28, 3.2.2-13, -14: no Response Information unless requested. The server does not deny retained
+    messages, wildcards, identifiers, and shared subscriptions, and has no invalid limits."""
     with Device(broker, version, fresh("c"), will=Will(fresh("t"), retain=True)) as device:
         told = dict(device.connack.properties)
         equal(told.get("response_information"), None, "Response Information")
@@ -274,7 +275,7 @@ def an_auth_packet_that_nobody_asked_for_ends_the_connection(broker, version):
 
 @case(GROUP, V5)
 def properties_of_connect_that_cannot_be_are_refused(broker, version):
-    """5.0, 3.1.2.11: a receive maximum or a packet size of 0, one twice, one of another packet."""
+    """5.0, 3.1.2.11: a receive maximum or a packet size of 0, a repeated property, a property of another packet."""
     for wrong in (
         [("receive_maximum", 0)], [("maximum_packet", 0)], [("session_expiry", 1), ("session_expiry", 2)],
         [("alias", 1)], b"\x7f",
@@ -290,7 +291,7 @@ def a_password_may_come_alone(broker, version):
 
 
 class Measured(Unconnected):
-    """One that knows how long each packet is."""
+    """A connection that records the size of each received packet."""
 
     def packet(self):
         found = super().packet()
@@ -304,8 +305,9 @@ class Measured(Unconnected):
 
 @case(GROUP, V5, differs=differs(mosquitto="sends a CONNACK of any size"))
 def no_packet_is_larger_than_the_client_takes(broker, version):
-    """MQTT-3.1.2-24, 3.2.2-19, -20, 3.14.2-3, -4: strings are left out; what does not fit is not sent. Where the
-    CONNACK does not, a short one refuses: a DISCONNECT may not come first (3.14.0-1)."""
+    """MQTT-3.1.2-24, 3.2.2-19, -20, 3.14.2-3, -4: strings are omitted, and packets that are too large are not
+    sent. If the CONNACK is too large, a shorter one refuses the client, because a DISCONNECT may not be first
+    (3.14.0-1)."""
     def all_of(largest: int, *sent: bytes, **properties) -> list:
         with Measured(broker, version) as device:
             properties |= {"maximum_packet": largest}
@@ -317,7 +319,7 @@ def no_packet_is_larger_than_the_client_takes(broker, version):
     twice = packets.connect(version, "c")
     many = packets.subscribe(version, 1, [(f"{fresh('t')}", 0) for _ in range(100)])
     for largest in (*range(1, 60), 100):
-        # Refused with a string; ended with one; let in, and asked for a long answer.
+        # Three cases: a refusal with a reason string, a DISCONNECT with one, and a long SUBACK.
         refusal = all_of(largest, authentication_method="x")
         equal(refusal, [CONNACK] if largest >= 5 else [], f"a refusal of {largest}")
         ended = all_of(largest, twice)
@@ -328,7 +330,7 @@ def no_packet_is_larger_than_the_client_takes(broker, version):
 
 @case(GROUP, V5)
 def who_wants_no_reasons_gets_none(broker, version):
-    """MQTT-3.1.2-29: no strings and user properties but with PUBLISH, CONNACK and DISCONNECT."""
+    """MQTT-3.1.2-29: reason strings and user properties only in PUBLISH, CONNACK, and DISCONNECT."""
     with Device(broker, version, fresh("c"), properties_={"request_problem": 0}) as device:
         device.send(packets.subscribe(version, 1, [("a/#/b", 0), ("$share//x", 0)][:1]))
         answers = [device.packet()]

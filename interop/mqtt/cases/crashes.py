@@ -1,4 +1,4 @@
-"""`kill -9` of the server: what was acknowledged is there, and what was begun is ended."""
+"""Crashes of the server (SIGKILL): acknowledged messages survive, and started deliveries are completed."""
 
 import random
 import threading
@@ -20,7 +20,7 @@ PUBLISHERS = 4
 
 @case(GROUP, *BOTH, kills=True)
 def acknowledged_messages_wait_for_their_client(broker, version):
-    """QoS 1 and 2, and the subscriptions."""
+    """QoS 1 and 2 messages and the subscriptions survive."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     with Device(broker, version, fresh("c")) as sender:
@@ -36,7 +36,7 @@ def acknowledged_messages_wait_for_their_client(broker, version):
 
 @case(GROUP, *BOTH, kills=True, differs=differs(nats="has what was removed again"))
 def what_is_retained_is_there_and_no_more(broker, version):
-    """The last of each topic, and none of one that was removed."""
+    """The last retained message of each topic survives, and removed ones do not return."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
         for qos in range(3):
@@ -44,7 +44,7 @@ def what_is_retained_is_there_and_no_more(broker, version):
             sender.publish(f"{topic}/kept{qos}", b"kept", qos=qos, retain=True)
             sender.publish(f"{topic}/gone{qos}", b"gone", qos=1, retain=True)
             sender.publish(f"{topic}/gone{qos}", b"", qos=qos, retain=True)
-        # What has QoS 0 is promised by nothing; this one is behind it.
+        # The messages with QoS 0 have no guarantee. When this later one is acknowledged, they are stored as well.
         sender.publish(f"{topic}/kept3", b"kept", qos=1, retain=True)
     broker.restart_after_kill()
     with Device(broker, version, fresh("c")) as device:
@@ -58,7 +58,7 @@ def what_is_retained_is_there_and_no_more(broker, version):
 
 @case(GROUP, *BOTH, kills=True, differs=LATE)
 def what_was_under_way_to_a_client_comes_again(broker, version):
-    """MQTT-4.4.0-1: with the same identifiers."""
+    """MQTT-4.4.0-1: unacknowledged messages are sent again, with the same identifiers."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     device = resume(broker, version, client_id)
@@ -79,7 +79,7 @@ def what_was_under_way_to_a_client_comes_again(broker, version):
 
 @case(GROUP, *BOTH, kills=True, differs=LATE)
 def a_released_message_does_not_come_again(broker, version):
-    """QoS 2 to a client: PUBREC was answered with PUBREL, so only that is sent again."""
+    """QoS 2 to a client: its PUBREC was answered with PUBREL, so only the PUBREL is sent again."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     device = resume(broker, version, client_id)
@@ -99,7 +99,7 @@ def a_released_message_does_not_come_again(broker, version):
 
 @case(GROUP, *BOTH, kills=True)
 def a_received_message_is_released_once(broker, version):
-    """QoS 2 from a client: PUBREC was sent, the server died, PUBREL comes twice."""
+    """QoS 2 from a client: the server crashes after PUBREC, and the client sends PUBREL twice."""
     topic, client_id = fresh("t"), fresh("c")
     listener_id = begin(broker, version, (topic, 2))
     device = Device(broker, version, client_id, **kept(version))
@@ -109,7 +109,7 @@ def a_received_message_is_released_once(broker, version):
     broker.restart_after_kill()
     device.close()
     device = resume(broker, version, client_id)
-    # The client did not see one of the PUBRECs.
+    # As if the client had not received this PUBREC.
     device.send(packets.publish(version, topic, b"8", qos=2, packet_id=8, dup=True))
     device.expect(PUBREC)
     for number in (7, 8):
@@ -130,7 +130,7 @@ def a_received_message_is_released_once(broker, version):
 
 @case(GROUP, *BOTH, kills=True)
 def what_was_acknowledged_to_the_server_is_not_sent_again(broker, version):
-    """A PUBACK of a client's, and a PING behind it that was answered."""
+    """The client sent a PUBACK, and received the response to a later PING."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
     with Device(broker, version, fresh("c")) as sender:
@@ -144,8 +144,8 @@ def what_was_acknowledged_to_the_server_is_not_sent_again(broker, version):
         sender.publish(topic, b"two", qos=1)
     with resume(broker, version, client_id) as device:
         found = device.message()
-        # A PUBACK is no promise of the server's, so the first may come again; without DUP, if the crash came before
-        # it was written down that it had left.
+        # The server guarantees nothing for a PUBACK, so the first message may be sent again. It is sent without
+        # DUP if the crash happened before its delivery was stored.
         if found.payload == b"one":
             found = device.message()
         equal(found.payload, b"two", "message")
@@ -153,7 +153,7 @@ def what_was_acknowledged_to_the_server_is_not_sent_again(broker, version):
 
 
 class Publisher(threading.Thread):
-    """Publishes with one QoS, as fast as it is acknowledged, and takes up where it was when the server is back."""
+    """A client that publishes with one QoS, and resumes when the server is back."""
 
     def __init__(self, broker, version: int, topic: str, qos: int, number: int):
         super().__init__()
@@ -162,7 +162,7 @@ class Publisher(threading.Thread):
         self.acknowledged = 0
         self.stops = threading.Event()
         self.failure: Exception | None = None
-        # Of QoS 2: whether the message under way was received, so that only its PUBREL is due.
+        # For QoS 2: whether a PUBREC for the current message was received, so that only PUBREL is due.
         self.is_received = False
 
     def run(self):
@@ -202,8 +202,8 @@ class Publisher(threading.Thread):
 
 @case(GROUP, *BOTH, kills=True, differs=differs(nats="loses one now and then: what it acknowledges need not be on the disk"))
 def a_crash_in_the_middle_loses_nothing(broker, version):
-    """Four publish on and on while the server is killed at moments of no meaning. A client that was away gets
-    all that was acknowledged: of QoS 1 at least once, of QoS 2 exactly once, of each publisher in order."""
+    """Four clients publish while the server is killed at random times. An absent client receives all acknowledged
+    messages, in the order of each publisher: QoS 1 at least once, QoS 2 exactly once."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     topic = fresh("t")
@@ -236,7 +236,7 @@ def a_crash_in_the_middle_loses_nothing(broker, version):
     for publisher, mine in zip(publishers, got):
         what = f"seed {seed}, QoS {publisher.qos}"
         once = list(dict.fromkeys(mine))
-        # The one under way at the end may have come or not.
+        # The message in flight at the end may be missing.
         equal(once[: publisher.acknowledged], list(range(publisher.acknowledged)), f"{what}: messages")
         check(len(once) <= publisher.acknowledged + 1, f"{what}: {len(once)} of {publisher.acknowledged}")
         if publisher.qos == 2:
@@ -245,8 +245,8 @@ def a_crash_in_the_middle_loses_nothing(broker, version):
 
 @case(GROUP, *BOTH, kills=True, differs=differs(nats="forgets it"))
 def wills_are_sent_when_the_server_is_back(broker, version):
-    """3.1.2.5: a server that failed may send them when it is back; a connection that a crash ends has ended without
-    a DISCONNECT. Once, and not for one who had taken leave."""
+    """3.1.2.5: a server may send wills after a crash, because the crash ended the connections without DISCONNECT.
+    Each will is sent once, and only if its client had not disconnected before."""
     topic, client_id = fresh("t"), fresh("c")
     away = begin(broker, version, (topic, 1))
     for number, options in enumerate(({}, kept(version))):
@@ -254,7 +254,7 @@ def wills_are_sent_when_the_server_is_back(broker, version):
         Device(broker, version, f"{client_id}-{number}", will=will, **options)
         Device(broker, version, f"{client_id}-leaves-{number}", will=will, **options).leave()
     with Device(broker, version, fresh("c")) as sender:
-        # Behind these, all is on the disk.
+        # When this message is acknowledged, everything before it is on disk.
         sender.publish(topic, b"first", qos=1)
     broker.restart_after_kill()
     for _ in range(2):
@@ -269,7 +269,7 @@ def wills_are_sent_when_the_server_is_back(broker, version):
 
 @case(GROUP, V5, kills=True)
 def a_group_has_what_was_acknowledged(broker, version):
-    """4.8.2: what no member has acknowledged of QoS 1 goes to whoever comes."""
+    """4.8.2: QoS 1 messages that no member has acknowledged go to any member that connects."""
     topic, group = fresh("t"), fresh("g")
     member = begin(broker, version, (f"$share/{group}/{topic}", 1))
     device = resume(broker, version, member)
@@ -286,7 +286,7 @@ def a_group_has_what_was_acknowledged(broker, version):
     with Device(broker, version, fresh("c")) as other:
         other.subscribed((f"$share/{group}/{topic}", 1))
         missing = {b"%d" % number for number in range(5, 10)}
-        # What was acknowledged a moment before the crash may come again.
+        # Messages that were acknowledged immediately before the crash may be sent again.
         while missing:
             missing.discard(other.message().payload)
 
@@ -322,7 +322,7 @@ def a_message_of_qos_2_stays_with_its_member(broker, version):
 
 @case(GROUP, V5, kills=True)
 def a_group_without_members_keeps_nothing(broker, version):
-    """Its members' sessions ended with the crash: what is published then is for nobody."""
+    """The sessions of its members ended with the crash, so later messages have no receiver."""
     topic, group = fresh("t"), fresh("g")
     device = Device(broker, version, fresh("c"))
     device.subscribed((f"$share/{group}/{topic}", 1))

@@ -1,4 +1,4 @@
-"""NATS clients and MQTT clients on the same subjects, with the official Python client of NATS."""
+"""NATS and MQTT clients on the same subjects, with the official Python client for NATS."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ ALONE = {"nats-server": "has no such thing"}
 
 SECONDS_MAX = 30
 
-# Topic and subject of the same messages. `~` stands for what makes a name this case's own.
+# Topic and subject of the same message. `~` is replaced by a name that only this case uses.
 NAMES = [
     ("~", "~"), ("~/a/b", "~.a.b"), ("/~", "/.~"), ("~/", "~./"), ("~//b", "~./.b"), ("~/a.b", "~.a//b"),
     ("~/.", "~.//"), ("~/a.b.c/d", "~.a//b//c.d"), ("~/ü/☃", "~.ü.☃"), ("~/-_$", "~.-_$"), ("//~", "/./.~"),
@@ -30,7 +30,7 @@ NAMES = [
 @contextlib.asynccontextmanager
 async def nats_client(broker, **options):
     async def ignore(error):
-        """Errors show in what a case checks."""
+        """Ignores errors of the client; the checks of a case show them."""
 
     client = await nats.connect(f"nats://127.0.0.1:{broker.port}", error_cb=ignore, allow_reconnect=False, **options)
     try:
@@ -46,7 +46,8 @@ async def subscribe(client, subject, **options):
 
 
 async def flush(client):
-    """This client writes its PING ahead of what waits in its buffer, so the second one is behind that."""
+    """Returns when the server has handled everything sent so far. The client sends a PING before its buffered
+    messages, so a second PING is necessary."""
     await client.flush(SECONDS_MAX)
     await client.flush(SECONDS_MAX)
 
@@ -57,7 +58,7 @@ async def take(subscription, count) -> list:
 
 @case(GROUP, *BOTH, nats=True)
 async def topics_are_subjects(broker, version):
-    """Both ways, with every QoS."""
+    """Messages cross in both directions, with every QoS."""
     async with nats_client(broker) as client:
         with Device(broker, version, fresh("c")) as device:
             for topic, subject in NAMES:
@@ -98,7 +99,7 @@ async def wildcards_see_the_other_side(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 async def messages_of_nats_have_qos_0(broker, version):
-    """Whatever was granted: nobody at NATS asked for more. Their payloads are bytes."""
+    """Messages of NATS clients have QoS 0, whatever QoS was granted. Payloads may contain any bytes."""
     topic = fresh("x")
     payload = bytes(range(256))
     async with nats_client(broker) as client:
@@ -134,7 +135,8 @@ async def many_stay_in_order(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 async def each_comes_once(broker, version):
-    """Above QoS 0 it is kept as well as passed on; a NATS client sees one of it, and not how it is kept."""
+    """Messages above QoS 0 are stored and forwarded. A NATS client receives each once, and not on internal
+    subjects."""
     topic = fresh("x")
     async with nats_client(broker) as client:
         subscription = await subscribe(client, f"{topic}.>")
@@ -152,7 +154,7 @@ async def each_comes_once(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 async def streams_keep_what_devices_publish(broker, version):
-    """A stream over the subjects of devices has each of their messages, and a device gets what goes into one."""
+    """A stream stores messages of devices, and devices receive messages that are published to the stream."""
     own = fresh("x")
     async with nats_client(broker) as client:
         stream = client.jetstream()
@@ -161,7 +163,7 @@ async def streams_keep_what_devices_publish(broker, version):
             for number in range(60):
                 device.publish(f"{own}/a/{number % 3}", b"%d" % number, qos=number % 3)
             for qos in range(3) if version == V5 else ():
-                # One that expires is one like others to a stream that knows no TTL.
+                # A stream without TTLs stores a message with an expiry like any other.
                 device.publish(f"{own}/a/0", b"%d" % (60 + qos), qos=qos, message_expiry=1000)
             count = 63 if version == V5 else 60
             subscription = await stream.subscribe(f"{own}.>", ordered_consumer=True)
@@ -175,7 +177,8 @@ async def streams_keep_what_devices_publish(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 async def retained_messages_are_of_mqtt_alone(broker, version):
-    """A NATS client sees them pass; one that comes later gets none; and it retains none itself."""
+    """A NATS client does not receive a retained message when it subscribes, and its own messages are not
+    retained."""
     topic = fresh("x")
     async with nats_client(broker) as client:
         with Device(broker, version, fresh("c")) as device:
@@ -199,7 +202,7 @@ async def a_will_reaches_nats(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 async def sessions_lie_in_streams_of_known_names(broker, version):
-    """Who watches `$MQTT_…` on nats-server finds it here."""
+    """The streams `$MQTT_…` have the same names as in nats-server."""
     client_id = fresh("c")
     with Device(broker, version, client_id, **kept(version)) as device:
         device.subscribed((fresh("t"), 2))
@@ -213,7 +216,7 @@ async def sessions_lie_in_streams_of_known_names(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 async def topics_without_a_subject_are_refused(broker, version):
-    """A space cannot be in a subject."""
+    """A subject cannot contain a space."""
     with Device(broker, version, fresh("c")) as device:
         device.send(packets.subscribe(version, 3, [("a b", 0), (fresh("t"), 0)]))
         codes = device.expect(SUBACK).codes
@@ -224,7 +227,7 @@ async def topics_without_a_subject_are_refused(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 async def monitoring_knows_its_clients(broker, version):
-    """`/connz` by the id of the client, `/varz` with the block."""
+    """`/connz` can be queried by client identifier, and `/varz` has the `mqtt` block."""
     http = port_free()
     with Broker(broker.kind, more=f'http: "127.0.0.1:{http}"') as own:
         client_id = fresh("c")
@@ -244,7 +247,7 @@ async def monitoring_knows_its_clients(broker, version):
 
 @case(GROUP, *BOTH, nats=True, differs=ALONE)
 def monitoring_tells_of_sessions(broker, version):
-    """`/connz` of those that are connected, `/metrics` of what is kept."""
+    """`/connz` shows sessions of connected clients, and `/metrics` counts stored state."""
     http, topic = port_free(), fresh("t")
     with Broker(broker.kind, more=f'http: "127.0.0.1:{http}"') as own:
 
@@ -271,7 +274,7 @@ def monitoring_tells_of_sessions(broker, version):
 
 @case(GROUP, V5, nats=True, differs=ALONE)
 async def properties_are_headers(broker, version):
-    """User properties and content type, there and back."""
+    """User properties and content type are headers, in both directions."""
     topic = fresh("x")
     async with nats_client(broker) as client:
         subscription = await subscribe(client, topic)
@@ -290,7 +293,7 @@ async def properties_are_headers(broker, version):
 
 @case(GROUP, V4, nats=True)
 async def headers_do_not_disturb_older_clients(broker, version):
-    """Who has no properties gets the payload alone."""
+    """A client of 3.1.1 receives the payload without headers."""
     topic = fresh("x")
     async with nats_client(broker) as client:
         with Device(broker, version, fresh("c")) as device:
@@ -302,7 +305,7 @@ async def headers_do_not_disturb_older_clients(broker, version):
 
 @case(GROUP, V5, nats=True, differs=ALONE)
 async def requests_cross_both_ways(broker, version):
-    """The response topic is the reply subject."""
+    """The response topic is the reply subject of the request."""
     ask, answer_to = fresh("x"), fresh("x")
     async with nats_client(broker) as client:
         with Device(broker, version, fresh("c")) as device:
@@ -312,8 +315,8 @@ async def requests_cross_both_ways(broker, version):
             device.publish(found.property("response_topic"), b"answer to " + found.payload)
             equal((await waiting).data, b"answer to question", "answer of a device")
 
-            # As `respond` does, with the headers of the question: they say how that was published, and nothing of
-            # the answer.
+            # Like `respond`, but with the headers of the request. These describe how the request was published,
+            # not the response.
             async def respond(message):
                 await client.publish(message.reply, b"answer to " + message.data, headers=message.headers)
 
@@ -325,11 +328,11 @@ async def requests_cross_both_ways(broker, version):
 
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="believes whoever sends the header"))
 async def headers_of_a_device_say_nothing_from_others(broker, version):
-    """`Nmqtt-Pub` and `Mqtt-Retain` count where a device has published, and nowhere else."""
+    """`Nmqtt-Pub` and `Mqtt-Retain` have an effect only in messages of devices."""
     topic = fresh("x")
     async with nats_client(broker) as client:
         with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as other:
-            # Retain As Published, where there is such an option.
+            # With Retain As Published in 5.0.
             device.subscribed((topic, 2 if version == V4 else 0x08 | 2))
             copied = {"Nmqtt-Pub": "1", "Mqtt-Retain": "1", "Nmqtt-Client": "x"}
             for number in range(20):
@@ -346,7 +349,8 @@ async def headers_of_a_device_say_nothing_from_others(broker, version):
 
 @case(GROUP, V5, nats=True, differs=ALONE)
 async def above_qos_0_a_group_is_its_mqtt_members(broker, version):
-    """What is kept for them is theirs; a queue group of that name shares the rest."""
+    """Messages with QoS 1 and 2 go to the MQTT members of a group only. Before the first such member, a NATS
+    queue group of the same name receives them."""
     topic, group = fresh("x"), fresh("g")
     async with nats_client(broker) as client:
         heard = []
@@ -368,7 +372,7 @@ async def above_qos_0_a_group_is_its_mqtt_members(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 def a_subject_may_have_another_name(broker, version):
-    """`mappings`: with every QoS, and for what is retained."""
+    """`mappings` apply to messages of every QoS, and to stored ones."""
     with Broker(broker.kind, more='mappings { "old.*": "new.{{wildcard(1)}}" }') as own:
         with Device(own, version, fresh("c")) as device, Device(own, version, fresh("c")) as sender:
             device.subscribed(("new/+", 2), ("old/+", 2))
@@ -381,7 +385,7 @@ def a_subject_may_have_another_name(broker, version):
 
 @case(GROUP, V5, nats=True, differs=ALONE)
 async def a_group_has_members_on_both_sides(broker, version):
-    """`$share/g/…` and the queue group `g` are one."""
+    """`$share/g/…` and the queue group `g` are one group."""
     topic, group = fresh("x"), fresh("g")
     async with nats_client(broker) as client:
         heard = []

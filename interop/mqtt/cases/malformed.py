@@ -1,4 +1,4 @@
-"""Packets that are wrong: they close their sender, with the right reason in 5.0, and nobody else."""
+"""Invalid packets close the connection of their sender only, in 5.0 with the right reason."""
 
 from harness.peer import Closed, Peer
 from harness.report import check, equal
@@ -21,7 +21,7 @@ A = packets.text("a")
 
 
 def wrong_packets(version: int):
-    """Bytes, the reasons that 5.0 may give for them, and where it is written."""
+    """Yields bytes, the reasons that 5.0 allows for them, and a description with the clause."""
     none = packets.properties(version, ())
     one = packets.two(1)
     deep = (MALFORMED, PROTOCOL)
@@ -62,13 +62,13 @@ def wrong_packets(version: int):
 
 
 
-# What the references take without complaint.
+# Invalid packets that a reference accepts.
 UNSEEN = {MOSQUITTO: ("a PINGRESP of a client",)}
 
 
 @case(GROUP, *BOTH)
 def a_wrong_packet_closes_its_sender_alone(broker, version):
-    """MQTT-4.13.1-1, 4.13.2-1 (3.1.1: 4.8.0-1, 2.2.2-2), beside a pair that goes on."""
+    """MQTT-4.13.1-1, 4.13.2-1 (3.1.1: 4.8.0-1, 2.2.2-2). Another pair of clients is not affected."""
     topic = fresh("t")
     wrong = []
     with Device(broker, version, fresh("c")) as receiver, Device(broker, version, fresh("c")) as sender:
@@ -94,7 +94,7 @@ def a_wrong_packet_closes_its_sender_alone(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="does not say why it closes"))
 def a_wrong_packet_is_told_its_reason(broker, version):
-    """5.0, 4.13.1: a DISCONNECT with the reason comes before the close."""
+    """5.0, 4.13.1: a DISCONNECT with the reason precedes the close."""
     silent = []
     for data, reasons, what in wrong_packets(version):
         with Device(broker, version, fresh("c")) as bad:
@@ -106,13 +106,14 @@ def a_wrong_packet_is_told_its_reason(broker, version):
 
 @case(GROUP, *BOTH)
 def garbage_ends_with_its_sender(broker, version):
-    """A pair goes on beside fifty who send noise, before CONNECT and behind it."""
+    """Fifty clients send random bytes after CONNECT; a pair of clients is not affected."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as receiver, Device(broker, version, fresh("c")) as sender:
         receiver.subscribed((topic, 1))
         for seed in range(50):
             noise = bytes((seed * 131 + n * 197 + n * n) % 256 for n in range(3000))
-            # First what is no packet of anybody's, so that nothing of it is taken for a length and waited for.
+            # The first bytes are an invalid packet type. Otherwise the server could wait for the rest of a long
+            # packet.
             with Device(broker, version, fresh("c")) as bad:
                 try:
                     bad.send(b"\x00\x00" + noise)
@@ -125,7 +126,7 @@ def garbage_ends_with_its_sender(broker, version):
 
 @case(GROUP, *BOTH)
 def packets_in_pieces_are_put_together(broker, version):
-    """4.2: a stream of bytes has no boundaries; each of these comes byte by byte."""
+    """4.2: packets may arrive in any pieces, here byte by byte."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
         device.subscribed(topic)
@@ -139,7 +140,7 @@ def packets_in_pieces_are_put_together(broker, version):
 
 @case(GROUP, V5)
 def a_packet_above_the_servers_maximum_is_refused(broker, version):
-    """MQTT-3.2.2-15: the server says how much, and 0x95 to what is more."""
+    """MQTT-3.2.2-15: the server announces its maximum, and refuses larger packets with 0x95."""
     with Device(broker, version, fresh("c")) as device:
         most = device.connack.property("maximum_packet")
         if most is None or most > 16 << 20:
@@ -149,7 +150,7 @@ def a_packet_above_the_servers_maximum_is_refused(broker, version):
 
 
 def websocket(broker) -> Peer:
-    """A connection that was upgraded to WebSocket, for MQTT."""
+    """Opens a WebSocket connection for MQTT."""
     peer = Peer(broker.websocket_port)
     peer.send(
         f"GET {broker.kind.websocket_path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
@@ -165,11 +166,11 @@ def websocket(broker) -> Peer:
 
 @case(GROUP, *BOTH, differs=differs(nats="takes text as well", mosquitto="never answers text, nor a packet in pieces"))
 def text_frames_end_their_connection(broker, version):
-    """MQTT-6.0.0-1; and binary ones may be cut anywhere, MQTT-6.0.0-2."""
+    """MQTT-6.0.0-1. Binary frames may be split anywhere (MQTT-6.0.0-2)."""
     connect = packets.connect(version, fresh("c"))
 
     def frame(opcode: int, data: bytes) -> bytes:
-        # The mask is nothing but zeros.
+        # The mask is zero.
         return bytes([0x80 | opcode, 0x80 | len(data), 0, 0, 0, 0]) + data
 
     with websocket(broker) as page:

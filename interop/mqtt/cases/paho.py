@@ -1,4 +1,4 @@
-"""paho-mqtt, in both versions, over TCP and WebSocket."""
+"""paho-mqtt with both versions, over TCP and WebSocket."""
 
 import queue
 import threading
@@ -16,7 +16,7 @@ from mqtt.secure import secured
 
 GROUP = "paho-mqtt"
 
-# A guard against hanging, not a measure.
+# Protects against hanging; not a measurement.
 SECONDS_MAX = 30
 
 PROTOCOLS = {4: paho.MQTTv311, 5: paho.MQTTv5}
@@ -30,7 +30,7 @@ def properties(kind: int, **values) -> Properties:
 
 
 class Client:
-    """One that has connected; what comes waits in a queue."""
+    """A connected client that stores received messages in a queue."""
 
     def __init__(self, broker, version, client_id=None, transport="tcp", keeps=False, will=None, trusts=None, **options):
         self.messages: queue.Queue = queue.Queue()
@@ -73,7 +73,7 @@ class Client:
         self.client.loop_stop()
 
     def crash(self):
-        """Ends without a DISCONNECT, and does not come back."""
+        """Closes the connection without DISCONNECT, and does not reconnect."""
         self.client.loop_stop()
         self.client.socket().close()
 
@@ -103,7 +103,7 @@ class Client:
 
 @case(GROUP, *BOTH)
 def publish_and_subscribe(broker, version):
-    """A thousand with each QoS, at once."""
+    """Publishes a thousand messages with each QoS at once."""
     with Client(broker, version) as sender, Client(broker, version) as receiver:
         for qos in range(3):
             topic = fresh("p")
@@ -133,7 +133,7 @@ def over_websocket(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 def within_tls(broker, version):
-    """Plain and over WebSocket, each within TLS, in both directions."""
+    """TCP and WebSocket with TLS, in both directions."""
     topic = fresh("p")
     own, pem = secured(broker.kind)
     with own:
@@ -175,7 +175,7 @@ def a_session_goes_on(broker, version):
     with Client(broker, version, client_id, keeps=True) as client:
         equal(client.session_present, True, "session present")
         found = [int(message.payload) for message in client.take(100)]
-        # The client hands a message of QoS 2 over when it is released, so others overtake it.
+        # The client delivers a QoS 2 message when it is released, so other messages may overtake it.
         equal([n for n in found if n % 2], list(range(1, 100, 2)), "messages of QoS 2")
         equal([n for n in found if n % 2 == 0], list(range(0, 100, 2)), "messages of QoS 1")
         client.unsubscribe(topic)
@@ -183,7 +183,7 @@ def a_session_goes_on(broker, version):
 
 @case(GROUP, *BOTH)
 def it_comes_back_after_a_restart(broker, version):
-    """The client connects again by itself, and its session is there."""
+    """The client reconnects by itself and resumes its session."""
     topic, client_id = fresh("p"), fresh("paho")
     with Client(broker, version, client_id, keeps=True) as client:
         client.client.reconnect_delay_set(min_delay=1, max_delay=1)

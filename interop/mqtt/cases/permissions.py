@@ -1,4 +1,4 @@
-"""Users, accounts, permissions and options: the same for clients of both protocols."""
+"""Users, accounts, permissions, and options, which apply to clients of both protocols."""
 
 import contextlib
 import ssl
@@ -67,7 +67,7 @@ def what_may_not_be_published_is_not(broker, version):
 
 @case(GROUP, V5, nats=True)
 def a_publisher_is_told_that_he_may_not(broker, version):
-    """5.0, 3.4.2.1: 0x87, and the connection stays."""
+    """5.0, 3.4.2.1: reason 0x87; the connection stays."""
     with users(broker) as own:
         with Device(own, version, fresh("c"), user="bea", password="pb") as device:
             equal([device.publish("other/a", b"", qos=qos) for qos in (1, 2)], [0x87, 0x87], "reasons")
@@ -76,7 +76,7 @@ def a_publisher_is_told_that_he_may_not(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 def what_may_not_be_subscribed_to_fails(broker, version):
-    """MQTT-3.8.4-7 (3.1.1: 3.8.4-5): for that filter alone."""
+    """MQTT-3.8.4-7 (3.1.1: 3.8.4-5): only the denied filter fails."""
     with users(broker) as own:
         with Device(own, version, fresh("c"), user="bea", password="pb") as device:
             codes = device.subscribe(("in/a", 1), ("other/a", 1), ("both/#", 2), ("#", 0), ("in/+", 0))
@@ -86,7 +86,7 @@ def what_may_not_be_subscribed_to_fails(broker, version):
 
 @case(GROUP, V5, nats=True)
 def an_identifier_is_free_after_a_refusal(broker, version):
-    """MQTT-4.3.3-9: behind a PUBREC of 0x80 or more the next PUBLISH is another message."""
+    """MQTT-4.3.3-9: after a PUBREC of 0x80 or more, a PUBLISH with the same identifier is another message."""
     with users(broker) as own:
         with Device(own, version, fresh("c"), user="ada", password="pa") as listener:
             listener.subscribed(("#", 2))
@@ -102,8 +102,8 @@ def an_identifier_is_free_after_a_refusal(broker, version):
 
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="looks at the filter alone"))
 def what_may_not_be_received_is_not(broker, version):
-    """A filter may match more than its user may have: with every QoS, of a group, retained, and of a session that
-    was away."""
+    """A filter may match subjects that the user may not receive. Their messages are not delivered: with every
+    QoS, by a group, and if they are retained."""
     may = 'subscribe { allow: ["in.>", "both", "both.>"]'
     more = USERS.replace(may, may + ', deny: ["both.secret"]')
     with Broker(broker.kind, more=more) as own:
@@ -136,7 +136,7 @@ accounts { A {
 
 @case(GROUP, V5, nats=True)
 def who_may_answer_answers(broker, version):
-    """`allow_responses`: where a message says, once, and nowhere else."""
+    """`allow_responses`: the client may publish once to the response topic of a message, and to no other topic."""
     with Broker(broker.kind, more=OTHERS) as own, Device(own, version, fresh("c"), user="ada", password="pa") as asks:
         with Device(own, version, fresh("c"), user="fay", password="pf") as fay:
             asks.subscribed(("answer/+", 2))
@@ -149,7 +149,7 @@ def who_may_answer_answers(broker, version):
                     for payload in (b"first", b"second"):
                         reason = fay.publish(topic, payload, qos=answered)
                         equal(reason, 0x87 if answered and payload == b"second" else 0, f"{payload} with QoS {answered}")
-                    # What was permitted once is not known as permitted.
+                    # A permission that was used once is not cached.
                     fay.publish(topic, b"third")
                     fay.ping()
                     equal(asks.message().payload, b"first", f"QoS {asked}, answered with {answered}")
@@ -157,7 +157,8 @@ def who_may_answer_answers(broker, version):
 
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="keeps under a first name what has QoS above 0"))
 def what_is_renamed_is_permitted_by_its_other_name(broker, version):
-    """As what NATS clients publish: for those who are there, for those whom it is kept for, and wills."""
+    """Permissions apply to the subject after `mappings`, as for NATS clients: to messages of each QoS, and to
+    wills."""
     with Broker(broker.kind, more=OTHERS) as own:
         for granted in (0, 2):
             with Device(own, version, fresh("c"), user="ada", password="pa") as ada:
@@ -177,7 +178,7 @@ def what_is_renamed_is_permitted_by_its_other_name(broker, version):
 
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="says nothing"))
 def a_full_disk_is_told(broker, version):
-    """3.1.1 MQTT-4.8.0-2: the connection ends, as there is no word for it; in 5.0 it is 0x97."""
+    """3.1.1 MQTT-4.8.0-2: the connection ends, because 3.1.1 has no code for it; in 5.0 the reason is 0x97."""
     topic = fresh("t")
     with Broker(broker.kind, more="") as own:
         with open(own.config, encoding="utf-8") as file:
@@ -215,7 +216,7 @@ def wills_are_under_the_same_rules(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 def accounts_do_not_see_each_other(broker, version):
-    """Nor are ids shared between them."""
+    """Client identifiers are separate in each account."""
     client_id, topic = fresh("c"), fresh("t")
     with users(broker) as own:
         with Device(own, version, client_id, user="ada", password="pa", **kept(version)) as ada:
@@ -233,7 +234,7 @@ def accounts_do_not_see_each_other(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 def users_may_be_of_one_protocol(broker, version):
-    """`allowed_connection_types`."""
+    """`allowed_connection_types` restricts users to a protocol."""
     with users(broker) as own:
         Device(own, version, fresh("c"), user="cleo", password="pc").leave()
         told = refused(own, version, packets.connect(version, fresh("c"), user="dora", password="pd"))
@@ -251,7 +252,7 @@ def users_may_be_of_one_protocol(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 def the_block_may_have_users_of_its_own(broker, version):
-    """`mqtt { authorization {} }`."""
+    """`mqtt { authorization {} }` replaces the server's users."""
     with Broker(broker.kind, mqtt='authorization { username: "m", password: "p" }') as own:
         Device(own, version, fresh("c"), user="m", password="p").leave()
         told = refused(own, version, packets.connect(version, fresh("c")))
@@ -260,7 +261,7 @@ def the_block_may_have_users_of_its_own(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 def nobody_may_be_a_user(broker, version):
-    """`mqtt { no_auth_user }`."""
+    """`mqtt { no_auth_user }` is the user of clients without credentials."""
     with Broker(broker.kind, more=USERS, mqtt="no_auth_user: eve") as own:
         with Device(own, version, fresh("c")) as nobody, Device(own, version, fresh("c"), user="eve", password="pe") as eve:
             eve.subscribed("a")
@@ -279,13 +280,13 @@ def qos_2_may_be_turned_off(broker, version):
             device.send(packets.publish(version, "a", b"", qos=2))
             equal(device.end_reason(), 0x9B if version == V5 else None, "reason")
         told = refused(own, version, packets.connect(version, fresh("c"), will=packets.Will("a", qos=2)))
-        # nats-server has a code of its own for it in 3.1.1.
+        # nats-server has a separate return code for it in 3.1.1.
         check(told in ((0x9B,) if version == V5 else (5, 0x10)), f"told {told}")
 
 
 @case(GROUP, *BOTH, nats=True)
 def no_more_than_max_ack_pending_is_under_way(broker, version):
-    """The option of 3.1.1; in 5.0 as low as it or as the client says."""
+    """The option limits messages in flight; in 5.0 the client may set a lower limit."""
     topic = fresh("t")
     with Broker(broker.kind, mqtt="max_ack_pending: 4") as own:
         with Device(own, version, fresh("c")) as sender, Device(own, version, fresh("c")) as listener:
@@ -306,7 +307,7 @@ def no_more_than_max_ack_pending_is_under_way(broker, version):
 
 @case(GROUP, *BOTH, nats=True)
 def payloads_have_a_limit(broker, version):
-    """`max_payload` of the server."""
+    """The server's `max_payload` applies."""
     with Broker(broker.kind, more="max_payload: 1000") as own:
         with Device(own, version, fresh("c")) as device:
             device.subscribed("a")
@@ -319,7 +320,7 @@ def payloads_have_a_limit(broker, version):
 
 
 class Secure(Device):
-    """A device whose bytes are within TLS."""
+    """A device whose connection uses TLS."""
 
     def __init__(self, broker, version, client_id, context: ssl.SSLContext):
         self.context = context
@@ -343,7 +344,7 @@ def it_works_within_tls(broker, version):
                 device.publish(topic, b"x" * size, qos=1)
                 equal(len(device.message().payload), size, "bytes")
             device.leave()
-        # Plain bytes are no handshake.
+        # A connection without TLS is refused.
         with Unconnected(own, version) as plain:
             plain.send(packets.connect(version, fresh("c")))
             plain.until_closed()

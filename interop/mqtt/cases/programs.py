@@ -1,4 +1,4 @@
-"""Clients in other languages: MQTT.js and rumqttc, each a program that plays its own cases."""
+"""Clients in other languages: MQTT.js and rumqttc. Each is a program with its own cases."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ SECONDS_MAX = 300
 
 
 def play(broker, folder: str, *command: str, **environment: str):
-    """Its lines are shown; it fails with the first that failed, or without its last one."""
+    """Runs a program and prints its output. Fails if one of its cases failed, or if its last line is missing."""
     done = subprocess.run(
         command, cwd=os.path.join(INTEROP, folder), env=broker.environment() | environment, capture_output=True, text=True,
         timeout=SECONDS_MAX,
@@ -36,7 +36,7 @@ def mqtt_js(broker):
 
 @case(GROUP, nats=True)
 def mqtt_js_within_tls(broker):
-    """All of it once more, with `mqtts` and `wss`."""
+    """Runs all cases of MQTT.js with `mqtts` and `wss`."""
     own, pem = secured(broker.kind)
     with own:
         play(

@@ -11,7 +11,7 @@ GROUP = "publishing"
 
 @case(GROUP, *BOTH)
 def a_message_comes_with_the_lower_qos(broker, version):
-    """MQTT-3.8.4-8 (3.1.1: 3.8.4-6), 3.8.4-7, 4.3.1-1; the payload as it was."""
+    """MQTT-3.8.4-8 (3.1.1: 3.8.4-6), 3.8.4-7, 4.3.1-1. The payload is unchanged."""
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as receiver:
         for granted in range(3):
             topic = fresh("t")
@@ -43,9 +43,9 @@ def each_is_acknowledged_with_its_identifier(broker, version):
 
 @case(GROUP, *BOTH)
 def many_in_flight_are_acknowledged_in_their_order(broker, version):
-    """4.6: PUBACKs, PUBRECs and PUBCOMPs come in the order of what they answer."""
+    """4.6: PUBACKs, PUBRECs, and PUBCOMPs have the order of the packets that they acknowledge."""
     topic = fresh("t")
-    # As many as any of the servers lets a client have under way.
+    # The most messages in flight that all tested servers allow.
     numbers = list(range(1, 21))
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 0))
@@ -61,7 +61,7 @@ def many_in_flight_are_acknowledged_in_their_order(broker, version):
 
 @case(GROUP, *BOTH)
 def an_identifier_is_free_after_its_puback(broker, version):
-    """MQTT-4.3.2-5 (3.1.1: 4.3.2-2): a new message, whatever DUP says."""
+    """MQTT-4.3.2-5 (3.1.1: 4.3.2-2): a PUBLISH with the same identifier is a new message, also with DUP."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 1))
@@ -96,7 +96,7 @@ def a_repeated_qos_2_message_comes_once(broker, version):
 
 @case(GROUP, *BOTH)
 def a_pubrel_of_nothing_is_answered(broker, version):
-    """MQTT-4.3.3-11; in 5.0 0x92 may say that there was nothing."""
+    """MQTT-4.3.3-11. In 5.0 the reason may be 0x92 (packet identifier not found)."""
     with Device(broker, version, fresh("c")) as device:
         device.send(packets.answer(PUBREL, 77))
         found = device.expect(PUBCOMP)
@@ -135,7 +135,8 @@ def messages_of_a_client_stay_in_order(broker, version):
 
 @case(GROUP, *BOTH)
 def what_is_under_way_has_identifiers_of_its_own(broker, version):
-    """MQTT-2.2.1-4 (3.1.1: 2.3.1-4), 4.3.2-1 to -3, 4.3.3-1 to -3: none is 0 or twice, none repeated unasked."""
+    """MQTT-2.2.1-4 (3.1.1: 2.3.1-4), 4.3.2-1 to -3, 4.3.3-1 to -3: identifiers are unique and not 0, and no
+    message is sent twice."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 2))
@@ -154,7 +155,7 @@ def what_is_under_way_has_identifiers_of_its_own(broker, version):
 
 @case(GROUP, *BOTH)
 def pubrel_follows_pubrec_once_and_nothing_more(broker, version):
-    """MQTT-4.3.3-4 to -6 (3.1.1: 4.3.3-1), from the server's side."""
+    """MQTT-4.3.3-4 to -6 (3.1.1: 4.3.3-1), for messages that the server sends."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 2))
@@ -170,7 +171,7 @@ def pubrel_follows_pubrec_once_and_nothing_more(broker, version):
 
 @case(GROUP, *BOTH)
 def large_payloads_arrive(broker, version):
-    """Lengths at the edges of 1, 2 and 3 bytes, and far above a buffer."""
+    """Payload sizes at the limits of length fields with 1, 2, and 3 bytes, and sizes above all buffers."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 1))
@@ -192,7 +193,7 @@ def several_clients_get_each_message(broker, version):
         for number in range(20):
             device.publish(topic, b"%d" % number, qos=number % 3)
         for listener in listeners:
-            # Of different QoS the order is the server's own.
+            # The order of messages with different QoS is not defined.
             equal(sorted(listener.payloads(20), key=int), [b"%d" % n for n in range(20)], "messages")
             listener.close()
 
@@ -225,7 +226,7 @@ def properties_arrive_as_they_were(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="closes for control characters, as it may"))
 def odd_properties_arrive_as_they_were(broker, version):
-    """MQTT-3.3.2-15, -20: what no subject and no header can say."""
+    """MQTT-3.3.2-15, -20: properties that cannot be part of a subject or header."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 2))
@@ -248,7 +249,7 @@ def expiry_counts_down(broker, version):
         device.publish(topic, b"short", qos=1, message_expiry=1)
         device.publish(topic, b"long", qos=1, message_expiry=1000)
         device.publish(topic, b"for good", qos=1)
-        # The only way to let a second pass.
+        # A keep-alive timeout is the only way to wait for the server's clock.
         wait_for_keep_alives(broker, version, 2)
     back = Device(broker, version, client_id, **kept(version))
     found = [back.message(), back.message()]
@@ -259,7 +260,7 @@ def expiry_counts_down(broker, version):
 
 
 def wait_for_keep_alives(broker, version, count: int):
-    """Lets the server's clock go on by a second and a half each."""
+    """Waits for `count` keep-alive timeouts of one and a half seconds each."""
     for _ in range(count):
         with Device(broker, version, fresh("c"), keep_alive=1) as device:
             device.until_end()
@@ -267,7 +268,7 @@ def wait_for_keep_alives(broker, version, count: int):
 
 @case(GROUP, V5)
 def an_alias_stands_for_its_topic(broker, version):
-    """MQTT-3.3.2-7, -9, -12: up to what the server says, for one connection."""
+    """MQTT-3.3.2-7, -9, -12: aliases up to the server's maximum, for one connection."""
     one, other = fresh("t"), fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         most = device.connack.property("alias_maximum", 0)
@@ -320,7 +321,7 @@ def no_more_than_the_receive_maximum_is_under_way(broker, version):
             for number in range(12):
                 device.publish(topic, b"%d" % number, qos=1 + number % 2)
             waiting = [listener.message(acknowledges=False) for _ in range(3)]
-            # Nothing more may come, and everything else is still done.
+            # No further message may arrive, but other packets are still handled.
             listener.ping()
             listener.publish(topic + "/else", b"", qos=1)
             listener.ping()
@@ -336,7 +337,7 @@ def no_more_than_the_receive_maximum_is_under_way(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="closes without a word"))
 def more_than_the_servers_receive_maximum_ends_the_connection(broker, version):
-    """3.3.4: 0x93 to a client that has more under way than it may."""
+    """3.3.4: a client with more messages in flight than the receive maximum receives 0x93."""
     with Device(broker, version, fresh("c")) as device:
         most = device.connack.property("receive_maximum", 65_535)
         if most > 5000:
@@ -357,13 +358,13 @@ def what_is_larger_than_a_client_takes_is_left_out(broker, version):
             for qos in (0, 1, 2):
                 device.publish(topic, b"x" * 300, qos=qos)
                 device.publish(topic, b"y" * 100, qos=qos)
-                # It counts as sent: there is room for another.
+                # The omitted message counts as sent, so another one may be sent.
                 equal(listener.message().payload, b"y" * 100, "message")
 
 
 @case(GROUP, V5)
 def nobody_may_be_told_of(broker, version):
-    """5.0, 3.4.2.1: 0x10 where nobody has a subscription, or 0."""
+    """5.0, 3.4.2.1: without subscribers the reason is 0x10 or 0."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
         for qos in (1, 2):
@@ -375,7 +376,7 @@ def nobody_may_be_told_of(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="counts it as under way for ever"))
 def a_refused_message_is_done_with(broker, version):
-    """MQTT-4.4.0-2, 4.3.3-4: a PUBACK or PUBREC of 0x80 is the end of it."""
+    """MQTT-4.4.0-2, 4.3.3-4: a PUBACK or PUBREC of 0x80 completes the delivery."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
         with Device(broker, version, fresh("c"), properties_={"receive_maximum": 1}) as listener:

@@ -20,7 +20,7 @@ ROUNDS_MIN = 50
 
 @case(GROUP, *BOTH)
 def the_last_one_waits_for_subscribers(broker, version):
-    """MQTT-3.3.1-5, -9 (3.1.1: 3.3.1-5 to -8): the last, with its QoS, and RETAIN set."""
+    """MQTT-3.3.1-5, -9 (3.1.1: 3.3.1-5 to -8): the last message is sent with its QoS, and with RETAIN."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
         for qos in range(3):
@@ -42,7 +42,7 @@ def take(device: Device, count: int) -> list:
 
 @case(GROUP, *BOTH)
 def those_who_are_there_see_no_retain(broker, version):
-    """MQTT-3.3.1-12 (3.1.1: 3.3.1-9), and not a second time."""
+    """MQTT-3.3.1-12 (3.1.1: 3.3.1-9). The message arrives only once."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 1))
@@ -152,7 +152,7 @@ def shared_subscriptions_get_none(broker, version):
 
 @case(GROUP, V5)
 def properties_are_kept_with_it(broker, version):
-    """MQTT-3.3.2-4, -17, of one that was kept; and 3.3.1.3: what has expired is not."""
+    """MQTT-3.3.2-4, -17 for retained messages. Expired ones are not sent (3.3.1.3)."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
         sender.publish(topic, b"x", qos=1, retain=True, content_type="text/x", user=("a", "b"), message_expiry=1000)
@@ -170,7 +170,8 @@ def properties_are_kept_with_it(broker, version):
 
 @case(GROUP, *BOTH)
 def a_thousand_in_a_storm_starve_nobody(broker, version):
-    """Ten clients ask for a thousand each, at once; a pair beside them goes on, each waiting for the other."""
+    """Ten clients subscribe to a thousand retained messages each, at the same time. A pair of clients is not
+    delayed."""
     own, pair = fresh("t"), fresh("t")
     with Device(broker, version, fresh("c")) as sender:
         for number in range(STORM_TOPICS):
@@ -188,7 +189,7 @@ def a_thousand_in_a_storm_starve_nobody(broker, version):
                     for number in range(STORM_TOPICS):
                         packet = found[f"{own}/{number}"]
                         equal((packet.payload, packet.retain), (b"%d" % number, True), "retained")
-                    # None comes twice.
+                    # If a retained message were sent twice, it would arrive before this one.
                     device.publish(f"{own}/last", b"last", qos=1)
             except Exception as error:
                 failures.append(error)

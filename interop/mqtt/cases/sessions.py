@@ -1,4 +1,4 @@
-"""What a server keeps of a client that is away."""
+"""State that a server stores for an absent client."""
 
 from harness.report import check, equal
 from mqtt import packets
@@ -10,7 +10,7 @@ GROUP = "sessions"
 
 
 def begin(broker, version, *filters, client_id="") -> str:
-    """A session with these subscriptions, whose client is away; its id."""
+    """Creates a session with these subscriptions and disconnects. Returns its client identifier."""
     client_id = client_id or fresh("c")
     with Device(broker, version, client_id, **kept(version)) as device:
         equal(device.connack.session_present, 0, "session present of a new one")
@@ -27,7 +27,7 @@ def resume(broker, version, client_id) -> Device:
 
 @case(GROUP, *BOTH)
 def messages_wait_for_a_client_who_is_away(broker, version):
-    """MQTT-3.1.2-5, -23, 4.5.0-1 (3.1.1: 3.1.2-4, -5): in order, with their QoS."""
+    """MQTT-3.1.2-5, -23, 4.5.0-1 (3.1.1: 3.1.2-4, -5): messages arrive in order, with their QoS."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     with Device(broker, version, fresh("c")) as sender:
@@ -38,7 +38,7 @@ def messages_wait_for_a_client_who_is_away(broker, version):
             equal([packet.payload for packet in found], [b"%d" % n for n in range(100)], "messages")
             equal([packet.qos for packet in found], [1 + n % 2 for n in range(100)], "QoS")
             check(not any(packet.dup for packet in found), "DUP of a first delivery")
-            # Subscriptions go on as well.
+            # The subscriptions are still active.
             sender.publish(topic, b"now", qos=1)
             equal(device.message().payload, b"now", "message")
             device.leave()
@@ -60,7 +60,7 @@ def a_clean_start_forgets(broker, version):
             sender.publish(topic + "/other", b"mine", qos=1)
             equal(device.message().payload, b"mine", "the first message")
             device.leave()
-    # It ended with its connection, too.
+    # The second session ended with its connection.
     with Device(broker, version, client_id, **kept(version)) as device:
         equal(device.connack.session_present, 0, "session present of the next one")
         device.leave(**({"session_expiry": 0} if version == V5 else {}))
@@ -71,7 +71,7 @@ LATE = differs(nats="sends it again when ack_wait has passed")
 
 @case(GROUP, *BOTH, differs=LATE)
 def what_was_not_acknowledged_comes_again(broker, version):
-    """MQTT-4.4.0-1, 3.3.1-1, 4.6: same identifiers, same order, DUP set."""
+    """MQTT-4.4.0-1, 3.3.1-1, 4.6: messages are sent again with the same identifiers, in the same order, with DUP."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     with Device(broker, version, fresh("c")) as sender:
@@ -79,7 +79,7 @@ def what_was_not_acknowledged_comes_again(broker, version):
             sender.publish(topic, b"%d" % number, qos=1 + number % 2)
     device = resume(broker, version, client_id)
     first = [device.expect(PUBLISH) for _ in range(10)]
-    # The first one is done with, the others stay.
+    # The first message is complete, the others are not.
     device.acknowledge(first[0])
     device.ping()
     device.reset()
@@ -98,7 +98,7 @@ def what_was_not_acknowledged_comes_again(broker, version):
 
 @case(GROUP, *BOTH)
 def a_completed_message_does_not_come_again(broker, version):
-    """4.3.3: neither it nor its PUBREL, behind a PUBCOMP and a PING that was answered."""
+    """4.3.3: after PUBCOMP, and the response to a later PING, neither the message nor its PUBREL is sent again."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     with Device(broker, version, fresh("c")) as sender:
@@ -115,7 +115,7 @@ def a_completed_message_does_not_come_again(broker, version):
 
 @case(GROUP, *BOTH, differs=LATE)
 def a_pubrel_that_was_not_completed_comes_again(broker, version):
-    """MQTT-4.4.0-1, 4.3.3-5, -6: PUBREL with its identifier, and the message not at all."""
+    """MQTT-4.4.0-1, 4.3.3-5, -6: the PUBREL is sent again with its identifier, and the message is not."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     with Device(broker, version, fresh("c")) as sender:
@@ -136,7 +136,7 @@ def a_pubrel_that_was_not_completed_comes_again(broker, version):
 
 @case(GROUP, *BOTH)
 def a_message_that_was_received_is_released_later(broker, version):
-    """MQTT-4.3.3-10, -11: its PUBREL comes on another connection, and its PUBLISH again before that."""
+    """MQTT-4.3.3-10, -11: the client sends PUBLISH again on a second connection, and PUBREL on a third one."""
     topic, client_id = fresh("t"), fresh("c")
     with Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 2))
@@ -158,7 +158,7 @@ def a_message_that_was_received_is_released_later(broker, version):
 
 @case(GROUP, *BOTH)
 def a_puback_that_got_lost_is_sent_again(broker, version):
-    """MQTT-4.3.2-4: the client did not see it, and publishes again."""
+    """MQTT-4.3.2-4: the client did not receive the PUBACK and publishes again."""
     topic, client_id = fresh("t"), fresh("c")
     with Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 1))
@@ -174,7 +174,7 @@ def a_puback_that_got_lost_is_sent_again(broker, version):
 
 @case(GROUP, *BOTH)
 def what_was_unsubscribed_stays_so(broker, version):
-    """MQTT-3.10.4-1, in a session."""
+    """MQTT-3.10.4-1: a subscription that was removed is not part of the resumed session."""
     stays, goes = fresh("t"), fresh("t")
     client_id = begin(broker, version, (stays, 1), (goes, 1))
     with resume(broker, version, client_id) as device:
@@ -191,7 +191,7 @@ def what_was_unsubscribed_stays_so(broker, version):
 
 @case(GROUP, *BOTH)
 def a_session_is_one_clients_own(broker, version):
-    """MQTT-3.1.3-2: ids differ by their case, and by anything else."""
+    """MQTT-3.1.3-2: only a client with exactly the same identifier resumes a session."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1), client_id=fresh("own-") + "-id")
     for other in (client_id.upper(), client_id + "x", client_id[:-1]):
@@ -204,7 +204,7 @@ def a_session_is_one_clients_own(broker, version):
 
 @case(GROUP, *BOTH)
 def it_lives_through_an_orderly_restart(broker, version):
-    """MQTT-3.1.2-23, 3.1.2-4 of 3.1.1; retained messages too."""
+    """MQTT-3.1.2-23, 3.1.2-4 of 3.1.1. Retained messages survive, too."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
     with Device(broker, version, fresh("c")) as sender:
@@ -221,7 +221,8 @@ def it_lives_through_an_orderly_restart(broker, version):
 
 @case(GROUP, V5)
 def it_ends_as_it_says(broker, version):
-    """MQTT-4.1.0-2, 3.1.2-23: at once without an expiry; after its seconds; as DISCONNECT says."""
+    """MQTT-4.1.0-2, 3.1.2-23: the session ends at once without an expiry, after its expiry, or as DISCONNECT sets
+    it."""
     def present(client_id, clean=False, leaves=None, **properties) -> int:
         device = Device(broker, version, client_id, clean=clean, properties_=properties)
         device.leave(0 if leaves is not None else None, **(leaves or {}))
@@ -238,7 +239,7 @@ def it_ends_as_it_says(broker, version):
     clock()
     equal(present(short, session_expiry=1), 0, "after its second")
     long = fresh("c")
-    # Not a clean start either, and the last 0xFFFFFFFF is for ever.
+    # The second connection has no clean start. An expiry of 0xFFFFFFFF means never.
     equal([present(long, True, session_expiry=100), present(long, session_expiry=0xFFFF_FFFF)], [0, 1], "with an expiry")
     equal(present(long, session_expiry=100), 1, "for ever")
     equal(present(long, session_expiry=100, leaves={"session_expiry": 0}), 1, "when it takes leave")
@@ -250,7 +251,7 @@ def it_ends_as_it_says(broker, version):
 
 @case(GROUP, V4)
 def qos_0_may_be_lost_and_nothing_else(broker, version):
-    """3.1.1 MQTT-3.1.2-5: of what came while it was away."""
+    """3.1.1 MQTT-3.1.2-5: QoS 1 messages for an absent client arrive; QoS 0 messages may be lost."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
     with Device(broker, version, fresh("c")) as sender:
@@ -266,7 +267,7 @@ def qos_0_may_be_lost_and_nothing_else(broker, version):
 
 @case(GROUP, V5)
 def a_shared_message_stays_with_whom_it_was_sent_to(broker, version):
-    """MQTT-4.8.2-4: one of QoS 2 that was begun is completed with the same client."""
+    """MQTT-4.8.2-4: a started QoS 2 delivery is completed with the same client."""
     topic, group = fresh("t"), fresh("g")
     client_id = begin(broker, version, (f"$share/{group}/{topic}", 2))
     device = resume(broker, version, client_id)
@@ -288,7 +289,8 @@ def a_shared_message_stays_with_whom_it_was_sent_to(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="keeps what waits for a session that ends"))
 def a_shared_message_goes_to_another_when_its_member_leaves(broker, version):
-    """4.8.2: QoS 1, whether it takes leave, crashes, or keeps its session; and those that wait for room, too."""
+    """4.8.2, for QoS 1: the member disconnects or crashes, with and without a persistent session. This includes
+    messages that wait for its receive window."""
     for keeps, ends in ((False, Device.leave), (False, Device.reset), (True, Device.leave), (True, Device.reset)):
         topic, group = fresh("t"), fresh("g")
         options = kept(version) if keeps else {}
@@ -307,7 +309,7 @@ def a_shared_message_goes_to_another_when_its_member_leaves(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="sends it to another"))
 def a_shared_message_of_qos_2_goes_to_nobody_else(broker, version):
-    """MQTT-4.8.2-5: its member's session has ended."""
+    """MQTT-4.8.2-5: also if the member's session has ended."""
     topic, group = fresh("t"), fresh("g")
     first = Device(broker, version, fresh("c"))
     first.subscribed((f"$share/{group}/{topic}", 2))
@@ -340,7 +342,7 @@ def a_shared_message_that_is_refused_goes_to_nobody_else(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="keeps it with a member"))
 def a_group_that_is_away_has_its_messages_kept(broker, version):
-    """4.8.2: whichever member comes first has them."""
+    """4.8.2: the first member that connects receives the messages."""
     topic, group = fresh("t"), fresh("g")
     ids = [begin(broker, version, (f"$share/{group}/{topic}", 1)) for _ in range(2)]
     with Device(broker, version, fresh("c")) as sender:
@@ -356,7 +358,7 @@ def a_group_that_is_away_has_its_messages_kept(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="gives it to the busy one"))
 def a_busy_member_does_not_hold_its_group_up(broker, version):
-    """One that acknowledges nothing keeps what it has, and no more than a few that wait."""
+    """A member that acknowledges nothing holds only a few messages; others receive the rest."""
     topic, group = fresh("t"), fresh("g")
     with Device(broker, version, fresh("c"), properties_={"receive_maximum": 1}) as busy:
         busy.subscribed((f"$share/{group}/{topic}", 1))
@@ -371,7 +373,8 @@ def a_busy_member_does_not_hold_its_group_up(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="forgets it"))
 def what_was_begun_is_sent_again_whatever_its_age(broker, version):
-    """MQTT-4.4.0-1, 4.3.3-7: what has expired since, of both QoS; once, and no more when it is acknowledged."""
+    """MQTT-4.4.0-1, 4.3.3-7: started deliveries of expired messages with QoS 1 and 2 are sent again, until they
+    are acknowledged."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     device = resume(broker, version, client_id)
@@ -395,7 +398,8 @@ def what_was_begun_is_sent_again_whatever_its_age(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="sends it"))
 def what_expires_before_it_is_begun_is_not_sent(broker, version):
-    """MQTT-3.3.2-5: it waited for room for too long; what was sent is ended (MQTT-4.3.3-7, -13)."""
+    """MQTT-3.3.2-5: a message that expires while it waits for the receive window is not sent. A started delivery
+    is completed (MQTT-4.3.3-7, -13)."""
     topic = fresh("t")
     with Device(broker, version, fresh("c"), properties_={"receive_maximum": 1}) as device:
         device.subscribed((topic, 2))
@@ -410,7 +414,7 @@ def what_expires_before_it_is_begun_is_not_sent(broker, version):
             found = device.message()
             equal(found.payload, b"in time", "the next message")
             check(found.property("message_expiry") < 99, "its age is not taken off")
-            # What came in is published, however long its PUBREL took.
+            # A received QoS 2 message is published when PUBREL arrives, also after its expiry.
             sender.send(packets.publish(version, topic, b"late", qos=2, packet_id=7, properties_={"message_expiry": 1}))
             sender.expect(PUBREC)
             with Device(broker, version, fresh("c"), keep_alive=2) as clock:

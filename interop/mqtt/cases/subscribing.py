@@ -1,4 +1,4 @@
-"""SUBSCRIBE, UNSUBSCRIBE, and which topics a filter matches."""
+"""SUBSCRIBE, UNSUBSCRIBE, and matching of topics."""
 
 from harness.report import check, equal
 from mqtt import packets
@@ -10,7 +10,8 @@ GROUP = "subscribing"
 
 NO_LOCAL = 0x04
 
-# Filter, topics that it matches, topics that it does not. `~` stands for what makes a name this case's own.
+# Filter, topics that it matches, and topics that it does not match. `~` is replaced by a name that only this case
+# uses.
 MATCHES = [
     ("~/a", ["~/a"], ["~/b", "~/a/b", "~/A", "~", "~/a/"]),
     ("~/+", ["~/a", "~/"], ["~/a/b", "~", "~/a/"]),
@@ -30,7 +31,7 @@ MATCHES = [
 
 @case(GROUP, *BOTH)
 def a_filter_matches_what_it_must(broker, version):
-    """4.7: MQTT-4.7.1-1 to -3, 4.7.3-4, 3.3.2-3, 1.5.4-3; U+FEFF is a character like others."""
+    """4.7: MQTT-4.7.1-1 to -3, 4.7.3-4, 3.3.2-3, 1.5.4-3. U+FEFF is an ordinary character."""
     wrong = []
     with Device(broker, version, fresh("c")) as sender:
         for pattern, hits, misses in MATCHES:
@@ -45,7 +46,7 @@ def a_filter_matches_what_it_must(broker, version):
                 while (packet := listener.message()).payload != b"last":
                     equal(packet.payload, packet.topic.encode(), "topic")
                     found.append(packet.topic)
-                # `~/#` matches the last one too, which may then come twice.
+                # `~/#` also matches the last topic, which may then arrive twice.
                 if found != topics[len(misses) :]:
                     wrong.append(f"{pattern}: {found}")
     check(not wrong, "; ".join(wrong))
@@ -53,7 +54,7 @@ def a_filter_matches_what_it_must(broker, version):
 
 @case(GROUP, *BOTH)
 def names_with_dots_and_other_marks_are_names(broker, version):
-    """4.7.3-4: what means something elsewhere means nothing here."""
+    """4.7.3-4: characters with a meaning in other protocols are ordinary characters."""
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
         for mark in ("a.b", ".a", "a.", "..", "a..b", "a.b/c.d", "-", "_", "$a", "a$", "%41", "\\", "a,b;c:d", "{}"):
             topic = f"{fresh('m')}/{mark}"
@@ -66,7 +67,7 @@ def names_with_dots_and_other_marks_are_names(broker, version):
 
 @case(GROUP, *BOTH)
 def a_dot_is_no_level(broker, version):
-    """`a.b` is one level, whatever it is where NATS clients are."""
+    """`a.b` is one level, although it is two tokens of a NATS subject."""
     own = fresh("m")
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
         listener.subscribed(f"{own}/+", f"{own}/x/y")
@@ -106,7 +107,7 @@ def several_filters_have_their_codes_in_order(broker, version):
 
 @case(GROUP, *BOTH, differs=differs(nats="takes marks within a level"))
 def filters_that_are_none_fail(broker, version):
-    """MQTT-4.7.1-1, -2, 4.7.3-1 (3.1.1: 4.7.1-2, -3): a failure for that filter, or the end of the connection."""
+    """MQTT-4.7.1-1, -2, 4.7.3-1 (3.1.1: 4.7.1-2, -3): the filter fails, or the connection ends."""
     for wrong in ("a/#/b", "a#", "#a", "a/b#", "a+", "+a", "a/b+/c", ""):
         with Device(broker, version, fresh("c")) as device:
             device.send(packets.subscribe(version, 5, [(wrong, 0)]))
@@ -116,7 +117,7 @@ def filters_that_are_none_fail(broker, version):
 
 
 def closes(device: Device) -> bool:
-    """Whether the server ends the connection; what it said before it is kept for the case."""
+    """Returns whether the server closes the connection. The packet that it sent before is in `device.last`."""
     device.last = device.packet_or_none()
     if device.last is None:
         return True
@@ -128,7 +129,7 @@ def closes(device: Device) -> bool:
 
 @case(GROUP, *BOTH, differs=differs(nats="keeps the QoS that was higher"))
 def the_same_filter_replaces_a_subscription(broker, version):
-    """MQTT-3.8.4-3: one copy, with the QoS of the last."""
+    """MQTT-3.8.4-3: each message arrives once, with the QoS of the last SUBSCRIBE."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
         for qos in (0, 2, 1):
@@ -159,7 +160,7 @@ def no_message_is_lost_to_a_replaced_subscription(broker, version):
 
 @case(GROUP, *BOTH, differs=differs(mosquitto="sends one, with the QoS of any of them"))
 def overlapping_subscriptions_keep_the_highest_qos(broker, version):
-    """MQTT-3.3.4-2 (3.1.1: 3.3.5-1): one copy with the highest, or one for each."""
+    """MQTT-3.3.4-2 (3.1.1: 3.3.5-1): one copy with the highest QoS, or one for each subscription."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as device:
         device.subscribed((f"{own}/+", 0), (f"{own}/#", 2), (f"{own}/a", 1))
@@ -186,7 +187,7 @@ def unsubscribing_stops_messages(broker, version):
 
 @case(GROUP, *BOTH, differs=differs(nats="takes the subscription to a/b away with that to a/b/#"))
 def filters_are_unsubscribed_byte_for_byte(broker, version):
-    """MQTT-3.10.4-1: not by one that matches the same."""
+    """MQTT-3.10.4-1: other filters that match the same topic do not remove a subscription."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
         device.subscribed(topic)
@@ -233,7 +234,7 @@ def identifiers_of_subscriptions_come_with_messages(broker, version):
         while sorted(got) != [7, 268_435_455]:
             got += device.message().all("subscription_id")
             check(len(got) <= 2, f"identifiers {got}")
-        # The last one for a filter counts.
+        # The last identifier for a filter applies.
         device.unsubscribe(f"{own}/#", f"{own}/+")
         device.subscribed((f"{own}/b", 1), subscription_id=9)
         device.publish(f"{own}/b", b"", qos=0)
@@ -266,7 +267,8 @@ def a_shared_subscription_has_each_message_once(broker, version):
 
 
 def drained(member: Device) -> list[tuple[int, int]]:
-    """What comes before a second of silence: messages above QoS 0 may come behind a last one of QoS 0."""
+    """Returns the messages before a second without messages. Messages above QoS 0 may arrive after a last one of
+    QoS 0."""
     got = []
     member.socket.settimeout(1)
     try:
@@ -291,7 +293,7 @@ def names_of_groups_that_are_none_fail(broker, version):
 
 @case(GROUP, V4, differs=differs(mosquitto="shares in 3.1.1 as well"))
 def share_is_a_word_like_others_in_3_1_1(broker, version):
-    """As nats-server has it."""
+    """In 3.1.1 `$share/…` is an ordinary filter, as with nats-server."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as device:
         device.subscribed(f"$share/g/{own}")

@@ -1,4 +1,4 @@
-"""mosquitto_pub, mosquitto_sub and mosquitto_rr, which many scripts are made of."""
+"""mosquitto_pub, mosquitto_sub, and mosquitto_rr, which many scripts use."""
 
 import signal
 import subprocess
@@ -28,12 +28,12 @@ def publish(broker, version, *arguments: str, data: bytes = b""):
 
 
 class Subscriber:
-    """A mosquitto_sub that has subscribed; its lines are its messages."""
+    """A mosquitto_sub that has subscribed. Its output has one line per message."""
 
     def __init__(self, broker, version, *arguments: str):
         self.process = subprocess.Popen(
-            # With -d it says when it has subscribed, among its messages, which therefore have a mark; without
-            # stdbuf it says so to itself.
+            # With -d the tool also reports when it has subscribed, so lines of messages begin with a mark.
+            # Without stdbuf its output would be buffered.
             ["stdbuf", "-oL"]
             + command("mosquitto_sub", broker, version, "-d", "-F", "message %t %q %r %p", *arguments),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -105,7 +105,7 @@ def wills(broker, version):
             gone.process.send_signal(signal.SIGKILL)
             equal(watcher.messages(1), [f"{topic} 1 0 gone"], "the will")
         with Subscriber(broker, version, "-t", fresh("tool"), *will) as leaves:
-            # It takes leave when it is asked to end; in 5.0 with 0x04, which asks for the will.
+            # On SIGTERM the tool disconnects; in 5.0 with the reason 0x04, which requests the will.
             leaves.process.send_signal(signal.SIGTERM)
             leaves.process.wait(SECONDS_MAX)
         if version == V5:
@@ -144,7 +144,7 @@ def properties(broker, version):
 
 @case(GROUP, V5)
 def requests(broker, version):
-    """mosquitto_rr asks and prints the answer."""
+    """mosquitto_rr sends a request and prints the response."""
     topic = fresh("tool")
     with Device(broker, version, fresh("c")) as device:
         device.subscribed((topic, 1))

@@ -1,4 +1,4 @@
-"""Wills: sent when, and only when, they must be."""
+"""Wills are sent when, and only when, they must be."""
 
 import time
 
@@ -14,7 +14,7 @@ WITH_WILL = 0x04
 
 
 class Watcher(Device):
-    """Somebody who hears wills, and something after them to know that there was none."""
+    """A subscriber of wills. Its own message after an event shows whether a will was sent before."""
 
     def __init__(self, broker, version):
         super().__init__(broker, version, fresh("c"))
@@ -31,8 +31,8 @@ class Watcher(Device):
         return found
 
     def hears_nothing(self):
-        """What comes next is what it says itself. A will is sent as its connection ends, and those who waited
-        for that end come here: a moment later it would be here as well."""
+        """Checks that no will was sent: the watcher's own message arrives first. A will is sent when its
+        connection ends. Callers have waited for that end, and after a short delay the will would have arrived."""
         time.sleep(0.2)
         self.publish(self.topic, b"nothing", qos=1)
         equal(self.message().payload, b"nothing", "where no will is due")
@@ -48,7 +48,7 @@ def one_who_takes_leave_has_none(broker, version):
 
 @case(GROUP, *BOTH)
 def one_who_is_gone_has_one(broker, version):
-    """MQTT-3.1.2-7, -8: the connection is closed, or reset, without a DISCONNECT."""
+    """MQTT-3.1.2-7, -8: the connection is closed or reset without DISCONNECT."""
     with Watcher(broker, version) as watcher:
         watcher.device().close()
         watcher.hears()
@@ -69,7 +69,7 @@ def one_who_falls_silent_has_one(broker, version):
 
 @case(GROUP, *BOTH, differs=differs(mosquitto="sends none"))
 def one_who_breaks_the_protocol_has_one(broker, version):
-    """MQTT-3.1.2-8: the server closed the connection because of an error."""
+    """MQTT-3.1.2-8: the server closes the connection because of an error."""
     with Watcher(broker, version) as watcher:
         with watcher.device() as device:
             device.send(packets.packet(0x36, packets.text("a"), packets.two(1)))
@@ -84,7 +84,7 @@ def one_who_breaks_the_protocol_has_one(broker, version):
 
 @case(GROUP, *BOTH, differs=differs(nats="sends none", mosquitto="sends none in 3.1.1"))
 def one_whose_id_is_taken_over_has_one(broker, version):
-    """MQTT-3.1.4-3: that connection is closed, and not by its client."""
+    """MQTT-3.1.4-3: the server closes the connection that is taken over."""
     client_id = fresh("c")
     with Watcher(broker, version) as watcher:
         old = watcher.device(client_id=client_id)
@@ -98,7 +98,7 @@ def one_whose_id_is_taken_over_has_one(broker, version):
 
 @case(GROUP, *BOTH)
 def one_who_was_refused_has_none(broker, version):
-    """3.1.2.5: only if the CONNECT is accepted."""
+    """3.1.2.5: the will is stored only if the CONNECT is accepted."""
     from mqtt.device import Unconnected
 
     with Watcher(broker, version) as watcher:
@@ -120,7 +120,7 @@ def one_without_the_flag_has_none(broker, version):
 
 @case(GROUP, *BOTH)
 def it_has_its_qos_and_payload(broker, version):
-    """3.1.2.6, 3.1.3.4; nobody publishes it twice."""
+    """3.1.2.6, 3.1.3.4. The will is published once."""
     with Watcher(broker, version) as watcher:
         for qos in range(3):
             payload = bytes(range(256)) * qos
@@ -149,7 +149,7 @@ def it_is_retained_if_it_says_so(broker, version):
 
 @case(GROUP, *BOTH)
 def it_waits_for_those_who_are_away(broker, version):
-    """4.5: a will is a message like others."""
+    """4.5: absent clients receive a will like any other message."""
     client_id = fresh("c")
     with Watcher(broker, version) as watcher:
         away = Device(broker, version, client_id, **kept(version))
@@ -163,7 +163,7 @@ def it_waits_for_those_who_are_away(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="sends it with 0x04 alone"))
 def a_reason_of_its_own_asks_for_it(broker, version):
-    """5.0, 3.14.2.1: DISCONNECT with 0x04, and with any other but 0."""
+    """5.0, 3.14.2.1: after a DISCONNECT with reason 0x04 or any other reason except 0, the will is sent."""
     with Watcher(broker, version) as watcher:
         watcher.device().leave(WITH_WILL)
         watcher.hears()
@@ -174,7 +174,7 @@ def a_reason_of_its_own_asks_for_it(broker, version):
 
 @case(GROUP, V5)
 def its_properties_come_with_it(broker, version):
-    """MQTT-3.1.3-10; the delay is not one that others see."""
+    """MQTT-3.1.3-10. The delay is not part of the message."""
     with Watcher(broker, version) as watcher:
         sent = {"content_type": "text/x", "response_topic": "r", "correlation_data": b"\0\1", "payload_format": 1}
         pairs = [*sent.items(), ("user", ("b", "1")), ("user", ("a", "2")), ("user", ("b", "3")), ("message_expiry", 500)]
@@ -187,12 +187,12 @@ def its_properties_come_with_it(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="waits longer than the session lasts"))
 def it_waits_as_long_as_it_says(broker, version):
-    """MQTT-3.1.2-8: after the delay, or with the end of the session, whichever is first."""
+    """MQTT-3.1.2-8: the will is sent after its delay, or when the session ends, whichever is first."""
     with Watcher(broker, version) as watcher:
         watcher.device({"properties": {"will_delay": 2}}, **kept(version)).reset()
         watcher.hears_nothing()
         watcher.hears()
-        # The session ends with the connection, and with it the delay.
+        # The session ends with the connection, and then the will is sent without delay.
         watcher.device({"properties": {"will_delay": 1000}}).reset()
         watcher.hears()
         watcher.device({"properties": {"will_delay": 1000}}, clean=False, properties_={"session_expiry": 1}).reset()
@@ -215,7 +215,7 @@ def one_who_comes_back_in_time_has_none(broker, version):
 
 @case(GROUP, V5, differs=differs(mosquitto="sends none"))
 def a_session_that_is_thrown_away_has_its_will_sent(broker, version):
-    """5.0, 3.1.2.5: a new client with clean start ends the session, and the delay with it."""
+    """5.0, 3.1.2.5: a clean start ends the session, so the will is sent without delay."""
     client_id = fresh("c")
     with Watcher(broker, version) as watcher:
         watcher.device({"properties": {"will_delay": 1000}}, client_id=client_id, **kept(version)).reset()
@@ -228,7 +228,7 @@ def a_session_that_is_thrown_away_has_its_will_sent(broker, version):
 
 @case(GROUP, V5)
 def a_will_goes_to_others_of_its_own_session_rules(broker, version):
-    """MQTT-3.8.3-3: the client that has gone is its publisher, so No Local holds it back."""
+    """MQTT-3.8.3-3: the publisher of a will is its own client, so No Local applies to that client."""
     client_id, topic = fresh("c"), fresh("t")
     device = Device(broker, version, client_id, will=Will(topic, qos=1), **kept(version))
     device.subscribed((topic, 0x04 | 1))
@@ -280,7 +280,8 @@ def is_taken_over(device):
     device.until_end()
 
 
-# Every way to end, with whether a will is sent: without a delay, and with one where the session goes on.
+# Ways to end a connection, each with two flags: whether a will without a delay is sent, and whether a will with a
+# delay is sent if the session continues.
 ENDS = (
     (takes_leave, (False, False)),
     (takes_leave_with_will, (True, True)),
@@ -290,14 +291,14 @@ ENDS = (
     (is_malformed, (True, True)),
     (asks_twice, (True, True)),
     (sends_too_much, (True, True)),
-    # Its client is there again, so the delay is not over.
+    # The client reconnects before the delay is over.
     (is_taken_over, (True, False)),
 )
 
 
 @case(GROUP, *BOTH, differs=differs(nats="sends none for two of them", mosquitto="sends none for some of them"))
 def every_end_has_one_or_none(broker, version):
-    """MQTT-3.1.2-8, -10, 3.1.3-9, 3.14.4-3: one table, for sessions that end with their connection and others."""
+    """MQTT-3.1.2-8, -10, 3.1.3-9, 3.14.4-3, for sessions that end with their connection and for persistent ones."""
     for keeps in (False, True):
         for end, (at_once, delayed) in ENDS:
             if version == 4 and end is takes_leave_with_will:

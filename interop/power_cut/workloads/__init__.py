@@ -1,4 +1,4 @@
-"""What clients do until the power fails, and what they may count on afterwards."""
+"""What clients do until the power fails, and what they may rely on afterwards."""
 
 import random
 
@@ -7,8 +7,8 @@ from power_cut.ledger import Ledger, Op
 
 
 class Workload:
-    """One kind of use. `run` goes on until it is cancelled or its connection ends; it may begin with a ledger that is
-    not empty, on a server that holds what a power cut has left. `check` must raise `Broken`."""
+    """One kind of use. `run` continues until it is canceled or its connection ends. It may start with a ledger
+    that is not empty, on a server that holds what a power cut has left. `check` must raise `Broken`."""
 
     # How long a life takes, at least.
     seconds = 1.2
@@ -27,12 +27,12 @@ class Workload:
         return self.random.choice(["none", "none", "s2"])
 
 
-# How each is made, by its name.
+# The class of each workload, by name.
 ALL: dict[str, type[Workload]] = {}
 
 
 def workload(*names: str):
-    """Registers a class under a name, or under several that it tells apart."""
+    """Registers a class under a name. It may have several, by which it varies."""
 
     def register(cls):
         for name in names:
@@ -44,7 +44,7 @@ def workload(*names: str):
 
 
 def load():
-    """Every module registers its own."""
+    """Imports all modules of workloads, which register themselves."""
     from power_cut.workloads import (  # noqa: F401
         batches, consumers, copies, devices, lifecycle, limits, removals, segments,
     )

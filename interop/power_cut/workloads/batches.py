@@ -1,4 +1,4 @@
-"""Batches: atomic ones are there whole or not at all; of fast ones, all that was acknowledged."""
+"""Batches: an atomic batch is stored whole or not at all; of a fast batch, everything acknowledged is stored."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ UNACKNOWLEDGED_MAX = 30
 
 @workload("atomic", "atomic-1")
 class Atomic(Workload):
-    """Several at a time; one of the two streams has the last message of each subject alone."""
+    """Several atomic batches at a time. The stream of `atomic-1` keeps only the last message of each subject."""
 
     def limits(self) -> Limits:
         return Limits(per_subject=1 if self.name == "atomic-1" else None)
@@ -43,7 +43,7 @@ class Atomic(Workload):
             await together(*(publish() for _ in range(BATCHES_AT_ONCE)))
 
     async def batch(self, client: Client, ledger: Ledger):
-        """Its messages go out together, so the order of the ledger is that of the stream."""
+        """Publishes one batch without waiting, so that the ledger has the stream's order."""
         count = self.random.randrange(2, MEMBERS_MAX)
         answer = asyncio.get_running_loop().create_future()
         inbox = client.new_inbox()
@@ -96,7 +96,7 @@ class Atomic(Workload):
 
 @workload("fast", "fast-1")
 class Fast(Workload):
-    """Fast ingest: several batches at a time, each of which says now and then how far it is."""
+    """Fast ingest: several batches at a time. The server acknowledges parts of each."""
 
     def limits(self) -> Limits:
         return Limits(per_subject=1 if self.name == "fast-1" else None)

@@ -1,4 +1,4 @@
-"""Durable consumers: what was acknowledged for sure does not come again, and nothing else is skipped."""
+"""Durable consumers: a message whose acknowledgement was confirmed does not come again, and no other is skipped."""
 
 import asyncio
 import time
@@ -15,15 +15,15 @@ from power_cut.workloads import Workload, workload
 from power_cut.workloads.limits import SIZES, together
 
 SECOND_NANOS = 1_000_000_000
-# Those of the checks; what is lost comes neither sooner nor later.
+# How long a check waits for messages.
 DELIVERED_SECONDS_MAX = 10
-# Numbers that no publish before a cut has.
+# Messages that a check publishes have numbers from here on, which no publish before a cut has.
 NEW_FROM = 1_000_000_000
 
 
 @workload("work-queue", "interest", "limits-consumer", "ack-all")
 class Consumers(Workload):
-    """A stream whose messages go when they are acknowledged, or stay, and its durable consumers."""
+    """A stream with durable consumers. Its messages are removed once they are acknowledged, or stay."""
 
     RETENTION = {"work-queue": "workqueue", "interest": "interest"}
 
@@ -54,7 +54,7 @@ class Consumers(Workload):
             await together(publish(), *(self.consume(client, ledger, consumer) for consumer in self.consumers()))
 
     async def make(self, client: Client, ledger: Ledger, consumer: str):
-        """Unless it is there."""
+        """Creates a durable consumer unless it exists."""
         config = {
             "durable_name": consumer,
             "ack_policy": "all" if self.name == "ack-all" else "explicit",
@@ -112,7 +112,7 @@ class Consumers(Workload):
             made = {op.consumer for op in ops if op.what == "make consumer" and op.is_granted}
             if not made:
                 return
-            # A consumer that is farther than its stream would pass them by.
+            # A consumer whose recorded position is behind the end of its stream would skip these messages.
             new = await self.publish_more(client)
             for consumer in sorted(made):
                 await self.check_delivered(client, consumer, ops, wanted, new)
@@ -125,7 +125,7 @@ class Consumers(Workload):
         return numbers
 
     async def check_retained(self, client: Client, ops: list[Op]):
-        """A message goes when all consumers have acknowledged it, and not before."""
+        """Checks that a message is removed once all consumers have acknowledged it, and not before."""
         if not any(op.is_granted for op in ops if op.what == "create"):
             return
         check(await stream_info(client, self.name), f"stream {self.name}, which was made, is not there")
@@ -170,7 +170,7 @@ class Consumers(Workload):
             )
 
     async def drain(self, client: Client, consumer: str, confirmed: set[int], where: str) -> set[int]:
-        """Everything that it delivers, until nothing is left."""
+        """Fetches messages until the consumer has none left, and returns their numbers."""
         subscription = await client.jetstream().pull_subscribe_bind(consumer, self.name)
         delivered: set[int] = set()
         deadline = time.monotonic() + DELIVERED_SECONDS_MAX
@@ -196,7 +196,8 @@ class Consumers(Workload):
 
 
 def acknowledgements(ops: list[Op]) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
-    """Which publishes each consumer has acknowledged: those it has asked for, and those that were confirmed."""
+    """Returns the publishes that each consumer has acknowledged: those it has sent an acknowledgement for, and
+    those whose acknowledgement was confirmed."""
     asked: dict[str, set[int]] = {}
     confirmed: dict[str, set[int]] = {}
     for op in ops:

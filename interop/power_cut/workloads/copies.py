@@ -1,4 +1,4 @@
-"""Mirrors and sources: they come to hold what their origins held, once each."""
+"""Mirrors and sources: they end up with every message of their origins, once."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from power_cut.oracle import check_stream
 from power_cut.workloads import Workload, workload
 from power_cut.workloads.limits import SIZES
 
-# A guard against hanging, not a measure.
+# A guard against hanging, not an expected time.
 CAUGHT_UP_SECONDS_MAX = 20
 
 
@@ -79,7 +79,7 @@ class Copies(Workload):
 
 @workload("queue-source")
 class QueueSource(Workload):
-    """A work queue that a stream takes its messages from: none is lost on its way from one to the other."""
+    """A stream whose source is a work queue: no message is lost between them."""
 
     async def run(self, place: Place, ledger: Ledger):
         queue, copy = f"{self.name}-queue", f"{self.name}-copy"
@@ -109,7 +109,7 @@ class QueueSource(Workload):
                 found = [message.number for message in await stored(client, copy)]
                 repeated = len(found) - len(set(found))
                 check(not repeated, f"stream {copy} holds {repeated} messages more than once")
-                # What was copied may stay in the queue, with nats-server too.
+                # A message that was copied may still be in the queue. This is so with nats-server, too.
                 missing = sorted((needed | left) - set(found))
                 if not missing:
                     return

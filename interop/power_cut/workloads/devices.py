@@ -1,4 +1,4 @@
-"""MQTT: messages for sessions, handshakes of QoS 2, retained messages."""
+"""MQTT: messages for sessions, handshakes of QoS 2, and retained messages."""
 
 import asyncio
 import itertools
@@ -14,7 +14,7 @@ from power_cut.ledger import Broken, Ledger, Op, check
 from power_cut.workloads import Workload, workload
 from power_cut.workloads.lifecycle import last, possible
 
-# A guard against hanging, not a measure.
+# A guard against hanging, not an expected time.
 SECONDS_MAX = 15
 LAST = b"the last one"
 
@@ -28,7 +28,7 @@ def send_publish(device: Device, topic: str, data: bytes, qos: int, number: int,
 
 
 class Devices(Workload):
-    """Each function runs on a thread, until the server is gone."""
+    """A workload of MQTT clients. Each task runs on a thread until the server is gone."""
 
     async def run(self, place: Place, ledger: Ledger):
         await asyncio.to_thread(self.prepare, place, ledger)
@@ -37,7 +37,7 @@ class Devices(Workload):
         try:
             await asyncio.gather(*(asyncio.shield(thread) for thread in threads))
         finally:
-            # A thread cannot be cancelled, and writes to the ledger until its connection ends.
+            # A thread cannot be canceled. It writes to the ledger until its connection ends.
             await asyncio.wait(threads, timeout=SECONDS_MAX)
 
     def until_closed(self, task, place: Place, ledger: Ledger):
@@ -59,7 +59,7 @@ class Devices(Workload):
         raise NotImplementedError
 
     def publish_windows(self, place: Place, ledger: Ledger, topic, retain=False, empty=0.0):
-        """QoS 1, up to 20 in flight."""
+        """Publishes with QoS 1, up to 20 in flight."""
         with connected(place, f"{self.name}-publisher", clean=True) as device:
             while True:
                 sent: dict[int, Op] = {}
@@ -67,7 +67,7 @@ class Devices(Workload):
                     to = topic()
                     is_empty = self.random.random() < empty
                     size = 0 if is_empty else self.random.choice((12, 30, 200, 1500))
-                    # For `possible`: an empty retained message removes the one before.
+                    # `possible` needs a `delete`: an empty retained message removes the previous one.
                     op = ledger.begin("publish", topic=to, size=size, version=str(len(ledger.ops)), qos=1)
                     if is_empty:
                         op.what = "delete"
@@ -76,13 +76,13 @@ class Devices(Workload):
                     send_publish(device, to, data, 1, number, retain)
                 while sent:
                     sent.pop(device.expect(PUBACK).packet_id).finish({})
-                # Not more than can be read back after each cut.
+                # Limits the number of messages, all of which are read back after each cut.
                 time.sleep(0.005)
 
 
 @workload("retained")
 class Retained(Devices):
-    """The last retained message of 15 topics; an empty one removes it."""
+    """The last retained message of 15 topics. An empty message removes it."""
 
     def tasks(self) -> list:
         return [
@@ -92,7 +92,7 @@ class Retained(Devices):
         ]
 
     def check_all(self, place: Place, ops: list[Op]):
-        # The number of a publish is its version.
+        # Each publish is a version of its topic's retained message, identified by its number.
         topics: dict[str, list[Op]] = {}
         for op in ops:
             topics.setdefault(op.topic, []).append(op)
@@ -128,7 +128,7 @@ class Retained(Devices):
 
 @workload("sessions")
 class Sessions(Devices):
-    """Messages of QoS 1 and 2 for a session that is away and for one that takes them as they come."""
+    """Messages of QoS 1 and 2 for two sessions: one is offline, one receives them immediately."""
 
     def prepare(self, place: Place, ledger: Ledger):
         for client_id in (f"{self.name}-away", f"{self.name}-live"):
@@ -147,8 +147,8 @@ class Sessions(Devices):
         ]
 
     def publish_exactly_once(self, place: Place, ledger: Ledger):
-        """QoS 2: up to PUBREC is `publish`, up to PUBCOMP is `release`. Goes on with what the last life of the server
-        has left."""
+        """Publishes with QoS 2 and first completes the handshakes that the previous life of the server has left.
+        In the ledger, `publish` is answered by PUBREC, and `release` by PUBCOMP."""
         with connected(place, f"{self.name}-exactly") as device:
             begun = ledger.begin("session")
             begun.finish({})
@@ -172,7 +172,7 @@ class Sessions(Devices):
                         releases.pop(packet.packet_id).finish({})
 
     def complete(self, device: Device, ledger: Ledger):
-        """The handshakes that were begun, as MQTT-4.4.0-1 asks for."""
+        """Completes the unfinished handshakes, as MQTT-4.4.0-1 requires."""
         released = {op.target: op for op in ledger.ops if op.what == "release"}
         for op in [op for op in ledger.ops if op.what == "publish" and op.qos == 2]:
             release = released.get(op.number)
@@ -189,7 +189,7 @@ class Sessions(Devices):
             release.finish({})
 
     def live(self, place: Place, ledger: Ledger):
-        """Acknowledges everything, and comes back now and then."""
+        """Acknowledges everything, and reconnects now and then."""
         while True:
             with connected(place, f"{self.name}-live") as device:
                 for _ in range(self.random.randrange(20, 300)):
@@ -197,7 +197,7 @@ class Sessions(Devices):
                 device.reset()
 
     def take(self, device: Device, packet: Packet, ledger: Ledger):
-        """Answers one packet. What has come so far of a message is `received` (PUBLISH) and `completed` (PUBREL)."""
+        """Answers one packet. The ledger gets `received` for a PUBLISH and `completed` for a PUBREL."""
         if packet.kind == PUBLISH:
             if packet.payload != LAST:
                 target = int(packet.payload[:11])
@@ -214,7 +214,7 @@ class Sessions(Devices):
         subscribed = {op.client for op in ops if op.what == "subscribe" and op.is_granted}
         is_begun = any(op.what == "session" for op in ops)
         if is_begun:
-            # Every handshake comes to its end, and each of these messages is delivered once.
+            # Every handshake must complete, and each of these messages must be delivered once.
             with connected(place, f"{self.name}-exactly") as device:
                 check(device.connack.session_present == 1, f"session {self.name}-exactly is not there")
                 ledger = Ledger(ops)
@@ -240,7 +240,7 @@ class Sessions(Devices):
     def check_live(self, place: Place, ops: list[Op], needed: set[int]):
         client = f"{self.name}-live"
         received = {op.target for op in ops if op.what == "received"}
-        # A PUBREL is about the last message that had its identifier.
+        # A PUBREL refers to the last message with its packet identifier.
         by_id: dict[int, int] = {}
         completed = set()
         for op in ops:
@@ -255,7 +255,7 @@ class Sessions(Devices):
         check(not again, f"session {client} gets {sorted(again)[:5]} of QoS 2 again, whose PUBREL it has had")
 
     def drain(self, place: Place, device: Device, client: str, needed: set[int]) -> list[int]:
-        """Everything that waits for a session, with what it must not lack."""
+        """Receives until a last message and all `needed` ones have come. Returns the numbers of the messages."""
         ledger = Ledger()
         with connected(place, f"{client}-end", clean=True) as other:
             other.publish(f"{self.name}/end", LAST, qos=1)

@@ -1,4 +1,4 @@
-"""Streams and consumers that come, change and go."""
+"""Streams and consumers that are created, changed, and deleted."""
 
 import asyncio
 
@@ -11,8 +11,8 @@ from power_cut.workloads.limits import together
 
 
 def possible(ops: list[Op]) -> set[str | None]:
-    """Versions that something may have, by the last acknowledged change and all that are in flight behind it; None when
-    it may not be there."""
+    """Returns the versions that an object may have: that of the last acknowledged change, or of any later change
+    that is in flight. None means that it may not exist."""
     granted = [op for op in ops if op.is_granted]
     found: set[str | None] = set() if granted else {None}
     for op in ops:
@@ -24,7 +24,7 @@ def possible(ops: list[Op]) -> set[str | None]:
 
 
 class Changing(Workload):
-    """Things with names, each of which is made, changed and deleted in turn by a task of its own."""
+    """Several named objects. One task for each creates, changes, and deletes it in turn."""
 
     NAMES = 4
 
@@ -42,7 +42,7 @@ class Changing(Workload):
 
 @workload("streams")
 class Streams(Changing):
-    """A stream that was deleted does not come back, nor do its messages when there is another of its name."""
+    """A deleted stream does not come back, nor do its messages in a new stream of the same name."""
 
     async def change(self, client: Client, ledger: Ledger, name: str):
         is_there = await stream_info(client, name) is not None
@@ -83,28 +83,28 @@ class Streams(Changing):
         found = info["config"]["description"] if info else None
         check(found in may_be, f"stream {name} is found as version {found}, may be {may_be}; {last(changes)}")
         if info is None:
-            # It can be made again.
+            # The stream can be created again.
             answer = await request(client, f"$JS.API.STREAM.CREATE.{name}", {"name": name, "subjects": [f"{name}.>"]})
             check("error" not in answer, f"stream {name} cannot be made again: {answer.get('error')}")
             check(answer["state"]["messages"] == 0, f"stream {name} is made again, with messages of another")
             return
         numbers = [message.number for message in await stored(client, name)]
-        # Those of the stream that is there: since the last deletion before its making.
+        # The request that created this stream: the last creation up to the version found.
         born = [op.number for op in changes if op.what == "create" and op.number <= int(found)]
         begin = max(born, default=0)
         early = [number for number in numbers if number < begin]
         check(not early, f"stream {name}, made by request {begin}, has messages {early} of one that was deleted")
-        # The next deletion, if any, did not happen: what was acknowledged since is there.
+        # If no later deletion was requested, everything acknowledged since is there.
         wanted = [op.number for op in ops if op.what == "publish" and op.is_granted and op.number > begin]
         if not any(op.what == "delete" and op.number > begin for op in changes):
-            # Its limit was 50 at times.
+            # The stream may have had a limit of 50 messages.
             missing = sorted(set(wanted[-40:]) - set(numbers))
             check(not missing, f"stream {name} lacks acknowledged messages {missing[:5]}")
 
 
 @workload("consumers")
 class Consumers(Changing):
-    """Durable consumers of one stream; each change has a description and a filter of its own."""
+    """Durable consumers of one stream. Each change sets another description and filter."""
 
     async def prepare(self, client: Client, ledger: Ledger):
         config = {"name": self.name, "subjects": [f"{self.name}.>"], "allow_direct": True}
@@ -159,7 +159,7 @@ def last(ops: list[Op]) -> str:
 
 @workload("pauses")
 class Pauses(Changing):
-    """Consumers that are paused and resumed, which is answered too."""
+    """Consumers that are paused and resumed. Both requests are acknowledged."""
 
     NAMES = 2
 
@@ -188,7 +188,7 @@ class Pauses(Changing):
                 info = await request(client, f"$JS.API.CONSUMER.INFO.{self.name}.{name}")
                 found = None if "error" in info else info["config"].get("pause_until") or "-"
                 may_be = possible(changes)
-                # Making it once more, as each life of the server does, leaves a pause as it is.
+                # Each life of the server creates the consumer again, which does not change its pause.
                 if any(op.what == "create" for op in changes[1:]):
                     may_be = {op.version for op in changes} | may_be
                 check(found in may_be, f"consumer {name} is paused until {found}, may be {may_be}; {last(changes)}")

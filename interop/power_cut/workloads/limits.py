@@ -13,7 +13,7 @@ MINUTE_NANOS = 60_000_000_000
 
 @workload("subjects-1", "subjects-3")
 class Subjects(Workload):
-    """The last messages of 20 subjects, 50 publishes in flight."""
+    """The last messages of 20 subjects, with 50 publishes in flight."""
 
     async def run(self, place: Place, ledger: Ledger):
         config = {
@@ -38,7 +38,7 @@ class Subjects(Workload):
 
 @workload("messages-max", "bytes-max")
 class Counted(Workload):
-    """A stream that keeps so many messages, or bytes."""
+    """A stream with a limit of messages or of bytes."""
 
     def limits(self) -> Limits:
         return Limits(messages=40) if self.name == "messages-max" else Limits(bytes=16_000)
@@ -66,7 +66,7 @@ class Counted(Workload):
 
 @workload("discard-new", "discard-new-per-subject")
 class DiscardNew(Workload):
-    """A full stream refuses what comes; what was refused is not there, and only who deletes makes room."""
+    """A full stream refuses new messages, which are not stored. Only deletions make room."""
 
     def limits(self) -> Limits:
         return Limits(messages=30) if self.name == "discard-new" else Limits(per_subject=2)
@@ -118,7 +118,7 @@ class DiscardNew(Workload):
 
 @workload("rollup")
 class Rollup(Workload):
-    """Messages that take the place of all before them, of a subject or of the stream."""
+    """Messages that replace all previous ones, of their subject or of the stream."""
 
     async def run(self, place: Place, ledger: Ledger):
         config = {
@@ -144,11 +144,11 @@ class Rollup(Workload):
 
 @workload("kv-1", "kv-5")
 class KeyValue(Workload):
-    """A bucket: puts, deletes and purges of 20 keys, as the clients write them, 50 in flight."""
+    """A key-value bucket: puts, deletes, and purges of 20 keys as clients send them, 50 in flight."""
 
     async def run(self, place: Place, ledger: Ledger):
         history = int(self.name[-1])
-        # What nats-py and nats.go make.
+        # The configuration that nats-py and nats.go create.
         config = {
             "name": f"KV_{self.name}",
             "subjects": [f"$KV.{self.name}.>"],
@@ -180,7 +180,7 @@ class KeyValue(Workload):
         holding = await check_stream(place, stream, ops, Limits(history), probe=f"$KV.{self.name}.probe")
         if holding is None:
             return
-        # A client of the bucket sees the same.
+        # A client of the bucket gets the same values.
         async with connected(place) as client:
             bucket = await client.jetstream().key_value(self.name)
             last = {message.subject: message for message in holding.found}
@@ -194,7 +194,7 @@ class KeyValue(Workload):
 
 @workload("counter")
 class Counter(Workload):
-    """Counters of 10 subjects: each answer says the sum."""
+    """Counters of 10 subjects. Each answer has the sum."""
 
     async def run(self, place: Place, ledger: Ledger):
         config = {
@@ -224,7 +224,7 @@ class Counter(Workload):
 
 @workload("deduplicated")
 class Deduplicated(Workload):
-    """Message ids: what was acknowledged is known after the cut, and is not stored twice."""
+    """Message IDs: an acknowledged message is still known after the cut and is not stored twice."""
 
     async def run(self, place: Place, ledger: Ledger):
         config = {
@@ -239,7 +239,7 @@ class Deduplicated(Workload):
             publisher = await Publisher.new(client, ledger)
             while True:
                 subject = f"{self.name}.{self.random.randrange(5)}"
-                # Publishes of one ledger are numbered through, so a number is an id.
+                # The number of a publish is unique in its ledger.
                 headers = {"Nats-Msg-Id": f"id-{len(ledger.ops)}"}
                 await publisher.publish(subject, headers, self.random.choice(SIZES[1:6]))
 
@@ -247,7 +247,7 @@ class Deduplicated(Workload):
         holding = await check_stream(place, self.name, ops)
         if holding is None:
             return
-        # Everything in flight is sent again, as its publishers would, and some of what was acknowledged.
+        # All publishes in flight are sent again, as real publishers do, and some of those that were acknowledged.
         again = [op for op in holding.publishes if not op.is_granted]
         again += self.random.sample(granted := [op for op in holding.publishes if op.is_granted], min(50, len(granted)))
         ledger = Ledger()
@@ -270,7 +270,7 @@ class Deduplicated(Workload):
 
 
 async def together(*tasks):
-    """Until the first of them fails or all are cancelled; none is left behind."""
+    """Runs tasks until one fails or all are canceled, and ends the others."""
     async with asyncio.TaskGroup() as group:
         for task in tasks:
             group.create_task(task)

@@ -1,4 +1,4 @@
-"""Messages that somebody removes, and messages that remove themselves."""
+"""Messages that clients remove, and messages that expire."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ HOUR_NANOS = 3_600_000_000_000
 
 @workload("removals", "purges")
 class Removals(Workload):
-    """Deletions and purges of every kind, while others publish."""
+    """Deletions and purges of every kind, during publishes."""
 
     async def run(self, place: Place, ledger: Ledger):
         config = {
@@ -71,9 +71,10 @@ class Removals(Workload):
 
 @workload("ttl", "ttl-markers")
 class TimesToLive(Workload):
-    """The last message of each subject, some for a second or two; markers say that they have gone."""
+    """The last message of each subject, some of which expire after a second or two. In `ttl-markers` a marker
+    replaces an expired message."""
 
-    # Nothing expires sooner than after a second.
+    # The shortest time to live is one second.
     seconds = 3.0
 
     async def run(self, place: Place, ledger: Ledger):
@@ -97,7 +98,7 @@ class TimesToLive(Workload):
                 headers = {"Nats-TTL": str(ttl)} if ttl else None
                 about = {"ttl": ttl, "leaves_marker": leaves_marker} if ttl else {}
                 await publisher.publish(subject, headers, self.random.choice(SIZES[1:6]), **about)
-                # Many a subject is left alone for a second, so that something expires.
+                # Pauses leave many subjects without a new message for a second, so that messages expire.
                 await asyncio.sleep(self.random.choice([0, 0, 0, 0, 0.01, 0.02]))
 
     async def check(self, place: Place, ops: list[Op]):

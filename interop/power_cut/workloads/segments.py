@@ -1,4 +1,4 @@
-"""Enough for many segments: checkpoints, compactions, files that are removed."""
+"""Enough data for many segments: checkpoints, compactions, and removed files."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ SIZES = (60_000, 120_000, 250_000)
 
 @workload("segments")
 class Segments(Workload):
-    """Large messages to a few subjects among small ones to many, so that most of each segment dies."""
+    """Large messages to a few subjects and small ones to many, so that most of each segment becomes obsolete."""
 
     seconds = 5.0
 

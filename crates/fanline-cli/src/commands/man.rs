@@ -57,7 +57,8 @@ fn reference(mut command: Command) -> String {
     page
 }
 
-/// Appends a command and its subcommands. Options of the connection are listed once.
+/// Appends a command and its subcommands. The connection options, which most commands share, are listed only
+/// for `rtt`.
 fn describe(command: &Command, connection: &[&Id], page: &mut String) {
     let name = command.get_bin_name().unwrap_or("fanline");
     if !command.has_subcommands() || command.get_arguments().any(|arg| !arg.is_global_set()) {

@@ -17,7 +17,7 @@ use crate::values;
 
 /// Largest number of commands that run at the same time. Further requests wait.
 const COMMANDS_MAX: u32 = 64;
-/// Header with the exit code of a failed command, or `signal`.
+/// Header with the exit code of a failed command, or with `signal` if a signal killed the command.
 const EXIT_HEADER: &str = "Fanline-Exit-Code";
 
 /// Answer requests.

@@ -160,7 +160,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// Takes available messages. Ready with `false` once all subscriptions have ended.
+    /// Appends available messages to `batch`. Ready with `false` if all subscriptions have ended.
     fn poll_batch(&mut self, context: &mut Context<'_>, batch: &mut Vec<Message>) -> Poll<bool> {
         let mut is_alive = false;
         self.next = self.next.wrapping_add(1);

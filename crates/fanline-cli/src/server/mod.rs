@@ -24,8 +24,8 @@ use serve::ServeArgs;
 
 use crate::FANLINE;
 
-/// Flags that do not select nats-server's command line as the first argument, although nats-server has them
-/// as well.
+/// Flags that both Fanline and nats-server have. As the first argument they have Fanline's meaning; any other
+/// flag there selects nats-server's command line.
 const OWN_FLAGS: &[&str] = &["-h", "--help", "-s"];
 
 /// Commands of the server.

@@ -7,7 +7,7 @@ use fanline_server::{Certificate, ClientCertificates, TlsOptions};
 /// TLS flags for NATS clients. Missing flags leave the configuration file's values unchanged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TlsFlags {
-    /// `Some(false)` disables TLS, whatever the other flags.
+    /// `Some(false)` disables TLS, even if other flags are set.
     pub(crate) is_on: Option<bool>,
     /// Whether clients need a certificate.
     pub(crate) verifies: Option<bool>,

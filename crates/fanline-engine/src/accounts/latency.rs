@@ -1,8 +1,8 @@
 //! Latency of services, reported to the account that exports the service as
 //! `io.nats.server.metric.v1.service_latency`.
 //!
-//! If the responder is on another shard, this shard knows only its account. The responder's round-trip time
-//! is then included in the service time.
+//! If the responder is on another shard, this shard knows the responder's account only. The reported service
+//! time then includes the responder's round-trip time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -10,7 +10,7 @@ pub(super) struct Mappings {
     by_source: Trie<First>,
 }
 
-/// Index of the first mapping with a source. The first mapping takes precedence over later ones.
+/// Index of the first mapping with a certain source. The first mapping takes precedence over later ones.
 #[derive(Default)]
 struct First(Option<usize>);
 
@@ -31,7 +31,7 @@ pub(crate) enum Mapped {
 }
 
 impl Mappings {
-    /// Creates the mappings of an account. Returns `None` if there are none.
+    /// Creates the mappings of an account. Returns `None` if the account has no mappings.
     pub(super) fn new(mappings: &[Mapping]) -> Option<Box<Self>> {
         let mut by_source: Trie<First> = Trie::default();
         for (at, mapping) in mappings.iter().enumerate() {
@@ -72,9 +72,9 @@ impl Mappings {
                 false => Mapped::Unchanged,
             };
         }
-        // The weights may add up to less than 100. The remaining messages keep their subject. But if a
-        // destination is the source itself, its weight is the share that keeps the subject, and the remaining
-        // messages are dropped.
+        // No destination was chosen, because the weights add up to less than 100. Usually, the message then
+        // keeps its subject. But if one of the destinations is the source itself, the message is dropped: the
+        // weight of that destination alone is the share of messages that keep their subject.
         let source = mapping.source().as_bytes();
         match destinations().any(|d| d.transform.destination() == source) {
             true => Mapped::Lost,

@@ -1,7 +1,7 @@
 //! Messages between accounts: imports, exports, mappings, and service latency.
 //!
-//! If the route of a subject includes a bridge, the message is also published in the account at the bridge's
-//! far end.
+//! A bridge leads from the subjects of one account to those of another. If the route of a subject includes a
+//! bridge, the message is also published in the account at the bridge's far end.
 
 mod latency;
 mod mappings;
@@ -29,7 +29,8 @@ use latency::Outcome;
 use mappings::Mappings;
 use request_info::with_info;
 
-/// Most bridges that a message crosses. Accounts behind further bridges do not receive the message.
+/// Largest number of bridges that a message crosses in a row. Accounts behind further bridges do not receive
+/// the message.
 pub(crate) const BRIDGES_MAX: u8 = 8;
 
 /// State that sessions of all kinds share: an exchange, and the relations between accounts.
@@ -70,7 +71,7 @@ impl<K: Kind> Broker<K> {
     }
 
     /// Delivers a message to all subscribers in its account, and in other accounts that import its subject.
-    /// Returns whether there were any.
+    /// Returns whether there was a subscriber.
     #[inline]
     pub(crate) fn dispatch(&mut self, dispatch: &mut Dispatch<'_>, memo: &mut RouteMemo) -> bool {
         match self.exchange.deliver(dispatch, memo) {
@@ -79,8 +80,8 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Completes the delivery of a message whose subject leads to other accounts, after plain subscriptions
-    /// received it. The members of a group in several accounts form one group.
+    /// Completes a delivery that has only reached plain subscriptions, because the subject also leads to
+    /// other accounts. If several accounts have members of one queue group, the members form one group.
     #[cold]
     #[inline(never)]
     fn dispatch_across(&mut self, dispatch: &mut Dispatch<'_>, memo: RouteMemo) -> bool {
@@ -133,8 +134,8 @@ impl<K: Kind> Broker<K> {
         self.dispatch(&mut dispatch, &mut RouteMemo::default());
     }
 
-    /// Chooses, for one message, which groups of a route receive it in this account, and which in other
-    /// accounts. Returns both lists of names.
+    /// Decides for each queue group of a route whether one message goes to a member in this account or in
+    /// another account. Returns the names of the groups in this account, then the names of the others.
     fn share_groups(
         &mut self,
         account: AccountId,
@@ -231,7 +232,8 @@ impl<K: Kind> Broker<K> {
             if let Some(trace) = trace.as_deref_mut() {
                 self.trace_exit(trace, account, exit, subject);
             }
-            // MQTT state is per account, so other accounts handle the message as a plain one.
+            // MQTT state is per account, so in other accounts the message is handled like a message of a NATS
+            // client.
             let mut context = Context {
                 depth,
                 trace: trace.as_deref_mut(),
@@ -242,7 +244,8 @@ impl<K: Kind> Broker<K> {
                     context.served = Some(&mut *served);
                     self.pass_on(exit, message, context)
                 }
-                // A request is a new message, so each group receives it once more.
+                // A request is a new message, so it also goes to groups that have already received the
+                // original message.
                 BridgeKind::Service(terms) => {
                     self.request(account, exit, terms, (message, origin), context)
                 }
@@ -305,7 +308,7 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Publishes a request in the responder's account, with a reply subject that leads back.
+    /// Publishes a request in the responder's account, with a reply subject that leads back to this shard.
     fn request(
         &mut self,
         importer: AccountId,
@@ -331,7 +334,7 @@ impl<K: Kind> Broker<K> {
             let (key, now) = (self.exchange.secrets.number(), self.exchange.outputs.now);
             let requests = &mut self.accounts.requests;
             if requests.is_empty() {
-                // No request is pending, so subscriptions that ended earlier do not matter.
+                // Without pending requests, subscriptions that ended earlier do not matter.
                 self.exchange.unsubscribed_at = None;
             }
             let at = requests.expect(request, measure.take(), key, now);
@@ -411,7 +414,7 @@ impl<K: Kind> Broker<K> {
         delivered
     }
 
-    /// Returns when the caller must call [`expire_requests`](Self::expire_requests) next.
+    /// Returns the time at which the caller must call [`expire_requests`](Self::expire_requests) next.
     pub(crate) fn next_request_timeout(&self) -> Option<Duration> {
         self.accounts
             .requests

@@ -13,11 +13,12 @@ use crate::auth::{AccountId, ResponseKind};
 use crate::exchange::router::{REPLIES, RouteMemo, Terms};
 use crate::timers::Timers;
 
-/// Most pending requests of a shard. Beyond that, the request with the earliest deadline is dropped.
+/// Largest number of pending requests of a shard. Beyond that, the request with the earliest deadline is
+/// dropped.
 const WAITING_MAX: usize = 256 * 1024;
 /// Time from the end of a subscription to the check whether requesters are still subscribed.
 const SWEEP_AFTER: Duration = Duration::from_secs(1);
-/// Number of digits of the secret number.
+/// Number of digits of the secret number in a reply subject.
 const KEY_DIGITS: usize = 16;
 
 /// A pending request.
@@ -33,12 +34,13 @@ pub(crate) struct Waiting {
     terms: Terms,
     /// Whether a response has arrived since the deadline was set.
     is_used: bool,
-    /// Data for the latency report, which is sent at the first response, or at the end without a response.
+    /// Data for the latency report. The report is sent at the first response, or when the request ends
+    /// without a response.
     pub(crate) measure: Option<Box<Measure>>,
 }
 
 impl Waiting {
-    /// Returns whether a response with this payload size in bytes is the last one.
+    /// Returns whether the request ends with a response of this payload size in bytes.
     pub(crate) fn ends_with(&self, bytes: usize) -> bool {
         self.terms.response == ResponseKind::Single || bytes == 0
     }
@@ -62,7 +64,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Adds a request. `key` is a secret number.
+    /// Adds a request. `key` is the secret number in its reply subject.
     pub(crate) fn expect(
         &mut self,
         request: Request<'_>,
@@ -128,8 +130,8 @@ impl Requests {
         self.waiting.is_empty()
     }
 
-    /// Returns when the caller must call [`expire`](Self::expire) next. `unsubscribed_at` is when a
-    /// subscription ended, which may have been for a reply.
+    /// Returns the time at which the caller must call [`expire`](Self::expire) next. `unsubscribed_at` is the
+    /// time at which a subscription ended; a requester may have used that subscription to wait for a reply.
     pub(crate) fn next_timeout(&self, unsubscribed_at: Option<Duration>) -> Option<Duration> {
         let first = self.due.next()?;
         let sweep = unsubscribed_at.map(|at| at.saturating_add(SWEEP_AFTER));

@@ -21,7 +21,8 @@ impl<K: Kind> Broker<K> {
         let (account, message) = (crossing.account, &crossing.message);
         let by_parent = self.exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
-        // The publisher's shard has decided about sampling, so this ticket selects every trace.
+        // The publisher's shard has already selected the message by its sampling rate. The ticket 0 lets this
+        // shard trace every message.
         let asked = Asked::read(message.headers(), by_parent, 0);
         let mut traced = asked.map(|asked| {
             let came_in = Event {

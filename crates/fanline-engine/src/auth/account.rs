@@ -100,13 +100,16 @@ impl Account {
 /// Limits on all clients of an account together; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Number of connections. Exceeded: `maximum account active connections exceeded`, disconnected.
+    /// Number of connections. If exceeded, the client receives `maximum account active connections exceeded`
+    /// and is disconnected.
     pub connections_max: Option<u64>,
-    /// Number of subscriptions. Exceeded: `maximum subscriptions exceeded`; the connection stays open.
+    /// Number of subscriptions. If exceeded, the client receives `maximum subscriptions exceeded` and stays
+    /// connected.
     pub subscriptions_max: Option<u64>,
-    /// Bytes per message. Exceeded: `Maximum Payload Violation`, disconnected.
+    /// Bytes per message. If exceeded, the client receives `Maximum Payload Violation` and is disconnected.
     pub payload_bytes_max: Option<u64>,
-    /// Number of leaf connections. Exceeded: `maximum account active connections exceeded`, disconnected.
+    /// Number of leaf connections. If exceeded, the peer receives `maximum account active connections
+    /// exceeded` and is disconnected.
     pub leafnodes_max: Option<u64>,
 }
 
@@ -134,7 +137,7 @@ pub enum ExportKind {
     Service {
         /// Number of responses to a request.
         response: ResponseKind,
-        /// Maximum time for a response; `None` is the default.
+        /// Maximum time for a response; `None` means the default time.
         response_threshold: Option<Duration>,
         /// Configuration of latency reports.
         latency: Option<Latency>,
@@ -219,7 +222,7 @@ pub struct Destination {
     pub transform: Transform,
     /// Share of messages, in percent.
     pub weight: u8,
-    /// The only cluster in which the destination applies; `None` is all.
+    /// The only cluster in which the destination applies; `None` means all clusters.
     pub cluster: Option<String>,
 }
 

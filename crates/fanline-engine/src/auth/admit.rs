@@ -67,7 +67,8 @@ pub struct Grant {
 pub struct AccountExpiry {
     /// Expiry in seconds since 1970. A different value means a different token.
     pub unix_seconds: i64,
-    /// Time left when the server received the token or admitted the user.
+    /// Time until the expiry, counted from the time at which the server received the token or admitted the
+    /// user.
     pub left: Duration,
 }
 
@@ -177,8 +178,8 @@ impl Access {
         self.admit_by_password(shown, peer, no_auth_user)
     }
 
-    /// Returns whether the peer's certificate identifies its user. A Unix socket has no TLS, so its clients
-    /// may use passwords.
+    /// Returns whether the peer's certificate must identify its user. A Unix socket has no TLS, so its
+    /// clients may use passwords.
     fn takes_certificates_of(&self, peer: &Peer) -> bool {
         let is_unix = peer.kind == ConnectionKind::Standard && peer.ip.is_empty();
         self.certificate_kinds.contains(&peer.kind) && !(is_unix && peer.tls.is_none())
@@ -200,7 +201,8 @@ impl Access {
         }
     }
 
-    /// Returns whether only a certificate identifies a user.
+    /// Returns whether a user can only be identified by a certificate: the user has no password, and may use
+    /// a connection kind that requires a certificate.
     fn is_of_certificate(&self, user: &User) -> bool {
         let is_allowed =
             |kind| user.connection_kinds.is_empty() || user.connection_kinds.contains(kind);
@@ -208,8 +210,8 @@ impl Access {
         has_no_password && self.certificate_kinds.iter().any(is_allowed)
     }
 
-    /// Returns whether any user has a plaintext password, or no password and is not identified by a
-    /// certificate.
+    /// Returns whether any user has a plaintext password or no password. A user without a password does not
+    /// count if a certificate identifies it.
     pub fn has_plain_passwords(&self) -> bool {
         let mut users = self.accounts.iter().flat_map(|account| &account.users);
         users.any(|user| {
@@ -376,8 +378,8 @@ impl User {
     }
 }
 
-/// Authenticates a client against the listener's only user. An unknown name takes as long as the correct
-/// name.
+/// Authenticates a client against the listener's only user. The check of an unknown name takes as long as
+/// that of the correct name.
 fn admit_listener_user(name: &str, password: &Password, shown: &Credentials<'_>) -> Decision {
     let grant = same(name, shown.user).then(|| Grant {
         user: name.into(),

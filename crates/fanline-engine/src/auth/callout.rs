@@ -58,7 +58,7 @@ impl Callout {
             Decision::Refused => None,
         };
         let account = grant.filter(|grant| grant.names_user()).map(|g| g.account);
-        // The service does not authenticate users of accounts that it may not assign.
+        // The service does not authenticate users of an account if it may not assign users to that account.
         match account.filter(|account| *account != AccountId::GLOBAL) {
             Some(account) => self.may_use(&access.accounts[account.index()].name),
             None => true,
@@ -92,7 +92,7 @@ pub struct Caller {
     peer: Peer,
     /// Credentials in the field order of [`Credentials`].
     shown: [String; 9],
-    /// In operator mode, the client's token. The service of its account decides.
+    /// In operator mode, the client's token. The auth callout service of the token's account then decides.
     token: Option<Box<JwtProof>>,
 }
 
@@ -511,8 +511,9 @@ mod tests {
         Access::new(config).unwrap()
     }
 
-    /// Returns the result of a response with a user's token. `change` modifies both before these accounts
-    /// sign them.
+    /// Returns the server's decision about a response that contains a user's token. `change` modifies the
+    /// claims of both. Then the two accounts in `signers` sign them: the first one the user's token, the
+    /// second one the response.
     fn answer(
         change: impl FnOnce(&mut Value, &mut Value),
         signers: [u8; 2],

@@ -1,4 +1,5 @@
-//! Names and keys in certificates, which identify users. The TLS layer validates certificates before.
+//! Names and keys in certificates, which identify users. The TLS layer has already validated the
+//! certificates.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -59,7 +60,7 @@ pub fn certificate_names(der: &[u8]) -> Option<CertificateNames> {
     Some(names)
 }
 
-/// Returns the end of a DER certificate's validity in RFC 3339; `None` if it cannot be parsed.
+/// Returns the time at which a DER certificate expires, in RFC 3339; `None` if it cannot be parsed.
 pub fn not_after(der: &[u8]) -> Option<String> {
     let (validity, _) = take(from_validity(der)?, SEQUENCE)?;
     let (_, _, until) = element(validity)?;
@@ -273,7 +274,7 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// Returns the content of the first element if it has this tag, and the bytes after it.
+/// Returns the content of the first element and the bytes after it, if the element has the tag `wanted`.
 fn take(bytes: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, content, after) = element(bytes)?;
     (tag == wanted).then_some((content, after))

@@ -33,7 +33,7 @@ pub(super) fn check(
         let account = accounts.iter().find(|account| account.name == *name);
         let has_jetstream = account.is_some_and(|account| account.jetstream.is_some());
         if is_operated {
-            // The account may be loaded later, so its name must be a key.
+            // The account may be loaded later, so its name must be a public key.
             if PublicKey::parse(name).is_none_or(|key| key.kind() != KeyKind::Account) {
                 return Err(AccessError::InvalidAccountNkey(name.clone()));
             }

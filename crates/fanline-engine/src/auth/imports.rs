@@ -121,8 +121,8 @@ fn check_import(
     Ok(())
 }
 
-/// Numbers the wildcards in an import's local name: `a.*.b.*` becomes `a.$1.b.$2`. They refer to the
-/// wildcards of the imported subject, in order.
+/// Replaces each wildcard in an import's local name by its number: `a.*.b.*` becomes `a.$1.b.$2`. The numbers
+/// refer to the wildcards of the imported subject, in order.
 pub(crate) fn in_order_of_wildcards(to: &str) -> String {
     let mut count = 0;
     let number = |token: &str| match token {
@@ -189,8 +189,8 @@ pub(crate) fn overlap(a: &str, b: &str) -> bool {
     }
 }
 
-/// Returns whether an import forms a cycle: through imports of other accounts, its messages come from the
-/// importing account.
+/// Returns whether an import closes a cycle: messages that leave the importing account would return to it
+/// through this import and the imports of other accounts.
 pub(super) fn leads_back(
     origin: &Account,
     first: &Import,

@@ -64,7 +64,7 @@ pub struct AccessConfig {
     pub accounts: Vec<Account>,
     /// The user of clients without credentials.
     pub no_auth_user: Option<String>,
-    /// Name of the system account; `None` is `$SYS`.
+    /// Name of the system account; `None` means `$SYS`.
     pub system_account: Option<String>,
     /// Whether the server sends a nonce even if no user must sign it.
     pub always_nonce: bool,
@@ -78,9 +78,9 @@ pub struct AccessConfig {
     pub proxy_required: bool,
     /// Default JetStream domains by account name.
     pub default_domains: DefaultDomains,
-    /// Credentials of WebSocket clients, if they differ.
+    /// Credentials of WebSocket clients, if they differ from those of other clients.
     pub websocket: ListenerAccess,
-    /// Credentials of MQTT clients, if they differ.
+    /// Credentials of MQTT clients, if they differ from those of other clients.
     pub mqtt: ListenerAccess,
     /// Connection kinds that identify the user by the client certificate (`verify_and_map`). A user without a
     /// password that may use such a kind is admitted by its certificate only, never by its name.
@@ -412,7 +412,8 @@ fn rights_of(account: &Account, callout: Option<&Callout>) -> Vec<Option<Arc<Rig
 }
 
 impl Users {
-    /// Returns the position of the user with this name or public key, for clients without credentials.
+    /// Returns the position of the user whose rights clients without credentials get. `name` is a name or a
+    /// public key.
     fn find(&self, name: String) -> Result<UserPosition, AccessError> {
         let known = self.by_name.get(&name).or_else(|| self.by_nkey.get(&name));
         known.copied().ok_or(AccessError::UnknownNoAuthUser(name))

@@ -103,8 +103,8 @@ impl Pattern {
         &self.subject
     }
 
-    /// Returns the pattern for the queue group's name; `None` matches subscriptions with any queue group or
-    /// none.
+    /// Returns the pattern for the queue group's name; `None` matches subscriptions with and without a queue
+    /// group.
     pub fn queue(&self) -> Option<&str> {
         self.queue.as_deref()
     }

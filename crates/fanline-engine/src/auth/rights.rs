@@ -70,7 +70,7 @@ impl Rights {
         self.responses
     }
 
-    /// Returns whether the user may publish to a subject, without considering responses.
+    /// Returns whether the user may publish to a subject. The permission for responses is not considered.
     pub(crate) fn may_publish(&self, subject: &[u8]) -> bool {
         let allow = self.publish.allow.as_ref();
         allow.is_none_or(|allow| allow.matching(subject, b"").plain)
@@ -95,7 +95,8 @@ impl Rights {
                 || (rules.allow.as_ref()).is_some_and(|allow| !allow.cover(text, queue)))
     }
 
-    /// Returns whether a subscription may receive a message, if permissions may deny single messages.
+    /// Returns whether a subscription may receive a message. Only subscriptions for which
+    /// [`filters`](Rights::filters) returns true need this check.
     pub(crate) fn may_receive(&self, subject: &[u8], queue: &[u8]) -> bool {
         self.may_subscribe(subject, queue)
     }
@@ -158,7 +159,7 @@ impl Rules {
         };
         let found = allow.matching(filter, queue);
         match !queue.is_empty() && found.names_queues {
-            // If a matching pattern contains a queue group, only such queue groups are allowed.
+            // If a matching pattern names a queue group, only named queue groups are allowed.
             true => found.queue,
             false => found.plain,
         }
@@ -226,9 +227,10 @@ impl Patterns {
         self.list.iter().map(text).collect()
     }
 
-    /// Returns whether one pattern allows every subject of a filter for this queue group. A pattern with a
-    /// queue group allows no plain subscriptions. If such a pattern overlaps the filter, patterns without a
-    /// queue group allow plain subscriptions only.
+    /// Returns whether a single pattern allows every subject of a filter for this queue group. A pattern with
+    /// a queue group applies to members of that group only. A pattern without a queue group applies to all
+    /// subscriptions; but if a pattern with a queue group overlaps the filter, it applies to plain
+    /// subscriptions only.
     fn cover(&self, filter: &str, queue: &[u8]) -> bool {
         let names_queues =
             (self.list.iter()).any(|p| p.queue().is_some() && overlap(p.subject(), filter));
@@ -278,7 +280,8 @@ mod tests {
         let denying = Allowed::subscribe(None, &deny).unwrap();
         let allowing = rights(Allowed::default(), allowing);
         let denying = rights(Allowed::default(), denying);
-        // Filter, queue group, whether it is allowed, and whether single messages may be denied.
+        // Columns: filter, queue group, whether the subscription is allowed, and whether permissions may deny
+        // single messages of it.
         for (filter, queue, expected, filtered) in [
             ("foo.>", "", true, true),
             ("foo.*", "", true, false),
@@ -311,8 +314,8 @@ mod tests {
             assert_eq!(denying.may_subscribe(f, q), expected, "{filter} {queue}");
             assert_eq!(denying.filters(f, q), filtered, "{filter} {queue}");
         }
-        // If a pattern with a queue group covers a filter that another pattern allowed, nats-server delivers
-        // all messages.
+        // If a single pattern for the queue group covers the whole filter, nats-server delivers all messages,
+        // even if another pattern allowed the subscription.
         let mixed = ["foo.*", "foo.> q1", "bar.* q1", "bar.> q2", "baz.> q*"];
         let mixed = rights(
             Allowed::default(),

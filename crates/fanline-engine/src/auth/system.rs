@@ -74,8 +74,8 @@ pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
     imports.collect()
 }
 
-/// Converts an explicit import of such a request to an import that is limited to this account. The import may
-/// use the general or the account-specific subject. Returns `None` for other imports.
+/// Limits an explicit import of such a request to the importing account. The import may use the general
+/// subject or the subject of the account. Returns `None` for other imports.
 pub(crate) fn own_import(import: &Import, account: &str) -> Option<Import> {
     let ImportKind::Service { share } = import.kind else {
         return None;

@@ -69,7 +69,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// Never for `kinds`: only if the unchanged rest is invalid.
+    /// If the unchanged part of the configuration is invalid. All `kinds` are valid.
     pub fn with_certificate_kinds(&self, kinds: &[ConnectionKind]) -> Result<Self, AccessError> {
         self.successor(AccessConfig {
             certificate_kinds: kinds.to_vec(),

@@ -4,14 +4,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// First bytes of a version 2 header.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Longest line of version 1 in bytes, including its CRLF.
+/// Largest length of a version 1 line in bytes, including its CRLF.
 const LINE_BYTES_MAX: usize = 107;
-/// Fixed part of a version 2 header in bytes.
+/// Length in bytes of the fixed part of a version 2 header.
 const HEAD_BYTES: usize = 16;
-/// Variable part of a version 2 header in bytes. Exceeded: disconnected.
+/// Largest length in bytes of the variable part of a version 2 header. If it is longer, the connection is
+/// closed.
 const BODY_BYTES_MAX: usize = 2048;
 
-/// Most bytes needed to parse a header.
+/// Largest number of bytes needed to parse a header.
 pub const PROXY_BYTES_MAX: usize = HEAD_BYTES + BODY_BYTES_MAX;
 
 /// The first bytes of a connection.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Most frames of a backlog that are counted by subscription. The following frames are not examined.
+/// Largest number of frames of a backlog that are counted by subscription. Later frames are not examined.
 const FRAMES_MAX: usize = 1024;
 
 /// The pending bytes of a slow subscriber, and the subscription with the most of these bytes.
@@ -11,7 +11,7 @@ const FRAMES_MAX: usize = 1024;
 pub struct Backlog {
     /// Pending bytes.
     pub bytes: usize,
-    /// Time at which the peer first accepted less than was pending; `None` before the first write.
+    /// Time since which the peer has not accepted all pending output; `None` before the first write.
     pub since: Option<Duration>,
     /// The `sid` of the subscription with the most pending bytes, if it can be determined.
     pub sid: Option<String>,
@@ -26,7 +26,7 @@ struct Frame<'a> {
     bytes: usize,
 }
 
-/// Returns the `sid` of the subscription with the most bytes in the first frames.
+/// Returns the `sid` of the subscription with the most bytes in the first `FRAMES_MAX` frames.
 pub(crate) fn heaviest_sid<'a>(segments: impl Iterator<Item = &'a [u8]>) -> Option<String> {
     let mut bytes_of: HashMap<&[u8], usize> = HashMap::new();
     let mut frames = 0;
@@ -41,7 +41,8 @@ pub(crate) fn heaviest_sid<'a>(segments: impl Iterator<Item = &'a [u8]>) -> Opti
                     frames += 1;
                     at = at.saturating_add(frame.bytes);
                 }
-                // The rest of a frame whose start was written, or a response such as PONG.
+                // The rest of a frame whose start was already written to the peer, or a response such as
+                // PONG.
                 None => match next_line(&segment[at..]) {
                     Some(skipped) => at += skipped,
                     None => at = segment.len(),

@@ -9,7 +9,8 @@ use super::remote::{LinkSet, Remote};
 use crate::auth::AccountId;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
-/// How often a message to a queue group may be forwarded because the group's members have just left.
+/// Largest number of times that a message to a queue group is forwarded because the group's members on the
+/// receiving shard have just left.
 pub(crate) const HOPS_MAX: u8 = 4;
 
 /// Bit of [`Crossing::hops`]: the message is traced.
@@ -103,8 +104,8 @@ pub(crate) struct Crossing<'a> {
     /// Names of the queue groups that the message is for, each followed by a space. Names contain no spaces.
     pub(crate) groups: &'a [u8],
     pub(crate) hops: u8,
-    /// The links to other servers that the message is for, on the shard that serves them. The clients of that
-    /// shard then do not receive the message.
+    /// If `Some`, the message is only for these links to other servers. The receiving shard serves the links,
+    /// and its clients do not receive the message.
     pub(crate) links: Option<LinkSet>,
 }
 
@@ -118,7 +119,7 @@ pub(crate) enum Said<'a> {
         queue: &'a [u8],
         weight: u32,
     },
-    /// Connections and subscriptions on one shard, of an account with limits.
+    /// The usage of an account with limits on one shard: connections and subscriptions.
     AccountUsage {
         from: u16,
         account: AccountId,

@@ -30,15 +30,17 @@ pub(crate) trait Kind: Sized {
     /// Returns the set that a link to another server belongs to; `None` for clients.
     fn links(&self) -> Option<LinkSet>;
 
-    /// Returns whether [`deliver`](Kind::deliver) writes messages for the session, instead of the exchange.
+    /// Returns whether [`deliver`](Kind::deliver) writes the session's messages. If not, the exchange writes
+    /// them.
     /// All subscriptions of such a session must be marked as filtered.
     fn encodes(&self) -> bool;
 
-    /// Returns whether the session itself needs a subscription. The user's permissions do not apply to it.
+    /// Returns whether a subscription belongs to the session itself, and was not requested by its client. The
+    /// user's permissions do not apply to such a subscription.
     fn is_internal(&self, sid: &[u8]) -> bool;
 
-    /// Queues a message for a subscription of a session that encodes. Returns false if the session does not
-    /// receive it.
+    /// Queues a message for a subscription of a session for which [`encodes`](Kind::encodes) returns true.
+    /// Returns false if the session does not receive it.
     fn deliver(
         fan_out: &mut FanOut<'_, Self>,
         id: SubId,
@@ -46,7 +48,7 @@ pub(crate) trait Kind: Sized {
         message: &Message<'_>,
     ) -> bool;
 
-    /// Queues several messages without headers for a subscription of a session that encodes.
+    /// Queues several messages without headers for a subscription of such a session.
     fn deliver_run(
         fan_out: &mut FanOut<'_, Self>,
         id: SubId,
@@ -75,7 +77,8 @@ pub(crate) trait Kind: Sized {
     fn announce_interest(exchange: &mut Exchange<Self>, links: LinkSet);
 }
 
-/// A message in a run: the bytes that follow the sid in each delivery, as a range of the chunk.
+/// A message in a run of messages that are delivered together: the bytes that follow the sid in each
+/// delivery, as a range of the chunk.
 pub(crate) struct Waiting {
     pub(crate) tail: Range<usize>,
     pub(crate) payload_bytes: u64,
@@ -259,8 +262,8 @@ impl<'a, K: Kind> FanOut<'a, K> {
         self.outputs.count_produced(sub.session(), session, before);
     }
 
-    /// Delivers to one member of each group, and to remotes. Groups in `left` receive the message in another
-    /// account.
+    /// Delivers to one member of each group, and to remotes (other shards and links to other servers). Groups
+    /// in `left` receive the message in another account.
     #[inline]
     fn deliver_beyond(
         &mut self,
@@ -500,7 +503,7 @@ impl<K: Kind> Exchange<K> {
     fn end_overflowed(&mut self) {
         let limits = &self.config.limits;
         let has_too_much = |id: &SessionId| {
-            // A session that received output may have been removed since.
+            // A session that received output may have been removed in the meantime.
             self.sessions.get(id.index()).is_some_and(|session| {
                 let most = limits.pending_bytes_max_of(session.kind.links().is_some());
                 session.out.pending_bytes() > most

@@ -20,13 +20,13 @@ pub struct LeafListener {
     /// The users that may connect as leaf nodes; `None` means the users of clients. An account is identified
     /// by its name.
     pub access: Option<Arc<Access>>,
-    /// The account of leaf nodes without credentials; `None` is `$G`.
+    /// The account of leaf nodes without credentials; `None` means `$G`.
     pub account: Option<String>,
     /// Whether all leaf nodes must connect through a trusted proxy.
     pub needs_proxy: bool,
     /// The oldest version that may connect.
     pub min_version: Option<String>,
-    /// Whether the interest of one leaf node is not announced to others.
+    /// Whether the interest of each leaf node is hidden from the other leaf nodes.
     pub isolates: bool,
     /// Compression of the connections.
     pub compression: LeafCompression,

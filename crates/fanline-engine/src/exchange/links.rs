@@ -56,12 +56,13 @@ impl IndexMut<LinkSet> for LinkSets {
 /// A link that receives the current message.
 struct Picked {
     session: u32,
-    /// Groups of which one member behind the link receives the message, each followed by a space.
+    /// Names of groups, each followed by a space. One member of each group behind the link receives the
+    /// message.
     groups: Vec<u8>,
 }
 
 impl Links {
-    /// Returns the number of links' subscriptions without a queue group that match a subject.
+    /// Returns the number of subscriptions of links that match a subject and have no queue group.
     pub(super) fn width(&mut self, account: AccountId, subject: &[u8]) -> usize {
         let mut memo = RouteMemo::default();
         self.routers
@@ -281,7 +282,7 @@ impl<K: Kind> Exchange<K> {
         }
     }
 
-    /// Announces the combined interest of a link set under a filter to the other shards.
+    /// Announces the combined interest of a link set in a filter to the other shards.
     pub(crate) fn note_links_interest(
         &mut self,
         set: LinkSet,
@@ -299,8 +300,8 @@ impl<K: Kind> Exchange<K> {
         };
         let remote = Remote::Links(set);
         let router = self.routers.of(account);
-        // The total interest is unchanged. But if a second link now has it, the first link must be notified:
-        // no link learns of its own interest.
+        // The total interest is unchanged. But if a second link now has this interest, the first link must be
+        // notified: it has received no announcement as long as the interest was only its own.
         if router.weight_of(remote, filter, queue) == weight {
             return router.note_news(filter, queue);
         }
@@ -398,8 +399,8 @@ fn write_changed<K: Kind>(
     }
 }
 
-/// Writes the headers with the hop to the other server, then the rest of the body. Returns the length of the
-/// headers.
+/// Writes the headers with the trace's hop to the other server, then the rest of the body. Returns the length
+/// of the headers.
 fn write_with_hop(message: &Message<'_>, hop: &str, body: &mut Vec<u8>) -> usize {
     let (headers, rest) = message.body.split_at(message.header_bytes);
     body.reserve(message.body.len() + HOP.len() + hop.len() + 4);

@@ -23,7 +23,7 @@ pub(crate) struct Message<'a> {
     pub(crate) args: &'a [u8],
     /// Headers and payload, then CRLF.
     pub(crate) body: &'a [u8],
-    /// `args` and `body` as one slice. Not set if the body is shared.
+    /// `args` and `body` as one slice; empty if the body is shared.
     pub(crate) tail: &'a [u8],
     /// The chunk and range of the body, if the body is too large to copy for each subscriber.
     pub(crate) shared: Option<(&'a Chunk, Range<usize>)>,

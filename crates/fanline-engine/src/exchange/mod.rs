@@ -94,9 +94,9 @@ pub(crate) struct Exchange<K: Kind> {
     run: Run,
     /// Buffer for messages whose outgoing form differs from the incoming form.
     pub(crate) scratch: Vec<u8>,
-    /// How often clients of this shard have subscribed or unsubscribed.
+    /// Number of times that clients of this shard have subscribed or unsubscribed.
     pub(crate) interest_changes: u64,
-    /// Time at which a subscription ended, for the first time since this field was last taken.
+    /// Time at which the first subscription ended after this field was last taken.
     pub(crate) unsubscribed_at: Option<Duration>,
 }
 
@@ -235,12 +235,12 @@ impl<K: Kind> Exchange<K> {
         });
     }
 
-    /// Records that a subscription ended, because it may have waited for a reply.
+    /// Records that a subscription ended. A requester may have used it to wait for a reply.
     pub(crate) fn note_unsubscribed(&mut self) {
         self.unsubscribed_at.get_or_insert(self.outputs.now);
     }
 
-    /// Announces the interest under a filter of an account to all other shards.
+    /// Announces the interest in a filter of an account to all other shards.
     pub(crate) fn announce(
         &mut self,
         from: Remote,
@@ -292,8 +292,8 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
-/// Announces interest under a filter of an account to all other shards. `from` is this shard, or a set of
-/// links that this shard serves.
+/// Announces interest in a filter of an account to all other shards. `from` is this shard, or a set of links
+/// that this shard serves.
 pub(crate) fn announce(
     outgoing: &mut [Batch],
     index: u16,

@@ -13,8 +13,8 @@ use crate::limits::Limits;
 /// then stays in the processor's cache, and its memory is bounded.
 pub(crate) const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Pending bytes of a subscriber from which its publishers are briefly delayed. A burst then costs time
-/// rather than memory and cache.
+/// Size of a subscriber's pending output in bytes above which its publishers are briefly delayed. A burst
+/// then costs time rather than memory and cache.
 const CONGESTED_BYTES: usize = 2 * 1024 * 1024;
 
 /// Limits of spare buffers for connections with pending output: number, largest size, and total size.
@@ -22,8 +22,8 @@ const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
 const SPARE_BYTES_MAX: usize = 2 * PRODUCED_BYTES_MAX;
 
-/// Most log lines that wait for the runtime. Further lines are dropped, because the client received each
-/// error too.
+/// Largest number of log lines that wait for the runtime. Further lines are dropped, because the client
+/// received each error too.
 const NOTICES_MAX: usize = 256;
 
 /// Outputs of a shard, which the runtime processes.
@@ -47,11 +47,11 @@ pub(crate) struct Outputs {
     pub(crate) congested: Option<(SessionId, usize)>,
     /// Bytes queued since the batch began.
     pub(crate) produced_bytes: usize,
-    /// The bytes among them that announce interest to leaf nodes.
+    /// The part of `produced_bytes` that announces interest to leaf nodes.
     pub(crate) told_bytes: usize,
     /// Whether each protocol line is traced.
     pub(crate) traces: bool,
-    /// Bytes traced per message; `None` is all.
+    /// Largest number of bytes traced per message; `None` means all bytes.
     traced_bytes_max: Option<usize>,
     /// Whether only headers of messages are traced.
     traces_headers_only: bool,
@@ -91,7 +91,7 @@ impl Outputs {
         }
     }
 
-    /// Adds a session to the dirty list, with a buffer for its output.
+    /// Adds a session to the list of sessions with pending output (`dirty`), and lends it a buffer.
     #[inline]
     pub(crate) fn mark_dirty<K>(&mut self, id: u32, session: &mut Session<K>) {
         if std::mem::replace(&mut session.is_dirty, true) {

@@ -24,7 +24,8 @@ pub(crate) enum LinkSet {
 pub(super) struct LinkHead<'a> {
     pub(super) subject: &'a [u8],
     pub(super) reply: &'a [u8],
-    /// Groups of which one member behind the link receives the message, each followed by a space.
+    /// Names of groups, each followed by a space. One member of each group behind the link receives the
+    /// message.
     pub(super) groups: &'a [u8],
     pub(super) header_bytes: usize,
     pub(super) total_bytes: usize,

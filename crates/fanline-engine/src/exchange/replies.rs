@@ -7,7 +7,8 @@ use hashbrown::HashMap;
 
 use crate::auth::AllowResponses;
 
-/// Most requests that wait for a response of one client. Beyond that, the oldest request is dropped.
+/// Largest number of received requests that a client can still respond to. Beyond that, the oldest request is
+/// dropped.
 const REPLIES_MAX: usize = 64 * 1024;
 
 /// Reply subjects of received messages.
@@ -36,7 +37,7 @@ impl Replies {
         self.order.push_back((now, subject.into()));
     }
 
-    /// Returns whether a response to a subject is permitted, and counts it.
+    /// Returns whether a response to a subject is permitted, and counts the response.
     pub(crate) fn use_up(&mut self, subject: &[u8], rule: AllowResponses, now: Duration) -> bool {
         let Some(reply) = self.by_subject.get_mut(subject) else {
             return false;

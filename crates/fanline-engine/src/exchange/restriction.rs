@@ -1,4 +1,4 @@
-//! Permissions of a session. For a session without permissions, a check reads one field only.
+//! Permissions of a session. For a session without restrictions, a permission check reads one field only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,14 +33,14 @@ impl Restriction {
         }))
     }
 
-    /// Returns whether the session may publish to a subject, without considering responses.
+    /// Returns whether the session may publish to a subject. The permission for responses is not considered.
     pub(crate) fn may_publish(&self, subject: &[u8]) -> bool {
         self.rights.may_publish(subject)
             && (self.within.as_ref()).is_none_or(|within| within.may_publish(subject))
     }
 
-    /// Returns the user's rights, unless further rights apply. Such sessions, for example guest clients of
-    /// the server itself, are checked for each message.
+    /// Returns the user's rights, unless further rights apply to the session. A session with further rights,
+    /// for example that of a guest client of the server itself, is checked for each message.
     pub(crate) fn sole_rights(&self) -> Option<&Arc<Rights>> {
         Some(&self.rights).filter(|_| self.within.is_none())
     }

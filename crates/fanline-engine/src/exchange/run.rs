@@ -56,8 +56,9 @@ pub(super) struct Run {
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Collects a message if its subject is that of the last message, with the same subscribers or none.
-    /// Returns false if the message needs the full path. An earlier run was delivered in that case.
+    /// Collects a message if its subject is that of the last message and the subject's route is unchanged. A
+    /// subject without a subscriber needs no delivery, so nothing is collected for it. Returns false if the
+    /// caller must publish the message by itself. In that case, the messages collected before were delivered.
     #[inline(always)]
     pub(crate) fn coalesce(
         &mut self,

@@ -118,7 +118,7 @@ impl RemoteTargets {
     }
 
     /// Adds the message to the batch of each shard that receives it, for the shard itself or for links that
-    /// it serves. Returns whether there was any.
+    /// it serves. Returns whether there was such a shard.
     pub(crate) fn post(
         &mut self,
         outgoing: &mut [Batch],

@@ -1,7 +1,7 @@
 //! The trace of a message on its way through a shard; see [`crate::trace`].
 //!
-//! In another account, the owner of the subject decides whether a trace continues. A message that crosses to
-//! another shard from there is not traced on that shard.
+//! When a message enters another account, the account that owns the subject decides whether the trace
+//! continues. Another shard that receives the message in that account does not trace it.
 
 use slab::Slab;
 
@@ -18,7 +18,7 @@ pub(crate) struct Traced {
     pub(crate) trace: Trace,
     /// The account in which the message was published.
     pub(crate) account: AccountId,
-    /// Number of account borders that the message has crossed since the trace was hidden.
+    /// Number of accounts that the message has entered since the trace stopped; 0 while the trace continues.
     hidden: usize,
     /// Subscriptions whose filters are not resolved yet, each with the index of its event in the trace.
     unnamed: Vec<(usize, SubId)>,

@@ -1,4 +1,5 @@
-//! The JetStream of one account: handles every message for it, and publishes all its messages.
+//! The JetStream of one account: handles the messages to its streams and its API, and publishes replies,
+//! events, and deliveries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -70,7 +71,8 @@ pub struct JetStream {
     pub(super) stats: ApiStats,
     pub(super) transfers: Transfers,
     pub(super) usage: Usage,
-    /// Bytes that other accounts have reserved. Set before each request that may create or change a stream.
+    /// Bytes that other accounts have reserved. The caller updates them before each request that may create
+    /// or change a stream.
     pub(super) reserved_elsewhere: Reserved,
     /// Open batches of all streams.
     pub(super) batches: OpenBatches,
@@ -84,13 +86,15 @@ pub struct JetStream {
     /// Streams that have nothing left to sync, and may have acknowledgements to release.
     pub(super) unreleased: Vec<Key>,
     problems: Vec<String>,
-    /// Streams that could not be recovered, and why. Their files stay until they are deleted.
+    /// Streams that could not be recovered, each with the reason. Their files remain until a client deletes
+    /// the stream.
     pub(super) unrecovered: BTreeMap<String, String>,
 }
 
 impl JetStream {
-    /// Recovers the streams in the folders and subscribes to JetStream requests. Without folders, streams on
-    /// disk are refused. `seed` makes generated names differ from those of other runs.
+    /// Recovers the streams in the folders and subscribes to JetStream requests. If `folders` is `None`,
+    /// requests to create streams on disk are refused. `seed` makes generated names differ from those of
+    /// other runs.
     pub fn new(
         settings: Settings,
         folders: Option<Box<dyn Folders>>,
@@ -146,7 +150,8 @@ impl JetStream {
             return;
         }
         if let Some(subject) = self.store_subject(message.subject) {
-            // Clients in other domains address buckets of this domain by a subject with its API prefix.
+            // Clients in other domains access key-value and object buckets of this domain with a subject that
+            // begins with this domain's API prefix.
             return self.handle(
                 &Message {
                     subject,
@@ -298,7 +303,8 @@ impl JetStream {
         self.expire_transfers(now, port);
     }
 
-    /// Performs what follows from the handled events: deliveries, copies, and saving the state of consumers.
+    /// Performs the work that follows from the handled events: delivers records, copies them, and saves the
+    /// states of consumers.
     pub fn settle(&mut self, now: Now, port: &mut dyn Port) {
         let mut touched = std::mem::take(&mut self.touched);
         self.streams.take_touched(&mut touched);
@@ -329,7 +335,8 @@ impl JetStream {
         self.unsynced.insert(key);
     }
 
-    /// Copies new records from the stream's origins into it, and from it into its copies.
+    /// Copies new records from the stream's origins into this stream, and from this stream into the streams
+    /// that copy it.
     fn copy(&mut self, key: Key, now: Now, port: &mut dyn Port) {
         let Some(stream) = self.streams.get(key) else {
             return;
@@ -342,8 +349,8 @@ impl JetStream {
             .filter_map(|origin| self.streams.find(origin));
         pairs.extend(origins.map(|origin| (key, origin)));
         if let Some(stream) = self.streams.get_mut(key) {
-            // If the disk cannot remove records now, removing them is retried with the next change of
-            // consumers.
+            // If the disk cannot remove records now, the removal is retried at the next change of the
+            // stream's consumers.
             let _ = stream.set_copies(&copies);
         }
         for (reader, origin) in pairs {
@@ -424,7 +431,7 @@ impl JetStream {
     }
 
     /// Writes and syncs everything, and blocks until it is done. Call it once, before the server stops.
-    /// Streams that fail to close are reported and do not stop the others.
+    /// Reports each stream that fails to close, and continues with the other streams.
     pub fn close(&mut self, now: Now, port: &mut dyn Port) {
         let keys: Vec<Key> = self.streams.iter().map(|(key, _)| key).collect();
         for key in keys {
@@ -434,7 +441,8 @@ impl JetStream {
             let Some((stream, documents, answers)) = self.streams.with_answers(key) else {
                 continue;
             };
-            // The states of consumers rely on removals that closing the log syncs.
+            // A consumer's state may omit removed records. The log is therefore closed first, which syncs the
+            // removals.
             let closed = stream.close(port);
             match closed.and_then(|()| documents.map_or(Ok(()), Documents::sync_now)) {
                 Ok(()) => answers.release_all(port),
@@ -464,8 +472,8 @@ impl JetStream {
         }
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) and [`settle`](Self::settle) are due, since the
-    /// server's start.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) and [`settle`](Self::settle) must
+    /// be called next, counted from the server's start.
     pub fn next_timeout(&self) -> Option<Duration> {
         if self.streams.has_touched() {
             return Some(Duration::ZERO);
@@ -521,7 +529,7 @@ fn quick_request_stream(subject: &[u8]) -> Option<&[u8]> {
     let rest = QUICK
         .iter()
         .find_map(|prefix| subject.strip_prefix(*prefix))?;
-    // Without a token after the stream, the request may be for a batch.
+    // A direct get whose subject ends with the stream's name may request a batch, which takes longer.
     let end = rest.iter().position(|byte| *byte == b'.')?;
     Some(&rest[..end])
 }

@@ -32,7 +32,7 @@ pub trait AccountFolders: Send {
     /// Returns the folders of this account's streams, creating a parent folder if necessary.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn of(&mut self, account: &str) -> Result<Box<dyn Folders>, DiskError>;
 }
 
@@ -63,7 +63,7 @@ pub struct AccountOverview {
 ///
 /// Its methods are called in the same order as those of [`JetStream`].
 pub struct JetStreams {
-    /// Settings of all accounts; each has its own account name and limits.
+    /// Settings for all accounts, except the account name and the limits, which each account has for itself.
     settings: Settings,
     folders: Option<Box<dyn AccountFolders>>,
     /// Generates a seed for each [`JetStream`] that is created.
@@ -90,7 +90,7 @@ struct AccountEntry {
     /// Whether another server may answer the account's API requests over a leaf connection. If so, and
     /// JetStream is disabled here, this server ignores these requests instead of refusing them.
     may_be_served_remotely: bool,
-    /// Whether the API's requests are subscribed to, in order to answer or refuse them.
+    /// Whether the account is subscribed to API requests, in order to answer or refuse them.
     has_api: bool,
 }
 
@@ -105,8 +105,8 @@ enum State {
 }
 
 impl JetStreams {
-    /// Creates the registry without accounts. Without folders, streams on disk are refused. `seed` makes
-    /// generated names differ from those of other runs.
+    /// Creates the registry without accounts. If `folders` is `None`, requests to create streams on disk are
+    /// refused. `seed` makes generated names differ from those of other runs.
     pub fn new(
         settings: Settings,
         folders: Option<Box<dyn AccountFolders>>,
@@ -217,7 +217,7 @@ impl JetStreams {
         }
     }
 
-    /// Returns the JetStream of an account and marks it as touched.
+    /// Returns the JetStream of an account, and marks the account for the next call of `settle`.
     fn touch(&mut self, account: AccountId) -> Option<&mut JetStream> {
         let entry = self.entries.get_mut(account.index())?;
         let State::Running(jetstream) = &mut entry.state else {
@@ -228,7 +228,7 @@ impl JetStreams {
         Some(jetstream)
     }
 
-    /// Returns what other accounts have reserved.
+    /// Returns the bytes that other accounts have reserved.
     fn reserved_elsewhere(&self, account: AccountId) -> Reserved {
         let mut reserved = Reserved::default();
         for (at, entry) in self.entries.iter().enumerate() {
@@ -275,7 +275,7 @@ impl Handler for JetStreams {
             return;
         };
         match entry.state {
-            // Another server or account answers.
+            // Another server or account answers the request.
             State::Refused if entry.may_be_served_remotely || !entry.has_api => return,
             State::Refused => {
                 if let Some(path) = message.subject.strip_prefix(API_PREFIX) {
@@ -308,8 +308,8 @@ impl Handler for JetStreams {
     ) -> bool {
         let entry = self.entries.get(account.index());
         let by_parent = entry.and_then(|entry| entry.trace.clone());
-        // The shard that received the message has applied the sampling percentage. The ticket 0 always
-        // passes.
+        // The shard that received the message has already applied the sampling percentage. The random number
+        // 0 passes every percentage, so it is not applied again.
         let Some(asked) = Asked::read(message.headers, by_parent.as_ref(), 0) else {
             return true;
         };

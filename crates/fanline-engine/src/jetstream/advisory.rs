@@ -64,7 +64,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// Returns the word in the event's subject, and the one in its body.
+    /// Returns two words for the action: the one in the event's subject, and the one in the event's body.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Action::Create => ("CREATED", "create"),

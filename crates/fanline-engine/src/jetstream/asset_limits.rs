@@ -11,13 +11,13 @@ use crate::limits::AccountLimits;
 /// Limits for each stream and each consumer; `None` means the built-in limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AssetLimits {
-    /// Records of one consumer that are waiting for an acknowledgement.
+    /// Maximum number of records of one consumer that wait for an acknowledgement.
     pub ack_pending_max: Option<i64>,
-    /// Records in one pull request.
+    /// Maximum number of records in one pull request.
     pub request_batch_max: Option<i64>,
-    /// How long a stream remembers message ids.
+    /// Maximum time for which a stream remembers message ids.
     pub duplicate_window_max: Option<Nanos>,
-    /// Consumers of one stream, unless the stream or its account sets a limit.
+    /// Maximum number of consumers of one stream, unless the stream or its account sets a limit.
     pub consumers_default: Option<i64>,
     /// Limits of batches.
     pub batches: BatchLimits,
@@ -26,11 +26,12 @@ pub struct AssetLimits {
 /// Limits of batches of publishes; `None` means the built-in limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Open batches of a stream, for atomic batches and for fast ones separately.
+    /// Maximum number of open atomic batches of a stream, and also of its open fast batches.
     pub open_per_stream_max: Option<usize>,
-    /// Open batches of all streams of an account, counted in the same way.
+    /// Maximum number of open atomic batches of all streams of an account, and also of their open fast
+    /// batches.
     pub open_max: Option<usize>,
-    /// Messages in an atomic batch.
+    /// Maximum number of messages in an atomic batch.
     pub messages_max: Option<usize>,
     /// Time without a message after which a batch is abandoned.
     pub idle_max: Option<Duration>,

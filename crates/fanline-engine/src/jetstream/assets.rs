@@ -82,7 +82,7 @@ impl JetStream {
         self.add_stream(parts, config, created, now, port)
     }
 
-    /// Adds a stream with its storage.
+    /// Adds a stream, with its log and documents, to the table of streams.
     pub(super) fn add_stream(
         &mut self,
         parts: StreamParts,
@@ -138,7 +138,7 @@ impl JetStream {
             self.delete_consumer(key, id, now, port);
         }
         self.delete_origin_consumers(key, port);
-        // With the stream gone, the changes that pending answers confirm cannot be undone by a crash.
+        // The pending answers confirm changes of a stream that is deleted now. They need not wait for a sync.
         if let Some((_, _, answers)) = self.streams.with_answers(key) {
             answers.release_all(port);
         }
@@ -167,7 +167,7 @@ impl JetStream {
         }
     }
 
-    /// Deletes the files of a stream that could not be recovered. Returns whether there was one.
+    /// Deletes the files of a stream that could not be recovered. Returns whether there was such a stream.
     pub(super) fn delete_unrecovered(&mut self, name: &str) -> Result<bool, ApiError> {
         if !self.unrecovered.contains_key(name) {
             return Ok(false);
@@ -245,7 +245,7 @@ impl JetStream {
             updated.map_err(ApiError::consumer_create)
         })?;
         if filters_change {
-            // If the disk cannot remove records now, removing them is retried with the next change of
+            // If the disk cannot remove records now, the removal is retried at the next change of
             // consumers.
             let _ = stream.remove_unneeded();
         }
@@ -293,7 +293,7 @@ impl JetStream {
             return;
         };
         remove_consumer_documents(documents, consumer.name());
-        // If the disk cannot remove records now, removing them is retried with the next change of consumers.
+        // If the disk cannot remove records now, the removal is retried at the next change of consumers.
         let _ = stream.remove_unneeded();
         if !consumer.config().direct {
             let stream = stream.config().name.clone();
@@ -355,7 +355,8 @@ fn change(
     let created = stream.created();
     stream.update(config, now, port)?;
     let config = stream.config().clone();
-    // Subscribes first: a subject that an old filter and a new one match never lacks interest.
+    // Subscribes to new filters before it unsubscribes from old ones. A subject that both match always has
+    // interest.
     for subject in config.subjects.iter().filter(|s| !was.subjects.contains(s)) {
         port.subscribe(subject.as_bytes());
     }
@@ -371,7 +372,7 @@ fn change(
     }
 }
 
-/// Writes a consumer's configuration. That of a durable consumer is synced before this returns.
+/// Writes a consumer's configuration. For a durable consumer, also syncs it.
 pub(super) fn persist_consumer_config(
     documents: Option<&mut Documents>,
     created: i64,

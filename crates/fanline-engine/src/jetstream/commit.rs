@@ -73,8 +73,8 @@ impl JetStream {
         self.note_disk(key, failure, now);
     }
 
-    /// Sends the acknowledgements and answers that are durable now, or errors if the disk fails. Call it when
-    /// [`poll_sync`](Self::poll_sync) has returned `None`, so that the next sync runs meanwhile.
+    /// Sends the acknowledgements and answers whose changes are durable now, or errors if the disk fails.
+    /// Call it when [`poll_sync`](Self::poll_sync) has returned `None`, so that the next sync runs meanwhile.
     pub fn release_acks(&mut self, now: Duration, port: &mut dyn Port) {
         let mut unreleased = std::mem::take(&mut self.unreleased);
         for key in unreleased.drain(..) {
@@ -84,7 +84,7 @@ impl JetStream {
             entry.stream.release_acks(port);
             let is_backing_off = entry.is_backing_off(now);
             let failure = entry.failure();
-            // While a sync retries a failed disk, the earlier failure still counts: whether the disk works is
+            // While a sync tries a failed disk again, the earlier failure still counts, because the result is
             // unknown.
             let before = entry.retried();
             match failure {
@@ -117,8 +117,8 @@ impl JetStream {
 }
 
 impl StreamEntry {
-    /// Returns the next sync to perform. The log is synced first, because states of consumers rely on its
-    /// removals.
+    /// Returns the next sync to perform. The log is synced first, because a consumer's state may omit records
+    /// that the log has removed.
     fn next_request(&mut self, now: Duration) -> Option<SyncRequest> {
         if self.is_backing_off(now) {
             return None;
@@ -134,7 +134,7 @@ impl StreamEntry {
         Some(request)
     }
 
-    /// Returns why the disk refuses writes now.
+    /// Returns the error because of which the disk refuses writes now, if any.
     fn failure(&self) -> Option<DiskError> {
         let documents = self.documents.as_ref();
         let documents = documents.filter(|_| self.stream.may_write_states());
@@ -142,14 +142,14 @@ impl StreamEntry {
         self.stream.failure().or(of_documents)
     }
 
-    /// Returns the earlier error of the disk, while a sync retries it.
+    /// Returns the disk's earlier error if a sync that tries the disk again is in progress.
     fn retried(&self) -> Option<DiskError> {
         let documents = self.documents.as_ref();
         let is_syncing = self.stream.is_syncing() || documents.is_some_and(|it| it.is_syncing());
         self.backoff.filter(|_| is_syncing).map(|(error, _)| error)
     }
 
-    /// Returns whether the disk has failed and its retry is not due yet.
+    /// Returns whether the disk has failed and the next attempt is not due yet.
     fn is_backing_off(&self, now: Duration) -> bool {
         self.backoff.is_some_and(|(_, until)| now < until)
     }

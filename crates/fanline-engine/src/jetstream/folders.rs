@@ -13,12 +13,12 @@ pub trait Folders: Send {
     /// Opens a folder, creating it if necessary.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn open(&mut self, stream: &str) -> Result<Box<dyn Disk>, DiskError>;
 
     /// Removes a folder with its content.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn remove(&mut self, stream: &str) -> Result<(), DiskError>;
 }

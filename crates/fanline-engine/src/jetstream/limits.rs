@@ -6,12 +6,12 @@ use super::streams::Key;
 use super::{ApiError, Settings, Storage, StreamConfig};
 use crate::limits::{AccountLimits, tier_name};
 
-/// Limits of all accounts together; `None` is unlimited.
+/// Limits of all accounts together; `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Bytes of all streams in memory.
+    /// Maximum size in bytes of all streams in memory together.
     pub memory_bytes_max: Option<u64>,
-    /// Bytes of all streams on disk.
+    /// Maximum size in bytes of all streams on disk together.
     pub storage_bytes_max: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ impl ServerLimits {
     }
 }
 
-/// Bytes of each stream, and their sum. The bytes of other accounts are updated only when accounts settle, so
+/// Size of each stream in bytes, and their sum. The sizes of other accounts are updated only in `settle`, so
 /// the server's limit may be exceeded until then. The account's own limit is checked for each message.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
@@ -64,7 +64,7 @@ impl Used {
         self.storage += other.storage;
     }
 
-    /// Returns the bytes without `part`.
+    /// Returns the bytes in use that remain without `part`.
     pub(super) fn without(self, part: Used) -> Used {
         Used {
             memory: self.memory.saturating_sub(part.memory),
@@ -74,7 +74,7 @@ impl Used {
 }
 
 impl Usage {
-    /// Returns what the streams of this account use.
+    /// Returns the bytes that the streams of this account use.
     pub(super) fn used(&self) -> Used {
         Used {
             memory: self.memory,
@@ -225,7 +225,8 @@ impl AccountLimits {
         }
     }
 
-    /// Returns the maximum consumers of a stream; `otherwise` applies if neither stream nor account sets it.
+    /// Returns the maximum number of consumers of a stream; `otherwise` applies if neither stream nor account
+    /// sets it.
     pub(super) fn consumers_max(&self, config: &StreamConfig, otherwise: Option<i64>) -> usize {
         let limits = [config.max_consumers, self.max_consumers];
         let lowest = limits.into_iter().filter(|limit| *limit > 0).min();

@@ -85,7 +85,7 @@ pub trait Port {
     fn publish(&mut self, message: &Message<'_>);
 
     /// Publishes the reply to a publish, an acknowledgement, or an API request. The port may also pass
-    /// `outcome` to a requester in this process, which then needs not parse the message.
+    /// `outcome` to a requester in this process, which then need not parse the message.
     fn answer(&mut self, message: &Message<'_>, _outcome: Outcome<'_>) {
         self.publish(message);
     }
@@ -102,7 +102,8 @@ pub trait Port {
     /// they usually serve monitoring rather than receive records.
     fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool;
 
-    /// Returns whether exactly this filter is subscribed to, not a wildcard that matches it.
+    /// Returns whether a subscription has exactly this filter. A subscription whose wildcards match the
+    /// filter does not count.
     fn is_subscribed(&mut self, filter: &[u8]) -> bool {
         self.has_interest(filter)
     }
@@ -169,7 +170,8 @@ pub trait Handler {
     /// Runs due timers.
     fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports);
 
-    /// Returns when to call [`handle_timeout`](Handler::handle_timeout) next, since the server's start.
+    /// Returns the time at which to call [`handle_timeout`](Handler::handle_timeout) next, counted from the
+    /// server's start.
     fn next_timeout(&self) -> Option<Duration>;
 
     /// Returns whether a message to this subject is processed quickly and without waiting for a disk.

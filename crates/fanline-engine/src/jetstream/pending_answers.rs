@@ -13,7 +13,7 @@ use super::streams::Key;
 use super::{ApiError, Message, Now, Port};
 use crate::store::DiskError;
 
-/// Maximum answers of one stream that wait for the disk. At this limit, requests are refused and
+/// Maximum number of answers of one stream that wait for the disk. At this limit, requests are refused and
 /// acknowledgements are not confirmed, so that their senders retry.
 const PENDING_ANSWERS_MAX: usize = 65_536;
 
@@ -22,14 +22,14 @@ const PENDING_ANSWERS_MAX: usize = 65_536;
 pub(super) struct PendingAnswers(VecDeque<PendingAnswer>);
 
 struct PendingAnswer {
-    /// Mark up to which the log must be durable.
+    /// Mark (a count of log changes) up to which the log must be durable.
     log: u64,
-    /// Ticket up to which the documents must be durable.
+    /// Ticket (a count of document changes) up to which the documents must be durable.
     documents: u64,
     answer: Answer,
 }
 
-/// An answer to send once its effect is durable.
+/// An answer to send when the change that it confirms is durable.
 pub(super) struct Answer {
     pub(super) reply: Box<[u8]>,
     pub(super) payload: Vec<u8>,
@@ -47,7 +47,8 @@ impl Answer {
         port.answer(&message, Ok(0));
     }
 
-    /// Sends an error. Only API requests get one; an acknowledgement stays unconfirmed.
+    /// Sends an error to the client of an API request. An acknowledgement gets no error and stays
+    /// unconfirmed.
     fn refuse(&self, error: &ApiError, port: &mut dyn Port) {
         if let Some(endpoint) = self.endpoint {
             let message = Message {
@@ -61,7 +62,7 @@ impl Answer {
 }
 
 impl PendingAnswers {
-    /// Sends all: their effect is durable or can no longer be observed.
+    /// Sends all answers, because the changes that they confirm are durable or can no longer be observed.
     pub(super) fn release_all(&mut self, port: &mut dyn Port) {
         self.0
             .drain(..)
@@ -86,8 +87,8 @@ impl PendingAnswers {
 }
 
 impl JetStream {
-    /// Sends an answer once all changes to a stream so far are durable, or at once if the stream does not
-    /// wait for syncs.
+    /// Sends an answer after all earlier changes to a stream are durable, or immediately if the stream does
+    /// not wait for syncs.
     pub(super) fn answer_when_durable(&mut self, key: Key, answer: Answer, port: &mut dyn Port) {
         let Some((stream, documents, answers)) = self.streams.with_answers(key) else {
             return answer.send(port);
@@ -105,7 +106,7 @@ impl JetStream {
         });
     }
 
-    /// Sends the answers that are durable now.
+    /// Sends the answers whose changes are durable now.
     pub(super) fn release_answers(&mut self, key: Key, port: &mut dyn Port) {
         if let Some((stream, documents, answers)) = self.streams.with_answers(key) {
             let documents = documents.map_or(u64::MAX, |documents| documents.durable());
@@ -113,16 +114,16 @@ impl JetStream {
         }
     }
 
-    /// Refuses all answers: the disk has failed and its content is unknown.
+    /// Sends errors instead of all pending answers, because the disk has failed and its content is unknown.
     pub(super) fn fail_answers(&mut self, key: Key, error: DiskError, port: &mut dyn Port) {
         if let Some((_, _, answers)) = self.streams.with_answers(key) {
             answers.fail(&super::stream::refused(error.into()), port);
         }
     }
 
-    /// Confirms acknowledgements that requested a confirmation, once the states of their consumers are on
-    /// disk. While a sync is under way, such acknowledgements accumulate and share the next one. `last`
-    /// disables this at the end.
+    /// Confirms acknowledgements that requested a confirmation, after the states of their consumers are on
+    /// disk. While a sync is under way, such acknowledgements accumulate and share the next one. With `last`,
+    /// on shutdown, they no longer accumulate.
     pub(super) fn confirm_acks(&mut self, key: Key, last: bool, now: Now, port: &mut dyn Port) {
         let Some((stream, mut documents)) = self.streams.with_documents(key) else {
             return;

@@ -93,7 +93,8 @@ impl JetStream {
             let finished = stream.finish_rollups(from, port);
             finished.map_err(ApiError::stream_create)?;
         }
-        // Counts records removed during recovery now. Otherwise consumers would handle these removals later.
+        // Handles the removals of the recovery before consumers exist, because consumers must not handle
+        // them.
         stream.settle_removed(port);
         stream.with_consumers(now, port, |consumers, context| {
             for name in consumer_names(&found) {

@@ -81,7 +81,7 @@ impl JetStream {
         key.map(|key| key.of_stream(&self.settings.account, stream))
     }
 
-    /// Returns when the records of a stream are synced.
+    /// Returns the sync mode of a stream's log: its own, or that of the server.
     pub(super) fn sync_mode(&self, config: &StreamConfig) -> SyncMode {
         let interval = match self.settings.sync {
             SyncMode::Interval(interval) => interval,
@@ -91,7 +91,7 @@ impl JetStream {
             Some(Asked::Commit) => SyncMode::Commit,
             Some(Asked::Interval) => SyncMode::Interval(interval),
             Some(Asked::None) => SyncMode::None,
-            // With this option, acknowledgements may be sent before the sync.
+            // With `persist_mode: async`, acknowledgements may be sent before the sync.
             None if config.persist_mode == PersistMode::Async => SyncMode::Interval(interval),
             None => self.settings.sync,
         }

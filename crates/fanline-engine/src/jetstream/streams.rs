@@ -46,7 +46,7 @@ pub(super) struct StreamEntry {
     answers: PendingAnswers,
     pub(super) id: StreamId,
     is_touched: bool,
-    /// After a disk failure: the error, and when to retry.
+    /// After a disk failure: the error, and the time of the next attempt.
     pub(super) backoff: Option<(DiskError, Duration)>,
 }
 
@@ -297,7 +297,7 @@ impl Streams {
         self.timers.set(key, timers.into_iter().flatten().min());
     }
 
-    /// Sets the disk failure of a stream and when to retry. Returns the earlier failure.
+    /// Sets the disk failure of a stream, with the time of the next attempt. Returns the earlier failure.
     pub(super) fn set_backoff(
         &mut self,
         key: Key,
@@ -311,7 +311,7 @@ impl Streams {
         was.map(|(error, _)| error)
     }
 
-    /// Returns when the first stream is due.
+    /// Returns the time at which the first stream is due.
     pub(super) fn next_timer(&self) -> Option<Duration> {
         self.timers.next()
     }

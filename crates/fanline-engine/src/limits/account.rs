@@ -7,9 +7,9 @@ use serde::Serialize;
 /// JetStream limits of an account; -1 is unlimited. 0 is unlimited too, except for the bytes of all streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccountLimits {
-    /// Bytes of all memory streams.
+    /// Largest total size of all memory streams in bytes.
     pub max_memory: i64,
-    /// Bytes of all file streams.
+    /// Largest total size of all file streams in bytes.
     pub max_storage: i64,
     /// Number of streams.
     pub max_streams: i64,
@@ -73,6 +73,6 @@ impl AccountLimits {
 
 /// Returns the name of the limits for streams with this number of replicas.
 pub(crate) fn tier_name(replicas: i64) -> String {
-    // A stream without a number of replicas has one.
+    // If the number of replicas is not set, a stream has one replica.
     format!("R{}", if replicas == 0 { 1 } else { replicas })
 }

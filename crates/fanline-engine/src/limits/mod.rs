@@ -12,24 +12,27 @@ pub use mqtt::{CONNECT_BYTES_MAX, MqttLimits};
 /// Limits of a server's clients. The defaults are nats-server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of headers and payload of one message. Exceeded: `Maximum Payload Violation`, disconnected.
+    /// Size in bytes of headers and payload of one message. If exceeded, the client receives `Maximum Payload
+    /// Violation` and is disconnected.
     pub payload_bytes_max: usize,
-    /// Bytes of a protocol line without payload. Exceeded: `maximum control line exceeded`, disconnected.
+    /// Size in bytes of a protocol line without payload. If exceeded, the client receives `maximum control
+    /// line exceeded` and is disconnected.
     pub control_line_bytes_max: usize,
-    /// Number of client connections. Exceeded: the new one receives `maximum connections exceeded` and is
-    /// disconnected.
+    /// Number of client connections. If exceeded, the new client receives `maximum connections exceeded` and
+    /// is disconnected.
     pub connections_max: usize,
-    /// Subscriptions of one connection; `None` is unlimited. Exceeded: the `SUB` is refused with `maximum
+    /// Subscriptions of one connection; `None` is unlimited. If exceeded, the `SUB` is refused with `maximum
     /// subscriptions exceeded`; the connection stays open.
     pub subscriptions_max: Option<usize>,
-    /// Tokens of a filter; `None` is unlimited. Exceeded: the `SUB` is refused with `Permissions Violation
+    /// Tokens of a filter; `None` is unlimited. If exceeded, the `SUB` is refused with `Permissions Violation
     /// for Subscription to "…", too many tokens`; the connection stays open.
     pub subscription_tokens_max: Option<u8>,
-    /// Pending output of one connection, in bytes. Exceeded: disconnected as a slow consumer; no `-ERR` is
-    /// sent. Connections to other servers have a higher limit, see
+    /// Pending output of one connection, in bytes. If exceeded, the client is disconnected as a slow
+    /// consumer; no `-ERR` is sent. Connections to other servers have a higher limit, see
     /// [`pending_bytes_max_of`](Limits::pending_bytes_max_of).
     pub pending_bytes_max: usize,
-    /// How long queued output may wait for the peer. Exceeded: disconnected as a slow consumer.
+    /// Longest time that queued output may wait for the peer. If exceeded, the peer is disconnected as a slow
+    /// consumer.
     pub write_deadline: Duration,
     /// Write deadline of connections to other servers, if it differs.
     pub leaf_write_deadline: Option<Duration>,
@@ -37,7 +40,8 @@ pub struct Limits {
     /// when the connection blocks must be written in time. Otherwise each byte that the peer accepts restarts
     /// the deadline.
     pub leafs_close_at_deadline: bool,
-    /// How long a client may take to authenticate. Exceeded: `Authentication Timeout`, disconnected.
+    /// Longest time that a client may take to authenticate. If exceeded, the client receives `Authentication
+    /// Timeout` and is disconnected.
     pub auth_timeout: Duration,
     /// Authentication timeout of WebSocket clients, if it differs.
     pub websocket_auth_timeout: Option<Duration>,
@@ -47,13 +51,15 @@ pub struct Limits {
     pub ping_interval: Duration,
     /// Ping interval of WebSocket clients, if it differs.
     pub websocket_ping_interval: Option<Duration>,
-    /// Unanswered pings. Exceeded: `Stale Connection`, disconnected.
+    /// Number of pings that a client may leave unanswered. If exceeded, the client receives `Stale
+    /// Connection` and is disconnected.
     pub pings_out_max: u32,
-    /// Whether publishers are never held back for slow subscribers, which then reach their limits sooner.
+    /// Whether publishers are not delayed for slow subscribers. The subscribers then reach their limits
+    /// sooner.
     pub no_fast_producer_stall: bool,
     /// Whether the server offers headers; the opposite of `no_header_support`.
     pub headers: bool,
-    /// Bytes of a message that a protocol trace shows; `None` is all. Exceeded: the rest is omitted.
+    /// Bytes of a message that a protocol trace shows; `None` means all bytes. The trace omits the rest.
     pub traced_bytes_max: Option<usize>,
     /// Whether a protocol trace shows headers of messages and no payloads.
     pub traces_headers_only: bool,
@@ -89,7 +95,8 @@ impl Default for Limits {
 }
 
 /// Pending output of one connection to another server, in bytes. All interest is sent at once when the
-/// connection opens, and a million subjects must not exceed the limit. Exceeded: disconnected, like a client.
+/// connection opens, and a million subjects must not exceed the limit. If exceeded, the server is
+/// disconnected like a client.
 const LEAF_PENDING_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 impl Limits {

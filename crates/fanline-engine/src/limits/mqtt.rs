@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// Bytes of a CONNECT packet, which precedes authentication. Exceeded: disconnected.
+/// Size in bytes of a CONNECT packet, which precedes authentication. If exceeded, the client is disconnected.
 pub const CONNECT_BYTES_MAX: usize = 256 * 1024;
 
 /// Limits of a server's MQTT clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MqttLimits {
-    /// Bytes of a packet. Exceeded: reason code 0x95, disconnected.
+    /// Size in bytes of a packet. If exceeded, the client is disconnected with reason code 0x95.
     pub packet_bytes_max: usize,
-    /// Unacknowledged messages above QoS 0 from a client. Exceeded: reason code 0x93, disconnected. MQTT
-    /// 3.1.1 has no such limit except the number of packet identifiers.
+    /// Unacknowledged messages above QoS 0 from a client. If exceeded, the client is disconnected with reason
+    /// code 0x93. MQTT 3.1.1 has no such limit except the number of packet identifiers.
     pub receive_maximum: u16,
     /// Unacknowledged messages above QoS 0 to a client. Further ones wait in their stream.
     pub in_flight_max: u16,
@@ -30,7 +30,7 @@ pub struct MqttLimits {
     /// `ack_wait`: time after which the JetStream service redelivers a message to the session. A message that
     /// is still in flight to the client is not sent to the client again.
     pub ack_wait: Duration,
-    /// How long an MQTT client may take to connect, if it differs from other clients.
+    /// Longest time that an MQTT client may take to connect, if it differs from that of other clients.
     pub auth_timeout: Option<Duration>,
     /// Whether all MQTT state is in memory only, because the server has no storage directory.
     pub in_memory: bool,

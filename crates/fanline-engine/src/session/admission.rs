@@ -1,4 +1,4 @@
-//! Admission: the credentials of a connection, its grant, and when that expires.
+//! Admission: the credentials of a connection, the grant for them, and its expiry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,14 +100,14 @@ impl AnySession<'_> {
         self.arm_expiry();
     }
 
-    /// Sets when the client's credentials expire. The client is disconnected at that time.
+    /// Sets the time at which the client's credentials expire. The client is disconnected at that time.
     pub(crate) fn expire_in(&mut self, expires_in: Option<Duration>) {
         let at = expires_in.and_then(|left| self.broker.exchange.outputs.now.checked_add(left));
         self.session_mut().expires_at = at;
         self.arm_expiry();
     }
 
-    /// Updates when the account's token expires, if a new grant changes it.
+    /// Updates the time at which the account's token expires, if a new grant changes it.
     pub(crate) fn follow_account_expiry(&mut self, grant: &Grant) {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let unix_seconds = |grant: &Grant| Some(grant.account_expiry?.unix_seconds);
@@ -120,7 +120,7 @@ impl AnySession<'_> {
         self.arm_expiry();
     }
 
-    /// Arms the session's timer for when its credentials or its account expire.
+    /// Sets the session's timer to the time at which its credentials or its account expire.
     pub(crate) fn arm_expiry(&mut self) {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let ends = [session.expires_at, session.account_expires_at];

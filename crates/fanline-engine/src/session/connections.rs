@@ -21,7 +21,8 @@ use crate::subject::Filter;
 /// fifth.
 const FIRST_PING: Duration = Duration::from_secs(2);
 
-/// Most subscriptions of a closed connection that are removed at once, which takes a few milliseconds.
+/// Largest number of subscriptions of a closed connection that are removed in one step, which takes a few
+/// milliseconds.
 pub(crate) const REMOVED_AT_ONCE_MAX: usize = 4096;
 
 impl Broker {
@@ -107,7 +108,7 @@ impl Broker {
         self.exchange.totals_of(account).opened += 1;
     }
 
-    /// Begins an intake, which holds the values that the client's messages share until its next other verb.
+    /// Begins an intake, which holds the values that the client's messages share until it sends another verb.
     pub(crate) fn begin_intake<'a>(&self, id: SessionId, chunk: &'a Chunk) -> Intake<'a> {
         let session = &self.exchange.sessions[id.index()];
         Intake {

@@ -17,7 +17,7 @@ use crate::subject::is_literal_subject;
 use crate::trace::may_request_trace;
 
 impl AnySession<'_> {
-    /// Publishes a message. `from` is where its verb begins in the chunk.
+    /// Publishes a message. `from` is the offset of its verb in the chunk.
     #[inline(always)]
     pub(crate) fn publish(
         &mut self,

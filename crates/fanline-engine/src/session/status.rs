@@ -49,9 +49,9 @@ pub struct ConnectionStatus {
 pub struct MqttStatus {
     /// Protocol level: 4 is 3.1.1, 5 is 5.0.
     pub level: u8,
-    /// Most seconds between packets; 0 is no limit.
+    /// Largest number of seconds between two packets of the client; 0 means no limit.
     pub keep_alive: u16,
-    /// Seconds that the session outlives its connection; `u32::MAX` is forever.
+    /// Seconds that the session outlives its connection; `u32::MAX` means forever.
     pub expiry: u32,
     /// Messages above QoS 0 that the client has not acknowledged.
     pub in_flight: usize,

@@ -402,14 +402,15 @@ fn another_directory_removes_imports() {
     assert_eq!(world.read(b), "");
 }
 
-/// An import: whether it is a service, the exporter's and the importer's index, the index in `LINKS`, and
-/// whether it is renamed. The importer is always a later account, so imports form no cycle.
+/// The fields of an import: whether it is a service, the index of the exporter, the index of the importer,
+/// the index in `LINKS`, and whether it is renamed. The importer is always a later account, so imports form
+/// no cycle.
 type Link = (bool, usize, usize, usize, bool);
 
 /// Subjects of imports, and the names under which they are imported.
 const LINKS: [(&str, &str); 4] = [("a.*", "p.*"), ("b", "q.b"), (">", "all.>"), ("a.x", "a.y")];
 
-/// Subscriptions: account, filter, and whether in the queue group.
+/// The fields of each subscription: account, filter, and whether it is a member of the queue group.
 type Wanted = Vec<(usize, String, bool)>;
 
 /// The naive model of deliveries. Counts deliveries by subscription and subject. The queue group has a single

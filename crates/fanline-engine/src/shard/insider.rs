@@ -14,7 +14,8 @@ impl Shard {
         let session = &mut self.broker.exchange.sessions[id.index()];
         session.is_insider = true;
         session.awaits_auth = false;
-        // The account of a requester is in a header, even if clients may not use headers.
+        // A header contains the account of the requester, so headers are enabled even if clients may not use
+        // them.
         session.takes_headers = true;
         // Messages from the system client may have headers too.
         session.parse_limits = parse_limits(&self.broker.exchange.config.limits, true);

@@ -424,7 +424,7 @@ fn trace_continues_on_the_other_side() {
             let said = world.read(client);
             let egress = format!("\"name\":\"edge\",\"hop\":\"{hop}\"");
             assert!(said.contains(&egress), "{said}");
-            // The same for a message from the other side.
+            // A message from the other side is traced as well.
             world.say(leaf, &format!("HMSG b {sizes}\r\n{headers}hi\r\n"));
             let said = world.read(client);
             assert_eq!(said.contains("HMSG b 2 "), only.is_empty(), "{said}");

@@ -232,7 +232,7 @@ impl Shard {
         }
     }
 
-    /// Returns when to call [`handle_timeout`](Shard::handle_timeout).
+    /// Returns the time at which the caller must call [`handle_timeout`](Shard::handle_timeout).
     pub fn next_timeout(&self) -> Option<Duration> {
         let session = self.broker.exchange.timers.next();
         let reply = self.broker.next_request_timeout();
@@ -265,7 +265,8 @@ impl Shard {
         self.broker.exchange.links[LinkSet::Leafs].routers.trim();
     }
 
-    /// Reports that as much of an outbox was written as the peer accepted.
+    /// Reports that the peer has accepted as much of an outbox as it can for now. The caller has removed the
+    /// written bytes.
     pub fn written(&mut self, id: SessionId, now: Duration) {
         let session = &mut self.broker.exchange.sessions[id.index()];
         if session.out.is_empty() {

@@ -28,7 +28,7 @@ use crate::session::Receipt;
 use crate::session::mqtt::{Connections, Context, RegistryMessage, ServicePorts, SessionRegistry};
 use crate::subject::is_literal_subject;
 
-/// Most bytes in the outgoing batches before the caller must pass them on.
+/// Largest number of bytes in the outgoing batches before the caller must pass them on.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The JetStream service: a shard without connections.
@@ -112,7 +112,7 @@ impl<H: Handler> JetStreamService<H> {
         }
     }
 
-    /// Calls the handler directly, for example when the disk has finished.
+    /// Calls the handler directly, for example after a disk operation has finished.
     pub fn with<R>(&mut self, act: impl FnOnce(&mut H, &mut dyn Ports) -> R) -> R {
         act(&mut self.handler, &mut self.outside)
     }
@@ -235,7 +235,7 @@ impl<H: Handler> JetStreamService<H> {
         (&mut self.mqtt, context)
     }
 
-    /// Returns when to call [`handle_timeout`](JetStreamService::handle_timeout).
+    /// Returns the time at which the caller must call [`handle_timeout`](JetStreamService::handle_timeout).
     pub fn next_timeout(&self) -> Option<Duration> {
         let timeouts = [
             self.handler.next_timeout(),
@@ -282,8 +282,8 @@ impl Outside {
         self.listening = listening(access);
     }
 
-    /// Returns where interest in a filter of an importing account counts: the exporting accounts, and the
-    /// subjects there.
+    /// Returns pairs of an exporting account and a subject there: the importing account receives their
+    /// messages under subjects that overlap the filter.
     fn listened_by(&self, account: AccountId, filter: &[u8]) -> Vec<(AccountId, Vec<u8>)> {
         let text = std::str::from_utf8;
         let same = |a, b| matches!((text(a), text(b)), (Ok(a), Ok(b)) if overlap(a, b));

@@ -444,7 +444,7 @@ fn later_subscriber_receives_a_cached_subject() {
         world.say(publisher, NOBODY);
         assert_eq!(world.read(late), "", "on shard {shard}");
     }
-    // Also in the same input, and for a request.
+    // The same in a single input, with a request that has no responder.
     let input = format!("{NOBODY}SUB r 9\r\nPUB a r 1\r\n4\r\nSUB a 1\r\nPUB a 1\r\n5\r\n");
     let status = "NATS/1.0 503\r\nNats-Subject: a\r\n\r\n";
     let told = format!("HMSG r 9 {0} {0}\r\n{status}\r\n", status.len());

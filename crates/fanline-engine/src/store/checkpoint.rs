@@ -11,7 +11,7 @@ use super::segment::{Body, Segment};
 use super::subjects::Subjects;
 use super::upkeep::Phase;
 
-/// Maximum subjects or expiries to write in one step.
+/// Maximum number of subjects or expiries to write in one step.
 const SUBJECTS_PER_STEP: usize = if cfg!(test) { 3 } else { 4096 };
 /// Approximate bytes of segments, or bytes of an encrypted checkpoint, to write in one step.
 const BYTES_PER_STEP: usize = if cfg!(test) { 500 } else { 1 << 20 };
@@ -19,7 +19,7 @@ const BYTES_PER_STEP: usize = if cfg!(test) { 500 } else { 1 << 20 };
 /// A checkpoint being written. It contains the state at its beginning.
 pub(super) struct Checkpoint {
     file: FileId,
-    /// Bytes written to the file.
+    /// Number of bytes written to the file so far.
     at: u64,
     writer: Writer,
     segments: VecDeque<Segment>,
@@ -98,7 +98,7 @@ impl Store {
         Ok(())
     }
 
-    /// Abandons an unfinished checkpoint. The old one stays valid.
+    /// Abandons an unfinished checkpoint. The previous checkpoint stays valid.
     pub(super) fn abandon_checkpoint(&mut self) {
         self.subjects.drop_snapshot();
         let (Some(checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)

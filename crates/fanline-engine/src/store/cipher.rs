@@ -7,7 +7,7 @@
 use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 
-/// Bytes that encryption adds: the epoch and the nonce before the content, and the tag after it.
+/// Number of bytes that encryption adds: the epoch and the nonce before the content, and the tag after it.
 pub(super) const ENCRYPTION_BYTES: usize = NUMBERS_BYTES + TAG_BYTES;
 const NUMBERS_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
@@ -137,7 +137,7 @@ pub(super) struct Cipher {
     key_check: u64,
     epoch: u64,
     next_nonce: u64,
-    /// Derived keys by epoch, that of the own epoch first.
+    /// Derived keys by epoch. The first is the key of the own epoch.
     known: Vec<(u64, LessSafeKey)>,
 }
 
@@ -165,7 +165,7 @@ impl Cipher {
         self.key_check
     }
 
-    /// Appends the encrypted `content`. `known` is authenticated with it, but not stored.
+    /// Appends the encrypted `content`. `known` is authenticated together with the content, but not stored.
     pub(super) fn encrypt(&mut self, known: [u8; 28], content: &[u8], out: &mut Vec<u8>) {
         let number = self.next_nonce;
         self.next_nonce += 1;

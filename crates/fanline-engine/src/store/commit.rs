@@ -11,12 +11,12 @@ use super::files::Files;
 use super::index;
 use super::upkeep::Phase;
 
-/// Unsynced bytes at which a store that does not sync each record requests a sync early.
+/// Number of unsynced bytes at which a store with another mode than `Commit` requests a sync before its time.
 const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
 /// Maximum delay of a sync for changes that no client waits for, such as the removal of an acknowledged
 /// record. Usually the sync for the next record includes them.
 pub(super) const UNAWAITED_MAX: Duration = Duration::from_millis(250);
-/// Maximum compactions before a checkpoint.
+/// Maximum number of compactions before a checkpoint.
 const COMPACTIONS_PER_CHECKPOINT: usize = 2;
 
 /// Condition under which the acknowledgement of a record may be sent.
@@ -42,7 +42,7 @@ pub struct SyncRequest {
     pub id: SyncId,
     /// Files to sync.
     pub files: Vec<FileId>,
-    /// Whether to sync the folder after them.
+    /// Whether to sync the folder after the files.
     pub folder: bool,
 }
 
@@ -103,10 +103,10 @@ impl Store {
         }
     }
 
-    /// Returns when to call [`poll_sync`](Self::poll_sync) even if no record is appended.
+    /// Returns the time at which to call [`poll_sync`](Self::poll_sync) even if no record is appended.
     pub fn next_sync_at(&self) -> Option<Duration> {
         match self.upkeep.phase {
-            // At once, but other streams can run between two parts of a checkpoint.
+            // Due immediately, but other streams can run between two parts of a checkpoint.
             Phase::Writing => Some(Duration::ZERO),
             _ => self.files.as_ref()?.next_sync_at(),
         }
@@ -234,7 +234,8 @@ impl Files {
         now >= since + UNAWAITED_MAX
     }
 
-    /// Returns when a sync or a sync point is due, if nothing else happens.
+    /// Returns the time at which a sync or a sync point (a record of what is on disk) is due if nothing else
+    /// happens.
     fn next_sync_at(&self) -> Option<Duration> {
         if self.is_syncing() {
             return None;

@@ -10,9 +10,10 @@ use super::segment::{BloomFilter, Body, Segment, hash_name};
 use super::slots::{Slot, Slots};
 use super::types::{NewRecord, StoreError};
 
-/// Maximum bytes to read for one compaction, as a number of full segments. The store is blocked meanwhile.
+/// Maximum number of bytes to read for one compaction, in units of full segments. The store is blocked during
+/// this time.
 const SEGMENTS_READ_MAX: u64 = 4;
-/// Maximum number of segments that become one.
+/// Maximum number of segments that one compaction merges.
 const RUN_MAX: usize = 64;
 
 /// Maximum distance between the sequences of a segment's records: see [`Slots`].
@@ -24,11 +25,11 @@ struct Compacted {
     slots: Slots,
     segment: Segment,
     hashes: Vec<u64>,
-    /// Lowest sequence that segments before these may contain. Control records for sequences below it have no
-    /// effect.
+    /// Lowest sequence that segments before the compacted ones may contain. Control records (logged removals)
+    /// of lower sequences have no effect.
     oldest: u64,
-    /// First sequence of the compacted segments. Control records for sequences from here on have already been
-    /// applied, by leaving out the records that they remove.
+    /// First sequence of the compacted segments. Logged removals of single records from this sequence on are
+    /// not copied, because the removed records are not copied either.
     first: u64,
     salt: u32,
 }
@@ -228,7 +229,8 @@ impl Compacted {
         }
     }
 
-    /// Appends a control record for the record that a dropped record replaced, so that it stays removed.
+    /// If the dropped `record` had replaced an earlier one, appends a control record that keeps the earlier
+    /// one removed.
     fn keep_control_of(&mut self, record: &[u8]) {
         let replaced = record::decode(record).and_then(|parts| parts.replaced);
         let Some(replaced) = replaced.filter(|s| (self.oldest..self.first).contains(s)) else {

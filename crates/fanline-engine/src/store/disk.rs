@@ -35,7 +35,7 @@ pub trait Disk: Send {
     /// Opens a file for reading and writing. A missing file is an error unless `create` is set.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`], or the system's error.
+    /// [`DiskError::NotFound`], or the operating system's error.
     fn open(&mut self, name: &str, create: bool) -> Result<FileId, DiskError>;
 
     /// Closes a file. A sync that is under way still takes effect.
@@ -50,42 +50,42 @@ pub trait Disk: Send {
     /// Reads from an offset into `bytes` up to the end of the file, and returns the number of bytes read.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn read_at(&mut self, file: FileId, offset: u64, bytes: &mut [u8]) -> Result<usize, DiskError>;
 
     /// Returns the length of a file in bytes.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn len(&mut self, file: FileId) -> Result<u64, DiskError>;
 
     /// Truncates a file to a length in bytes.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError>;
 
     /// Removes a file; a missing file is no error.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn remove(&mut self, name: &str) -> Result<(), DiskError>;
 
     /// Renames a file, replacing any file of the new name.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError>;
 
     /// Writes a file's bytes and length to the disk and waits until this is done (`fdatasync`).
     ///
     /// # Errors
-    /// The system's error. Anything written since the last success may be missing from the disk.
+    /// The operating system's error. Anything written since the last success may be missing from the disk.
     fn sync_file(&mut self, file: FileId) -> Result<(), DiskError>;
 
     /// Writes creations, removals, and renames to the disk and waits until this is done.
     ///
     /// # Errors
-    /// The system's error.
+    /// The operating system's error.
     fn sync_folder(&mut self) -> Result<(), DiskError>;
 }

@@ -255,7 +255,8 @@ fn flipped_bit_loses_at_most_one_record_and_is_reported() {
     for seed in seeds() {
         let (disk, model) = aged(seed, seed % 2 == 0);
         if model.limits.messages_max.is_some() || model.limits.bytes_max.is_some() {
-            // A lost control record restores the records that it removed, and limits then remove others.
+            // If a control record (a logged removal) is lost, the removed records reappear, and limits then
+            // remove others.
             continue;
         }
         let whole =
@@ -426,7 +427,7 @@ fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
     assert_eq!(store.next_sync_at(), Some(SOON));
     assert!(!polls(&mut store, SOON) && store.next_sync_at().is_none());
 
-    // A removal is synced after a short delay,
+    // A removal that no client waits for is synced after a short delay.
     let began = Duration::from_secs(1);
     assert_eq!(store.remove(1, false), Ok(true));
     assert!(!polls(&mut store, began));
@@ -441,7 +442,7 @@ fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
     append(&mut store);
     assert!(polls(&mut store, began) && store.next_sync_at().is_none());
 
-    // or at once when a client waits for it.
+    // A removal is synced immediately when a client waits for it.
     assert_eq!(store.remove(3, false), Ok(true));
     assert!(!polls(&mut store, began));
     store.request_sync();

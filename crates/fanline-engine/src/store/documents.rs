@@ -14,7 +14,7 @@ const HEAD_BYTES: usize = 16;
 const SUFFIX: &str = ".doc";
 const NEW_SUFFIX: &str = ".doc.new";
 
-/// The documents of a folder. [`poll_sync`](Self::poll_sync) writes changes. A change is durable once
+/// The documents of a folder. [`poll_sync`](Self::poll_sync) writes changes. A change is durable when
 /// [`durable`](Self::durable) has reached the ticket that [`put`](Self::put) or [`remove`](Self::remove)
 /// returned.
 pub struct Documents {
@@ -29,7 +29,8 @@ pub struct Documents {
     in_flight: Option<SyncId>,
     next_id: u64,
     last_ticket: u64,
-    /// Highest ticket whose change is written. The next two are the highest that are renamed and durable.
+    /// Highest ticket whose change is written. The next two fields are the highest tickets whose changes are
+    /// renamed and durable.
     written_ticket: u64,
     renamed_ticket: u64,
     durable: u64,
@@ -77,7 +78,7 @@ impl Documents {
         }
     }
 
-    /// Also returns whether the key was wrong.
+    /// Reads all documents of a folder. Also returns whether the key was wrong.
     fn read(
         mut disk: Box<dyn Disk>,
         mut cipher: Option<Cipher>,
@@ -158,13 +159,13 @@ impl Documents {
         self.durable
     }
 
-    /// Returns why the last write failed; `None` while writes succeed.
+    /// Returns the error of the last write; `None` if the last write succeeded.
     pub fn failure(&self) -> Option<DiskError> {
         self.failure
     }
 
     /// Writes pending documents and returns the next sync to perform. Returns `None` if there is nothing to
-    /// sync, while a sync is under way, or if the write fails; the next call retries it.
+    /// sync, while a sync is under way, or if the write fails. After a failure, the next call writes again.
     pub fn poll_sync(&mut self) -> Option<SyncRequest> {
         if self.in_flight.is_some() {
             return None;

@@ -5,9 +5,9 @@ use super::record::{self, ENCODED_HEAD_BYTES, HEAD_BYTES, Head, RECORD_BYTES_MAX
 
 /// Minimum length of a body to compress.
 const COMPRESSIBLE_BYTES_MIN: usize = 128;
-/// A compressed body must save at least one part of this many.
+/// A compressed body is used only if it saves at least the original length divided by this number.
 const GAIN_PARTS: usize = 8;
-/// Maximum bytes that one byte of LZ4 can expand to.
+/// Maximum number of bytes to which one byte of LZ4 can expand.
 const EXPANSION_MAX: usize = 256;
 
 /// Compression of new records. Existing records are readable either way.
@@ -20,7 +20,7 @@ pub enum Compression {
     Lz4,
 }
 
-/// How record bodies are encoded.
+/// The encoding of record bodies: whether to compress them, and the key that encrypts them.
 #[derive(Default)]
 pub(super) struct BodyEncoding {
     compression: Compression,
@@ -53,7 +53,7 @@ impl BodyEncoding {
         key_check == 0 || key_check == self.key_check()
     }
 
-    /// Encodes a record without checksums, and appends the result with checksums. Returns its head.
+    /// Encodes `plain`, a record without checksums. Appends the result with checksums. Returns its head.
     pub(super) fn encode(
         &mut self,
         plain: &[u8],

@@ -33,7 +33,7 @@ impl Dice {
     }
 }
 
-/// The number of effects of each file of a request that a sync makes durable.
+/// For each file of a sync request: how many effects (writes and truncations) the sync makes durable.
 pub(crate) struct Reach(Vec<usize>);
 
 /// The simulated disk. Clones share its state.
@@ -47,7 +47,7 @@ struct DiskState {
     folder_changes: Vec<Change>,
     files: Vec<Content>,
     handles: Vec<usize>,
-    /// Maximum bytes of all files together.
+    /// Maximum size of all files together in bytes.
     room_bytes: Option<usize>,
     /// Percentage of syncs that fail.
     failing_syncs_percent: usize,
@@ -122,7 +122,7 @@ impl Effect {
 }
 
 impl Content {
-    /// Makes effects durable, up to this number, counted from the creation of the file.
+    /// Makes effects durable until their number since the creation of the file is `until`.
     fn sync(&mut self, until: usize) {
         while self.effects_before < until
             && let Some(effect) = self.effects.pop_front()
@@ -231,7 +231,7 @@ impl Faulty {
         self.state().used_bytes()
     }
 
-    /// Returns the bytes read since the last call.
+    /// Returns the number of bytes read since the last call.
     pub(crate) fn take_read_bytes(&self) -> usize {
         std::mem::take(&mut self.state().read_bytes)
     }
@@ -324,7 +324,7 @@ impl Faulty {
         }
     }
 
-    /// Performs a request at once.
+    /// Performs a request immediately.
     pub(crate) fn perform(
         &mut self,
         request: &SyncRequest,

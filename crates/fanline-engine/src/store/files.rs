@@ -11,28 +11,28 @@ use super::record::{self, Head, Stamp};
 use super::types::{NewRecord, StoreError};
 use super::unsynced::UnsyncedRemovals;
 
-/// Bytes of both copies of a segment's head.
+/// Length in bytes of both copies of a segment's head together.
 pub(super) const SEGMENT_HEAD_BYTES: usize = 2 * HEAD_COPY_BYTES;
 const HEAD_COPY_BYTES: usize = 48;
 const MAGIC: &[u8; 4] = b"FLog";
 const VERSION: u16 = 2;
 /// The first version, which had no sync points.
 const VERSION_MIN: u16 = 1;
-/// Pending bytes at which the store writes without waiting for `poll_sync`.
+/// Number of pending bytes at which the store writes without waiting for `poll_sync`.
 const UNWRITTEN_BYTES_MAX: usize = 1 << 20;
 /// Number of the newest bytes of the active file that stay in memory for readers after the sync.
 const TAIL_BYTES_MIN: usize = 1 << 18;
-/// Bytes to read when a read continues where the last one ended.
+/// Number of bytes to read when a read continues where the last one ended.
 const READ_AHEAD_BYTES: usize = 1 << 17;
-/// Maximum unsynced bytes, which stay in memory. Above this limit, appends are refused.
+/// Maximum number of unsynced bytes, which stay in memory. Above this limit, appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
 /// Zeros that are written after the last record of small batches, up to the end of a page. A sync of later
 /// records then overwrites existing bytes. It need not write a new file length, which takes half of a sync's
 /// time.
 pub(super) const AHEAD_BYTES: usize = 256 << 10;
 const PAGE_BYTES: u64 = 4096;
-/// A batch is small if it has at most one part of this many of the zeros. Also the minimum length of a file
-/// with zeros is one part, so that nearly empty streams take no extra space.
+/// A batch is small if its length is at most that of the zeros divided by this number. A shorter file gets no
+/// zeros, so that nearly empty streams take no extra space.
 const AHEAD_PER_BATCH: usize = 4;
 /// Number of cached ranges of recently read files.
 const WINDOWS: usize = 4;
@@ -75,7 +75,7 @@ pub(super) struct SegmentHead {
     pub(super) key_check: u64,
     /// Length of the previous segment's file when this segment began; 0 if unknown.
     pub(super) previous_bytes: u32,
-    /// Whether this file contains sync points.
+    /// Whether this file contains sync points, which record how much of the log is on disk.
     pub(super) has_sync_points: bool,
 }
 
@@ -186,7 +186,7 @@ pub(super) struct Files {
     pub(super) synced_to: u64,
     /// End of the last record that needs a sync. Only a sync point may follow.
     pub(super) dirty_to: u64,
-    /// Synced length of the active file as of the last sync point in the log.
+    /// Synced length of the active file, as the last sync point in the log states it.
     sync_point: u64,
     /// Time since which a sync point is due. It waits to be written with records.
     pub(super) sync_point_since: Option<Duration>,
@@ -195,7 +195,8 @@ pub(super) struct Files {
     ahead_bytes: usize,
     pub(super) sealed: Vec<Sealed>,
     pub(super) spare: Vec<u8>,
-    /// Highest sequence that was appended. The next two are the highest written and synced ones.
+    /// Highest sequence that was appended. The next two fields are the highest sequences that were written
+    /// and synced.
     appended: u64,
     pub(super) written: u64,
     pub(super) synced: u64,
@@ -275,7 +276,7 @@ impl Files {
         self.synced = last;
     }
 
-    /// Requests a sync point, because the log has none for the bytes that the start read and synced.
+    /// Requests a sync point, because the log has none for the bytes that recovery has read and synced.
     pub(super) fn require_sync_point(&mut self) {
         self.sync_point = 0;
     }
@@ -703,7 +704,7 @@ impl Files {
         self.unsynced_removals.note_all(SyncId(self.next_id));
     }
 
-    /// Returns whether one of these records is removed, but a power cut may restore it.
+    /// Returns whether one of these sequences has a removed record that a power cut may restore.
     pub(super) fn has_unsynced_removal(&mut self, sequences: Range<u64>) -> bool {
         let is_dirty = self.in_flight.is_some() || self.synced_to < self.dirty_to;
         self.unsynced_removals

@@ -10,7 +10,7 @@ use super::subjects::{Subject, SubjectId, Subjects};
 use crate::subject::trie::{Trie, Vacant};
 use crate::subject::{Filter, FilterError};
 
-/// Maximum cached subjects. If more match, the log is scanned in order instead.
+/// Maximum number of cached subjects. If more match, the log is scanned in order instead.
 const SUBJECTS_MAX: usize = 8192;
 /// Number of new subjects in the store after which a set with too many matches counts them again.
 const ADDED_MAX: usize = 8 * SUBJECTS_MAX;
@@ -25,7 +25,7 @@ pub struct Filters {
     resolved: Resolved,
 }
 
-/// Maximum filters that are compared one by one with a subject.
+/// Maximum number of filters that are compared one by one with a subject.
 const UNINDEXED_MAX: usize = 16;
 
 /// A trie of many filters, which compares all of them with a subject in one walk.
@@ -180,7 +180,7 @@ impl Filters {
     /// Parses and stores the filters. If one of them matches everything, the set is empty.
     ///
     /// # Errors
-    /// Why a filter is invalid.
+    /// The reason for which a filter is invalid.
     pub fn new<'a>(filters: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, FilterError> {
         let mut kept: Vec<Box<[u8]>> = Vec::new();
         for filter in filters {
@@ -308,7 +308,7 @@ mod tests {
             subjects.get_mut(id).messages = 1;
         }
         let few = ["a.3.*", "a.*.7", "a.3.>"].map(str::to_owned).to_vec();
-        // Filters with distinct first tokens, and filters without.
+        // Filters whose first tokens are literal, and filters that begin with wildcards.
         let narrow = (0..30).map(|n| format!("a.{n}.*"));
         let wide = (0..60).map(|n| format!("*.*.{n}"));
         let literal = (0..3_000).map(|n| format!("a.{}.{n}", n % 50));

@@ -12,7 +12,7 @@ const VERSION: u16 = 2;
 const VERSION_MIN: u16 = 1;
 const NO_TIME: i64 = i64::MIN;
 const IN_ORDER_OF_TIME: u32 = 1;
-/// Bytes of a subject's entry, without its name.
+/// Length of a subject's entry in bytes, without the name.
 const SUBJECT_BYTES: usize = 2 + 3 * 8;
 
 /// The fixed-size fields of a checkpoint.

@@ -25,8 +25,8 @@ impl Store {
         self.enforce(Cause::LimitChange)
     }
 
-    /// Checks whether limits allow a new record. Returns the record that it replaces by the limit per
-    /// subject.
+    /// Checks whether limits allow a new record. Returns the sequence of the record that it replaces because
+    /// of the limit per subject.
     pub(super) fn make_room(&mut self, record: &NewRecord<'_>) -> Result<Option<u64>, StoreError> {
         self.recount()?;
         let replaced = match self.limits.messages_per_subject_max {
@@ -146,7 +146,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns when [`expire`](Store::expire) must be called next, in nanoseconds since 1970 UTC.
+    /// Returns the time at which [`expire`](Store::expire) must be called next, in nanoseconds since 1970
+    /// UTC.
     ///
     /// # Errors
     /// The disk cannot be read.

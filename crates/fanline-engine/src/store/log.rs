@@ -13,11 +13,11 @@ use super::{Cause, DiskError, Store};
 
 /// The highest sequence that a record can have.
 pub(crate) const SEQUENCE_MAX: u64 = 1 << 62;
-/// Latest possible end of the subject in a record whose body is not encoded.
+/// Highest possible end offset of the subject in a record whose body is not encoded.
 const SUBJECT_END_MAX: usize = record::SUBJECT_FROM_MAX + u16::MAX as usize;
 
 impl Store {
-    /// Appends a record, which can be read at once, and returns its sequence. [`durable`](Store::durable)
+    /// Appends a record, which can be read immediately, and returns its sequence. [`durable`](Store::durable)
     /// tells when it is safe. [`removed`](Store::removed) reports records that limits remove because of it.
     ///
     /// # Errors
@@ -147,7 +147,8 @@ impl Store {
         }
     }
 
-    /// Logs a control record, which the next start replays. Does nothing for a store in memory.
+    /// Logs a control record, such as a removal, which the next start replays. Does nothing for a store in
+    /// memory.
     pub(super) fn log_control(&mut self, kind: Kind, sequence: u64, filter: &[u8]) {
         if self.files.is_some() {
             // Also writes if no new segment can begin: a removal that frees a full disk must be logged.
@@ -180,8 +181,9 @@ impl Store {
         }
     }
 
-    /// Logs how much of the log is on disk, if that has grown since the last sync point. No client waits for
-    /// this record, so it is written and synced with other records if they arrive soon.
+    /// Appends a sync point, a record of how much of the log is on disk, if that has grown since the last
+    /// one. No client waits for this record, so it is written and synced with other records if they arrive
+    /// soon.
     pub(super) fn log_sync_point(&mut self, now: Duration) {
         let Some(Segment {
             body: Body::File(active),
@@ -240,8 +242,8 @@ impl Store {
         if self.segments[at].slots.is_none() {
             match self.look_up(at, LookupKey::Sequence(sequence))? {
                 Lookup::Record(location) => return Ok(Some(location).filter(|p| self.is_live(p))),
-                // The record must exist, because no sequence is missing. A damaged head must have led past
-                // it.
+                // The record must exist, because no sequence is missing. The lookup must have passed it
+                // because of a damaged head.
                 Lookup::Missing if self.segments[at].is_whole() => {}
                 Lookup::Missing => return Ok(None),
                 Lookup::Unknown => {}

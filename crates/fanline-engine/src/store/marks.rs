@@ -9,22 +9,22 @@ use super::slots::{Slot, Slots};
 use super::subjects::UNKNOWN;
 use super::types::StoreError;
 
-/// Approximate number of marks of a segment. The bytes between two marks are a part.
+/// Approximate number of marks of a segment. A part is the range of bytes between two marks.
 const MARKS_PER_SEGMENT: usize = 256;
-/// Minimum bytes of a part.
+/// Minimum length of a part in bytes.
 const PART_BYTES_MIN: usize = 1024;
-/// Maximum bytes of a part, which is read to find one record.
+/// Maximum length in bytes of a part, which is read to find one record.
 const PART_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of open files of segments whose slots are not in memory.
 const OPEN_MAX: usize = 64;
-/// Once lookups have read this multiple of a segment's length, the slots are loaded, if there is room in
+/// When lookups have read this multiple of a segment's length, the slots are loaded if there is room in
 /// memory.
 const LOOKUPS_PER_LOAD: u64 = 2;
 
 /// Position of a record in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Number of records before it in the segment.
+    /// Number of records that precede this one in the segment.
     pub(super) slot: u32,
     pub(super) offset: u32,
     pub(super) sequence: u64,

@@ -128,7 +128,8 @@ fn filtered_queries_do_not_scan_the_log() {
     }
     let filters = Filters::new([&b"orders.*"[..]]).unwrap();
     assert_eq!(store.count_matching(&filters, 1), Ok(40_000));
-    // Counting from the middle reads nothing, because no subject has records before and after it.
+    // Counting from the middle reads nothing, because no subject has records both before and after the
+    // middle.
     assert_eq!(store.count_matching(&filters, 15_001), Ok(25_000));
     assert_eq!(disk.take_read_bytes(), 0);
 

@@ -90,7 +90,7 @@ const MEMORY_SEGMENT_BYTES: usize = 1 << 20;
 
 /// All records of one stream.
 pub struct Store {
-    /// In sequence order; never empty. Records are appended to the last.
+    /// Segments in sequence order; never empty. Records are appended to the last segment.
     segments: VecDeque<Segment>,
     subjects: Subjects,
     limits: StoreLimits,
@@ -112,7 +112,7 @@ pub struct Store {
     spare: Spare,
     /// Hashes of the subjects in the last segment.
     active_hashes: Vec<u64>,
-    /// Bytes at which a new segment begins. A larger record gets a segment of its own.
+    /// Size of a segment in bytes at which a new one begins. A larger record gets a segment of its own.
     segment_bytes: usize,
     /// `None` for a store in memory.
     files: Option<Box<Files>>,
@@ -164,8 +164,9 @@ impl Store {
         }
     }
 
-    /// Returns the bytes that a record counts for in limits and in [`StoreState::bytes`], as in nats-server.
-    /// In memory: subject, headers, and payload, plus 16. On disk: plus 30, or plus 34 with headers.
+    /// Returns the size of a record as limits and [`StoreState::bytes`] count it, like
+    /// nats-server. In memory: subject, headers, and payload, plus 16. On disk: plus 30, or plus 34 with
+    /// headers.
     pub fn record_bytes(&self, record: &NewRecord<'_>) -> u64 {
         let content = record.subject.len() + record.headers.len() + record.payload.len();
         self.counted_bytes(content as u64, !record.headers.is_empty())
@@ -191,9 +192,9 @@ impl Store {
         self.files.as_ref().map_or(self.last, |f| f.durable())
     }
 
-    /// Returns whether one of these records is removed, but a power cut may restore it, because the removal
-    /// is not on disk yet. A copy of the stream waits until it is: if the copy skipped a record that is
-    /// restored later, the record would be missing from the copy forever.
+    /// Returns whether one of these sequences has a removed record that a power cut may restore, because the
+    /// removal is not on disk yet. A copy of the stream waits until the removal is on disk: if the copy
+    /// skipped a record that is restored later, the record would be missing from the copy forever.
     pub fn has_unsynced_removal(&mut self, sequences: Range<u64>) -> bool {
         let files = self
             .files

@@ -13,7 +13,7 @@ use crate::subject::Filter;
 const NEWEST_LOOKED_AT: usize = 256;
 /// Approximate maximum of records to scan in one search. The scan ends after the segment that reaches it.
 const SEARCHED_MAX: u64 = 64 << 10;
-/// Bytes to read from the disk whose cost equals that of scanning one record.
+/// Number of bytes whose reading from the disk costs as much as the scan of one record.
 const SEARCHED_BYTES: u64 = 256;
 
 /// Result of [`search`](Store::search).

@@ -4,20 +4,21 @@ use super::cipher::ENCRYPTION_BYTES;
 use super::log::SEQUENCE_MAX;
 use super::types::{NewRecord, Record};
 
-/// Bytes of the head that every record has.
+/// Length in bytes of the head that every record has.
 pub(super) const HEAD_BYTES: usize = 32;
-/// Bytes of the head of a record with an encoded body. The additional bytes are the length before encoding.
+/// Length in bytes of the head of a record with an encoded body. The additional bytes contain the length
+/// before encoding.
 pub(super) const ENCODED_HEAD_BYTES: usize = HEAD_BYTES + 4;
-/// Bytes of a sync point, which has no body.
+/// Length in bytes of a sync point, which has no body.
 pub(super) const SYNC_POINT_BYTES: u32 = 32;
-/// Latest possible offset of the subject.
+/// Highest possible offset of the subject.
 pub(super) const SUBJECT_FROM_MAX: usize = HEAD_BYTES + 4 + 8 + 8;
-/// Maximum bytes of a record, with its head.
+/// Maximum length of a record in bytes, with its head.
 pub(super) const RECORD_BYTES_MAX: usize = (1 << 29) - 1;
-/// Maximum bytes of a record before encoding. Encryption makes the record longer.
+/// Maximum length of a record in bytes before encoding. Encryption makes the record longer.
 const PLAIN_BYTES_MAX: usize = RECORD_BYTES_MAX - 4 - ENCRYPTION_BYTES;
 
-/// Kind of a record: a message, or a control record.
+/// Kind of a record: a message, or a control record, which logs a removal, a skipped sequence, or a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A message.

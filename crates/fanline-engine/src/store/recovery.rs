@@ -21,9 +21,9 @@ use super::{Filters, Store};
 /// Maximum number of entries in [`Recovery::damages`].
 const DAMAGES_MAX: usize = 64;
 const FILE_SEGMENT_BYTES: usize = 16 << 20;
-/// Zeros after the last record take at most one part of this many of a segment.
+/// The zeros after the last record have at most the length of a segment divided by this number.
 const AHEAD_PARTS: usize = 8;
-/// Maximum bytes of a segment, so that offsets have at most 32 bits.
+/// Maximum size of a segment in bytes. It is limited so that offsets have at most 32 bits.
 const SEGMENT_BYTES_MAX: usize = 1 << 30;
 
 /// Options of a store on disk.
@@ -38,7 +38,8 @@ pub struct FileOptions {
     pub compression: Compression,
     /// Key that encrypts new data. Existing encrypted data must have been encrypted with the same key.
     pub key: Option<Key>,
-    /// Bytes at which a new segment begins, at most 1 GiB. A larger record gets a segment of its own.
+    /// Size of a segment in bytes at which a new one begins, at most 1 GiB. A larger record gets a segment of
+    /// its own.
     pub segment_bytes: usize,
 }
 
@@ -61,8 +62,8 @@ pub struct Recovery {
     pub index_was_bad: bool,
     /// Number of records read.
     pub replayed: u64,
-    /// Bytes cut off at the end because they are not a whole record. A crash left them, or the newest record
-    /// is damaged.
+    /// Number of bytes cut off at the end of the log because they are not a whole record. A crash left them,
+    /// or the newest record is damaged.
     pub torn_bytes: u64,
     /// Records that could not be read.
     pub lost: Lost,
@@ -284,7 +285,7 @@ impl Store {
         let mut file = *file;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         // Every start reads these bytes until the next checkpoint, so they count as written since the last
-        // one.
+        // checkpoint.
         self.upkeep.written += bytes.len().saturating_sub(from) as u64;
         let mut plain = Vec::new();
         let end = end.and_then(|end| usize::try_from(end).ok());
@@ -517,7 +518,7 @@ fn is_sync_point(bytes: &[u8], salt: u32) -> bool {
     record::repaired_head(bytes, salt).is_some_and(|head| head.kind == Kind::SyncPoint)
 }
 
-/// Returns the number of bytes without the zeros at the end, which were written ahead of records.
+/// Returns the length without the zeros at the end, which the store writes in advance for later records.
 fn without_zeros(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| *byte != 0);
     last.map_or(0, |last| last + 1)

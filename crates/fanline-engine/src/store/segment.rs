@@ -1,4 +1,4 @@
-//! A segment: a run of records that are stored together, and whose file is removed once all of them are dead.
+//! A segment: a run of records that are stored together, and whose file is removed when all of them are dead.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Segment {
     pub(super) records: u32,
     /// Set of its dead records, by slot.
     dead: Dead,
-    /// Bytes of live records on disk or in memory.
+    /// Size of the live records in bytes, on disk or in memory.
     pub(super) live_bytes: u64,
     /// The earliest time of its records, live or dead. The next field is the latest.
     pub(super) earliest: i64,
@@ -38,7 +38,7 @@ pub(super) struct Segment {
     pub(super) marks: Vec<Mark>,
     /// Position of the record that was last found by a mark.
     pub(super) last_found: Option<Mark>,
-    /// Bytes read so far to find records by marks.
+    /// Number of bytes read so far to find records by marks.
     pub(super) lookup_bytes: u64,
     /// Sequence of the newest record whose append removed a record of this segment because of a limit; 0 if
     /// there is none. Until the newer record is durable, the file with the removed one must stay.
@@ -89,8 +89,8 @@ impl Segment {
         segment
     }
 
-    /// Returns whether a file can contain as many records as an index claims. A wrong count must not allocate
-    /// memory.
+    /// Returns whether a file can contain as many records as an index claims. Otherwise a wrong count could
+    /// allocate too much memory.
     pub(super) fn is_plausible(&self) -> bool {
         let Body::File(file) = &self.body else {
             return false;
@@ -164,13 +164,13 @@ impl Segment {
         self.live_bytes = self.live_bytes.saturating_sub(u64::from(bytes));
     }
 
-    /// Returns the first live slot at or after this one.
+    /// Returns the first live slot at or after `slot`.
     pub(super) fn next_live(&self, slot: usize) -> Option<usize> {
         self.dead
             .next_absent(slot.max(self.front as usize), self.records as usize)
     }
 
-    /// Returns the last live slot below this one.
+    /// Returns the last live slot whose number is less than `below`.
     pub(super) fn previous_live(&self, below: usize) -> Option<usize> {
         let below = below.min(self.records as usize);
         (self.front as usize..below)
@@ -214,7 +214,7 @@ impl Dead {
         self.count += 1;
     }
 
-    /// Returns whether all slots of the set are below this one.
+    /// Returns whether the set contains only slots below `slots`.
     fn is_below(&self, slots: usize) -> bool {
         let mut words = self.words.iter().skip(slots / 64);
         let last = words.next().is_none_or(|word| word >> (slots % 64) == 0);
@@ -301,9 +301,9 @@ pub(super) struct Location {
     pub(super) segment: usize,
     pub(super) slot: usize,
     pub(super) sequence: u64,
-    /// Index entry. Its field `subject` may be unknown, even if the next field has the subject.
+    /// Index entry. Its own `subject` may be unknown, even if the field `subject` of this location is known.
     pub(super) entry: Slot,
-    /// Bytes of the record in the segment.
+    /// Length of the record in the segment in bytes.
     pub(super) stored_bytes: u32,
     /// Subject of the record; `None` until it is read from the record.
     pub(super) subject: Option<SubjectId>,

@@ -14,7 +14,7 @@ use super::types::StoreError;
 
 /// Maximum number of removed segments whose buffers are retained for reuse.
 const SPARE_MAX: usize = 2;
-/// Maximum bytes of slots in memory for a store on disk, not counting the newest segment.
+/// Maximum size in bytes of slots in memory for a store on disk, not counting the newest segment.
 pub(super) const LOADED_BYTES_MAX: usize = 32 << 20;
 
 /// Buffers to reuse.
@@ -108,7 +108,7 @@ impl Store {
     }
 
     /// Removes a segment without live records. On disk only the first segment can be removed, because later
-    /// ones may contain control records that apply to earlier ones.
+    /// segments may contain control records (logged removals) for records of earlier ones.
     pub(super) fn retire_dead(&mut self, at: usize) {
         let is_dead = |store: &Store, at: usize| {
             at + 1 < store.segments.len() && store.segments[at].live() == 0
@@ -139,7 +139,7 @@ impl Store {
     /// Removes all segments and continues with a new one at a sequence.
     pub(super) fn restart(&mut self, next_sequence: u64) -> Result<(), StoreError> {
         if self.failure() == Some(DiskError::Full) {
-            // Removes all segments but the newest first, to make room for the next writes.
+            // First removes all segments except the newest, to make room for the next writes.
             let newest = self.segments.back().map_or(0, |segment| segment.first);
             self.drop_below(newest)?;
         }
@@ -156,7 +156,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the index of the first segment whose last sequence is at or after this one.
+    /// Returns the index of the first segment whose last sequence is `sequence` or higher.
     pub(super) fn segment_at_or_after(&self, sequence: u64) -> usize {
         let newest = self.segments.len().saturating_sub(1);
         match self.segments.back() {
@@ -181,7 +181,8 @@ impl Store {
         Ok(self.segments[at].slots.as_ref().expect("just loaded"))
     }
 
-    /// Returns the bytes of slots in memory, without those of the newest segment and of segment `except`.
+    /// Returns the size in bytes of all slots in memory, without those of the newest segment and of segment
+    /// `except`.
     pub(super) fn loaded_bytes(&self, except: usize) -> usize {
         let slots = self
             .loaded(except)
@@ -309,7 +310,7 @@ impl Store {
     }
 }
 
-/// A sequence, the record's slot, and the record's bytes in the segment.
+/// A sequence, the record's slot, and the record's length in the segment in bytes.
 type FoundSlot = (u64, Slot, u32);
 
 /// Returns a substitute for a record that was not found.
@@ -377,7 +378,7 @@ fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
         missing -= count;
     }
     found.extend_from_slice(&known[taken..]);
-    // Records missing because the file is too short.
+    // Adds slots for the records that are missing because the file is too short.
     while found.len() < records {
         let least = found.last().map_or(segment.first, |(last, ..)| last + 1);
         let left = (records - found.len() - 1) as u64;

@@ -51,7 +51,7 @@ impl Slot {
         self.offset == 0 && self.subject == UNKNOWN
     }
 
-    /// Returns the bytes of subject, headers, and payload together.
+    /// Returns the size of subject, headers, and payload together in bytes.
     pub(super) fn content_bytes(self) -> u64 {
         let bit = |flag| u64::from(self.bytes_and_flags & flag != 0);
         let extra = bit(HAS_HEADERS) * 4 + bit(HAS_EXPIRY) * 8 + bit(HAS_REPLACED) * 8;
@@ -126,7 +126,7 @@ impl Slots {
         u32::try_from(sequence - self.base).unwrap_or(u32::MAX)
     }
 
-    /// Returns the bytes of a record in the segment.
+    /// Returns the length of a record in the segment in bytes.
     pub(super) fn stored_bytes(&self, slot: usize) -> u32 {
         let stored = self.stored.get(slot).copied();
         stored.unwrap_or_else(|| self.entries[slot].bytes())
@@ -153,8 +153,8 @@ impl Slots {
         (slot < self.len() && self.sequence(slot) == sequence).then_some(slot)
     }
 
-    /// Returns the slot of a live lost record next to a sequence that no slot has. The record may have that
-    /// sequence.
+    /// For a sequence that no slot has: returns an adjacent slot of a live record whose own sequence is lost,
+    /// because that record may have the sequence.
     pub(super) fn lost_beside(
         &self,
         sequence: u64,
@@ -169,7 +169,7 @@ impl Slots {
         self.entries.len()
     }
 
-    /// Returns the allocated bytes of memory.
+    /// Returns the number of allocated bytes.
     pub(super) fn room_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Slot>()
             + (self.gaps.capacity() + self.stored.capacity()) * size_of::<u32>()

@@ -32,7 +32,7 @@ impl Snapshot {
         }
     }
 
-    /// Passes the saved states of subjects up to a name to `each`.
+    /// Calls `each` with the saved states of all subjects up to the name `to`.
     fn pass_saved(&mut self, to: Bound<&[u8]>, each: &mut dyn FnMut(&IndexedSubject<'_>)) {
         while let Some(entry) = self.before.first_entry() {
             let is_in = match to {
@@ -74,7 +74,7 @@ impl Subjects {
         self.snapshot = None;
     }
 
-    /// Passes about `most` subjects of the snapshot to `each`, in name order. Returns whether the snapshot
+    /// Calls `each` with about `most` subjects of the snapshot, in name order. Returns whether the snapshot
     /// has no more subjects.
     pub(super) fn read_snapshot(
         &mut self,

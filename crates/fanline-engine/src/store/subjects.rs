@@ -39,7 +39,7 @@ impl Subject {
     }
 }
 
-/// Number of new subjects at which they are merged into the sorted list.
+/// When there are this many new subjects, they are merged into the sorted list.
 const UNSORTED_MAX: usize = 4096;
 /// Number of latest additions to store, so that cached matches can be updated.
 const RECENT: usize = 1024;
@@ -91,7 +91,7 @@ impl Subjects {
         self.added
     }
 
-    /// Returns the subjects added since this number of additions, or `None` if too many were added.
+    /// Returns the subjects that were added after the first `then` ones, or `None` if these are too many.
     pub(super) fn added_since(&self, then: u64) -> Option<impl Iterator<Item = SubjectId>> {
         let recent = RECENT as u64;
         (self.added - then <= recent).then(|| {

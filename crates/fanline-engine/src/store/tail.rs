@@ -1,8 +1,8 @@
 //! Finds the end of the log after a crash.
 //!
 //! A power cut may lose any of the unsynced pages. Records after the first missing page were not
-//! acknowledged, and they may depend on missing records: for example, a control record may remove records in
-//! favor of missing ones. The log therefore ends at the first gap in its unsynced part.
+//! acknowledged, and they may depend on missing records: for example, a control record may log the removal of
+//! records that a missing record has replaced. The log therefore ends at the first gap in its unsynced part.
 //!
 //! Damage in the synced part loses only the damaged record. The index and the sync points in the log
 //! determine which part was synced.
@@ -13,7 +13,7 @@ use super::files::{SEGMENT_HEAD_BYTES, SegmentFile, SegmentHead};
 use super::record::{self, Head, Kind, Position};
 use super::scan::{Scanned, Scanner};
 
-/// Bytes that a disk writes atomically.
+/// Number of bytes that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
 /// A scan of all segments that a start reads, in order, for gaps and damage.
@@ -42,7 +42,7 @@ struct Break {
 
 /// The segment scanned before.
 struct Previous {
-    /// Highest number of the segments that were compacted into it; its own if none were.
+    /// Highest number of the segments that were compacted into it; its own number if it is not compacted.
     through: u32,
     is_compacted: bool,
     has_sync_points: bool,
@@ -98,7 +98,8 @@ impl Survey {
         });
     }
 
-    /// Returns whether no segment or end of a segment is missing between the previous segment and this one.
+    /// Returns whether this segment follows directly after the end of the previous one. Otherwise a segment,
+    /// or the end of one, is missing between them.
     fn follows(&self, file: &SegmentFile, head: Option<&SegmentHead>) -> bool {
         let Some(previous) = &self.previous else {
             return true;
@@ -138,7 +139,7 @@ impl Survey {
         }
         let end = scanner.end();
         let rest = bytes.get(end..).unwrap_or_default();
-        // Zeros at the end were written ahead of records, and are no damage.
+        // Zeros at the end were written in advance for later records, and are no damage.
         let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         let intact = self.flipped(bytes, end);
         let len = intact.map_or(0, |intact| intact.len());
@@ -167,8 +168,8 @@ impl Survey {
     }
 
     /// Returns the original head of the record at an offset, if the record's only damage is a flipped bit. A
-    /// sector that the disk did not write is not a flipped bit, although it may look like one: if the
-    /// record's part of the sector has only one bit that is not zero.
+    /// sector that the disk did not write does not count as a flipped bit. It looks like one if the record
+    /// has only one bit in that sector that is not zero.
     fn flipped(&self, bytes: &[u8], offset: usize) -> Option<Head> {
         let rest = bytes.get(offset..)?;
         let damaged = record::find_flipped_bit(rest, self.salt)?;

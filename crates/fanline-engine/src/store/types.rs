@@ -22,7 +22,7 @@ pub struct Record<'a> {
 /// A record to be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewRecord<'a> {
-    /// Time to store with it, in nanoseconds since 1970 UTC.
+    /// Time to store with the record, in nanoseconds since 1970 UTC.
     pub unix_nanos: i64,
     /// Subject to which it was published; at most 65,535 bytes.
     pub subject: &'a [u8],
@@ -92,11 +92,11 @@ pub enum Discard {
     Old,
     /// The new record is refused. The limit per subject still removes the oldest record of the subject.
     New,
-    /// The new record is refused, also by the limit per subject.
+    /// The new record is refused, even if it exceeds only the limit per subject.
     NewPerSubject,
 }
 
-/// Limits of a store; `None` is unlimited.
+/// Limits of a store; `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreLimits {
     /// Number of live records.

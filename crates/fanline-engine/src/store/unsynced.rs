@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::commit::SyncId;
 
-/// Sequences of such records, tracked from the first query on.
+/// Sequences of removed records whose removal is not on disk yet, tracked from the first query on.
 #[derive(Default)]
 pub(super) struct UnsyncedRemovals {
     is_tracking: bool,
@@ -13,7 +13,8 @@ pub(super) struct UnsyncedRemovals {
     newer: BTreeSet<u64>,
     /// Sequences removed before the request of the current sync, which covers them.
     requested: BTreeSet<u64>,
-    /// Any record may be restored until this sync is done: all were removed, or tracking began later.
+    /// Until this sync is done, a power cut may restore any removed record, because all records were removed,
+    /// or because some were removed before tracking began.
     unknown_until: Option<SyncId>,
 }
 

@@ -9,12 +9,14 @@ use super::index;
 use super::removal::Erasure;
 use super::segment::Body;
 
-/// Bytes written between two checkpoints, as a number of full segments. Both minimums must be reached.
+/// Minimum number of bytes written between two checkpoints, as a number of full segments. The next minimum
+/// must be reached, too.
 const SEGMENTS_PER_CHECKPOINT: u64 = 4;
-/// Bytes written between two checkpoints, as a multiple of the checkpoint's size.
+/// Minimum number of bytes written between two checkpoints, as a multiple of the checkpoint's size.
 const SIZES_PER_CHECKPOINT: u64 = 4;
 
-/// Approximate bytes of a checkpoint. The next two are those for each segment and each subject.
+/// Approximate size of an empty checkpoint in bytes. The next two constants are the sizes for each segment
+/// and each subject.
 const INDEX_BYTES_MIN: u64 = 256;
 const SEGMENT_BYTES: u64 = 100;
 const SUBJECT_BYTES: u64 = 50;
@@ -134,7 +136,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes files at once if the disk is full. Usually files are removed after a checkpoint, but a
+    /// Removes files immediately if the disk is full. Usually files are removed after a checkpoint, but a
     /// checkpoint needs space.
     ///
     /// Removes only files older than all that remain. The index is then invalid until the next checkpoint,

@@ -139,7 +139,7 @@ impl Transform {
     ///
     /// # Errors
     ///
-    /// As [`new`](Transform::new), and [`NotReversible`](TransformError::NotReversible).
+    /// Returns the errors of [`new`](Transform::new), or [`NotReversible`](TransformError::NotReversible).
     pub fn reversible(source: &str, destination: &str) -> Result<Self, TransformError> {
         let transform = Transform::new(source, destination)?;
         let plain = transform

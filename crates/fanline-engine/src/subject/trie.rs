@@ -147,7 +147,7 @@ impl<V: Vacant> Trie<V> {
         }
     }
 
-    /// Removes a node that is vacant and has no children, and then its ancestors likewise.
+    /// Removes a node that is vacant and has no children. Then does the same with its ancestors.
     pub fn release(&mut self, id: NodeId) {
         let mut at = id;
         while at != ROOT {
@@ -170,9 +170,9 @@ impl<V: Vacant> Trie<V> {
         self.walk_filters(subject, found);
     }
 
-    /// Returns whether the last token of `subject` can affect which filters match. If it returns false, all
-    /// subjects that differ in the last token only match the same filters. A subject with an empty token
-    /// matches no filter, so the result is true for it.
+    /// Returns whether the last token of `subject` can affect which filters match. If the result is false,
+    /// all subjects that differ from `subject` only in their last token match the same filters. A subject
+    /// with an empty token matches no filter, so the result is true for it.
     pub fn decides_on_last_token(&self, subject: &[u8]) -> bool {
         subject.is_empty() || has_empty_token(subject) || self.walk_to_last(subject)
     }
@@ -567,7 +567,8 @@ mod tests {
                     .filter(|p| filter.matches(p)).collect();
                 prop_assert_eq!(found, expected);
 
-                // For a subject that both filters match, each of their wildcards has a token of its own.
+                // `overlapping` must agree with `overlap` about the wanted filters: those of more than two
+                // bytes.
                 let mut steps = 10_000;
                 let is_wanted = |v: &Value| v.0.as_ref().is_some_and(|p| p.len() > 2);
                 let found = trie.overlapping(filter, &mut steps, is_wanted).unwrap();

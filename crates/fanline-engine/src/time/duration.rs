@@ -44,7 +44,7 @@ const FRACTION_DIGITS_MAX: usize = 18;
 /// The reason why a text is not a duration. The messages are those of Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// The text has another form, or the duration does not fit.
+    /// The text does not have the form of a duration, or the duration is out of range.
     #[error("time: invalid duration \"{0}\"")]
     Invalid(String),
     /// A number has no unit.

@@ -51,7 +51,7 @@ impl Timestamp {
     pub fn parse(text: &str) -> Option<Timestamp> {
         let (date_time, rest) = text.split_at_checked(19)?;
         let (fraction, offset) = rest.split_at(rest.find(['Z', '+', '-'])?);
-        // jiff also accepts other formats, and leap seconds.
+        // jiff also accepts other formats, and leap seconds, which Go refuses.
         if !has_form(date_time, "0000-00-00T00:00:00") || date_time.ends_with("60") {
             return None;
         }

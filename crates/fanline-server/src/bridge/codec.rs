@@ -33,7 +33,7 @@ pub trait Encode<T>: Send + 'static {
     ///
     /// # Errors
     ///
-    /// A value that fails or panics is not published, and is reported by the bridge's
+    /// If this fails or panics, the value is not published, and the error is reported by the bridge's
     /// [faults](super::Bridge::faults).
     fn encode(&mut self, value: &T, draft: &mut Draft) -> Result<(), BoxError>;
 
@@ -68,8 +68,8 @@ pub trait Decode<T>: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// A message that fails or panics does not reach observers, and is reported by the bridge's
-    /// [faults](super::Bridge::faults).
+    /// If this fails or panics, the message does not reach observers, and the error is reported by the
+    /// bridge's [faults](super::Bridge::faults).
     fn decode(&self, message: &Message) -> Result<T, BoxError>;
 }
 

@@ -21,7 +21,7 @@ use crate::{Auth, Handle};
 
 /// Interval of checks for sources that nothing can observe any more.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// Time to write buffered messages at the end.
+/// Time limit for writing buffered messages when the bridge closes.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 /// Largest number of pending bytes from observers that publish on the bridge's own thread, which cannot wait.
 /// Further values are skipped, and reported as a fault.
@@ -61,7 +61,8 @@ pub(super) struct Inner {
     pub(super) is_over: AtomicBool,
     runtime: runtime::Handle,
     stop: Notify,
-    /// Starts the checks of receivers.
+    /// Notified when a receiver is added. Then the bridge checks for receivers that nothing can observe any
+    /// more.
     has_receivers: Notify,
 }
 

@@ -57,16 +57,17 @@ pub enum Fault {
     Subject {
         /// The value's subject.
         subject: String,
-        /// The binding of its source.
+        /// The subject or filter that its source is bound to.
         bound_to: String,
     },
-    /// The server accepted less than was published. Reported once, until the server accepts more again.
+    /// The server accepted fewer values than were published, so some were skipped. After a report, no further
+    /// one follows until the server has accepted values again.
     #[error("values for {bound_to:?} were left out, because the server takes less")]
     Full {
-        /// The binding of the source.
+        /// The subject or filter that the source is bound to.
         bound_to: String,
     },
-    /// A consumer read less than arrived, so messages were dropped.
+    /// A consumer read messages more slowly than they arrived, so some were dropped.
     #[error("{messages} messages on {filter:?} were dropped, because they were not taken")]
     Dropped {
         /// The subscription's filter.

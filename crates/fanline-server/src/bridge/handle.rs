@@ -50,7 +50,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
+    /// Fails like [`Bridge::publish_from`], or if [`bridge`](Self::bridge) fails.
     pub fn publish_from<S, C>(
         &self,
         subject: &str,
@@ -94,7 +94,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
+    /// Fails like [`Bridge::publish_stream`], or if [`bridge`](Self::bridge) fails.
     pub fn publish_stream<S, C>(
         &self,
         subject: &str,
@@ -114,7 +114,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
+    /// Fails like [`Bridge::publish`], or if [`bridge`](Self::bridge) fails.
     pub fn publish(&self, subject: &str, payload: impl Into<Bytes>) -> Result<(), BridgeError> {
         self.bridge()?.publish(subject, payload)
     }
@@ -123,7 +123,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
+    /// Fails like [`Bridge::observe`], or if [`bridge`](Self::bridge) fails.
     pub fn observe(&self, filter: &str) -> Result<Source<Message>, BridgeError> {
         self.bridge()?.observe(filter)
     }
@@ -132,7 +132,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
+    /// Fails like [`Bridge::observe_as`], or if [`bridge`](Self::bridge) fails.
     pub fn observe_as<T, C>(&self, filter: &str, codec: C) -> Result<Source<T>, BridgeError>
     where
         T: Send + Sync + 'static,
@@ -145,7 +145,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// Fails like that method of the bridge, or if [`bridge`](Self::bridge) fails.
+    /// Fails like [`Bridge::messages`], or if [`bridge`](Self::bridge) fails.
     pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
         self.bridge()?.messages(filter)
     }

@@ -262,7 +262,7 @@ impl Bridge {
         observe::observe(&self.connection, filter, codec)
     }
 
-    /// Returns the messages that match a filter as a stream. It is for asynchronous code, and for hubs: the
+    /// Returns a stream of the messages that match a filter. It is for asynchronous code, and for hubs: the
     /// producing end of a hub can be attached to any `Stream`.
     ///
     /// # Errors

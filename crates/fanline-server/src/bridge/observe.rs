@@ -15,7 +15,7 @@ use super::receivers::Receive;
 use crate::client::subject::check_filter;
 use crate::client::{Event, Inlet, Message, Subscription};
 
-/// Largest size in bytes of the subscription id in a protocol line, with a space.
+/// Largest size in bytes of the subscription id in a protocol line, including a space.
 const ID_FIELD_BYTES: usize = 21;
 
 /// Decodes messages, and passes the values to observers.
@@ -179,7 +179,7 @@ impl Receive for InProcessInlet {
     }
 }
 
-/// Returns the messages that match a filter as a stream.
+/// Returns a stream of the messages that match a filter.
 pub(super) fn messages(
     connection: &Arc<Connection>,
     filter: &str,

@@ -90,7 +90,8 @@ pub(super) struct Publisher<C> {
     codec: C,
     when_full: WhenFull,
     draft: Draft,
-    /// The subject of the last message, because the next message nearly always has the same subject.
+    /// The subject of the last message, with its receivers. The next message nearly always has the same
+    /// subject.
     memo: Memo,
     remote_interest: RemoteInterest,
     info: Arc<ServerInfo>,
@@ -224,14 +225,15 @@ impl<C> Publisher<C> {
         }
     }
 
-    /// Updates the memo to the draft's subject. Returns false if the subject is not permitted.
+    /// Updates `memo`, which contains the last subject and its receivers, to the draft's subject. Returns
+    /// false if the subject is not permitted.
     fn find_subject(&mut self) -> bool {
         let subject = match self.is_literal {
             true => &self.bound_to,
             false => &self.draft.subject,
         };
         if *self.memo.subject == **subject {
-            // The subject is empty only initially, and then invalid.
+            // An empty subject equals the memo only before the first message, and is invalid.
             return !subject.is_empty();
         }
         let filter = Filter::parse(self.bound_to.as_bytes());
@@ -244,8 +246,9 @@ impl<C> Publisher<C> {
         true
     }
 
-    /// Returns whether the subject has no subscribers, so that values need not be encoded. The generation
-    /// changes before the server confirms a subscription, so a confirmed subscriber misses nothing.
+    /// Returns whether the subject has no subscribers, so that values need not be encoded. The generation of
+    /// subscriptions changes before the server confirms a subscription, so a confirmed subscriber misses
+    /// nothing.
     #[inline]
     fn has_no_subscribers(&mut self) -> bool {
         let inner = &self.connection.inner;
@@ -299,7 +302,7 @@ impl<C> Publisher<C> {
     }
 
     /// Calls the receivers of the last message in this process. The message was sent to the server before, so
-    /// a message that a receiver publishes now follows it for all subscribers.
+    /// a message that a receiver publishes now arrives after it at all subscribers.
     fn deliver_in_process(&mut self) {
         if !std::mem::take(&mut self.has_receivers) {
             return;

@@ -114,8 +114,8 @@ impl Receivers {
 
     /// Returns the generation of the set.
     pub(super) fn generation(&self) -> u64 {
-        // Acquire pairs with the Release in `count_change`. If a publisher has learned of an observer, that
-        // observer receives every value that is published afterward.
+        // Acquire pairs with the Release in `count_change`. A publisher that can know of an observer sees the
+        // changed count, so its next value reaches that observer.
         self.generation.load(Ordering::Acquire)
     }
 

@@ -56,9 +56,9 @@ impl BridgedStream {
     ///
     /// Stored messages are read once, in the background, and shared by all observers. An early snapshot may
     /// therefore be incomplete. For a time window, messages that are older than the window are not read. A
-    /// message that is read stays in the window for its whole length, from the time of reading. With a
-    /// [`filter`](Self::filter) and a number of messages, all messages of these subjects are read to find the
-    /// last ones, but observers receive only the last ones.
+    /// message that is read stays available for the whole length of the window, counted from the time of
+    /// reading. With a [`filter`](Self::filter) and a number of messages, all messages of these subjects are
+    /// read to find the last ones, but observers receive only the last ones.
     ///
     /// Reading ends at most a second after the last source and observer are dropped. If reading fails, for
     /// instance because the stream is deleted, the source completes and a [`Fault`] reports the reason.
@@ -141,7 +141,7 @@ async fn reach(inner: &Inner) -> Result<JetStream, BridgeError> {
 /// The messages that were stored before a replay began.
 struct Old {
     last_sequence: u64,
-    /// The number of last messages to replay to observers.
+    /// The number of most recent messages to replay to observers.
     shown_max: u64,
 }
 
@@ -161,7 +161,8 @@ fn options(filters: Vec<String>, start: Start) -> OrderedOptions {
     }
 }
 
-/// Returns a start from which at least the last `count` messages of the stream follow, if it has so many.
+/// Returns a start from which at least the last `count` messages of the stream follow, if the stream has that
+/// many.
 fn last(state: &StreamState, count: usize) -> Start {
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     let from = state

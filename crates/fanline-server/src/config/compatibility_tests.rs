@@ -161,7 +161,7 @@ fn unsupported_cipher_suites_are_ignored() {
         "tls { cipher_suites: [TLS_RSA_WITH_AES_128_CBC_SHA] }",
         "insecure cipher suites",
     );
-    // An empty list would allow every suite, so the list stays if no suite would remain.
+    // An empty list would allow every suite, so a list without any supported suite stays unchanged.
     let old = suites("TLS_RSA_WITH_AES_128_CBC_SHA");
     let tls = loaded(&old).unwrap().options.tls.unwrap();
     assert_eq!(tls.cipher_suites, ["TLS_RSA_WITH_AES_128_CBC_SHA"]);
@@ -170,8 +170,8 @@ fn unsupported_cipher_suites_are_ignored() {
     assert_eq!(curves.options.tls.unwrap().curve_preferences, ["CurveP256"]);
 }
 
-/// Regression: `no_tls: true` removed the `tls` block next to it, and a `websocket` block with neither was
-/// served without encryption.
+/// Regression: `no_tls: true` removed the `tls` block next to it, and a `websocket` block without `tls` and
+/// `no_tls` was served without encryption.
 #[test]
 fn websocket_without_tls_needs_no_tls() {
     let tls = "tls { cert_file: a, key_file: b }";

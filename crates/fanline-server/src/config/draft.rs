@@ -71,7 +71,7 @@ impl Draft {
         });
     }
 
-    /// Adds a deprecation if a duration has no unit, as nats-server does.
+    /// Like nats-server, adds a deprecation warning if a duration has no unit.
     pub(super) fn note_number(&mut self, given: &Given<'_>) {
         if !given.is_number() {
             return;
@@ -262,7 +262,7 @@ impl Draft {
         Err(reason.into())
     }
 
-    /// Rejects a listener's own user or token if the server has a list of users, as nats-server does.
+    /// Like nats-server, rejects a listener's own user or token if the server has a list of users.
     fn check_listeners(&self) -> Result<(), String> {
         let options = &self.loaded.options;
         let websocket = options.websocket.as_ref().and_then(|own| own.auth.as_ref());
@@ -310,8 +310,8 @@ impl Draft {
         }
     }
 
-    /// Admits clients without credentials to `$G` if the system account is the only configured account, as
-    /// nats-server does.
+    /// Like nats-server, admits clients without credentials to `$G` if the system account is the only
+    /// configured account.
     fn admit_to_global_account(&mut self) {
         let access = &mut self.loaded.access;
         let system = access.system_account.as_deref().unwrap_or(SYSTEM_ACCOUNT);

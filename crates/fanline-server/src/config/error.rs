@@ -43,7 +43,7 @@ pub enum ConfigError {
         /// The expected text.
         reason: String,
     },
-    /// Invalid values, at least one.
+    /// At least one value is invalid.
     #[error("{}", lines(.0))]
     Values(Vec<Fault>),
 }

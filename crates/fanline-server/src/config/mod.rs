@@ -98,7 +98,7 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// Fails if the file has options that conflict with it.
+    /// Fails if the file has options that conflict with a single user.
     pub fn set_user(
         &mut self,
         name: impl Into<String>,
@@ -112,7 +112,7 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// Fails if the file has options that conflict with it.
+    /// Fails if the file has options that conflict with a token.
     pub fn set_token(&mut self, token: impl Into<Password>) -> Result<(), String> {
         let token = token.into();
         self.replace_users(|access| access.token = Some(token))
@@ -146,7 +146,7 @@ pub struct LogOptions {
     pub file: Option<PathBuf>,
     /// Size in bytes at which the log file is rotated; 0 means never.
     pub file_bytes_max: u64,
-    /// Number of log files, including the current one; 0 means unlimited.
+    /// Largest number of log files, including the current one; 0 means unlimited.
     pub files_max: usize,
     /// Whether lines are JSON instead of nats-server's text (`log_format`).
     pub json: bool,

@@ -43,7 +43,7 @@ pub(super) struct About {
     /// Whether the value is masked.
     pub(super) is_secret: bool,
     pub(super) standing: Standing,
-    /// The block with the same options that the documentation refers to.
+    /// Another block with the same options, to which the documentation refers.
     pub(super) like: Option<&'static str>,
     pub(super) help: &'static str,
     /// Whether the option is a setting of its own, not a part of its block's value.

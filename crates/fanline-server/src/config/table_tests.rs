@@ -12,8 +12,8 @@ use super::table::{self, About, Block, Entry, Inside, Kind, Node, Standing, TREE
 use super::tests::loaded;
 use super::{Place, reference, value};
 
-/// Configurations around the options of a block, or around one option (names with `=`). The tested option
-/// replaces `@`.
+/// Configurations in which the tested option replaces `@`. The name before each is the block of that option,
+/// or `=` and the option itself.
 const TEMPLATES: &[(&str, &str)] = &[
     ("=authorization.password", "authorization { user: u, @ }"),
     (
@@ -286,7 +286,7 @@ const VALUES: &[(&str, &str)] = &[
     ("ocsp.mode", "never"),
 ];
 
-/// Options that have an effect only together with others, or with no accepted value.
+/// Options that have an effect only together with others, or that have no effect with any accepted value.
 const WITHOUT_EFFECT_ALONE: [&str; 3] = ["authorization", "ocsp", "feature_flags"];
 
 /// Returns the text with generated keys and tokens in place of their placeholders.
@@ -361,7 +361,8 @@ fn each(mut check: impl FnMut(&str, &Node)) {
     table::visit("", &TREE, &mut |block, node| check(block, node));
 }
 
-/// Returns the names of an option. Any name is `proxy_required` among users, and `x` elsewhere.
+/// Returns the names of an option. An entry for any name is tested as `proxy_required` among users, and as
+/// `x` elsewhere.
 fn names(block: &str, about: &About) -> Vec<&'static str> {
     match (about.name, block) {
         ("*", "leafnodes.authorization.users") => vec!["proxy_required"],

@@ -22,7 +22,7 @@ pub(crate) enum Command {
         /// Whether the server has reached its connection limit. The shard then sends an error and closes the
         /// connection.
         is_full: bool,
-        /// Released when the connection's session begins.
+        /// The arriving connection's permit, released when the connection's session begins.
         arrival: Option<OwnedSemaphorePermit>,
     },
     /// Returns whether a subject of the default account has subscribers.
@@ -51,7 +51,7 @@ pub(crate) enum Command {
     ReplaceTls(Arc<ListenersTls>),
     /// Closes this many connections.
     CloseSome(usize),
-    /// Closes this many clients that exceed the connection limit.
+    /// Closes this number of clients, because the connection limit is exceeded.
     CloseExcess(usize),
     /// Closes all connections and ends the shard.
     Stop,

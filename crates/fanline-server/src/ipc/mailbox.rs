@@ -71,7 +71,7 @@ impl Mailbox {
     }
 }
 
-/// Contents of a [`Queue`]. This is a trait, because the loom models use words in place of a batch.
+/// Contents of a [`Queue`]. This is a trait, because the loom models use numbers in place of a batch.
 trait Contents: Default {
     fn append(&mut self, other: &mut Self);
     fn bytes(&self) -> usize;
@@ -117,7 +117,7 @@ impl<C: Contents> Queue<C> {
     fn put(&self, contents: &mut C) -> bool {
         let mut waiting = self.waiting.lock();
         waiting.contents.append(contents);
-        // The size is an estimate, which only delays publishers.
+        // The size is approximate, because it only decides whether publishers wait.
         self.bytes
             .store(waiting.contents.bytes(), Ordering::Relaxed);
         // Release: a thread that sees the flag sees the contents.
@@ -200,7 +200,7 @@ mod loom_models {
             take_all(&queue, &mut got);
             take_all(&queue, &mut got);
             poster.join().expect("the poster does not panic");
-            // A read after the producer has finished finds the rest.
+            // This read happens after the producer has finished, so it finds the rest.
             take_all(&queue, &mut got);
             assert_eq!(got, [1, 2, 3]);
         });

@@ -81,7 +81,7 @@ impl Drop for PanicGuard<'_> {
     }
 }
 
-/// A [`RefCell`] that a panic poisons while its contents are mutably borrowed, and that stops the server then.
+/// A [`RefCell`] that becomes poisoned, and stops the server, if the thread panics during a mutable borrow.
 ///
 /// A poisoned cell stays borrowed forever, so the usual check of the `RefCell` refuses every access. A borrow
 /// therefore has no additional cost. The end of a mutable borrow only checks whether the thread panics.
@@ -130,7 +130,7 @@ impl<T> PoisonCell<T> {
     }
 
     /// Leaves the cell borrowed forever. If it is mutably borrowed now, the guard of that borrow calls this
-    /// again when the borrow ends.
+    /// method again when the borrow ends.
     #[cold]
     fn poison(&self) {
         if let Ok(contents) = self.contents.try_borrow_mut() {

@@ -8,7 +8,7 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// The bound of the first bucket. Each following bound is twice as long.
 const SHORTEST: Duration = Duration::from_micros(16);
-/// Number of buckets. The bound of the second to last is about half a second. The last bucket has no bound.
+/// Number of buckets. The last bucket has no bound. The bound of the bucket before it is about half a second.
 pub(crate) const BUCKETS: usize = 17;
 
 /// A histogram that the sync threads write and monitoring reads.

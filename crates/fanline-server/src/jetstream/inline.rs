@@ -14,7 +14,8 @@ use super::Service;
 use crate::ipc::{Common, InlineService, JetStreamAtWork};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Maximum bytes of a batch that a shard processes itself, so that it soon reads from its connections again.
+/// Maximum size in bytes of a batch that a shard processes itself, so that it soon reads from its connections
+/// again.
 const INLINE_BYTES_MAX: usize = 4 * 1024;
 
 /// The JetStream service behind a lock, for all threads that do its work.

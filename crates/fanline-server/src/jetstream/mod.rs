@@ -38,7 +38,7 @@ use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
 use syncer::{Job, Synced, Syncer};
 
-/// Number of times that messages of the service to itself are applied in a row before other work runs.
+/// Maximum number of times in a row that the service applies messages to itself, before other work runs.
 const SELF_BATCHES_MAX: usize = 16;
 /// Interval of checks whether a full mailbox has room again.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
@@ -148,7 +148,8 @@ async fn run<H: Handler + Send + 'static>(
     let _ = common.jetstream.set(service);
     // The receiver is gone if the starter has given up.
     let _ = ready.send(());
-    // A separate task costs fewer system calls, as the shard's runtime explains at its own tasks.
+    // A separate task costs fewer system calls, for the reason explained where the shard's runtime starts its
+    // tasks.
     let task =
         tokio::task::spawn_local(async move { run_service(&shared, commands, synced).await });
     let ended = task.await;
@@ -226,7 +227,7 @@ async fn run_service<H: Handler + Send>(
 enum Pause {
     /// Not at all, except that other tasks run first.
     None,
-    /// Until a batch arrives, or at this time.
+    /// Until a batch arrives, but at most until this time.
     Until(Duration),
     /// Until a batch arrives.
     Endless,
@@ -245,7 +246,7 @@ async fn wait(common: &Common, pause: Pause) {
     }
 }
 
-/// Waits while a shard's mailbox is full; shards never wait for the JetStream service. Returns when the
+/// Waits while a shard's mailbox is full; shards never wait for the JetStream service. Stops waiting when the
 /// command to stop arrives, because the shards have ended by then and will not empty their mailboxes.
 async fn wait_for_room(common: &Common, commands: &UnboundedReceiver<Command>) {
     while commands.is_empty() && !commands.is_closed() && is_any_full(common) {

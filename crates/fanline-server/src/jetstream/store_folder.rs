@@ -59,7 +59,8 @@ pub(crate) fn path_of(store_dir: &Path) -> PathBuf {
     found.cloned().or_else(new).unwrap_or_default()
 }
 
-/// Returns the folder that the server reports. Configured as `store_dir`, it leads to the same store.
+/// Returns the folder that the server reports. A server that is configured with this folder as `store_dir`
+/// finds the same store.
 pub(crate) fn reported(store_dir: &Path) -> PathBuf {
     let path = path_of(store_dir);
     path.parent().unwrap_or(&path).to_owned()

@@ -42,7 +42,8 @@ impl Drop for TempFolder {
     }
 }
 
-/// Handler that replies to messages below `echo`: at once, later, after a message to itself, or after a sync.
+/// Handler that replies to messages below `echo`: immediately, later, after a message to itself, or after a
+/// sync.
 struct Echo {
     disk: Box<dyn Disk>,
     file: FileId,

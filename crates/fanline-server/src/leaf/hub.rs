@@ -166,8 +166,8 @@ pub(crate) async fn tls_handshake(
     stream: Box<dyn Carrier>,
 ) -> Result<TlsStream<Box<dyn Carrier>>, String> {
     let address = &address.server;
-    // An advertised address is usually an IP address, while the certificate contains the host name. So the
-    // first configured host name is checked for addresses that are not configured.
+    // An advertised address is usually an IP address, while the certificate contains the host name. So for an
+    // address that is not configured, the certificate must match the first configured host name.
     let mut known = hub.addresses.iter().map(|known| &known.server);
     let is_known = known.any(|known| known.host == address.host);
     let first: Option<&ServerAddress> = hub.addresses.first().map(|known| &known.server);

@@ -77,7 +77,8 @@ impl From<Answer> for Response<Full<Bytes>> {
         let headers = response.headers_mut();
         let content_type = HeaderValue::from_static(answer.content_type);
         headers.insert(CONTENT_TYPE, content_type);
-        // Dashboards in a browser may have other origins, and no response is for one client only.
+        // Dashboards in a browser may have other origins. All clients get the same responses, so any origin
+        // may read them.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         // The body contains names that clients chose, so browsers must not interpret it as HTML.
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -98,7 +98,7 @@ async fn examine<'a>(monitor: &Monitor, target: &Target<'a>) -> Option<Problem<'
 }
 
 impl<'a> Target<'a> {
-    /// Returns an error text if a parameter is missing to identify the stream or consumer.
+    /// Returns an error text if a parameter that is needed to identify the stream or consumer is missing.
     fn is_named_in_part(&self) -> Option<&'static str> {
         if !self.consumer.is_empty() && self.stream.is_empty() {
             Some("\"stream\" must not be empty when checking consumer health")

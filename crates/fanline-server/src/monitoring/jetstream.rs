@@ -25,7 +25,8 @@ pub(super) struct Config {
     domain: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
-    /// Whether streams may be compressed. nats-server reports this if both sizes are configured.
+    /// Whether streams may be compressed. nats-server reports this if the configuration limits both memory
+    /// and file storage.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     compress_ok: bool,
 }
@@ -88,7 +89,7 @@ impl Limits {
 
 impl Config {
     pub(super) fn of(options: &JetStreamOptions, overview: &Overview) -> Self {
-        // Without a limit, this is the highest number that every reader can represent.
+        // A missing limit is reported as the highest number that every reader can represent.
         let limit = |max: Option<u64>| max.unwrap_or(i64::MAX.unsigned_abs());
         let folder = options
             .store_dir
@@ -142,8 +143,8 @@ impl Stats {
         let AccountOverview {
             limits, overview, ..
         } = account;
-        // A missing limit (-1) is reported with the same bits as an unsigned number, as in nats-server. With
-        // tiers, the account itself has no limits.
+        // As in nats-server, a missing limit (-1) is converted to an unsigned number without a check, and is
+        // shown as 2^64 - 1. An account with limits per tier has no limits of its own.
         let reserved = |limit: i64| match limits.tiers.is_empty() {
             true => u64::from_ne_bytes(limit.to_ne_bytes()),
             false => 0,

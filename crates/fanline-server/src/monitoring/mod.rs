@@ -55,15 +55,15 @@ use process::CpuMeter;
 use query::Query;
 pub(crate) use system::{EVENTS_MAX, System};
 
-/// Largest number of concurrent connections. A further connection replaces the oldest one without a request.
-/// If all have a request, it waits.
+/// Largest number of concurrent connections. A further connection replaces the oldest connection that has no
+/// request. If all have a request, the further connection waits.
 const CONNECTIONS_MAX: usize = 64;
 /// Time limit for a request's head, and for the pause between two requests. When it expires, the connection
 /// is closed.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Largest head of a request in bytes. A larger head gets status 431, and the connection is closed.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
-/// Age after which a connection is closed with the end of its current response, so that no client occupies a
+/// Age after which a connection is closed at the end of its current response, so that no client occupies a
 /// connection forever.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
 /// Time limit for a client to read this last response.

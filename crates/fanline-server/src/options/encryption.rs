@@ -24,7 +24,7 @@ pub use fanline_engine::store::Algorithm as Cipher;
 pub struct Encryption {
     /// The secret that encrypts the store's key.
     pub secret: Secret,
-    /// The previous secret. If it is set, the start replaces it with `secret`.
+    /// The previous secret. If it is set, the store's key is encrypted with `secret` instead at the start.
     pub previous_secret: Option<Secret>,
     /// The cipher of new records.
     pub cipher: Cipher,

@@ -34,14 +34,16 @@ pub struct LeafnodeOptions {
     pub listener: Option<LeafnodeListener>,
     /// Remote servers to connect to as a leaf node.
     pub remotes: Vec<LeafnodeRemote>,
-    /// Delay before a remote is dialed again. It grows up to eight times while the remote does not answer.
+    /// Delay before a remote is dialed again. While the remote does not answer, the delay grows to at most
+    /// eight times this value.
     pub reconnect: Duration,
     /// Time limit of a connection attempt.
     pub dial_timeout: Duration,
-    /// How often a failed first connection to a remote is logged: the first attempt, then every this many
-    /// attempts. `None` logs the first few attempts, then about one per minute.
+    /// How often failures of the first connection to a remote are logged: a value `n` logs the first attempt,
+    /// and every `n`th attempt. `None` logs the first few attempts, then about one per minute.
     pub connect_error_reports: Option<u64>,
-    /// How often a failed reconnection to a remote is logged, in the same way.
+    /// How often failures of a reconnection to a remote are logged. The value has the same meaning as that of
+    /// `connect_error_reports`.
     pub reconnect_error_reports: Option<u64>,
 }
 
@@ -151,7 +153,7 @@ pub struct LeafnodeRemote {
     pub ignore_discovered_servers: bool,
     /// Compression of the connection.
     pub compression: LeafCompression,
-    /// Over WebSocket, whether to request WebSocket compression instead.
+    /// Over WebSocket, whether to request WebSocket compression instead of leaf node compression.
     pub websocket_compression: bool,
     /// Over WebSocket, whether to request frames without masks.
     pub websocket_no_masking: bool,
@@ -197,7 +199,7 @@ impl fmt::Debug for LeafnodeProxy {
 }
 
 impl LeafnodeRemote {
-    /// Returns a remote with one URL, for `$G`.
+    /// Returns a remote with one URL, for the account `$G`.
     pub fn new(url: impl Into<String>) -> Self {
         LeafnodeRemote {
             urls: vec![url.into()],

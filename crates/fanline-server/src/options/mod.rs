@@ -64,7 +64,7 @@ pub struct Options {
     pub monitoring_tls: bool,
     /// Permissions of the dashboard on the monitoring port.
     pub dashboard: Dashboard,
-    /// TLS for NATS clients; none when `None`.
+    /// TLS for NATS clients; no TLS if `None`.
     pub tls: Option<TlsOptions>,
     /// Whether clients may connect without TLS even if it is configured.
     pub allow_non_tls: bool,
@@ -85,7 +85,7 @@ pub struct Options {
     pub auth: Auth,
     /// Limits of clients.
     pub limits: Limits,
-    /// Number of closed connections that are stored for monitoring. The oldest is removed first.
+    /// Largest number of closed connections that are stored for monitoring. The oldest is removed first.
     pub closed_clients_max: usize,
     /// Time over which lame duck mode closes all clients.
     pub lame_duck_duration: Duration,
@@ -204,7 +204,7 @@ pub struct JetStreamOptions {
     /// Largest size of all streams on disk, in bytes; three quarters of the free space at the start if
     /// `None`.
     pub file_bytes_max: Option<u64>,
-    /// When messages are acknowledged, unless a stream configures it.
+    /// Condition under which a stored message is acknowledged. A stream may configure its own.
     pub sync: SyncMode,
     /// The JetStream domain. The API is then also available at `$JS.<domain>.API.>`.
     pub domain: Option<String>,

@@ -86,7 +86,7 @@ impl MqttOptions {
         listener::access("mqtt", self.auth.as_ref(), self.no_auth_user.clone())
     }
 
-    /// Returns the engine's settings. `in_memory` says that streams have no folder.
+    /// Returns the engine's settings. `in_memory` is true if streams have no folder.
     pub(crate) fn settings(&self, in_memory: bool) -> MqttLimits {
         MqttLimits {
             receive_maximum: self.max_ack_pending.max(1),

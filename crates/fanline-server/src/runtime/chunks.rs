@@ -8,7 +8,7 @@ use fanline_engine::Chunk;
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 /// Largest number of free buffers in the pool.
 const SPARE_MAX: usize = 4;
-/// Largest number of lent buffers: an outbox still refers to them, and the pool reuses them later.
+/// Largest number of lent buffers. An outbox may still refer to a lent buffer, so the pool reuses it later.
 const LENT_MAX: usize = 64;
 
 /// A pool of buffers.

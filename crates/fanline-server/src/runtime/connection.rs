@@ -29,7 +29,7 @@ use crate::wire::{Input, WireReader, Wrote, close_reason, prepare_tcp};
 /// Largest number of bytes that are read and discarded after an error. Closing a socket with unread bytes
 /// would reset the connection before the client has read the error.
 const LINGER_BYTES: usize = 4 * 1024 * 1024;
-/// Time limit for reading these bytes.
+/// Time limit for reading and discarding after an error.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Interval of checks whether a full mailbox has room again.
@@ -287,7 +287,7 @@ struct Connection<'a> {
     partial: PartialInput,
     /// The beginning of a short frame. The buffer is reused for successive reads.
     partial_bytes: Vec<u8>,
-    /// Reads since other tasks last ran.
+    /// Number of reads since other tasks last ran.
     reads_in_a_row: u32,
     /// Whether the connect event was sent.
     is_announced: bool,
@@ -518,7 +518,7 @@ impl Connection<'_> {
         .await
     }
 
-    /// Sends the connect event once the client is admitted.
+    /// Sends the connect event when the client has been admitted.
     fn announce(&mut self) {
         let engine = self.runtime.engine.borrow();
         let event = match (engine.is_admitted(self.id), engine.is_linked(self.id)) {

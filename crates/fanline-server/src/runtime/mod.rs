@@ -44,12 +44,12 @@ const URGENT_WAIT_MAX: Duration = Duration::from_millis(10);
 /// Longest wait for another server. It may share the cores with this server, and then runs less often.
 const LEAF_WAIT_MAX: Duration = Duration::from_millis(10);
 /// Longest wait for another server with many pending subscription changes, because messages of other clients
-/// to that server queue behind the changes. It is shorter than any ping interval, because a waiting publisher
-/// answers no pings.
+/// to that server are sent only after the changes. It is shorter than any ping interval, because a waiting
+/// publisher answers no pings.
 const INTEREST_WAIT_MAX: Duration = Duration::from_millis(250);
 /// Bytes of subscription changes from which [`INTEREST_WAIT_MAX`] applies.
 const INTEREST_BYTES_MIN: usize = 16 * 1024;
-/// A subscriber with fewer pending bytes delays no publisher.
+/// Number of pending bytes below which a subscriber delays no publisher.
 const ROOM_AGAIN_BYTES: usize = 1024 * 1024;
 
 /// A subscriber that delays publishers on other shards.
@@ -334,8 +334,8 @@ impl Runtime {
         self.common.mailboxes[self.index].set_congested(!is_stuck);
     }
 
-    /// Ends the congestion that [`Runtime::note_congestion`] has recorded, once the subscriber has few
-    /// pending bytes.
+    /// Ends the congestion that [`Runtime::note_congestion`] has recorded, if the subscriber has few pending
+    /// bytes.
     fn end_congestion(&self) {
         let Some(Congestion { slow, .. }) = self.congestion.get() else {
             return;
@@ -400,7 +400,8 @@ impl Runtime {
 
     /// Writes pending output of all connections, and wakes the tasks of connections that end.
     fn flush(&self) {
-        // Batches are posted first, because a reply may imply that other shards apply them.
+        // Batches are posted first. A reply may confirm a change, and other shards must have received it by
+        // then.
         self.post_batches();
         loop {
             let Some(id) = self.engine.borrow_mut().next_dirty() else {

@@ -112,7 +112,8 @@ impl Control {
             .lame_duck_duration
             .saturating_sub(options.lame_duck_grace_period);
         info!("Closing existing clients");
-        // A step takes at least 10 ms, and closes so many clients that all steps end in time.
+        // A step takes at least 10 ms, and closes so many clients that all steps end within the configured
+        // duration.
         let steps = (span.as_millis() / 10).clamp(1, clients as u128);
         let steps = usize::try_from(steps).unwrap_or(clients);
         let step = span / u32::try_from(steps).unwrap_or(u32::MAX);
@@ -191,7 +192,7 @@ async fn join(name: &str, thread: JoinHandle<io::Result<()>>) {
     }
 }
 
-/// Waits for the order to stop. Never returns when all handles are dropped.
+/// Waits for the order to stop. Never returns if all handles are dropped.
 async fn stop_ordered(orders: &mut mpsc::UnboundedReceiver<Order>) {
     loop {
         match orders.recv().await {
@@ -257,7 +258,7 @@ async fn arrival(shared: &Shared) -> OwnedSemaphorePermit {
 }
 
 async fn pause_after(error: &io::Error) {
-    // With this error, the peer disconnected between the TCP handshake and the accept.
+    // `ConnectionAborted` means that the peer disconnected between the TCP handshake and the accept.
     if error.kind() != io::ErrorKind::ConnectionAborted {
         warn!("Temporary accept error: {error}");
         tokio::time::sleep(OUT_OF_DESCRIPTORS).await;

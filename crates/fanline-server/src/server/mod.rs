@@ -192,8 +192,8 @@ impl Handle {
         self.shared.common.panic_stop.has_panicked()
     }
 
-    /// Returns a receiver of reload requests from system account users. The last receiver gets the requests.
-    /// Without a receiver, the server rejects them.
+    /// Returns a receiver of reload requests from system account users. Only the receiver that was created
+    /// last gets the requests. Without a receiver, the server rejects them.
     pub fn reload_requests(&self) -> ReloadRequests {
         self.shared.reloader.listen()
     }

@@ -189,7 +189,8 @@ fn reloaded(before: &Options, new: Options) -> Options {
         mqtt: mqtt_reloaded(before.mqtt.clone(), new.mqtt),
         client_advertise: new.client_advertise,
         limits: Limits {
-            // Connections learn in their first INFO whether headers are supported.
+            // Connections learn only in their first INFO whether headers are supported, so a reload cannot
+            // change it.
             headers: before.limits.headers,
             ..new.limits
         },

@@ -70,7 +70,7 @@ pub(crate) type SharedScratch = Rc<RefCell<Option<Box<Scratch>>>>;
 /// The read function of the layer below.
 type Below<'a> = dyn FnMut(&mut Context<'_>, &mut ReadBuf<'_>) -> Poll<io::Result<()>> + 'a;
 
-/// The error of a layer below the session that closes the connection for a given reason.
+/// An error of a layer below the session, with the reason for which the connection closes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Ended(CloseReason);
@@ -99,7 +99,8 @@ pub(crate) struct Layers {
     pub(crate) frames: Option<Box<Frames>>,
     /// Input of the session, read before it began.
     pub(crate) unread: Vec<u8>,
-    /// Adapts the send buffer of a connection without layers to a hub on this machine.
+    /// Adapts the size of the send buffer. Set only for a connection to a hub on this machine that has no
+    /// layers.
     pub(crate) send_buffer: Option<SendBuffer>,
 }
 

@@ -16,8 +16,8 @@ use tokio_rustls::client::TlsStream;
 const READ_BYTES_MAX: usize = 8 * 1024;
 
 /// Size in bytes of the send buffer for a peer on this machine. The system's default grows to megabytes,
-/// which have left the processor's cache when the peer reads them. Output in an outbox is not copied there,
-/// but may refer to input buffers.
+/// which have left the processor's cache when the peer reads them. The rest of the output waits in the
+/// outbox, which may refer to input buffers instead of copying them.
 pub(crate) const LOCAL_SEND_BUFFER_BYTES: usize = 256 * 1024;
 
 /// A stack of layers to a hub.

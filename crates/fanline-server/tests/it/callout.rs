@@ -252,7 +252,7 @@ fn without_the_service_only_its_own_user_is_admitted() {
     );
     refused(&server, "auth", "other");
     let mut auth = admitted(&server, "auth", "pw");
-    // Only the server sends requests.
+    // Only the server may publish requests to the service.
     auth.publish(SUBJECT, "x");
     let reply = error(&mut auth);
     assert!(

@@ -276,8 +276,8 @@ fn memory_resolver_updates_known_accounts() {
     );
 }
 
-/// The expiry of a client's account is that of the account's current token, not of the token that admitted
-/// the client.
+/// A client's account expires when the account's current token expires, even if an earlier token admitted the
+/// client.
 #[test]
 fn newer_account_token_moves_the_expiry_of_its_clients() {
     let server = server(ResolverOptions::Memory);

@@ -1,4 +1,5 @@
-//! The client and the engine have separate types for the same JSON and the same keys. These types must agree.
+//! The client and the engine have separate types for the same JSON and the same nkeys. These types must
+//! agree.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -50,7 +51,8 @@ fn source() -> engine::StreamSource {
     }
 }
 
-/// Returns a stream configuration without default values. A new field does not compile until it is added here.
+/// Returns a stream configuration without default values. If the type gets a new field, this function does
+/// not compile until it sets the field.
 fn stream() -> engine::StreamConfig {
     engine::StreamConfig {
         name: "S".into(),

@@ -84,7 +84,7 @@ pub(crate) fn leafz(server: &TestServer) -> Vec<Value> {
     reply["leafs"].as_array().cloned().unwrap_or_default()
 }
 
-/// Waits until a server has interest in a filter from this many leaf nodes.
+/// Waits until `leafs` leaf nodes of a server have interest in a filter.
 #[track_caller]
 pub(crate) fn until_wanted(server: &TestServer, filter: &str, leafs: usize) {
     until(filter, || {
@@ -519,7 +519,8 @@ fn jetstream_api_is_separate_unless_configured_otherwise() {
     }
 }
 
-/// Each side copies a stream of the other side over a leaf connection, which is closed once meanwhile.
+/// Each side copies a stream of the other side over a leaf connection, which is interrupted once during the
+/// copying.
 #[test]
 fn streams_are_copied_across() {
     const RECORDS: u64 = 300;

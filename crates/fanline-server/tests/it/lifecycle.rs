@@ -54,7 +54,7 @@ fn a_lame_duck_says_so_and_closes() {
 
 /// Regression: if all handles were dropped, the thread that closes clients waited for further orders in a
 /// busy loop. Also, every shard took part in each step, even without clients, so one client could stay
-/// connected for several times the duration.
+/// connected for several times the duration of lame duck mode.
 #[test]
 fn lame_duck_without_handles_ends_in_time() {
     for shards in SHARD_COUNTS {

@@ -47,7 +47,8 @@ fn talk(client: &mut RawClient) {
     client.settle();
 }
 
-/// Returns 2,000, or the number that the limit of descriptors permits, with both ends in this process.
+/// Returns 2,000, or fewer if the limit of file descriptors does not permit so many. Each connection needs
+/// two descriptors, because both ends are in this process.
 fn connections_that_fit() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").expect("Linux");
     let line = limits
@@ -180,6 +181,6 @@ fn resident_bytes(field: &str) -> usize {
 }
 
 fn reset_peak() {
-    // On Linux, 5 resets the peak to the resident memory.
+    // On Linux, writing 5 resets the peak to the current resident memory.
     std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
 }

@@ -327,7 +327,7 @@ fn connz_lists_closed_connections_with_reasons() {
     let mut rest = String::new();
     bad.read_to_string(&mut rest).expect("the end");
     drop(bad);
-    // After its error, the connection stays open for a short time to read further input.
+    // A refused connection stays open for a short time after its error, and its further input is discarded.
     let closed = loop {
         let closed = server.json("/connz?state=closed&sort=stop&auth=1");
         if closed["num_connections"] == 1 {

@@ -601,7 +601,7 @@ fn the_domain_of_mqtt_is_this_servers_own() {
     }
 }
 
-/// A client whose own id looks like an assigned one is not assigned one (MQTT-3.2.2-16).
+/// A client that sends an id gets no assigned id, even if its id looks like an assigned one (MQTT-3.2.2-16).
 #[test]
 fn id_is_assigned_only_to_clients_without_one() {
     let server = TestServer::with(in_memory(1));

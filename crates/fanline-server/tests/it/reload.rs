@@ -177,12 +177,12 @@ fn silence_is_measured_by_the_new_interval() {
 
 /// Number of users in the reloaded configuration.
 const USERS: usize = 5_000;
-/// Number of users that are connected as readers. The publisher is the user before them.
+/// Number of readers. User 0 is the publisher, and the following users are the readers.
 const READERS: usize = 24;
 /// Number of reloads.
 const RELOADS: usize = 6;
-/// Largest number of messages that are published during the reloads. A reader can have so many pending
-/// messages.
+/// Largest number of messages that are published during the reloads. Even if a reader reads none of them, it
+/// stays below its limit of pending bytes.
 const SENT_MAX: usize = 20_000;
 /// Number of messages that are published at once.
 const BATCH: usize = 10;

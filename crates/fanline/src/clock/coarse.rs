@@ -1,7 +1,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-// Statics need `const` constructors, which loom's types do not have. No model uses this clock.
+// The standard library's types, because statics need `const` constructors, which loom's types do not have. No
+// loom model uses this clock.
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Clock, Precise, Time};
@@ -22,13 +23,13 @@ struct Ticker {
     running: bool,
 }
 
-/// A clock that is read once a millisecond for the whole process. [`now`](Clock::now) is a load from memory,
-/// about 80 times cheaper than a system call.
+/// A clock that one thread reads once a millisecond for the whole process. [`now`](Clock::now) is a load from
+/// memory, about 80 times cheaper than a system call.
 ///
-/// One background thread updates the reading while at least one `Coarse` exists. It ends within a millisecond
-/// or two after the last one is dropped. A reading is normally at most about 1 ms late, but later on a
-/// machine too busy to run the thread. Readings have the same origin as those of [`Precise`] and may be
-/// compared with them.
+/// One background thread updates the reading while at least one `Coarse` exists. The thread ends a
+/// millisecond or two after the last `Coarse` is dropped. A reading is normally at most about 1 ms late. It
+/// may be later if the machine is too busy to run the thread. Readings have the same origin as those of
+/// [`Precise`] and may be compared with them.
 ///
 /// ```
 /// use fanline::{Clock, Coarse};
@@ -40,7 +41,7 @@ struct Ticker {
 /// ```
 #[derive(Debug)]
 pub struct Coarse {
-    /// Private, so that only `new` makes a handle and each one is counted.
+    /// Private, so that only `new` makes a handle and each handle is counted.
     _counted: (),
 }
 
@@ -107,8 +108,8 @@ fn refresh() {
     READING.fetch_max(Precise.now().as_nanos(), Ordering::Relaxed);
 }
 
-/// Runs the clock's thread. The thread decides to end, and `new` decides to start it, under the same lock. So
-/// a thread runs whenever a handle exists.
+/// Runs the clock's thread. The thread's decision to end, and the decision of `new` to start a thread, are
+/// made under the same lock. So a thread runs whenever a handle exists.
 fn tick() {
     loop {
         std::thread::sleep(TICK);

@@ -11,8 +11,11 @@ pub use precise::Precise;
 #[cfg(feature = "tokio")]
 pub(crate) use precise::beginning;
 
-/// A point in time on a [`Clock`], in nanoseconds since that clock's origin. Times of different clocks are
-/// not comparable.
+/// A point in time on a [`Clock`], in nanoseconds since that clock's origin.
+///
+/// Times of different clocks are comparable only if the clocks have the same origin. [`Precise`], [`Coarse`],
+/// and the schedulers that run in real time have the same one. Each
+/// [`VirtualTime`](crate::scheduler::VirtualTime) has its own.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,7 +61,8 @@ impl Time {
 impl std::ops::Add<Duration> for Time {
     type Output = Self;
 
-    /// Saturates at the largest representable time, more than 500 years after the origin.
+    /// Adds a duration. The result is at most the largest representable time, more than 500 years after the
+    /// origin.
     fn add(self, duration: Duration) -> Self {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(nanos))
@@ -92,18 +96,18 @@ impl std::ops::Add<Duration> for Time {
 /// assert!(hits.snapshot().is_empty());
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// Returns the current time. A time window treats a reading that is earlier than a previous one as equal
-    /// to the previous one.
+    /// Returns the current time. If a reading is earlier than a previous one, time windows use the previous
+    /// one instead.
     fn now(&self) -> Time;
 
-    /// Returns the current time as exactly as this clock can. [`now`](Clock::now) may return a cheaper
-    /// reading that is late.
+    /// Returns the exact current time, as far as this clock can. [`now`](Clock::now) may return a reading
+    /// that is cheaper but late.
     fn now_exact(&self) -> Time {
         self.now()
     }
 
-    /// Returns the largest delay of a reading of [`now`](Clock::now). A time window retains its values longer
-    /// by this duration, so that none is dropped early.
+    /// Returns the largest time by which a reading of [`now`](Clock::now) can be late. A time window retains
+    /// its values longer by this duration, so that no value is dropped too early.
     fn granularity(&self) -> Duration {
         Duration::ZERO
     }

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use super::{Clock, Time};
 
-/// The common origin of all times in the process.
+/// The common origin of all real clocks of the process.
 static BEGINNING: OnceLock<Instant> = OnceLock::new();
 
 /// The system's monotonic clock, read on every call: about 20 ns.
@@ -24,13 +24,13 @@ impl Clock for Precise {
 }
 
 impl Precise {
-    /// Returns the time until `due`, or zero if it has passed.
+    /// Returns the time until `due`, or zero if `due` has passed.
     pub(crate) fn until(self, due: Time) -> Duration {
         due.since(self.now())
     }
 }
 
-/// Returns the instant that is [`Time::ZERO`] on the process's real clocks.
+/// Returns the instant at which the process's real clocks read [`Time::ZERO`].
 pub(crate) fn beginning() -> Instant {
     *BEGINNING.get_or_init(Instant::now)
 }

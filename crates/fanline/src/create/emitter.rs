@@ -10,13 +10,13 @@ use crate::{BoxObserver, Guard, Observable, Observer};
 /// Creates an observable from a closure, which is called at subscription with its own [`Emitter`].
 ///
 /// The closure may emit at once, or move the emitter to another thread or to a callback of another library.
-/// It returns nothing, or the [`Guard`] of the resources it has set up. That guard is dropped when the
-/// emitter has ended or has been dropped, or when the observer is closed or unsubscribed. The thread that
-/// causes this drops the guard: the emitting one, or the one that unsubscribes. A detached subscription
-/// continues until the emitter ends or is dropped.
+/// The closure returns either nothing, or the [`Guard`] of the resources that it has set up. That guard is
+/// dropped when the emitter has ended or has been dropped, or when the observer is closed or unsubscribed. It
+/// is dropped on the thread that causes this: the emitting or the unsubscribing thread. A detached
+/// subscription continues until the emitter has ended or is dropped.
 ///
-/// [`Guard::unsubscribe_and_wait`] on the subscription calls the same method on the guard that the closure
-/// returned. It does not wait for a call of the emitter in progress.
+/// [`Guard::unsubscribe_and_wait`] on the subscription calls `unsubscribe_and_wait` on the guard that the
+/// closure returned. It does not wait for a call of the emitter that is in progress.
 ///
 /// ```
 /// use fanline::{Emitter, prelude::*};
@@ -76,19 +76,19 @@ where
     where
         O: Observer<T, E> + Send + 'static,
     {
-        let link = Arc::new(Link {
+        let state = Arc::new(EmitterState {
             closed: AtomicBool::new(false),
             teardown: Mutex::new(None),
         });
         let emitter = Emitter {
             observer: Some(Box::new(observer)),
-            link: link.clone(),
+            state: state.clone(),
         };
-        link.store_teardown((self.f)(emitter).into());
-        if link.is_closed() {
+        state.store_teardown((self.f)(emitter).into());
+        if state.is_closed() {
             return Guard::closed();
         }
-        Guard::registered(link, 0)
+        Guard::registered(state, 0)
     }
 }
 
@@ -99,11 +99,12 @@ impl From<()> for Guard {
     }
 }
 
-/// The sender of values in the closure of [`create()`]. There is only one, so calls cannot overlap. An end
-/// consumes it, so nothing can follow. If it is dropped without an end, the observer receives neither an
-/// error nor completion.
+/// The sender of values in the closure of [`create()`]. Each subscription has only one emitter, so calls
+/// cannot overlap. `complete` and `error` consume it, so nothing can follow them. If it is dropped without
+/// completion or error, the observer receives neither.
 ///
-/// After an unsubscription it discards values, and its next call drops the observer.
+/// After an unsubscription, the emitter discards values, and the next call of one of its methods drops the
+/// observer.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -127,7 +128,7 @@ impl From<()> for Guard {
 /// ```
 pub struct Emitter<T, E = Infallible> {
     observer: Option<BoxObserver<T, E>>,
-    link: Arc<Link>,
+    state: Arc<EmitterState>,
 }
 
 impl<T, E> Emitter<T, E> {
@@ -157,7 +158,7 @@ impl<T, E> Emitter<T, E> {
 
     /// Returns whether the observer needs no more values. The caller can then stop.
     pub fn is_closed(&self) -> bool {
-        self.link.is_closed()
+        self.state.is_closed()
             || self
                 .observer
                 .as_ref()
@@ -171,7 +172,7 @@ impl<T, E> Emitter<T, E> {
             call(observer);
         }
         if self.is_closed() && self.observer.take().is_some() {
-            self.link.close();
+            self.state.close();
         }
     }
 }
@@ -179,7 +180,7 @@ impl<T, E> Emitter<T, E> {
 impl<T, E> Drop for Emitter<T, E> {
     fn drop(&mut self) {
         drop(self.observer.take());
-        self.link.close();
+        self.state.close();
     }
 }
 
@@ -192,14 +193,14 @@ impl<T, E> fmt::Debug for Emitter<T, E> {
 }
 
 /// State shared by an emitter and the guard of its subscription.
-struct Link {
+struct EmitterState {
     /// Relaxed suffices, because the flag protects no other data; `teardown` has its own lock. If an
-    /// unsubscription happens before a call of the emitter, that call sees the flag.
+    /// unsubscription happens before a call of an emitter's method, that call sees the flag.
     closed: AtomicBool,
     teardown: Mutex<Option<Guard>>,
 }
 
-impl Link {
+impl EmitterState {
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -207,7 +208,8 @@ impl Link {
     /// Stores the guard until the subscription is closed. If it is closed already, drops the guard.
     fn store_teardown(&self, guard: Guard) {
         let mut teardown = lock(&self.teardown);
-        // Checked under the lock: `close` sets the flag first and then takes the guard under the lock.
+        // The flag is checked under the lock, because `close` sets the flag first and then takes the guard
+        // under the lock.
         if self.is_closed() {
             drop(teardown);
             drop(guard);
@@ -226,7 +228,7 @@ impl Link {
     }
 }
 
-impl Registry for Link {
+impl Registry for EmitterState {
     fn remove(&self, _key: u64) {
         self.close();
     }

@@ -46,8 +46,8 @@ impl<T> Observable for Empty<T> {
     }
 }
 
-/// Never emits and never ends. The guard owns the observer, and drops it when the guard is dropped or
-/// detached.
+/// Never emits a value, and never completes or fails. The guard owns the observer, and drops it when the
+/// guard is dropped or detached.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -82,7 +82,7 @@ impl<T> Observable for Never<T> {
     where
         O: Observer<T> + Send + 'static,
     {
-        // A guard is `Sync`, but an observer need not be; the lock makes it so.
+        // A guard must be `Sync`, but an observer need not be. The lock makes access to the observer `Sync`.
         let observer = Mutex::new(Some(observer));
         Guard::new(move || {
             let observer = lock(&observer).take();

@@ -6,10 +6,10 @@ use crate::{Guard, Observable, Observer};
 
 /// Emits each value of an iterator, then completes.
 ///
-/// All of this happens inside the subscription call, which returns when the iterator has ended or the
-/// observer is closed. So an endless iterator needs an operator like [`take`](crate::ObservableExt::take)
-/// behind it. Values are moved, not cloned. A panic of the iterator unwinds to the caller of the
-/// subscription.
+/// All values are emitted inside the subscription call, which returns when the iterator has ended or the
+/// observer is closed. So if the iterator is endless, a later operator in the chain must end the
+/// subscription, such as [`take`](crate::ObservableExt::take). Values are moved, not cloned. A panic of the
+/// iterator unwinds to the caller of the subscription.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -59,7 +59,7 @@ impl<I: IntoIterator> Observable for FromIter<I> {
     }
 }
 
-/// Emits each `Ok` value of an iterator; the first `Err` ends the observable with its error.
+/// Emits each `Ok` value of an iterator. At the first `Err`, fails with its error.
 ///
 /// Otherwise like [`from_iter`].
 ///
@@ -132,8 +132,8 @@ pub fn of<T>(value: T) -> Of<T> {
     from_iter(iter::once(value))
 }
 
-/// Emits the numbers of a range, then completes; like [`from_iter`], which takes any iterator. Operators
-/// pass them to another thread in batches, because all are available at once.
+/// Emits the numbers of a range, then completes; like [`from_iter`], which takes any iterator. All numbers
+/// are available at once, so operators pass them to another thread in batches.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -188,7 +188,8 @@ pub fn from_fn<T, F: FnMut() -> Option<T>>(f: F) -> FromIter<iter::FromFn<F>> {
     from_iter(iter::from_fn(f))
 }
 
-/// Emits the same value for ever; like [`from_iter`]. A later operator must end it.
+/// Emits the same value again and again, without end; like [`from_iter`]. A later operator in the chain must
+/// end the subscription.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -1,4 +1,4 @@
-//! Observables made of values, iterators, and closures: the heads of chains.
+//! Observables made of values, iterators, and closures, for the start of a chain.
 //!
 //! The functions are also at the crate's root: `fanline::from_iter(0..3)`. An observable that cannot fail
 //! has [`Infallible`](std::convert::Infallible) as its error;

@@ -2,8 +2,7 @@ use std::sync::Arc;
 
 /// The capacity of a queue between threads, and its overflow policy.
 ///
-/// Values that the downstream observer has already received do not count, nor does the one that it is
-/// processing.
+/// Only queued values count toward the capacity, not the value that the downstream observer is processing.
 ///
 /// ```
 /// use fanline::{Subject, prelude::*};
@@ -41,8 +40,8 @@ impl<E> Bound<E> {
     ///
     /// Some threads must not wait, because they are needed to make room: the threads that run actions of the
     /// same worker, loop, or pool, and any thread on virtual time. Such a thread empties the queue itself,
-    /// inside the call that found it full. If the downstream observer makes that call, the value is queued
-    /// beyond the limit.
+    /// inside the call that found the queue full. If the downstream observer makes that call, the value is
+    /// queued although the queue is full.
     ///
     /// # Panics
     ///
@@ -69,8 +68,8 @@ impl<E> Bound<E> {
         Self::new(capacity, Overflow::DropNewest)
     }
 
-    /// Delivers the queued values and then the error that `make` returns. Accepts no more values from the
-    /// source.
+    /// When the queue is full, accepts no more values from the source. Delivers the queued values, and then
+    /// the error that `make` returns.
     ///
     /// # Panics
     ///

@@ -1,9 +1,9 @@
 //! An unbounded queue with one sender and one receiver, in chunks.
 //!
 //! The sender writes a value into a slot that the receiver does not read yet, and then publishes how many
-//! values it has written. The receiver reads up to that count. Neither side waits for the other: they take a
-//! lock only to change chunks. Chunks that were read are returned to the sender. The two sides use separate
-//! cache lines; the count is the only word that both access for each value.
+//! values it has written. The receiver reads up to that count. Neither side waits for the other. The two
+//! sides take a lock only when they move to another chunk. Chunks that were read are returned to the sender.
+//! The two sides use separate cache lines; the count is the only word that both access for each value.
 #![expect(
     unsafe_code,
     reason = "slots are written on one thread and emptied on another without a lock, because a lock for \
@@ -68,7 +68,7 @@ pub(crate) struct Receiver<T> {
     channel: Arc<Channel<T>>,
 }
 
-/// Number of values that were ever written. It has a cache line of its own.
+/// Number of all values written so far. It has a cache line of its own.
 #[repr(align(128))]
 pub(crate) struct Written(AtomicU64);
 
@@ -89,7 +89,7 @@ struct Channel<T> {
 }
 
 struct Chain<T> {
-    /// Chunks that the sender has started and the receiver has not.
+    /// Chunks in which the sender has begun to write, and the receiver has not begun to read.
     next: VecDeque<Arc<Chunk<T>>>,
     /// Chunks that were read.
     spare: Vec<Arc<Chunk<T>>>,
@@ -102,10 +102,10 @@ struct Chunk<T> {
     slots: Box<[SharedCell<MaybeUninit<T>>]>,
 }
 
-// SAFETY: only the sender touches a slot before the count publishes it, and only the receiver after that.
-// Values move between threads, which `Send` allows.
+// SAFETY: before the count publishes a slot, only the sender accesses the slot; afterwards, only the receiver
+// does. Values move between threads, which `Send` allows.
 unsafe impl<T: Send> Send for Chunk<T> {}
-// SAFETY: as above. Sharing a chunk lets one side at a time access a value.
+// SAFETY: as above. The two sides share a chunk, but only one side at a time accesses a value in it.
 unsafe impl<T: Send> Sync for Chunk<T> {}
 
 impl<T> Chunk<T> {
@@ -121,8 +121,8 @@ impl<T> Chunk<T> {
 /// Largest number of read chunks that are stored for reuse.
 const SPARE_MAX: usize = 4;
 
-/// Number of values in the largest chunks. With this number the cost of a chunk change is negligible, and a
-/// chunk is at most a few pages.
+/// Number of values in the largest chunks. With this number, the cost of moving to another chunk is
+/// negligible, and a chunk is at most a few pages of memory.
 const fn slots_max<T>() -> usize {
     if cfg!(all(test, fanline_loom)) {
         return 2;
@@ -247,7 +247,8 @@ impl<T> Receiver<T> {
         usize::try_from(self.readable - read).unwrap_or(usize::MAX)
     }
 
-    /// Returns the next published value, among those that [`available`](Receiver::available) counted.
+    /// Returns the next published value, if it is among those that [`available`](Receiver::available)
+    /// counted.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.read() == self.readable {
@@ -373,8 +374,8 @@ mod tests {
         drop(sender);
     }
 
-    /// Every value is dropped exactly once, whatever the positions of the two ends and the order in which
-    /// they are dropped.
+    /// Every value is dropped exactly once, for different positions of the two ends and both orders in which
+    /// the ends are dropped.
     #[test]
     fn remaining_values_are_dropped_once() {
         for (written, read, late) in [(0, 0, 0), (3, 1, 2), (64, 64, 1), (5000, 70, 3000)] {

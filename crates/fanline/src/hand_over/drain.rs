@@ -1,10 +1,11 @@
 //! The receiving side of a queue between threads (the *drain*): which thread empties the queue, and when.
 //!
-//! The drain consists of the observer and the receiving end. At any time it is stored in its slot, taken by
-//! the thread that empties the queue, or dropped. While the flag `idle` is set, the drain is in its slot, and
-//! no action is scheduled to empty the queue. The thread that clears the flag schedules that action. The
-//! sender checks the flag after it has published a value. The drain checks for values after it has set the
-//! flag. Fences ensure that at least one of them sees the other's change.
+//! The drain consists of the observer and the receiving end. At any time the drain is stored in its slot,
+//! taken by the thread that empties the queue, or dropped. While the flag `idle` is set, the drain is in its
+//! slot, and no action is scheduled to empty the queue. The thread that clears the flag schedules that
+//! action. The sender checks the flag after it has published a value. The thread that returns the drain to
+//! its slot checks for values after it has set the flag. Fences ensure that at least one of the two sees the
+//! other's change.
 
 use std::sync::Arc;
 
@@ -19,12 +20,13 @@ use crate::{Guard, Observer, Worker};
 /// Number of values that one action delivers before it yields to other actions on its thread.
 const VALUES_BEFORE_YIELD: usize = 4096;
 
-/// Smallest recent rate of values, as computed in `deliver`, at which a drain briefly waits for more values
-/// before it stops.
+/// If the recent rate of values, which `deliver` computes, is at least this number, the drain briefly waits
+/// for more values before it stops.
 const LINGER_VALUES_MIN: usize = 16;
-/// Number of checks during that wait, and spins before each check. The wait is about a microsecond, in which
-/// a fast sender can write hundreds of values undisturbed.
+/// Number of checks for values during that wait. The wait takes about a microsecond, in which a fast sender
+/// can write hundreds of values undisturbed.
 const LINGER_LOOKS: usize = 8;
+/// Number of spins before each of these checks.
 const LINGER_SPINS: usize = 64;
 
 /// The state that the sender and the drain share.
@@ -71,7 +73,7 @@ struct Slot<T, O> {
     running: Option<ThreadId>,
     /// The thread that last scheduled the drain.
     sender: Option<ThreadId>,
-    /// Whether that thread is still inside the scheduling call.
+    /// Whether the thread in `sender` is still inside the scheduling call.
     scheduling: bool,
     /// Whether an action was scheduled and has not started.
     scheduled: bool,
@@ -90,11 +92,11 @@ enum SchedulingThread {
 enum Stop {
     /// The queue is empty.
     Empty,
-    /// The action has delivered as many values as one action may.
+    /// The action has delivered as many values as one action may deliver.
     Enough,
     /// The observer is closed.
     Closed,
-    /// All values and then the end were delivered.
+    /// All values, and then the completion or the error, were delivered.
     Ended,
 }
 
@@ -159,7 +161,7 @@ impl<T, E, O> Shared<T, E, O> {
         self.idle.swap(false, Ordering::AcqRel)
     }
 
-    /// Stores the end, which the drain delivers after the values.
+    /// Stores the completion or the error, which the drain delivers after the values.
     pub(super) fn end(&self, end: End<E>) {
         *lock(&self.end) = Some(end);
         // Release: a drain that sees the flag also sees the values published before.
@@ -182,7 +184,7 @@ impl<T, E, O> Shared<T, E, O> {
         drop(guard);
     }
 
-    /// Returns whether the calling thread is emptying the queue, in a caller of this function.
+    /// Returns whether a caller of this function, on the same stack, is emptying the queue.
     pub(super) fn drains_here(&self) -> bool {
         lock(&self.slot).running == Some(thread::current().id())
     }
@@ -216,12 +218,13 @@ impl<T, E, O> Shared<T, E, O> {
         })
     }
 
-    /// Sets the flag `idle` after the drain was put back, having read `read` values in total. Returns true if
-    /// there is new work, which the caller must then do.
+    /// Sets the flag `idle` after the drain was put back. `read` is the total number of values that the drain
+    /// has read. Returns `true` if there is new work, which the caller must then do.
     fn set_idle(&self, read: u64, sender: SchedulingThread) -> bool {
         // Release: a thread that clears the flag sees the drain in its slot.
         self.idle.swap(true, Ordering::Release);
-        // A sender that is a caller of this action sends nothing before the action returns.
+        // If the sender is a caller of this action, it sends nothing before the action returns, so no fence
+        // is needed.
         if sender != SchedulingThread::CallerOnStack {
             self.fences.heavy();
         }
@@ -229,7 +232,7 @@ impl<T, E, O> Shared<T, E, O> {
     }
 
     fn has_work(&self, read: u64) -> bool {
-        // Acquire: the drain then sees the stored end.
+        // Acquire: the drain then sees the stored completion or error.
         self.ended.load(Ordering::Acquire)
             || self.is_closed()
             || match &self.fill {
@@ -287,7 +290,7 @@ where
         }
     }
 
-    /// Empties the queue on the sender's thread. Returns false if another thread has taken the drain, or
+    /// Empties the queue on the sender's thread. Returns `false` if another thread has taken the drain, or if
     /// delivery has ended.
     pub(super) fn drain_in_place(&self) -> bool {
         let Some(mut running) = self.take_drain(TakenBy::Other) else {
@@ -311,7 +314,7 @@ where
         while left > 0 {
             let burst = drain.outlet.available().min(left);
             if burst == 0 {
-                // Acquire: sees the values that were published before the end.
+                // Acquire: sees the values that were published before the completion or error was stored.
                 if !self.ended.load(Ordering::Acquire) {
                     return Stop::Empty;
                 }
@@ -334,7 +337,7 @@ where
         Stop::Enough
     }
 
-    /// Delivers `burst` values. Returns whether the observer accepts more.
+    /// Delivers as many values as `burst` says. Returns whether the observer accepts more.
     fn deliver_burst(&self, drain: &mut Drain<T, O>, burst: usize) -> bool {
         let observer = &mut drain.observer;
         match &mut drain.outlet {
@@ -422,8 +425,8 @@ impl<T> Outlet<T> {
     }
 }
 
-/// A guard of a taken drain. If its drop finds the drain not put back, for example after a panic, delivery
-/// ends.
+/// A guard of a taken drain. If the guard is dropped and the drain was not put back, for example after a
+/// panic, delivery ends.
 struct Running<'a, T, E, O> {
     shared: &'a Shared<T, E, O>,
     drain: Option<Drain<T, O>>,

@@ -17,15 +17,15 @@ use crate::{Guard, Observable, Observer, Worker};
 
 /// An observer that forwards its calls to another observer, in order, on a [`Worker`].
 ///
-/// Each call of `next` queues the value and returns. An action on the worker empties the queue. It is
+/// Each call of `next` queues the value and returns. An action on the worker empties the queue. The action is
 /// scheduled again when there are new values. So calls of the downstream observer never overlap, and a burst
-/// of values costs one action. The end is delivered after the values.
+/// of values costs one action. A completion or error is delivered after the values.
 ///
-/// [`next_owned`](Observer::next_owned) queues the value itself, and the other methods a clone. The queue is
-/// unbounded with [`new`](ScheduledObserver::new) and bounded with [`bounded`](ScheduledObserver::bounded).
-/// Delivery stops when the downstream observer is closed or panics, or its guard is dropped. Then the queued
-/// values are dropped, and [`is_closed`](Observer::is_closed) returns true. The worker's scheduler handles
-/// the panic.
+/// [`next_owned`](Observer::next_owned) queues the value itself, and the other methods queue a clone. The
+/// queue is unbounded with [`new`](ScheduledObserver::new) and bounded with
+/// [`bounded`](ScheduledObserver::bounded). Delivery stops when the downstream observer is closed or panics,
+/// or when its guard is dropped. Then the queued values are dropped, and [`is_closed`](Observer::is_closed)
+/// returns `true`. The worker's scheduler handles the panic.
 ///
 /// [`observe_on`](crate::ObservableExt::observe_on) uses this type.
 ///
@@ -57,14 +57,15 @@ enum Inlet<T, E> {
     Unbounded(chunks::Sender<T>),
     Bounded(Bounded<T, E>),
     DropOldest(Arc<bounded::Queue<T>>),
-    /// The queue overflowed. After the queued values it ends with an error.
+    /// The queue overflowed. The queued values are still delivered, and then an error.
     Failed,
 }
 
 struct Bounded<T, E> {
     sender: chunks::Sender<T>,
     space: Arc<Space>,
-    /// Total number of values up to which there was room at the last check.
+    /// Total number of values that may have been written when the queue is full, as of the last check for
+    /// room.
     limit: u64,
     full: Full<E>,
 }
@@ -158,8 +159,8 @@ where
         }
     }
 
-    /// Queues a value and makes the worker empty the queue. The common case calls no function, so it need not
-    /// save registers.
+    /// Queues a value and makes the worker empty the queue. In the common case no function is called, so no
+    /// registers must be saved.
     #[inline]
     fn push(&mut self, value: T) {
         match &mut self.inlet {
@@ -213,8 +214,8 @@ where
             if shared.is_closed() {
                 return;
             }
-            // The queue is full, so another thread is emptying it or is about to, unless only this thread can
-            // do so.
+            // The queue is full. Either another thread is emptying it, or is about to, or only this thread
+            // can empty it.
             let here = worker.runs_here();
             if here && shared.drains_here() {
                 break;

@@ -7,15 +7,16 @@
 use crate::fence::Fences;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 
-/// Number of checks for room before a sender sleeps. Each check follows `SPINS` spins.
+/// Number of checks for room before a sender sleeps.
 const LOOKS: usize = if cfg!(all(test, fanline_loom)) { 0 } else { 8 };
+/// Number of spins before each of these checks.
 const SPINS: usize = 32;
 
 /// The counters that both sides share. They have cache lines of their own, because the receiver writes to
 /// them for each value.
 #[repr(align(128))]
 pub(super) struct Space {
-    /// Number of values that were ever removed. The count protects no data, so Relaxed suffices.
+    /// Number of all values removed so far. The count protects no data, so Relaxed suffices.
     taken: AtomicU64,
     /// Number of removed values at which the sender must be woken. Accesses are relaxed, because the fences
     /// order them.
@@ -41,7 +42,8 @@ impl Space {
         }
     }
 
-    /// Returns the total number of values that the sender may have written, as far as is known now.
+    /// Returns the total number of values that the sender may have written when the queue is full, as far as
+    /// is known now.
     pub(super) fn limit(&self) -> u64 {
         self.taken
             .load(Ordering::Relaxed)
@@ -61,8 +63,8 @@ impl Space {
 
     #[cold]
     fn wake(&self, wake_at: u64) {
-        // The sender may already wait for another count. Then it has seen the current count of removed
-        // values.
+        // The exchange fails if the sender already waits for another count. In that case it has seen the
+        // current count of removed values.
         let exchanged =
             self.wake_at
                 .compare_exchange(wake_at, NEVER, Ordering::Relaxed, Ordering::Relaxed);
@@ -71,7 +73,7 @@ impl Space {
         }
     }
 
-    /// Makes a sleeping sender check again.
+    /// Makes a sleeping sender check for room again.
     pub(super) fn wake_all(&self) {
         // The sender checks for room under this lock before it sleeps.
         drop(lock(&self.sleep));

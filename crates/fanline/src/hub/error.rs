@@ -38,7 +38,7 @@ impl<E> Clone for Ended<E> {
 pub enum HubError<E = BoxError> {
     /// The producer failed, or a kill switch reported an error. All consumers share the error.
     Failed(Arc<E>),
-    /// A panic dropped the producer before it reached its end.
+    /// A panic dropped the producer before the producer had completed or failed.
     Abandoned,
     /// This consumer delayed the hub for longer than allowed, and was disconnected.
     TooSlow,

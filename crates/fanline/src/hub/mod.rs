@@ -6,7 +6,7 @@
 //! | [`merge`] | any number, at any time | one | the consumer |
 //! | [`partition`] | one | any number, at any time | the consumer that a partitioner chooses |
 //!
-//! All hubs are bounded and lose no element unless configured to. They need no runtime: their futures work
+//! All hubs are bounded, and lose elements only if configured to. They need no runtime: their futures work
 //! under any executor, and plain threads use the `blocking_` methods of the same types.
 
 mod blocking;

@@ -10,8 +10,8 @@ use crate::hub::{Ended, HubError, TryRecvError};
 /// Number of elements in a row after which a consumer yields, so that other tasks of its executor run.
 const RUN: u32 = 128;
 
-/// The state of a receiver: the end of the hub, once the receiver has seen it, and the elements before its
-/// next yield.
+/// The state of a receiver: the end of the hub, if the receiver has seen it, and the number of elements
+/// before the next yield.
 pub(crate) struct Pulling<E> {
     end: Option<Ended<E>>,
     /// Elements left before the receiver yields to other tasks.
@@ -76,18 +76,19 @@ impl<E> Pulling<E> {
         })
     }
 
-    /// Returns whether the receiver has seen the end.
+    /// Returns whether the receiver has seen the end of the hub.
     pub(crate) fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Returns the error, if the receiver has seen the end and the hub failed.
+    /// Returns the error, if the receiver has seen the hub fail.
     pub(crate) fn error(&self) -> Option<&HubError<E>> {
         self.end.as_ref().and_then(Ended::error)
     }
 }
 
-/// Calls an observer with every element of a receiver and with its end, or until the observer is closed.
+/// Calls an observer with every element of a receiver, and then with the completion or the error of the hub.
+/// Stops earlier if the observer is closed.
 pub(crate) async fn attach<R, O, E>(
     mut receiver: R,
     mut observer: O,

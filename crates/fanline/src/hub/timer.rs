@@ -61,7 +61,7 @@ impl Timer {
         self.after(Duration::ZERO) >= due
     }
 
-    /// Wakes the waker at `due`, unless the returned guard is dropped before.
+    /// Wakes the waker at `due`, unless the returned guard is dropped before that time.
     pub(crate) fn wake_at(&self, due: Time, waker: Waker) -> Guard {
         match &self.scheduler {
             Some(scheduler) => scheduler.wake_at(due, waker),

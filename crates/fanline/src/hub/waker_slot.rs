@@ -82,7 +82,8 @@ impl WakerSlot {
 
     /// Removes the waker, because the task is awake for another reason or is gone.
     pub(crate) fn clear(&self) {
-        // Relaxed: only the waiting task sets the flag. At worst, another thread causes one spurious wake-up.
+        // Relaxed: only the waiting task sets the flag. At worst, another thread wakes the task once for
+        // nothing.
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::AcqRel) {
             let waker = lock(&self.waker).take();
             drop(waker);

@@ -8,8 +8,8 @@ const INITIAL_CAPACITY_MAX: usize = 1024;
 
 /// The observable returned by [`buffer_count`](crate::ObservableExt::buffer_count).
 ///
-/// Emits the values in `Vec`s of `count`. On completion the remaining values form a shorter `Vec`. An error
-/// is passed on at once, and the remaining values are dropped. Stores up to `count` values.
+/// Emits the values in `Vec`s of `count`. On completion, the remaining values are emitted as a shorter `Vec`.
+/// An error is passed on at once, and the remaining values are dropped. Stores up to `count` values.
 ///
 /// # Panics
 ///
@@ -63,7 +63,7 @@ struct BufferCountObserver<O, T> {
     /// Never full between calls.
     buffer: Vec<T>,
     count: usize,
-    /// The capacity of a new buffer; the full `count` once a buffer was full.
+    /// The capacity of a new buffer. After a buffer was full, this is `count`.
     initial_capacity: usize,
 }
 
@@ -124,9 +124,9 @@ impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountObserver
 
 /// The observable returned by [`buffer_count_every`](crate::ObservableExt::buffer_count_every).
 ///
-/// Like [`buffer_count`](crate::ObservableExt::buffer_count), with a buffer that begins at every `every`-th
-/// value. Buffers overlap if `every` is less than `count`, and skip values if it is more. On completion all
-/// buffers that have begun are emitted, the oldest first.
+/// Like [`buffer_count`](crate::ObservableExt::buffer_count), but a new buffer begins at every `every`-th
+/// value. If `every` is less than `count`, buffers overlap. If it is more, some values are in no buffer. On
+/// completion all buffers that have begun are emitted, the oldest first.
 ///
 /// # Panics
 ///
@@ -238,7 +238,7 @@ impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountEveryObs
         for buffer in self.open.iter_mut().take(older) {
             buffer.push(value.clone());
         }
-        // The newest buffer takes the value itself: no clone if buffers do not overlap.
+        // The newest buffer takes the value itself, so nothing is cloned if buffers do not overlap.
         if let Some(newest) = self.open.back_mut() {
             newest.push(value);
         }

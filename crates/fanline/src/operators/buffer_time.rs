@@ -9,10 +9,11 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 ///
 /// Emits the values of each `period` as one `Vec`, which is empty if there were none.
 ///
-/// On completion the remaining values are emitted first, if there are any. An error is passed on at once
-/// and drops them. The number of stored values is unbounded;
-/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count) limits it: it also emits as soon as
-/// there are `count` values, and the next `period` begins then. Emits on a worker of `scheduler`.
+/// On completion, the remaining values are emitted first, if there are any. An error is passed on at once,
+/// and the remaining values are dropped. The number of stored values is unbounded;
+/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count) limits it: it also emits a `Vec` as
+/// soon as there are `count` values, and the next `period` begins at that moment. Emits on a worker of
+/// `scheduler`.
 ///
 /// # Panics
 ///
@@ -151,8 +152,8 @@ where
         self.emit(self.until, alarm);
     }
 
-    fn source_gone(&mut self) {
-        self.out.abandon();
+    fn source_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn is_over(&self) -> bool {

@@ -7,8 +7,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 ///
 /// On an error, continues with the observable that `handler` returns for it.
 ///
-/// Fails with the errors of that observable: [`Infallible`](std::convert::Infallible) if it cannot fail.
-/// Stores no values.
+/// Its error type is that of the observable from `handler`: [`Infallible`](std::convert::Infallible) if that
+/// observable cannot fail. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -46,7 +46,7 @@ where
         let upstreams = Arc::new(Upstreams::default());
         let guard = upstreams.guard();
         if let Some(key) = upstreams.reserve() {
-            let subscription = self.source.subscribe_with(Catcher {
+            let subscription = self.source.subscribe_with(CatchObserver {
                 parts: Some((observer, self.handler)),
                 upstreams: Arc::clone(&upstreams),
                 key,
@@ -57,14 +57,14 @@ where
     }
 }
 
-struct Catcher<O, F> {
+struct CatchObserver<O, F> {
     /// `None` after the source has ended.
     parts: Option<(O, F)>,
     upstreams: Arc<Upstreams>,
     key: u64,
 }
 
-impl<T, E, R, O, F> Observer<T, E> for Catcher<O, F>
+impl<T, E, R, O, F> Observer<T, E> for CatchObserver<O, F>
 where
     T: 'static,
     R: IntoObservable<Item = T, Error: 'static>,

@@ -5,12 +5,12 @@ use crate::{Guard, Observable, Observer};
 /// The observable returned by [`combine_latest`](crate::ObservableExt::combine_latest) and
 /// [`combine_latest_with`](crate::ObservableExt::combine_latest_with).
 ///
-/// Emits the latest values of this source and of `other` as a pair, whenever either emits, once both have
-/// emitted.
+/// Emits the latest values of this source and of `other` as a pair. A pair is emitted whenever one of the two
+/// emits, as soon as both have emitted a value.
 ///
-/// Completes when both have, or when one completes without a value; fails with the first error. Stores one
-/// value of each. [`combine_latest_with`](crate::ObservableExt::combine_latest_with) takes a closure `f`
-/// instead of cloning values into a pair.
+/// Completes when both have completed, or when one completes without a value; fails with the first error.
+/// Stores one value of each source. [`combine_latest_with`](crate::ObservableExt::combine_latest_with) takes
+/// a closure `f` instead of cloning values into a pair.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -159,15 +159,15 @@ where
         self.complete();
     }
 
-    fn left_gone(&mut self) {
+    fn left_disconnected(&mut self) {
         if self.left.value.is_none() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 
-    fn right_gone(&mut self) {
+    fn right_disconnected(&mut self) {
         if self.right.value.is_none() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
-use super::series::{Episode, Series};
+use super::series::{Series, Step};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// The observable returned by [`concat`](crate::ObservableExt::concat).
 ///
-/// Emits all values of this source, and after its completion those of `next`, which is subscribed to then.
+/// Emits all values of this source. When it completes, subscribes to `next` and emits the values of `next`.
 ///
-/// Completes with `next`; fails if either fails. If this source fails, `next` is not subscribed to. Stores no
-/// values. [`concat_all`](crate::operators::concat_all) takes a list.
+/// Completes when `next` completes; fails if either fails. If this source fails, `next` is not subscribed to.
+/// Stores no values. [`concat_all`](crate::operators::concat_all) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -58,8 +58,8 @@ pub struct ConcatAll<S> {
 /// Emits all values of the first source, then those of the second, and so on; see
 /// [`ObservableExt::concat`](crate::ObservableExt::concat).
 ///
-/// Each source is subscribed to when the previous one completes. Completes with the last one; an empty list
-/// completes at once. Fails with the first error.
+/// Each source is subscribed to when the previous one completes. Completes when the last one completes; an
+/// empty list completes at once. Fails with the first error.
 ///
 /// ```
 /// use fanline::{Observable, Subject, operators::concat_all};
@@ -129,9 +129,9 @@ where
         O: Send + 'static,
     {
         if let Some(first) = self.0.take() {
-            first.subscribe_with(Link::new(observer, self, series))
+            first.subscribe_with(ConcatObserver::new(observer, self, series))
         } else if let Some(second) = self.1.take() {
-            second.subscribe_with(Link::new(observer, self, series))
+            second.subscribe_with(ConcatObserver::new(observer, self, series))
         } else {
             Guard::closed()
         }
@@ -152,7 +152,7 @@ where
         O: Send + 'static,
     {
         match self.next() {
-            Some(source) => source.subscribe_with(Link::new(observer, self, series)),
+            Some(source) => source.subscribe_with(ConcatObserver::new(observer, self, series)),
             None => Guard::closed(),
         }
     }
@@ -167,7 +167,7 @@ struct Chain<Q, O> {
     sources: Q,
 }
 
-impl<Q, O> Episode for Chain<Q, O>
+impl<Q, O> Step for Chain<Q, O>
 where
     Q: Sources<O>,
     O: Send + 'static,
@@ -177,13 +177,13 @@ where
     }
 }
 
-struct Link<Q: Sources<O>, O: Send + 'static> {
+struct ConcatObserver<Q: Sources<O>, O: Send + 'static> {
     /// `None` after the source has ended.
     chain: Option<Chain<Q, O>>,
     series: Arc<Series<Chain<Q, O>>>,
 }
 
-impl<Q: Sources<O>, O: Send + 'static> Link<Q, O> {
+impl<Q: Sources<O>, O: Send + 'static> ConcatObserver<Q, O> {
     fn new(observer: O, sources: Q, series: &Arc<Series<Chain<Q, O>>>) -> Self {
         Self {
             chain: Some(Chain { observer, sources }),
@@ -192,7 +192,7 @@ impl<Q: Sources<O>, O: Send + 'static> Link<Q, O> {
     }
 }
 
-impl<T, E, Q, O> Observer<T, E> for Link<Q, O>
+impl<T, E, Q, O> Observer<T, E> for ConcatObserver<Q, O>
 where
     Q: Sources<O>,
     O: Observer<T, E> + Send + 'static,
@@ -232,7 +232,7 @@ where
             chain.observer.complete();
             self.series.close();
         } else {
-            self.series.follow(chain);
+            self.series.start_next(chain);
         }
     }
 

@@ -6,10 +6,11 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
 /// The observable returned by [`debounce`](crate::ObservableExt::debounce).
 ///
-/// Emits a value if no other follows within `quiet`; drops values that are followed sooner.
+/// Emits a value if no other value follows within `quiet`. Drops a value if another one follows sooner.
 ///
-/// On completion the pending value is emitted first; an error is passed on at once and drops it. Stores one
-/// value. Emits on a worker of `scheduler`. A value that moves the deadline does not reschedule the timer.
+/// On completion, the pending value is emitted first. An error is passed on at once, and the pending value is
+/// dropped. Stores one value. Emits on a worker of `scheduler`. When a new value moves the deadline, the
+/// timer is not rescheduled.
 ///
 /// ```
 /// use std::time::Duration;

@@ -9,8 +9,8 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 ///
 /// Delays each value and the completion by `delay`.
 ///
-/// An error is passed on at once and drops the delayed values. Their number is unbounded. Emits on a worker
-/// of `scheduler`.
+/// An error is passed on at once, and the delayed values are dropped. The number of delayed values is
+/// unbounded. Emits on a worker of `scheduler`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,7 +64,8 @@ where
 struct Delayed<T, O> {
     out: Out<O>,
     delay: Duration,
-    /// Delayed values by due time; `None` for the completion.
+    /// Due times and delayed values, in the order of the due times. `None` in place of a value is the
+    /// completion.
     queue: VecDeque<(Time, Option<T>)>,
 }
 

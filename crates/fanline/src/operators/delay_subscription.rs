@@ -68,7 +68,8 @@ where
     S: Observable + Send + 'static,
     O: Observer<S::Item, S::Error> + Send + 'static,
 {
-    // The action may run before `set` stores its guard, so action and subscription have separate keys.
+    // The action may run before `set` stores the action's guard, so the action and the subscription have
+    // separate keys.
     let upstreams = Arc::new(Upstreams::default());
     let (Some(action), Some(subscription)) = (upstreams.reserve(), upstreams.reserve()) else {
         return Guard::closed();

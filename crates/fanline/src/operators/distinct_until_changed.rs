@@ -43,8 +43,8 @@ where
 
 /// The observable returned by [`distinct_until_changed_by`](crate::ObservableExt::distinct_until_changed_by).
 ///
-/// Emits each value for which `same` does not hold. The first argument of `same` is the last emitted value.
-/// Stores one value.
+/// Emits each value for which `same` returns `false`. The first argument of `same` is the last emitted value,
+/// and the second is the new value. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;

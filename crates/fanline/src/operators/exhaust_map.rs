@@ -6,11 +6,11 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// The observable returned by [`exhaust_map`](crate::ObservableExt::exhaust_map).
 ///
-/// Emits the values of the observable that `f` returns for a value. Values that arrive before that
-/// observable has completed are ignored.
+/// Emits the values of the observable that `f` returns for a value of the source. Values of the source that
+/// arrive before that observable has completed are ignored.
 ///
-/// Completes when the source and the current observable have; fails with the first error. Stores no values.
-/// If `f` panics, the subscription ends without a call to the observer.
+/// Completes when the source and the current observable have completed; fails with the first error. Stores no
+/// values. If `f` panics, the subscription ends without a call to the observer.
 ///
 /// ```
 /// use fanline::prelude::*;

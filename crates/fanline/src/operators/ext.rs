@@ -41,7 +41,8 @@ pub trait ObservableExt: IntoObservable {
         BufferCountEvery::new(self.into_observable(), count, every)
     }
 
-    /// Reverses [`materialize`](Self::materialize): emits the notified events. See [`Dematerialize`].
+    /// Reverses [`materialize`](Self::materialize): emits, fails, and completes as the notifications say. See
+    /// [`Dematerialize`].
     fn dematerialize<T, E>(self) -> Dematerialize<Self::Observable>
     where
         Self: IntoObservable<Item = Notification<T, E>, Error = Infallible>,
@@ -73,12 +74,13 @@ pub trait ObservableExt: IntoObservable {
         Map::new(self.into_observable(), f)
     }
 
-    /// Emits `value` for each value. See [`MapTo`].
+    /// Emits `value` in place of each value of the source. See [`MapTo`].
     fn map_to<U: Clone + Send + 'static>(self, value: U) -> MapTo<Self::Observable, U> {
         MapTo::new(self.into_observable(), value)
     }
 
-    /// Emits values and the end as [`Notification`]s, then completes. See [`Materialize`].
+    /// Emits values, and the completion or the error, as [`Notification`]s, then completes. See
+    /// [`Materialize`].
     fn materialize(self) -> Materialize<Self::Observable>
     where
         Self::Item: Clone,
@@ -119,7 +121,7 @@ pub trait ObservableExt: IntoObservable {
         Timestamp::new(self.into_observable(), clock)
     }
 
-    /// Emits a [`Grouped`] observable per key. Ends with the source. See [`GroupBy`].
+    /// Emits a [`Grouped`] observable per key. Completes or fails when the source does. See [`GroupBy`].
     fn group_by<K, F>(self, key: F) -> GroupBy<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> K + Send + 'static,
@@ -129,7 +131,8 @@ pub trait ObservableExt: IntoObservable {
         GroupBy::new(self.into_observable(), key)
     }
 
-    /// Emits observables of `count` values each. Ends with the source. See [`WindowCount`].
+    /// Emits observables of `count` values each. Completes or fails when the source does. See
+    /// [`WindowCount`].
     fn window_count(self, count: usize) -> WindowCount<Self::Observable>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -139,7 +142,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Filtering
 
-    /// Emits each distinct value once; stores all of them. See [`Distinct`].
+    /// Emits each distinct value once; stores all distinct values. See [`Distinct`].
     fn distinct(self) -> Distinct<Self::Observable>
     where
         Self::Item: Clone + Hash + Eq + Send + 'static,
@@ -164,7 +167,8 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChanged::new(self.into_observable())
     }
 
-    /// Emits each value unless `same` holds for it and the last emitted one. See [`DistinctUntilChangedBy`].
+    /// Emits each value for which `same`, called with the last emitted value and this one, returns `false`.
+    /// See [`DistinctUntilChangedBy`].
     fn distinct_until_changed_by<F>(self, same: F) -> DistinctUntilChangedBy<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -173,7 +177,8 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChangedBy::new(self.into_observable(), same)
     }
 
-    /// Emits each value whose key differs from the previous one. See [`DistinctUntilChangedByKey`].
+    /// Emits each value whose key differs from the key of the previous value. See
+    /// [`DistinctUntilChangedByKey`].
     fn distinct_until_changed_by_key<K, F>(
         self,
         key: F,
@@ -185,7 +190,8 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChangedByKey::new(self.into_observable(), key)
     }
 
-    /// Emits the value at this index, from 0, if there is one, and completes. See [`Take`].
+    /// Emits the value at `index` (the first value has index 0), if there is one, and completes. See
+    /// [`Take`].
     fn element_at(self, index: usize) -> Take<Skip<Self::Observable>> {
         self.skip(index).take(1)
     }
@@ -203,7 +209,7 @@ pub trait ObservableExt: IntoObservable {
         self.take(1)
     }
 
-    /// Emits only the end. See [`IgnoreElements`].
+    /// Emits no values, only the completion or the error. See [`IgnoreElements`].
     fn ignore_elements(self) -> IgnoreElements<Self::Observable> {
         IgnoreElements::new(self.into_observable())
     }
@@ -216,7 +222,7 @@ pub trait ObservableExt: IntoObservable {
         Last::new(self.into_observable())
     }
 
-    /// Emits `Ok` with the only value; `Err` if there is none or a second one. See [`Single`].
+    /// Emits `Ok` with the only value, or `Err` if there is no value or a second one. See [`Single`].
     fn single(self) -> Single<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
@@ -266,7 +272,8 @@ pub trait ObservableExt: IntoObservable {
         TakeWhile::new(self.into_observable(), predicate, false)
     }
 
-    /// Like [`take_while`](Self::take_while), and also emits the first value that fails. See [`TakeWhile`].
+    /// Like [`take_while`](Self::take_while), but also emits the first value for which `predicate` does not
+    /// hold. See [`TakeWhile`].
     fn take_while_inclusive<F>(self, predicate: F) -> TakeWhile<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -276,7 +283,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Folding
 
-    /// Emits whether `test` holds for all values, as soon as known, and completes. See [`All`].
+    /// Emits whether `test` holds for all values, as soon as this is known, and completes. See [`All`].
     fn all<F>(self, test: F) -> All<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -284,7 +291,8 @@ pub trait ObservableExt: IntoObservable {
         All::new(self.into_observable(), test)
     }
 
-    /// Emits whether `test` holds for any value, as soon as known, and completes. See [`Any`].
+    /// Emits whether `test` holds for at least one value, as soon as this is known, and completes. See
+    /// [`Any`].
     fn any<F>(self, test: F) -> Any<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -309,7 +317,7 @@ pub trait ObservableExt: IntoObservable {
         Collect::new(self.into_observable())
     }
 
-    /// Emits whether any value equals `value`, as soon as known, and completes. See [`Contains`].
+    /// Emits whether any value equals `value`, as soon as this is known, and completes. See [`Contains`].
     fn contains(self, value: Self::Item) -> Contains<Self::Observable, Self::Item>
     where
         Self::Item: PartialEq + Send + 'static,
@@ -330,13 +338,13 @@ pub trait ObservableExt: IntoObservable {
         Fold::new(self.into_observable(), initial, f)
     }
 
-    /// Emits whether the source has no value, as soon as known, and completes. See [`IsEmpty`].
+    /// Emits whether the source has no value, as soon as this is known, and completes. See [`IsEmpty`].
     #[expect(clippy::wrong_self_convention, reason = "named as `Iterator` would")]
     fn is_empty(self) -> IsEmpty<Self::Observable> {
         IsEmpty::new(self.into_observable())
     }
 
-    /// Emits the greatest value (the last of equals) when the source completes. See [`Max`].
+    /// Emits the greatest value when the source completes; among equal values, the last. See [`Max`].
     fn max(self) -> Max<Self::Observable>
     where
         Self::Item: Ord + Clone + Send + 'static,
@@ -344,7 +352,7 @@ pub trait ObservableExt: IntoObservable {
         Max::new(self.into_observable())
     }
 
-    /// Like [`max`](Self::max), in the order of `compare`. See [`MaxBy`].
+    /// Like [`max`](Self::max), but `compare` defines the order. See [`MaxBy`].
     fn max_by<F>(self, compare: F) -> MaxBy<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -353,7 +361,7 @@ pub trait ObservableExt: IntoObservable {
         MaxBy::new(self.into_observable(), compare)
     }
 
-    /// Emits the least value (the first of equals) when the source completes. See [`Min`].
+    /// Emits the least value when the source completes; among equal values, the first. See [`Min`].
     fn min(self) -> Min<Self::Observable>
     where
         Self::Item: Ord + Clone + Send + 'static,
@@ -361,7 +369,7 @@ pub trait ObservableExt: IntoObservable {
         Min::new(self.into_observable())
     }
 
-    /// Like [`min`](Self::min), in the order of `compare`. See [`MinBy`].
+    /// Like [`min`](Self::min), but `compare` defines the order. See [`MinBy`].
     fn min_by<F>(self, compare: F) -> MinBy<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -370,7 +378,8 @@ pub trait ObservableExt: IntoObservable {
         MinBy::new(self.into_observable(), compare)
     }
 
-    /// Emits the result of folding all values, starting with the first, on completion. See [`Reduce`].
+    /// Emits the result of folding all values with `f`, starting with the first value, when the source
+    /// completes. See [`Reduce`].
     fn reduce<F>(self, f: F) -> Reduce<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -389,7 +398,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Combining
 
-    /// Emits the latest values of both sources whenever either emits; completes with both. See
+    /// Emits the latest values of both sources whenever either emits. Completes when both have completed. See
     /// [`CombineLatest`].
     fn combine_latest<B>(
         self,
@@ -402,7 +411,8 @@ pub trait ObservableExt: IntoObservable {
         self.combine_latest_with(other, |left, right| (left.clone(), right.clone()))
     }
 
-    /// Like [`combine_latest`](Self::combine_latest), with `f` instead of a pair. See [`CombineLatest`].
+    /// Like [`combine_latest`](Self::combine_latest), but emits the result of `f` instead of a pair. See
+    /// [`CombineLatest`].
     fn combine_latest_with<B, C, F>(
         self,
         other: B,
@@ -416,7 +426,7 @@ pub trait ObservableExt: IntoObservable {
         CombineLatest::new(self.into_observable(), other.into_observable(), f)
     }
 
-    /// Emits the values of this source, then those of `next`, and completes with it. See [`Concat`].
+    /// Emits the values of this source, then those of `next`. Completes when `next` does. See [`Concat`].
     fn concat<B>(self, next: B) -> Concat<Self::Observable, B::Observable>
     where
         B: IntoObservable<Item = Self::Item, Error = Self::Error>,
@@ -425,7 +435,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits the values of the observables that `f` returns, one observable after the other:
-    /// [`flat_map`](Self::flat_map) with one at a time. See [`FlatMap`].
+    /// [`flat_map`](Self::flat_map) with `concurrent_max` 1. See [`FlatMap`].
     fn concat_map<R, F>(self, f: F) -> FlatMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -437,7 +447,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits the values of the observable that `f` returns. Ignores values of this source until that
-    /// observable has completed. Completes when both have. See [`ExhaustMap`].
+    /// observable has completed. Completes when both have completed. See [`ExhaustMap`].
     fn exhaust_map<R, F>(self, f: F) -> ExhaustMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -447,8 +457,9 @@ pub trait ObservableExt: IntoObservable {
         ExhaustMap::new(self.into_observable(), f)
     }
 
-    /// Emits the values of the observables that `f` returns, subscribed to at most `concurrent_max` at a
-    /// time. Completes when all have. Panics if `concurrent_max` is 0. See [`FlatMap`].
+    /// Emits the values of the observables that `f` returns, of which at most `concurrent_max` are subscribed
+    /// to at a time. Completes when this source and all observables have completed. Panics if
+    /// `concurrent_max` is 0. See [`FlatMap`].
     fn flat_map<R, F>(self, concurrent_max: usize, f: F) -> FlatMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -475,7 +486,7 @@ pub trait ObservableExt: IntoObservable {
         FlatMapOn::new(self.into_observable(), scheduler, concurrent_max, f)
     }
 
-    /// Emits the values of both sources as they arrive. Completes when both have. See [`Merge`].
+    /// Emits the values of both sources as they arrive. Completes when both have completed. See [`Merge`].
     fn merge<B>(self, other: B) -> Merge<Self::Observable, B::Observable>
     where
         B: IntoObservable<Item = Self::Item, Error = Self::Error>,
@@ -503,7 +514,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits the values of the observable that `f` returns for the latest value, and unsubscribes from the
-    /// previous one. Completes when the source and the latest observable have. See [`SwitchMap`].
+    /// previous one. Completes when this source and the latest observable have completed. See [`SwitchMap`].
     fn switch_map<R, F>(self, f: F) -> SwitchMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
@@ -513,7 +524,8 @@ pub trait ObservableExt: IntoObservable {
         SwitchMap::new(self.into_observable(), f)
     }
 
-    /// Emits each value with the latest value of `other`. Ends with this source. See [`WithLatestFrom`].
+    /// Emits each value with the latest value of `other`. Completes when this source does. See
+    /// [`WithLatestFrom`].
     fn with_latest_from<B>(
         self,
         other: B,
@@ -525,7 +537,7 @@ pub trait ObservableExt: IntoObservable {
         self.with_latest_from_with(other, |value, latest| (value.clone(), latest.clone()))
     }
 
-    /// Like [`with_latest_from`](Self::with_latest_from), with `f` instead of a pair. See
+    /// Like [`with_latest_from`](Self::with_latest_from), but emits the result of `f` instead of a pair. See
     /// [`WithLatestFrom`].
     fn with_latest_from_with<B, C, F>(
         self,
@@ -550,7 +562,7 @@ pub trait ObservableExt: IntoObservable {
         self.zip_with(other, |left, right| (left, right))
     }
 
-    /// Like [`zip`](Self::zip), with `f` instead of a pair. See [`Zip`].
+    /// Like [`zip`](Self::zip), but emits the result of `f` instead of a pair. See [`Zip`].
     fn zip_with<B, C, F>(self, other: B, f: F) -> Zip<Self::Observable, B::Observable, F>
     where
         B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
@@ -560,7 +572,7 @@ pub trait ObservableExt: IntoObservable {
         Zip::new(self.into_observable(), other.into_observable(), f)
     }
 
-    /// Emits the latest value when `sampler` emits; completes with either. See [`Sample`].
+    /// Emits the latest value when `sampler` emits. Completes when either completes. See [`Sample`].
     fn sample_by<N>(self, sampler: N) -> Sample<Self::Observable, N::Observable>
     where
         N: IntoObservable<Error = Self::Error>,
@@ -569,7 +581,7 @@ pub trait ObservableExt: IntoObservable {
         Sample::new(self.into_observable(), sampler.into_observable())
     }
 
-    /// Drops values until `notifier` emits. Completes with this source. See [`SkipUntil`].
+    /// Drops values until `notifier` emits. Completes when this source does. See [`SkipUntil`].
     fn skip_until<N>(self, notifier: N) -> SkipUntil<Self::Observable, N::Observable>
     where
         N: IntoObservable<Error = Self::Error>,
@@ -587,7 +599,8 @@ pub trait ObservableExt: IntoObservable {
         TakeUntil::new(self.into_observable(), notifier.into_observable())
     }
 
-    /// Prevents overlapping calls, and calls after the end. See [`Serialize`].
+    /// Prevents calls of the observer that overlap, or that follow its completion or error. See
+    /// [`Serialize`].
     fn serialize(self) -> Serialize<Self::Observable>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -630,7 +643,7 @@ pub trait ObservableExt: IntoObservable {
         OnErrorReturn::new(self.into_observable(), f)
     }
 
-    /// Subscribes again when the source completes, to run it `times` times. See [`Repeat`].
+    /// Subscribes again when the source completes, until the source has run `times` times. See [`Repeat`].
     fn repeat(self, times: usize) -> Repeat<Self::Observable>
     where
         Self::Observable: Clone + Send + 'static,
@@ -660,7 +673,8 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Time
 
-    /// Emits the values of each `period` as one `Vec`, and the rest at the end. See [`BufferTime`].
+    /// Emits the values of each `period` as one `Vec`. On completion, also emits the values of the last,
+    /// incomplete period. See [`BufferTime`].
     fn buffer_time<C: Scheduler>(
         self,
         period: Duration,
@@ -672,7 +686,8 @@ pub trait ObservableExt: IntoObservable {
         BufferTime::new(self.into_observable(), period, usize::MAX, scheduler)
     }
 
-    /// Like [`buffer_time`](Self::buffer_time), and also emits every `count` values. See [`BufferTime`].
+    /// Like [`buffer_time`](Self::buffer_time), but also emits a `Vec` as soon as it has `count` values. See
+    /// [`BufferTime`].
     fn buffer_time_or_count<C: Scheduler>(
         self,
         period: Duration,
@@ -685,7 +700,7 @@ pub trait ObservableExt: IntoObservable {
         BufferTime::new(self.into_observable(), period, count, scheduler)
     }
 
-    /// Emits the values of each `period` as an observable, until the end. See [`WindowTime`].
+    /// Emits the values of each `period` as an observable, until the source ends. See [`WindowTime`].
     fn window_time<C: Scheduler>(
         self,
         period: Duration,
@@ -697,7 +712,8 @@ pub trait ObservableExt: IntoObservable {
         WindowTime::new(self.into_observable(), period, usize::MAX, scheduler)
     }
 
-    /// Like [`window_time`](Self::window_time), with at most `count` values. See [`WindowTime`].
+    /// Like [`window_time`](Self::window_time), but each observable has at most `count` values. See
+    /// [`WindowTime`].
     fn window_time_or_count<C: Scheduler>(
         self,
         period: Duration,
@@ -710,7 +726,8 @@ pub trait ObservableExt: IntoObservable {
         WindowTime::new(self.into_observable(), period, count, scheduler)
     }
 
-    /// Emits a value if none follows within `quiet`, and the last on completion. See [`Debounce`].
+    /// Emits a value if no other value follows within `quiet`, and on completion the last value. See
+    /// [`Debounce`].
     fn debounce<C: Scheduler>(self, quiet: Duration, scheduler: C) -> Debounce<Self::Observable, C>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -738,7 +755,8 @@ pub trait ObservableExt: IntoObservable {
         DelaySubscription::new(self.into_observable(), delay, scheduler)
     }
 
-    /// Emits the latest value every `period`, if it is new. Ends with the source. See [`SampleEvery`].
+    /// Emits the latest value every `period`, if it is new. Completes or fails when the source does. See
+    /// [`SampleEvery`].
     fn sample<C: Scheduler>(
         self,
         period: Duration,
@@ -750,7 +768,7 @@ pub trait ObservableExt: IntoObservable {
         SampleEvery::new(self.into_observable(), period, scheduler)
     }
 
-    /// Emits the first value of each `period`, the last, or both. See [`Throttle`].
+    /// Emits the first value of each `period`, the last value, or both. See [`Throttle`].
     fn throttle<C: Scheduler>(
         self,
         period: Duration,
@@ -763,7 +781,7 @@ pub trait ObservableExt: IntoObservable {
         Throttle::new(self.into_observable(), period, edge, scheduler)
     }
 
-    /// Fails with the result of `error` if no value arrives within `limit`. See [`Timeout`].
+    /// Fails with the result of `error` if the next value does not arrive within `limit`. See [`Timeout`].
     fn timeout<C: Scheduler, F>(
         self,
         limit: Duration,
@@ -810,7 +828,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Multicast
 
-    /// Subscribes to the source once for all observers, on `connect`. See [`Connectable`].
+    /// Subscribes to the source once for all observers, when `connect` is called. See [`Connectable`].
     fn publish(self) -> Connectable<Self::Observable, Subject<Self::Item, Self::Error>>
     where
         Self::Observable: Clone + Send + Sync + 'static,
@@ -835,7 +853,7 @@ pub trait ObservableExt: IntoObservable {
         })
     }
 
-    /// Like [`publish`](Self::publish), through your own subject. See [`Connectable`].
+    /// Like [`publish`](Self::publish), but multicasts through your own subject. See [`Connectable`].
     fn multicast<H>(self, subject: H) -> Connectable<Self::Observable, H>
     where
         H: Hub<Self::Item, Self::Error>,
@@ -884,7 +902,8 @@ pub trait ObservableExt: IntoObservable {
         Tap::new(self.into_observable(), observer(inspect))
     }
 
-    /// Like [`tap`](Self::tap), with an observer that also receives the end. See [`Tap`].
+    /// Like [`tap`](Self::tap), but with an observer, which also receives the completion or the error. See
+    /// [`Tap`].
     fn tap_with<L>(self, observer: L) -> Tap<Self::Observable, L>
     where
         L: Observer<Self::Item, Self::Error> + Send + 'static,
@@ -894,7 +913,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Other shapes
 
-    /// Emits `value` if the source completes without one. See [`DefaultIfEmpty`].
+    /// Emits `value` if the source completes without a value. See [`DefaultIfEmpty`].
     fn default_if_empty(self, value: Self::Item) -> DefaultIfEmpty<Self::Observable, Self::Item>
     where
         Self::Item: Send + 'static,
@@ -969,7 +988,8 @@ pub trait ObservableExt: IntoObservable {
         TryIntoStream::new(self, policy)
     }
 
-    /// Returns a future of the first value, `Ok(None)` if there is none. See [`FirstValue`].
+    /// Returns a future of the first value. Its result is `Ok(None)` if there is no value. See
+    /// [`FirstValue`].
     fn first_value(self) -> FirstValue<Self::Item, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -977,7 +997,7 @@ pub trait ObservableExt: IntoObservable {
         FirstValue::new(self)
     }
 
-    /// Returns a future of the last value, `Ok(None)` if there is none. See [`LastValue`].
+    /// Returns a future of the last value. Its result is `Ok(None)` if there is no value. See [`LastValue`].
     fn last_value(self) -> LastValue<Self::Item, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,

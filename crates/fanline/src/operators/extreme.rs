@@ -5,8 +5,8 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`min`](crate::ObservableExt::min).
 ///
-/// Emits the least value when the source completes; of equal values, the first. Emits none if the source had
-/// none. Stores one value.
+/// Emits the least value when the source completes; among equal values, the first. Emits nothing if the
+/// source had no values. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -42,8 +42,8 @@ where
 
 /// The observable returned by [`max`](crate::ObservableExt::max).
 ///
-/// Emits the greatest value when the source completes; of equal values, the last. Emits none if the source
-/// had none. Stores one value.
+/// Emits the greatest value when the source completes; among equal values, the last. Emits nothing if the
+/// source had no values. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -79,7 +79,7 @@ where
 
 /// The observable returned by [`min_by`](crate::ObservableExt::min_by).
 ///
-/// Like [`min`](crate::ObservableExt::min), in the order of `compare`.
+/// Like [`min`](crate::ObservableExt::min), but `compare` defines the order.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -127,7 +127,7 @@ where
 
 /// The observable returned by [`max_by`](crate::ObservableExt::max_by).
 ///
-/// Like [`max`](crate::ObservableExt::max), in the order of `compare`.
+/// Like [`max`](crate::ObservableExt::max), but `compare` defines the order.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -175,7 +175,7 @@ where
 
 struct Best<T, F> {
     best: Option<T>,
-    /// Returns whether a value replaces the best one.
+    /// Returns whether a new value replaces the best value so far.
     beats: F,
 }
 

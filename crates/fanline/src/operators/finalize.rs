@@ -7,8 +7,9 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`finalize`](crate::ObservableExt::finalize).
 ///
-/// Runs `action` once when the subscription ends: after the end has been passed on, when the guard is
-/// dropped, or when the source drops a closed observer. Runs on the thread that ends the subscription.
+/// Runs `action` once when the subscription ends: after the completion or error has been passed on, when the
+/// guard is dropped, or when the source drops a closed observer. Runs on the thread that ends the
+/// subscription.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -79,7 +80,8 @@ where
     forward!(next, is_closed);
 }
 
-/// An action that runs once: at the end, or when the guard or the observer is dropped before.
+/// An action that runs once: when the source completes or fails, or when the guard or the observer is dropped
+/// before that.
 struct Once<F>(Mutex<Option<F>>);
 
 impl<F: FnOnce()> Once<F> {
@@ -101,7 +103,8 @@ impl<F: FnOnce() + Send> Registry for Once<F> {
     }
 }
 
-/// Runs the action when a source drops its observer without an end, which also ends the subscription.
+/// Runs the action when a source drops its observer without completion or error, which also ends the
+/// subscription.
 struct RunOnDrop<F: FnOnce()>(Arc<Once<F>>);
 
 impl<F: FnOnce()> Drop for RunOnDrop<F> {

@@ -8,13 +8,13 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// The observable returned by [`flat_map`](crate::ObservableExt::flat_map) and
 /// [`concat_map`](crate::ObservableExt::concat_map).
 ///
-/// Emits the values of the observables that `f` returns, as they arrive, subscribed to at most
-/// `concurrent_max` at a time; `usize::MAX` means no limit.
+/// Emits the values of the observables that `f` returns, as they arrive. At most `concurrent_max` observables
+/// are subscribed to at a time; `usize::MAX` means no limit.
 ///
-/// `f` is called for each value at once. Observables beyond `concurrent_max` are queued without bound, and
-/// not subscribed to yet. Completes when the source and all observables have; fails with the first error. If
-/// `f` panics, the subscription ends without a call to the observer. For parallel work see
-/// [`flat_map_on`](crate::ObservableExt::flat_map_on).
+/// `f` is called for each value at once. If `concurrent_max` observables are subscribed to, further
+/// observables are queued, without bound. Completes when the source and all observables have completed; fails
+/// with the first error. If `f` panics, the subscription ends without a call to the observer. For parallel
+/// work see [`flat_map_on`](crate::ObservableExt::flat_map_on).
 ///
 /// [`concat_map`](crate::ObservableExt::concat_map) subscribes to one observable at a time: it emits all
 /// values of the first one, then those of the second, and so on.
@@ -130,13 +130,14 @@ where
     }
 
     /// Subscribes to the inner source. If it completes during the subscription, continues with the next one.
-    /// The gate is free during subscriptions, so values pass at once.
+    /// The gate is free during subscriptions, so values that a source emits then pass at once.
     fn run(self: &Arc<Self>, mut inner: I) {
         let upstreams = self.funnel.upstreams();
         while let Some(key) = upstreams.reserve() {
             let shared = Arc::clone(self);
             let guard = inner.subscribe_with(self.funnel.inlet(move |funnel| {
-                // `finish` returns `false` during the subscription; then the loop below continues.
+                // If the source completes during the subscription, `finish` returns `false`, and the loop
+                // below continues.
                 if funnel.upstreams().finish(key)
                     && let Some(next) = shared.inner_complete()
                 {

@@ -3,8 +3,8 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`fold`](crate::ObservableExt::fold).
 ///
-/// Emits, when the source completes, the result of folding all values with `f`, starting from `initial`;
-/// `initial` itself if there were no values.
+/// Emits, when the source completes, the result of folding all values with `f`, starting from `initial`. If
+/// there were no values, emits `initial` itself.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -51,7 +51,7 @@ where
 }
 
 struct Folded<A, F> {
-    /// `None` while `f` runs, and for ever after `f` has panicked.
+    /// `None` while `f` runs. If `f` panics, it stays `None`.
     state: Option<A>,
     f: F,
 }

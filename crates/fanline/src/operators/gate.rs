@@ -37,14 +37,15 @@ pub(super) struct Gate<S: Stage> {
 
 struct Shared<S: Stage> {
     cell: Mutex<Cell<S>>,
-    /// Whether the gate is closed, for sources in a loop. Relaxed: decisions are made under the lock.
+    /// Whether the gate is closed. Sources that emit in a loop read it to stop. Relaxed, because decisions
+    /// are made under the lock.
     over: AtomicBool,
     upstreams: Upstreams,
 }
 
 struct Cell<S: Stage> {
     /// Boxed, so that taking it out moves only a pointer. `None` while a caller works on it, and after the
-    /// end.
+    /// gate was closed.
     stage: Option<Box<S>>,
     /// Empty whenever the stage is present.
     queue: VecDeque<S::Message>,
@@ -87,7 +88,7 @@ impl<S: Stage> Gate<S> {
         }
     }
 
-    /// Sends a message to the stage, at once or later.
+    /// Sends a message to the stage. The stage handles it now, or after the current caller has finished.
     pub(super) fn send(&self, message: S::Message) {
         self.enter(
             message,
@@ -96,7 +97,7 @@ impl<S: Stage> Gate<S> {
         );
     }
 
-    /// Sends a message at the time `due`, unless the gate is closed before.
+    /// Sends a message at the time `due`, unless the gate is closed before that time.
     pub(super) fn send_at(&self, worker: &impl Worker, due: Time, message: S::Message) {
         self.connect(|key| {
             worker.schedule_at(due, (self.clone(), message), move |(gate, message), _| {
@@ -210,7 +211,8 @@ impl<S: Stage> Shared<S> {
     }
 }
 
-/// The stage while a caller works on it. If it is still inside at the drop, the drop closes the gate.
+/// The stage while a caller works on it. If the guard is dropped with the stage still in it, the drop closes
+/// the gate.
 struct StageGuard<'a, S: Stage> {
     shared: &'a Shared<S>,
     stage: Option<Box<S>>,
@@ -231,7 +233,7 @@ impl<S: Stage> Registry for Shared<S> {
     }
 
     fn remove_and_wait(&self, _key: u64) {
-        // Set first, so that a caller that has the stage stops after the current message.
+        // The flag is set first, so that a caller that has the stage stops after the current message.
         self.over.store(true, Ordering::Relaxed);
         lock(&self.cell).over = true;
         self.upstreams.close_and_wait();
@@ -289,7 +291,8 @@ impl<T, E> Event<T, E> {
     }
 }
 
-/// A wrapper of an observer that forwards no call after an end, and no end to an observer that is closed.
+/// A wrapper of an observer. It forwards no call after a completion or an error, and forwards no completion
+/// or error to an observer that is closed.
 pub(super) struct Out<O> {
     observer: O,
     ended: bool,
@@ -304,7 +307,7 @@ impl<O> Out<O> {
     }
 
     /// Ends without a call to the observer.
-    pub(super) fn abandon(&mut self) {
+    pub(super) fn end_silently(&mut self) {
         self.ended = true;
     }
 }
@@ -361,7 +364,7 @@ mod models {
     type Seen = Arc<Mutex<Vec<u32>>>;
 
     /// An observer that detects overlapping calls. Its state does not use loom's types. So it adds only one
-    /// point at which loom may switch threads, inside each call.
+    /// point to each call at which loom may switch threads.
     struct OverlapDetector {
         seen: Seen,
         inside: Arc<AtomicBool>,

@@ -2,21 +2,21 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::unicast::{Feed, FromUnicast, Leases, Unicast};
+use super::unicast::{Feed, FromUnicast, SourceRefs, Unicast};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// The observable returned by [`group_by`](crate::ObservableExt::group_by).
 ///
 /// Groups the values by `key`: emits a [`Grouped`](crate::operators::Grouped) observable at the first value
-/// of a key, and the values of that key in it.
+/// of a key. That observable emits the values of the key.
 ///
 /// A group buffers its values, without bound, until it is subscribed to. The first subscription receives all
-/// values; a later one only a completion. A group without handles, or whose observer is closed, drops its
-/// values; it is not emitted again. Groups continue after the observer of the groups has closed; the source
-/// is unsubscribed when the last group is gone.
+/// values; a later one only a completion. A group drops its values if it has no handles, or if its observer
+/// is closed; the group is not emitted again. Groups continue after the observer of this observable has
+/// closed; the source is unsubscribed when the last group is gone.
 ///
-/// The end of the source ends all groups, in the order in which they were emitted, then this observable.
-/// Stores one entry for each key.
+/// When the source completes or fails, so do all groups, in the order in which they were emitted, and then
+/// this observable. Stores one entry for each key.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -137,16 +137,16 @@ where
     where
         O: Observer<Self::Item, S::Error> + Send + 'static,
     {
-        let leases = Leases::new();
-        let guard = leases.guard();
+        let source_refs = SourceRefs::new();
+        let guard = source_refs.guard();
         let subscription = self.source.subscribe_with(Grouping {
             observer: Some(observer),
             key: self.key,
             numbers: HashMap::new(),
             groups: Vec::new(),
-            leases: Arc::clone(&leases),
+            source_refs: Arc::clone(&source_refs),
         });
-        leases.set(subscription);
+        source_refs.set(subscription);
         guard
     }
 }
@@ -160,9 +160,9 @@ where
     observer: Option<O>,
     key: F,
     numbers: HashMap<K, usize>,
-    /// The groups in the order in which they were emitted, and in which they end.
+    /// The groups in the order in which they were emitted. They complete or fail in the same order.
     groups: Vec<Feed<T, E>>,
-    leases: Arc<Leases>,
+    source_refs: Arc<SourceRefs>,
 }
 
 impl<O, F, K, T, E> Grouping<O, F, K, T, E>
@@ -177,9 +177,9 @@ where
             .observer
             .as_ref()
             .is_some_and(|observer| !observer.is_closed());
-        if !open || !self.leases.outer_is_open() {
+        if !open || !self.source_refs.outer_is_open() {
             self.observer = None;
-            self.leases.close_outer();
+            self.source_refs.close_outer();
         }
         self.observer.as_mut()
     }
@@ -199,9 +199,9 @@ where
             self.groups[*number].next(value);
             return;
         }
-        let leases = Arc::clone(&self.leases);
+        let source_refs = Arc::clone(&self.source_refs);
         if let Some(observer) = self.outer() {
-            let (feed, values) = Feed::new(leases.lease());
+            let (feed, values) = Feed::new(source_refs.add_ref());
             observer.next_owned(Grouped {
                 key: key.clone(),
                 values,
@@ -220,7 +220,7 @@ where
         if let Some(observer) = self.outer() {
             observer.error(error);
         }
-        self.leases.close_outer();
+        self.source_refs.close_outer();
     }
 
     fn complete(&mut self) {
@@ -230,10 +230,10 @@ where
         if let Some(observer) = self.outer() {
             observer.complete();
         }
-        self.leases.close_outer();
+        self.source_refs.close_outer();
     }
 
     fn is_closed(&self) -> bool {
-        self.leases.is_over()
+        self.source_refs.is_over()
     }
 }

@@ -3,7 +3,7 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`ignore_elements`](crate::ObservableExt::ignore_elements).
 ///
-/// Emits only the end.
+/// Emits no values, only the completion or the error.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// Emits 0, 1, 2, and so on: the first after `period`, then one every `period`. Never ends.
+/// Emits 0, 1, 2, and so on: 0 after `period`, then one number every `period`. Never completes.
 ///
-/// Emits on a worker of `scheduler`. Late values do not delay later ones, and none is skipped.
+/// Emits on a worker of `scheduler`. If a value is late, later values are not delayed by it, and no value is
+/// skipped.
 ///
 /// # Panics
 ///

@@ -23,13 +23,13 @@ pub(super) trait Join<A, B, E>: Send + 'static {
 
     fn right_complete(&mut self);
 
-    /// Called when the left source has dropped its observer, with or without an end before. An operator that
-    /// can emit nothing more without this source must end here. Otherwise the other source would keep the
-    /// operator alive.
-    fn left_gone(&mut self) {}
+    /// Called when the left source has dropped its observer, whether or not it has completed or failed
+    /// before. If the operator can emit nothing more without this source, it must end in this call. Otherwise
+    /// the other source would keep the operator alive.
+    fn left_disconnected(&mut self) {}
 
-    /// Like [`left_gone`](Self::left_gone), for the right source.
-    fn right_gone(&mut self) {}
+    /// Like [`left_disconnected`](Self::left_disconnected), for the right source.
+    fn right_disconnected(&mut self) {}
 
     /// Called for an error of either source.
     fn error(&mut self, error: &E);
@@ -44,7 +44,7 @@ pub(super) enum First {
     Right,
 }
 
-/// Subscribes to both sources; to the second only if the operator has not ended before.
+/// Subscribes to both sources. Does not subscribe to the second one if the operator has ended before that.
 pub(super) fn join<A, B, J>(left: A, right: B, join: J, first: First) -> Guard
 where
     A: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -83,7 +83,7 @@ enum SourceEvent<T, E> {
     Next(T),
     Error(E),
     Complete,
-    Gone,
+    Disconnected,
 }
 
 impl<J, A, B, E> Stage for Joined<J, A, B, E>
@@ -123,7 +123,7 @@ where
 
     fn complete(join: &mut J);
 
-    fn gone(join: &mut J);
+    fn disconnected(join: &mut J);
 
     fn message(event: SourceEvent<Self::Value, E>) -> Message<A, B, E>;
 
@@ -132,7 +132,7 @@ where
             SourceEvent::Next(value) => Self::next_owned(join, value),
             SourceEvent::Error(error) => join.error(&error),
             SourceEvent::Complete => Self::complete(join),
-            SourceEvent::Gone => Self::gone(join),
+            SourceEvent::Disconnected => Self::disconnected(join),
         }
     }
 
@@ -171,8 +171,8 @@ where
         join.left_complete();
     }
 
-    fn gone(join: &mut J) {
-        join.left_gone();
+    fn disconnected(join: &mut J) {
+        join.left_disconnected();
     }
 
     fn message(event: SourceEvent<A, E>) -> Message<A, B, E> {
@@ -205,8 +205,8 @@ where
         join.right_complete();
     }
 
-    fn gone(join: &mut J) {
-        join.right_gone();
+    fn disconnected(join: &mut J) {
+        join.right_disconnected();
     }
 
     fn message(event: SourceEvent<B, E>) -> Message<A, B, E> {
@@ -281,7 +281,7 @@ where
     E: Send + 'static,
 {
     fn drop(&mut self) {
-        // Has no effect after the end or an unsubscription.
-        self.gate.send(S::message(SourceEvent::Gone));
+        // Has no effect if the operator has ended or was unsubscribed.
+        self.gate.send(S::message(SourceEvent::Disconnected));
     }
 }

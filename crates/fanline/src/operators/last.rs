@@ -3,7 +3,7 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`last`](crate::ObservableExt::last).
 ///
-/// Emits the last value when the source completes; nothing if there was none. Stores one value.
+/// Emits the last value when the source completes. Emits nothing if there was no value. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -3,7 +3,7 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`map_to`](crate::ObservableExt::map_to).
 ///
-/// Emits `value` for each value.
+/// Emits `value` in place of each value of the source.
 ///
 /// ```
 /// use fanline::prelude::*;

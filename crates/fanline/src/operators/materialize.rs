@@ -29,8 +29,8 @@ pub enum Notification<T, E = Infallible> {
 
 /// The observable returned by [`materialize`](crate::ObservableExt::materialize).
 ///
-/// Emits values and the end as [`Notification`](crate::operators::Notification)s, and completes after the
-/// end. Cannot fail.
+/// Emits the values, and then the completion or the error, as
+/// [`Notification`](crate::operators::Notification)s. Then completes. Cannot fail.
 ///
 /// ```
 /// use fanline::operators::Notification;
@@ -118,7 +118,8 @@ where
 /// The observable returned by [`dematerialize`](crate::ObservableExt::dematerialize).
 ///
 /// Emits, fails, and completes according to the [`Notification`](crate::operators::Notification)s: reverses
-/// [`materialize`](crate::ObservableExt::materialize). Ends with the first notification of an end.
+/// [`materialize`](crate::ObservableExt::materialize). Completes or fails at the first notification of a
+/// completion or an error.
 ///
 /// ```
 /// use fanline::operators::Notification;

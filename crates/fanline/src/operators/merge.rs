@@ -5,8 +5,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 ///
 /// Emits the values of this source and of `other` as they arrive.
 ///
-/// Completes when both have; fails with the first error. If values arrive on two threads at once, one of the
-/// threads emits both; the other queues a clone and continues. Stores nothing else.
+/// Completes when both have completed; fails with the first error. If values arrive on two threads at once,
+/// one of the threads emits both; the other queues a clone and continues. Stores nothing else.
 /// [`merge_all`](crate::operators::merge_all) takes a list.
 ///
 /// ```
@@ -58,8 +58,9 @@ pub struct MergeAll<S> {
 /// Emits the values of all sources as they arrive; see
 /// [`ObservableExt::merge`](crate::ObservableExt::merge).
 ///
-/// Subscribes in the given order. Completes with the last source; an empty list completes at once. Fails
-/// with the first error. Sources of different types must be [`boxed`](crate::ObservableExt::boxed) first.
+/// Subscribes in the given order. Completes when all sources have completed; an empty list completes at once.
+/// Fails with the first error. Sources of different types must be [`boxed`](crate::ObservableExt::boxed)
+/// first.
 ///
 /// ```
 /// use fanline::{ObservableExt, Observable, Subject, operators::merge_all};

@@ -1,18 +1,20 @@
 //! Operators: observables made of observables.
 //!
-//! All operators are methods of [`ObservableExt`]. The type that a method returns documents in full which
-//! values it emits, when it ends, what it stores, and when it panics, with an example.
+//! All operators are methods of [`ObservableExt`]. The documentation of the type that a method returns
+//! describes in full which values it emits, when it completes or fails, what it stores, and when it panics.
+//! It has an example.
 //!
 //! # From Rx to Fanline
 //!
-//! The left column has the names of other Rx libraries, where they differ or are likely to be searched for.
+//! The left column has the names that other Rx libraries use. It lists names that differ from Fanline's, and
+//! common ones.
 //!
 //! | Rx | Fanline |
 //! | --- | --- |
 //! | **Create** | |
 //! | `just`, `return`, `of` | [`of`](crate::of) |
 //! | `from`, `fromIterable`, `toObservable` | [`from_iter`](crate::from_iter), [`try_from_iter`](crate::try_from_iter) |
-//! | `range`, `empty`, `never`, `throw`, `defer`, `create`, `generate` | the same: [`range`](crate::range()), [`empty`](crate::empty), [`never`](crate::never), [`throw`](crate::throw), [`defer`](crate::defer), [`create`](crate::create()), [`generate`](crate::generate) |
+//! | `range`, `empty`, `never`, `throw`, `defer`, `create`, `generate` | [`range`](crate::range()), [`empty`](crate::empty), [`never`](crate::never), [`throw`](crate::throw), [`defer`](crate::defer), [`create`](crate::create()), [`generate`](crate::generate) |
 //! | `fromCallable`, `start` | [`from_fn`](crate::from_fn) |
 //! | `interval`, `timer` | [`interval`], [`timer`] |
 //! | `fromFuture`, `fromStream` | [`from_future`](crate::from_future), [`from_stream`](crate::from_stream) |
@@ -58,7 +60,7 @@
 //! | `timestamp`, `timeInterval` | [`timestamp`](ObservableExt::timestamp), [`time_interval`](ObservableExt::time_interval) |
 //! | **Fold** | |
 //! | `reduce`, `aggregate` | [`reduce`](ObservableExt::reduce), with a seed [`fold`](ObservableExt::fold) |
-//! | `count`, `sum`, `average`, `min`, `max` | the same; [`min_by`](ObservableExt::min_by), [`max_by`](ObservableExt::max_by) |
+//! | `count`, `sum`, `average`, `min`, `max` | [`count`](ObservableExt::count), [`sum`](ObservableExt::sum), [`average`](ObservableExt::average), [`min`](ObservableExt::min), [`max`](ObservableExt::max); [`min_by`](ObservableExt::min_by), [`max_by`](ObservableExt::max_by) |
 //! | `toList`, `toArray`, `toMap`, `collect` | [`collect`](ObservableExt::collect) |
 //! | `all`, `any`, `contains`, `isEmpty` | [`all`](ObservableExt::all), [`any`](ObservableExt::any), [`contains`](ObservableExt::contains), [`is_empty`](ObservableExt::is_empty) |
 //! | **Multicast** | |
@@ -79,15 +81,15 @@
 //!
 //! # Short types
 //!
-//! A chain has the type of its last operator, which includes the types of those before it. Where the type
-//! must be written, as in a field or at a module boundary, [`boxed`](ObservableExt::boxed) hides it: a
-//! [`BoxObservable`](crate::BoxObservable) is named by its values and errors alone.
+//! A chain has the type of its last operator, which includes the types of the operators before it. Where the
+//! type must be written, as in a field or at a module boundary, [`boxed`](ObservableExt::boxed) hides it: the
+//! type [`BoxObservable`](crate::BoxObservable) depends only on the types of the values and errors.
 //!
 //! # Closures that take owned values or stay on their thread
 //!
-//! [`subscribe_owned`](ObservableExt::subscribe_owned) takes a closure that receives owned values instead
-//! of references. A value that other observers receive too is cloned; a value made by an operator is moved.
-//! The closure ignores the end.
+//! [`subscribe_owned`](ObservableExt::subscribe_owned) takes a closure that receives owned values instead of
+//! references. A value that other observers receive too is cloned; a value made by an operator is moved. The
+//! closure is not told about completion or failure.
 //!
 //! ```
 //! use fanline::prelude::*;
@@ -101,10 +103,10 @@
 //! ```
 //!
 //! [`subscribe_local`](ObservableExt::subscribe_local) takes a closure that need not be `Send`: it stays on
-//! this thread, and values must arrive on this thread. If the chain ends on another thread,
-//! [`observe_on`](ObservableExt::observe_on) with an event loop of this thread moves the values here. A
-//! value that arrives on another thread makes the observer panic there. If the guard is dropped on another
-//! thread, the closure is dropped when this thread ends.
+//! this thread, and values must arrive on this thread. If the last operator emits on another thread,
+//! [`observe_on`](ObservableExt::observe_on) with an event loop of this thread moves the values here. If a
+//! value arrives on another thread, the observer panics there. If the guard is dropped on another thread, the
+//! closure is dropped when this thread ends.
 
 mod accumulate;
 mod buffer_count;

@@ -12,8 +12,8 @@ use crate::{
 /// A subject through which a source is multicast: [`Subject`], [`BehaviorSubject`], [`AsyncSubject`], or
 /// [`ReplaySubject`].
 ///
-/// Sealed, because the library calls `clone` and `is_closed` of the subject under a lock. For its own
-/// subjects these run no user code.
+/// Sealed, because the library calls the subject's `clone` and `is_closed` under a lock. These methods of the
+/// library's own subjects run no user code.
 pub trait Hub<T, E = Infallible>:
     sealed::Sealed + Observer<T, E> + Clone + Send + Sync + 'static
 {
@@ -59,11 +59,11 @@ hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 /// is called; see [`ObservableExt::publish`](crate::ObservableExt::publish).
 ///
 /// It is a handle: clones refer to the same connectable. Observers may subscribe before and after the
-/// connection; the subject determines which earlier values they receive. When the source ends, the subject
-/// ends. The next `connect` creates a new subject, except for one passed to
-/// [`multicast`](crate::ObservableExt::multicast). If the connection is closed before the end, the
-/// observers stay subscribed, and another connection may serve them. An observer that panics is removed and
-/// the panic hook reports it; the source and the other observers continue.
+/// connection; the subject determines which earlier values they receive. When the source completes or fails,
+/// so does the subject. The next `connect` then creates a new subject, but does not replace a subject passed
+/// to [`multicast`](crate::ObservableExt::multicast). If the connection is closed before the source has
+/// completed or failed, the observers stay subscribed, and another connection may serve them. An observer
+/// that panics is removed and the panic hook reports it; the source and the other observers continue.
 ///
 /// - [`publish`](crate::ObservableExt::publish) multicasts through a [`Subject`](crate::Subject): late
 ///   observers receive only later values.
@@ -177,8 +177,8 @@ where
     H: Hub<S::Item, S::Error>,
 {
     /// Subscribes to the source; dropping the guard unsubscribes. Values that the source has available are
-    /// delivered before this returns. If it is already connected, returns another guard of the same
-    /// connection; the first guard that is dropped closes it.
+    /// delivered before this method returns. If the source is already subscribed to, returns another guard of
+    /// the same connection. The first of these guards that is dropped closes the connection.
     ///
     /// ```
     /// use fanline::prelude::*;
@@ -235,8 +235,8 @@ where
         hub.source().subscribe_with(observer)
     }
 
-    /// Returns a source that connects with the first observer and disconnects with the last; see
-    /// [`RefCount`](super::RefCount).
+    /// Returns a source that connects when the first observer subscribes, and disconnects when the last one
+    /// leaves; see [`RefCount`](super::RefCount).
     ///
     /// ```
     /// use fanline::prelude::*;
@@ -254,8 +254,8 @@ where
     }
 
     /// Like [`ref_count`](Connectable::ref_count), but stays connected for `grace` after the last observer
-    /// has left. An observer that subscribes within that time finds the connection and the subject's
-    /// retained values unchanged. The wait runs on a worker of `scheduler`.
+    /// has left. An observer that subscribes within that time finds the connection and the subject's retained
+    /// values unchanged. A worker of `scheduler` measures the time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -278,8 +278,8 @@ where
         super::RefCount::new(self, Some(wait), true)
     }
 
-    /// Returns a source that connects when its observer number `count` subscribes (at once if `count` is
-    /// 0), and never disconnects.
+    /// Returns a source that connects when `count` observers have subscribed (at once if `count` is 0), and
+    /// never disconnects.
     ///
     /// ```
     /// use fanline::prelude::*;
@@ -304,8 +304,8 @@ struct Relay<T, E, H: Hub<T, E>> {
 }
 
 impl<T, E, H: Hub<T, E>> Relay<T, E, H> {
-    /// Catches the panic of an observer. In the source it would close the connection for all observers. The
-    /// panic hook has reported the panic, and the subject has removed the observer.
+    /// Catches the panic of an observer. If the panic reached the source, it would close the connection for
+    /// all observers. The panic hook has reported the panic, and the subject has removed the observer.
     #[inline]
     fn call(&mut self, call: impl FnOnce(&mut H)) {
         drop(catch_unwind(AssertUnwindSafe(|| call(&mut self.hub))));
@@ -326,7 +326,8 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
     }
 
     fn error(&mut self, error: &E) {
-        // Closed first, so that an observer that reconnects at the end gets a new connection.
+        // The connection is closed first, so that an observer that reconnects in its `error` or `complete`
+        // gets a new connection.
         self.connection.close();
         self.call(|hub| hub.error(error));
     }
@@ -342,8 +343,8 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
 }
 
 impl<T, E, H: Hub<T, E>> Drop for Relay<T, E, H> {
-    /// Disposes of the subject if the source is dropped without an end. No value can reach its observers, and
-    /// they may own the connectable, which owns the subject.
+    /// Disposes of the subject if the source is dropped without completion or error. No more values can reach
+    /// the subject's observers, and these may own the connectable, which owns the subject.
     fn drop(&mut self) {
         if !self.connection.is_closed() {
             self.connection.close();

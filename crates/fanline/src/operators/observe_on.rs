@@ -4,16 +4,17 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// The observable returned by [`observe_on`](crate::ObservableExt::observe_on) and
 /// [`observe_on_with`](crate::ObservableExt::observe_on_with).
 ///
-/// Calls the observer on a worker of `scheduler`, in order, with the end after the values.
+/// Calls the observer on a worker of `scheduler`, in order: first the values, then the completion or the
+/// error.
 ///
 /// The emitting thread puts values into an unbounded queue and never waits. It clones values that are emitted
-/// by reference, for example by subjects. The worker empties the queue in bursts, one at a time. So the work
-/// moves to another thread, but is not spread over several. If the observer panics, the subscription ends,
-/// and the scheduler handles the panic. Unsubscribing drops the queued values.
+/// by reference, for example by subjects. The worker empties the queue in bursts, and calls the observer for
+/// one value at a time. So the work moves to another thread, but is not spread over several. If the observer
+/// panics, the subscription ends, and the scheduler handles the panic. Unsubscribing drops the queued values.
 ///
 /// [`observe_on_with`](crate::ObservableExt::observe_on_with) has a bounded queue.
-/// [`Bound`](crate::scheduler::Bound) sets its capacity and the reaction when it is full: block the
-/// emitting thread, drop the oldest value, drop the newest value, or end with an error.
+/// [`Bound`](crate::scheduler::Bound) sets the queue's capacity and what happens when the queue is full:
+/// block the emitting thread, drop the oldest value, drop the newest value, or end with an error.
 ///
 /// ```
 /// use std::sync::mpsc;

@@ -35,19 +35,19 @@ where
     where
         O: Observer<S::Item, Infallible> + Send + 'static,
     {
-        self.source.subscribe_with(Returning {
+        self.source.subscribe_with(OnErrorReturnObserver {
             observer,
             f: self.f,
         })
     }
 }
 
-struct Returning<O, F> {
+struct OnErrorReturnObserver<O, F> {
     observer: O,
     f: F,
 }
 
-impl<T, E, O, F> Observer<T, E> for Returning<O, F>
+impl<T, E, O, F> Observer<T, E> for OnErrorReturnObserver<O, F>
 where
     O: Observer<T, Infallible>,
     F: FnMut(&E) -> T,

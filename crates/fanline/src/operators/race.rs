@@ -7,17 +7,17 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// The observable returned by [`race`](crate::ObservableExt::race).
 ///
 /// Behaves like this source or `other`, whichever emits a value or ends first. The slower one is
-/// unsubscribed. Rx also calls it `amb`. Stores no values. [`race_all`](crate::operators::race_all) takes a
-/// list.
+/// unsubscribed. Rx also calls this operator `amb`. Stores no values.
+/// [`race_all`](crate::operators::race_all) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
 ///
-/// let (mut near, from_near) = fanline::subject::<u32>();
-/// let (far, from_far) = fanline::subject::<u32>();
-/// let _guard = from_near.race(from_far).subscribe(|value| println!("{value}"));
-/// near.next(1);
-/// assert!(!far.has_observers());
+/// let (mut fast, from_fast) = fanline::subject::<u32>();
+/// let (slow, from_slow) = fanline::subject::<u32>();
+/// let _guard = from_fast.race(from_slow).subscribe(|value| println!("{value}"));
+/// fast.next(1);
+/// assert!(!slow.has_observers());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Race<A, B> {
@@ -43,10 +43,10 @@ where
     where
         O: Observer<A::Item, A::Error> + Send + 'static,
     {
-        let track = Arc::new(Track::new(observer));
-        let guard = track.upstreams.guard();
-        track.add(self.first);
-        track.add(self.second);
+        let race = Arc::new(RaceState::new(observer));
+        let guard = race.upstreams.guard();
+        race.add(self.first);
+        race.add(self.second);
         guard
     }
 }
@@ -57,10 +57,10 @@ pub struct RaceAll<S> {
     sources: Vec<S>,
 }
 
-/// Behaves like the first of the sources to emit a value or end; see
+/// Behaves like the source that is the first to emit a value or end; see
 /// [`ObservableExt::race`](crate::ObservableExt::race).
 ///
-/// Subscribes in the given order, until one has won. An empty list completes at once.
+/// Subscribes in the given order, until one source has won. An empty list completes at once.
 ///
 /// ```
 /// use fanline::{Observable, Subject, operators::race_all};
@@ -94,27 +94,28 @@ impl<S: Observable> Observable for RaceAll<S> {
             observer.complete();
             return Guard::closed();
         }
-        let track = Arc::new(Track::new(observer));
-        let guard = track.upstreams.guard();
+        let race = Arc::new(RaceState::new(observer));
+        let guard = race.upstreams.guard();
         for source in self.sources {
-            track.add(source);
+            race.add(source);
         }
         guard
     }
 }
 
-struct Track<O> {
-    /// Taken by the winner, which then calls it without a lock.
-    prize: Mutex<Option<O>>,
-    /// Whether a source has won, for the others to stop. Relaxed suffices, because `prize` decides.
+struct RaceState<O> {
+    /// The observer. The source that wins takes it, and then calls it without a lock.
+    observer: Mutex<Option<O>>,
+    /// Whether a source has won. The other sources read it to stop. Relaxed suffices, because `observer`
+    /// decides the winner.
     won: AtomicBool,
     upstreams: Arc<Upstreams>,
 }
 
-impl<O> Track<O> {
+impl<O> RaceState<O> {
     fn new(observer: O) -> Self {
         Self {
-            prize: Mutex::new(Some(observer)),
+            observer: Mutex::new(Some(observer)),
             won: AtomicBool::new(false),
             upstreams: Arc::new(Upstreams::default()),
         }
@@ -129,8 +130,8 @@ impl<O> Track<O> {
             return;
         }
         if let Some(key) = self.upstreams.reserve() {
-            let guard = source.subscribe_with(Runner {
-                track: Arc::clone(self),
+            let guard = source.subscribe_with(RaceObserver {
+                race: Arc::clone(self),
                 observer: None,
                 key,
             });
@@ -139,18 +140,18 @@ impl<O> Track<O> {
     }
 }
 
-struct Runner<O> {
-    track: Arc<Track<O>>,
-    /// Set once this source has won.
+struct RaceObserver<O> {
+    race: Arc<RaceState<O>>,
+    /// The observer, after this source has won.
     observer: Option<O>,
     key: u64,
 }
 
-impl<O> Runner<O> {
+impl<O> RaceObserver<O> {
     /// Returns the observer if this source has won, or wins now.
     #[inline]
-    fn prize(&mut self) -> Option<&mut O> {
-        if self.observer.is_none() && !self.track.won.load(Ordering::Relaxed) {
+    fn observer_if_won(&mut self) -> Option<&mut O> {
+        if self.observer.is_none() && !self.race.won.load(Ordering::Relaxed) {
             self.claim();
         }
         self.observer.as_mut()
@@ -158,23 +159,23 @@ impl<O> Runner<O> {
 
     #[cold]
     fn claim(&mut self) {
-        self.observer = lock(&self.track.prize).take();
+        self.observer = lock(&self.race.observer).take();
         if self.observer.is_some() {
-            self.track.won.store(true, Ordering::Relaxed);
-            self.track.upstreams.close_others(self.key);
+            self.race.won.store(true, Ordering::Relaxed);
+            self.race.upstreams.close_others(self.key);
         }
     }
 }
 
-impl<T, E, O: Observer<T, E>> Observer<T, E> for Runner<O> {
+impl<T, E, O: Observer<T, E>> Observer<T, E> for RaceObserver<O> {
     fn next(&mut self, value: &T) {
-        if let Some(observer) = self.prize() {
+        if let Some(observer) = self.observer_if_won() {
             observer.next(value);
         }
     }
 
     fn next_owned(&mut self, value: T) {
-        if let Some(observer) = self.prize() {
+        if let Some(observer) = self.observer_if_won() {
             observer.next_owned(value);
         }
     }
@@ -183,29 +184,29 @@ impl<T, E, O: Observer<T, E>> Observer<T, E> for Runner<O> {
         if values.is_empty() {
             return;
         }
-        if let Some(observer) = self.prize() {
+        if let Some(observer) = self.observer_if_won() {
             observer.next_slice(values);
         }
     }
 
     fn error(&mut self, error: &E) {
-        if let Some(observer) = self.prize() {
+        if let Some(observer) = self.observer_if_won() {
             observer.error(error);
-            self.track.upstreams.close();
+            self.race.upstreams.close();
         }
     }
 
     fn complete(&mut self) {
-        if let Some(observer) = self.prize() {
+        if let Some(observer) = self.observer_if_won() {
             observer.complete();
-            self.track.upstreams.close();
+            self.race.upstreams.close();
         }
     }
 
     fn is_closed(&self) -> bool {
         match &self.observer {
-            Some(observer) => observer.is_closed() || self.track.upstreams.is_closed(),
-            None => self.track.won.load(Ordering::Relaxed) || self.track.upstreams.is_closed(),
+            Some(observer) => observer.is_closed() || self.race.upstreams.is_closed(),
+            None => self.race.won.load(Ordering::Relaxed) || self.race.upstreams.is_closed(),
         }
     }
 }

@@ -21,14 +21,14 @@ pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
 /// [`share`](crate::ObservableExt::share).
 ///
 /// It is a handle: clones refer to the same source. The first observer connects, and when the last one
-/// leaves, the source is unsubscribed. An observer that subscribes after that, or after the source's end,
-/// starts over: with a new subscription to a clone of the source, and a new subject.
+/// leaves, the source is unsubscribed. An observer that subscribes after that, or after the source has
+/// completed or failed, starts over: with a new subscription to a clone of the source, and a new subject.
 ///
 /// - [`share`](crate::ObservableExt::share) is `publish().ref_count()`.
 /// - [`share_replay`](crate::ObservableExt::share_replay) replays the values that `replay` retains to late
-///   observers. After the source's end late observers receive the retained values and the end, and the
-///   source is not subscribed to again. If all observers leave before the end, the next one starts over
-///   with nothing retained.
+///   observers. After the source has completed or failed, late observers receive the retained values and the
+///   completion or the error, and the source is not subscribed to again. If all observers leave before that,
+///   the next observer starts over, without retained values.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -57,7 +57,8 @@ pub struct RefCount<S, H> {
 struct Inner<S, H> {
     connectable: Connectable<S, H>,
     wait: Option<Wait>,
-    /// Whether an observer that subscribes after the end subscribes to the source again.
+    /// Whether an observer that subscribes after the source has completed or failed causes a new subscription
+    /// to the source.
     restarts: bool,
     count: Mutex<Count>,
 }
@@ -67,7 +68,7 @@ struct Count {
     observers: usize,
     /// Whether the subject belongs to a connection that was closed.
     stale: bool,
-    /// Number of the latest grace period. The expiry of an earlier one has no effect.
+    /// Number of the latest grace period. When an earlier grace period expires, nothing happens.
     grace: u64,
     waiting: Guard,
 }
@@ -120,13 +121,13 @@ where
         observer: impl Observer<S::Item, S::Error> + Send + 'static,
     ) -> Guard {
         let first = self.inner.enter();
-        let ticket = Ticket {
+        let count_guard = CountGuard {
             inner: Arc::clone(&self.inner),
             leave: Inner::leave,
         };
         let guard = self.inner.connectable.subscribe_with(Counted {
             observer,
-            _ticket: ticket,
+            _count_guard: count_guard,
         });
         if first && !self.inner.has_ended() {
             self.inner.connectable.connect().detach();
@@ -151,7 +152,7 @@ where
         self.connectable.state().hub.is_closed()
     }
 
-    /// Counts an observer, and returns whether it must connect.
+    /// Counts a new observer, and returns whether that observer must connect.
     fn enter(&self) -> bool {
         let mut fresh = None;
         loop {
@@ -178,7 +179,7 @@ where
         }
     }
 
-    /// Uncounts an observer. The last one disconnects, at once or after the grace period.
+    /// Removes an observer from the count. The last one disconnects, at once or after the grace period.
     fn leave(self: &Arc<Self>) {
         let grace = {
             let mut count = lock(&self.count);
@@ -207,7 +208,7 @@ where
     }
 
     /// Closes the connection if `condition` holds. The check and the removal of the connection are one step
-    /// under the lock. So a later observer finds no connection and makes its own.
+    /// under the lock. So a later observer does not find this connection, and makes a new one.
     fn disconnect_if(&self, condition: impl FnOnce(&Count) -> bool) {
         let connection: Option<Arc<Upstreams>> = {
             let mut count = lock(&self.count);
@@ -226,29 +227,29 @@ where
     }
 }
 
-/// Counts an observer for as long as the subject stores it.
-struct Ticket<S, H> {
+/// The entry of one observer in the count, for as long as the subject stores the observer.
+struct CountGuard<S, H> {
     inner: Arc<Inner<S, H>>,
     leave: fn(&Arc<Inner<S, H>>),
 }
 
-impl<S, H> Drop for Ticket<S, H> {
+impl<S, H> Drop for CountGuard<S, H> {
     fn drop(&mut self) {
         (self.leave)(&self.inner);
     }
 }
 
 struct Counted<S, H, O> {
-    // Fields are dropped in this order. The ticket, which may unsubscribe the source, is the last.
+    // Fields are dropped in this order. The guard, which may unsubscribe the source, is the last.
     observer: O,
-    _ticket: Ticket<S, H>,
+    _count_guard: CountGuard<S, H>,
 }
 
 impl<T, E, S, H, O: Observer<T, E>> Observer<T, E> for Counted<S, H, O> {
     super::forward::forward!(next, error, complete, is_closed);
 }
 
-/// A source that is subscribed to once it has a number of observers; see [`Connectable::auto_connect`].
+/// A source that is subscribed to when it has a given number of observers; see [`Connectable::auto_connect`].
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -306,7 +307,7 @@ where
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer. The observer that completes the number also subscribes to the source.
+    /// Subscribes an observer. When the given number of observers is reached, also subscribes to the source.
     pub fn subscribe_with(
         &self,
         observer: impl Observer<S::Item, S::Error> + Send + 'static,

@@ -1,18 +1,18 @@
-use super::resubscribe::{Decision, NoWait, Policy, Round};
+use super::resubscribe::{Attempt, Decision, NoWait, Policy};
 use super::series::Series;
 use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`repeat`](crate::ObservableExt::repeat).
 ///
 /// Subscribes to a clone of the source again each time it completes, until it has run `times` times.
-/// `usize::MAX` means without limit; with 0 it completes at once.
+/// `usize::MAX` means no limit; with 0, this observable completes at once.
 ///
-/// Fails when a run fails. The stack does not grow with the number of runs. Stores no values.
+/// Fails when the source fails. The stack does not grow with the number of runs. Stores no values.
 ///
-/// Holds a clone of the source until the end, or until the guard is dropped. This is harmless for subjects
-/// and their sources: a subject ends and drops its observers when its last handle or its producer is dropped.
-/// But a detached subscription of this kind keeps a [`Connectable`](crate::operators::Connectable) alive even
-/// if it is not connected.
+/// Holds a clone of the source until this observable ends, or until the guard is dropped. This is harmless
+/// for subjects and their sources: a subject ends and drops its observers when its last handle or its
+/// producer is dropped. But a detached subscription to this observable keeps a
+/// [`Connectable`](crate::operators::Connectable) alive even if it is not connected.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -46,21 +46,21 @@ where
             observer.complete();
             return Guard::closed();
         };
-        Series::begin(Round {
+        Series::begin(Attempt {
             source: self.source,
             observer,
-            policy: Rounds { left },
+            policy: RepeatPolicy { left },
             wait: NoWait,
             delay: None,
         })
     }
 }
 
-struct Rounds {
+struct RepeatPolicy {
     left: usize,
 }
 
-impl<E> Policy<E> for Rounds {
+impl<E> Policy<E> for RepeatPolicy {
     fn after_error(&mut self, _error: &E) -> Decision {
         Decision::Stop
     }

@@ -1,14 +1,14 @@
-//! Repeated subscriptions to one source, called rounds, for `repeat` and the retries.
+//! Repeated subscriptions to one source, called attempts, for `repeat`, `retry`, and `retry_with`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::series::{Episode, Series};
+use super::series::{Series, Step};
 use crate::{Guard, Observable, Observer, Worker};
 
-/// What happens after the end of a round.
+/// What happens after the source has completed or failed in a attempt.
 pub(super) enum Decision {
-    /// Pass the end on.
+    /// Pass the completion or error on.
     Stop,
     /// Subscribe to the source again.
     Resubscribe,
@@ -16,7 +16,7 @@ pub(super) enum Decision {
     ResubscribeAfter(Duration),
 }
 
-/// A rule that decides after each round.
+/// A rule that decides after each attempt.
 pub(super) trait Policy<E>: Send + 'static {
     fn after_error(&mut self, error: &E) -> Decision;
     fn after_completion(&mut self) -> Decision;
@@ -24,7 +24,7 @@ pub(super) trait Policy<E>: Send + 'static {
     fn on_value(&mut self) {}
 }
 
-/// A way to wait between rounds.
+/// A way to wait between attempts.
 pub(super) trait Wait: Send + 'static {
     fn wait<S: Send + 'static>(
         &self,
@@ -64,16 +64,16 @@ impl<W: Worker> Wait for OnWorker<W> {
     }
 }
 
-pub(super) struct Round<S, O, P, W> {
+pub(super) struct Attempt<S, O, P, W> {
     pub(super) source: S,
     pub(super) observer: O,
     pub(super) policy: P,
     pub(super) wait: W,
-    /// The delay before this round.
+    /// The delay before this attempt.
     pub(super) delay: Option<Duration>,
 }
 
-impl<S, O, P, W> Episode for Round<S, O, P, W>
+impl<S, O, P, W> Step for Attempt<S, O, P, W>
 where
     S: Observable<Item: 'static, Error: 'static> + Clone + Send + 'static,
     O: Observer<S::Item, S::Error> + Send + 'static,
@@ -83,12 +83,12 @@ where
     fn start(mut self, series: &Arc<Series<Self>>) -> Guard {
         if let Some(delay) = self.delay.take() {
             let wait = self.wait.clone();
-            return wait.wait(delay, (self, Arc::clone(series)), |(round, series)| {
-                series.follow(round)
+            return wait.wait(delay, (self, Arc::clone(series)), |(attempt, series)| {
+                series.start_next(attempt)
             });
         }
-        self.source.clone().subscribe_with(RoundObserver {
-            round: Some(self),
+        self.source.clone().subscribe_with(AttemptObserver {
+            attempt: Some(self),
             series: Arc::clone(series),
         })
     }
@@ -106,61 +106,61 @@ impl<W: Clone> Clone for OnWorker<W> {
     }
 }
 
-struct RoundObserver<S, O, P, W> {
+struct AttemptObserver<S, O, P, W> {
     /// `None` after the source has ended.
-    round: Option<Round<S, O, P, W>>,
-    series: Arc<Series<Round<S, O, P, W>>>,
+    attempt: Option<Attempt<S, O, P, W>>,
+    series: Arc<Series<Attempt<S, O, P, W>>>,
 }
 
-impl<S, O, P, W> RoundObserver<S, O, P, W>
+impl<S, O, P, W> AttemptObserver<S, O, P, W>
 where
-    Round<S, O, P, W>: Episode,
+    Attempt<S, O, P, W>: Step,
 {
     fn ended(&mut self, decide: impl FnOnce(&mut P) -> Decision, pass_on: impl FnOnce(&mut O)) {
-        let Some(mut round) = self.round.take() else {
+        let Some(mut attempt) = self.attempt.take() else {
             return;
         };
-        match decide(&mut round.policy) {
+        match decide(&mut attempt.policy) {
             Decision::Stop => {
-                pass_on(&mut round.observer);
+                pass_on(&mut attempt.observer);
                 self.series.close();
             }
-            Decision::Resubscribe => self.series.follow(round),
+            Decision::Resubscribe => self.series.start_next(attempt),
             Decision::ResubscribeAfter(delay) => {
-                round.delay = Some(delay);
-                self.series.follow(round);
+                attempt.delay = Some(delay);
+                self.series.start_next(attempt);
             }
         }
     }
 }
 
-impl<T, E, S, O, P, W> Observer<T, E> for RoundObserver<S, O, P, W>
+impl<T, E, S, O, P, W> Observer<T, E> for AttemptObserver<S, O, P, W>
 where
     S: Observable<Item = T, Error = E>,
-    Round<S, O, P, W>: Episode,
+    Attempt<S, O, P, W>: Step,
     O: Observer<T, E>,
     P: Policy<E>,
 {
     #[inline]
     fn next(&mut self, value: &T) {
-        if let Some(round) = &mut self.round {
-            round.policy.on_value();
-            round.observer.next(value);
+        if let Some(attempt) = &mut self.attempt {
+            attempt.policy.on_value();
+            attempt.observer.next(value);
         }
     }
 
     #[inline]
     fn next_owned(&mut self, value: T) {
-        if let Some(round) = &mut self.round {
-            round.policy.on_value();
-            round.observer.next_owned(value);
+        if let Some(attempt) = &mut self.attempt {
+            attempt.policy.on_value();
+            attempt.observer.next_owned(value);
         }
     }
 
     fn next_slice(&mut self, values: &[T]) {
-        if let Some(round) = &mut self.round {
-            round.policy.on_value();
-            round.observer.next_slice(values);
+        if let Some(attempt) = &mut self.attempt {
+            attempt.policy.on_value();
+            attempt.observer.next_slice(values);
         }
     }
 
@@ -178,8 +178,8 @@ where
     fn is_closed(&self) -> bool {
         self.series.is_closed()
             || self
-                .round
+                .attempt
                 .as_ref()
-                .is_none_or(|round| round.observer.is_closed())
+                .is_none_or(|attempt| attempt.observer.is_closed())
     }
 }

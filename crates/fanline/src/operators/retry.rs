@@ -1,22 +1,22 @@
 use std::time::Duration;
 
-use super::resubscribe::{Decision, NoWait, OnWorker, Policy, Round};
+use super::resubscribe::{Attempt, Decision, NoWait, OnWorker, Policy};
 use super::series::Series;
 use crate::{Guard, Observable, Observer, Scheduler};
 
 /// The observable returned by [`retry`](crate::ObservableExt::retry).
 ///
-/// Subscribes to a clone of the source again when it fails, at most `times` times (`usize::MAX`: without
-/// limit); then passes the error on.
+/// Subscribes to a clone of the source again when it fails, at most `times` times (`usize::MAX` means no
+/// limit). Passes the error of the last attempt on.
 ///
 /// The values of failed attempts are emitted too. Completes with the first attempt that completes. The stack
 /// does not grow with the number of attempts. Stores no values. A source that fails at once is retried at
 /// once; [`retry_with`](crate::ObservableExt::retry_with) waits between attempts.
 ///
-/// Holds a clone of the source until the end, or until the guard is dropped. This is harmless for subjects
-/// and their sources: a subject ends and drops its observers when its last handle or its producer is dropped.
-/// But a detached subscription of this kind keeps a [`Connectable`](crate::operators::Connectable) alive even
-/// if it is not connected.
+/// Holds a clone of the source until this observable ends, or until the guard is dropped. This is harmless
+/// for subjects and their sources: a subject ends and drops its observers when its last handle or its
+/// producer is dropped. But a detached subscription to this observable keeps a
+/// [`Connectable`](crate::operators::Connectable) alive even if it is not connected.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -46,21 +46,21 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        Series::begin(Round {
+        Series::begin(Attempt {
             source: self.source,
             observer,
-            policy: Attempts { left: self.times },
+            policy: RetryPolicy { left: self.times },
             wait: NoWait,
             delay: None,
         })
     }
 }
 
-struct Attempts {
+struct RetryPolicy {
     left: usize,
 }
 
-impl<E> Policy<E> for Attempts {
+impl<E> Policy<E> for RetryPolicy {
     fn after_error(&mut self, _error: &E) -> Decision {
         match self.left.checked_sub(1) {
             Some(left) => {
@@ -79,7 +79,7 @@ impl<E> Policy<E> for Attempts {
 /// The delays of [`retry_with`](crate::ObservableExt::retry_with) before each new attempt, and the number
 /// of attempts.
 ///
-/// The delays are the same in every run: there is no random jitter.
+/// The delays are not random: there is no jitter.
 ///
 /// ```
 /// use std::time::Duration;
@@ -97,22 +97,22 @@ pub struct Backoff {
     factor: u32,
     most: Duration,
     attempts: usize,
-    anew_after_value: bool,
+    reset_after_value: bool,
 }
 
 impl Backoff {
-    /// Returns a backoff with the same delay each time, without limit of attempts.
+    /// Returns a backoff with the same delay before each attempt, and no limit of attempts.
     pub const fn constant(delay: Duration) -> Self {
         Self {
             first: delay,
             factor: 1,
             most: Duration::MAX,
             attempts: usize::MAX,
-            anew_after_value: false,
+            reset_after_value: false,
         }
     }
 
-    /// Returns a backoff with a delay that doubles each time, without limit of attempts.
+    /// Returns a backoff with a delay that doubles after each attempt, and no limit of attempts.
     pub const fn exponential(first: Duration) -> Self {
         Self {
             factor: 2,
@@ -120,7 +120,7 @@ impl Backoff {
         }
     }
 
-    /// Sets the factor between successive delays, instead of 2.
+    /// Sets the factor by which the delay grows after each attempt.
     ///
     /// # Panics
     ///
@@ -145,14 +145,15 @@ impl Backoff {
 
     /// Resets the number of failed attempts after each value, for sources that fail only occasionally.
     #[must_use]
-    pub const fn anew_after_value(self) -> Self {
+    pub const fn reset_after_value(self) -> Self {
         Self {
-            anew_after_value: true,
+            reset_after_value: true,
             ..self
         }
     }
 
-    /// Returns the delay after `failed` failed attempts; `None` if no attempt is left.
+    /// Returns the delay before the next new attempt, or `None` if no attempt is left. `failed` is the number
+    /// of new attempts that have failed so far.
     pub fn delay(&self, failed: usize) -> Option<Duration> {
         if failed >= self.attempts {
             return None;
@@ -168,7 +169,7 @@ impl Backoff {
 /// The observable returned by [`retry_with`](crate::ObservableExt::retry_with).
 ///
 /// Like [`retry`](crate::ObservableExt::retry), but waits on `scheduler` before each new attempt; `backoff`
-/// determines the delays and their number.
+/// determines the delays and the number of attempts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -214,10 +215,10 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        Series::begin(Round {
+        Series::begin(Attempt {
             source: self.source,
             observer,
-            policy: BackingOff {
+            policy: BackoffPolicy {
                 backoff: self.backoff,
                 failed: 0,
             },
@@ -227,12 +228,12 @@ where
     }
 }
 
-struct BackingOff {
+struct BackoffPolicy {
     backoff: Backoff,
     failed: usize,
 }
 
-impl<E> Policy<E> for BackingOff {
+impl<E> Policy<E> for BackoffPolicy {
     fn after_error(&mut self, _error: &E) -> Decision {
         match self.backoff.delay(self.failed) {
             Some(delay) => {
@@ -248,7 +249,7 @@ impl<E> Policy<E> for BackingOff {
     }
 
     fn on_value(&mut self) {
-        if self.backoff.anew_after_value {
+        if self.backoff.reset_after_value {
             self.failed = 0;
         }
     }

@@ -7,8 +7,8 @@ use crate::{Guard, Observable, Observer};
 ///
 /// Emits the latest value whenever `sampler` emits, if there was a new value since the last emission.
 ///
-/// Completes when either completes; a value not yet sampled is dropped. Fails with the first error. Stores
-/// one value.
+/// Completes when the source or `sampler` completes; a value that was not emitted until then is dropped.
+/// Fails with the first error. Stores one value.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -85,12 +85,12 @@ where
         self.out.complete();
     }
 
-    fn left_gone(&mut self) {
-        self.out.abandon();
+    fn left_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
-    fn right_gone(&mut self) {
-        self.out.abandon();
+    fn right_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

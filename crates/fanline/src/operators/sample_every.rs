@@ -8,9 +8,9 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 ///
 /// Emits the latest value every `period`, if there is a new one.
 ///
-/// Completes with the source, at once; a value not yet sampled is dropped. An error is passed on at once.
-/// Stores one value. Emits on a worker of `scheduler`. [`sample_by`](crate::ObservableExt::sample_by) uses
-/// another source instead of a clock.
+/// Completes at once when the source completes; a value that was not emitted until then is dropped. An error
+/// is passed on at once. Stores one value. Emits on a worker of `scheduler`.
+/// [`sample_by`](crate::ObservableExt::sample_by) uses another source instead of a clock.
 ///
 /// # Panics
 ///
@@ -111,8 +111,8 @@ where
         }
     }
 
-    fn source_gone(&mut self) {
-        self.out.abandon();
+    fn source_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn is_over(&self) -> bool {

@@ -51,7 +51,7 @@ where
 
 struct ScanObserver<O, A, F> {
     observer: O,
-    /// `None` while `f` runs, and for ever after `f` has panicked.
+    /// `None` while `f` runs. If `f` panics, it stays `None`.
     state: Option<A>,
     f: F,
 }

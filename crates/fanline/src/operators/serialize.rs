@@ -4,10 +4,10 @@ use crate::{Guard, Observable, Observer};
 /// The observable returned by [`serialize`](crate::ObservableExt::serialize).
 ///
 /// Enforces the rules of [`Observer`](crate::Observer): calls do not overlap, re-entrant calls are handled
-/// breadth first, and no call follows the end.
+/// breadth first, and no call follows a completion or an error.
 ///
-/// All observables of this library follow the rules; this is for hand-written sources. To share an observer
-/// between several callers, see [`Serialized`](crate::operators::Serialized).
+/// All observables of this library follow the rules; this operator is for hand-written sources. To share an
+/// observer between several callers, see [`Serialized`](crate::operators::Serialized).
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -51,7 +51,7 @@ where
 ///
 /// A call during another call, on another thread or further up on the same stack, queues its value for the
 /// other caller and returns. So one thread at a time calls the wrapped observer, the calls of one caller stay
-/// in order, and the first end is the last call. The queue is unbounded.
+/// in order, and no call follows the first completion or error. The queue is unbounded.
 ///
 /// ```
 /// use std::sync::mpsc;

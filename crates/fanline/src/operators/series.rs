@@ -1,5 +1,5 @@
-//! A series of sources for the same observer: each one is subscribed to after the end of the previous one,
-//! without growing the stack.
+//! A series of sources for the same observer: each source is subscribed to after the previous one has ended.
+//! The stack does not grow with their number.
 
 use std::sync::Arc;
 
@@ -10,19 +10,20 @@ use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 /// One step of a [`Series`]: a source to subscribe to, with the observer and the state that determines the
 /// next source.
 ///
-/// It owns the observer and moves into the subscription, so nothing is shared and no value takes a lock.
-/// When its source ends and another must follow, pass the next episode to [`Series::follow`].
-pub(super) trait Episode: Sized + Send + 'static {
+/// It owns the observer and moves into the subscription, so nothing is shared, and no lock is taken for a
+/// value. When its source ends and another must follow, pass the next step to [`Step::start_next`].
+pub(super) trait Step: Sized + Send + 'static {
     fn start(self, series: &Arc<Series<Self>>) -> Guard;
 }
 
-/// Starts [`Episode`]s one after the other.
+/// Starts [`Step`]s one after the other.
 ///
-/// An episode that ends during its own start stores the next one here, and the caller of that start
-/// continues with it: a loop instead of a recursion.
+/// An step that ends during its own start stores the next step here. The caller of that start then
+/// starts the next one: a loop instead of a recursion.
 pub(super) struct Series<P> {
     state: Mutex<State<P>>,
-    /// Whether the series is closed, for sources in a loop. Relaxed: decisions are made under the lock.
+    /// Whether the series is closed. Sources that emit in a loop read it to stop. Relaxed, because decisions
+    /// are made under the lock.
     closed: AtomicBool,
 }
 
@@ -33,8 +34,8 @@ struct State<P> {
     guard: Guard,
 }
 
-impl<P: Episode> Series<P> {
-    pub(super) fn begin(episode: P) -> Guard {
+impl<P: Step> Series<P> {
+    pub(super) fn begin(step: P) -> Guard {
         let series = Arc::new(Self {
             state: Mutex::new(State {
                 closed: false,
@@ -45,21 +46,21 @@ impl<P: Episode> Series<P> {
             closed: AtomicBool::new(false),
         });
         let guard = Guard::registered(Arc::clone(&series) as Arc<dyn Registry>, 0);
-        series.follow(episode);
+        series.start_next(step);
         guard
     }
 
-    /// Starts the episode, now or when the start in progress returns.
-    pub(super) fn follow(self: &Arc<Self>, episode: P) {
+    /// Starts the step, now or when the start in progress returns.
+    pub(super) fn start_next(self: &Arc<Self>, step: P) {
         let finished = {
             let mut state = lock(&self.state);
             if state.closed {
                 drop(state);
-                drop(episode);
+                drop(step);
                 return;
             }
             if state.starting {
-                state.next = Some(episode);
+                state.next = Some(step);
                 return;
             }
             state.starting = true;
@@ -70,9 +71,9 @@ impl<P: Episode> Series<P> {
             done: false,
         };
         drop(finished);
-        let mut episode = episode;
+        let mut step = step;
         loop {
-            let guard = episode.start(self);
+            let guard = step.start(self);
             let mut state = lock(&self.state);
             if state.closed {
                 drop(state);
@@ -86,12 +87,12 @@ impl<P: Episode> Series<P> {
             };
             drop(state);
             drop(guard);
-            episode = next;
+            step = next;
         }
         panicked.done = true;
     }
 
-    /// Closes the series. No other episode starts.
+    /// Closes the series. No other step starts.
     pub(super) fn close(&self) {
         drop(self.take_all());
     }
@@ -108,7 +109,7 @@ impl<P: Episode> Series<P> {
     }
 }
 
-impl<P: Episode> Registry for Series<P> {
+impl<P: Step> Registry for Series<P> {
     fn remove(&self, _key: u64) {
         self.close();
     }
@@ -125,12 +126,12 @@ impl<P: Episode> Registry for Series<P> {
 }
 
 /// Closes the series if a start panics.
-struct CloseUnless<'a, P: Episode> {
+struct CloseUnless<'a, P: Step> {
     series: &'a Series<P>,
     done: bool,
 }
 
-impl<P: Episode> Drop for CloseUnless<'_, P> {
+impl<P: Step> Drop for CloseUnless<'_, P> {
     fn drop(&mut self) {
         if !self.done {
             self.series.close();

@@ -5,10 +5,10 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`skip_until`](crate::ObservableExt::skip_until).
 ///
-/// Drops values until `notifier` emits, then emits all.
+/// Drops values until `notifier` emits, then emits all later values.
 ///
-/// `notifier` is subscribed to first. Completes with this source; if `notifier` completes without a value,
-/// all values are dropped. Fails with the first error. Stores no values.
+/// `notifier` is subscribed to first. Completes when this source completes; if `notifier` completes without a
+/// value, all values are dropped. Fails with the first error. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -44,7 +44,7 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        let stage = After {
+        let stage = SkipUntilState {
             out: Out::new(observer),
             open: false,
         };
@@ -52,12 +52,12 @@ where
     }
 }
 
-struct After<O> {
+struct SkipUntilState<O> {
     out: Out<O>,
     open: bool,
 }
 
-impl<T, E, O> Join<T, (), E> for After<O>
+impl<T, E, O> Join<T, (), E> for SkipUntilState<O>
 where
     O: Observer<T, E> + Send + 'static,
 {
@@ -83,8 +83,8 @@ where
 
     fn right_complete(&mut self) {}
 
-    fn left_gone(&mut self) {
-        self.out.abandon();
+    fn left_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

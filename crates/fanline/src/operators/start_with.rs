@@ -48,7 +48,7 @@ where
 
 /// The observable returned by [`end_with`](crate::ObservableExt::end_with).
 ///
-/// Emits these values after the source has completed, but not after an error.
+/// Emits these values after the source has completed. After an error, does not emit them.
 ///
 /// ```
 /// use fanline::prelude::*;

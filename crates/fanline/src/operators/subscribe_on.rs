@@ -6,8 +6,9 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
 /// The observable returned by [`subscribe_on`](crate::ObservableExt::subscribe_on).
 ///
-/// Subscribes on a worker of `scheduler`. Work that the source does during the subscription, such as
-/// running an iterator, happens there. Values and the end are passed on where the source emits them.
+/// Subscribes on a worker of `scheduler`. Work that the source does during the subscription, such as running
+/// an iterator, happens there. Values and the completion or error are passed on by the thread on which the
+/// source emits them.
 ///
 /// If the guard is dropped before the scheduler has run the action, the source is never subscribed to. If it
 /// is dropped later, a source that emits during the subscription stops after the current value, because
@@ -88,8 +89,8 @@ where
     }
 }
 
-/// The progress of the subscription. The observer owns it. The scheduled action owns the observer, and passes
-/// it to the source.
+/// The progress of the subscription; owned by the observer. The scheduled action owns the observer, and
+/// passes the observer to the source.
 struct Subscription<W> {
     /// Whether the guard was dropped; the source reads it after each value. Relaxed: it protects no data.
     cancelled: AtomicBool,
@@ -100,7 +101,8 @@ struct Subscription<W> {
 enum Stage {
     /// The action has not begun.
     Waiting(Guard),
-    /// The action is subscribing. A source that emits at once remains in this stage until its end.
+    /// The action is subscribing. If the source emits during the subscription, this stage lasts until the
+    /// source has ended.
     Subscribing(Guard),
     /// The source may emit.
     Subscribed(Guard),
@@ -137,7 +139,8 @@ impl<W: Worker> Subscription<W> {
         let mut stage = lock(&self.stage);
         if matches!(&*stage, Stage::Over) {
             drop(stage);
-            // The guard was dropped meanwhile. This thread is the scheduler's, as for `unsubscribe_on`.
+            // The guard was dropped meanwhile. This is a thread of the scheduler, which `unsubscribe_on` also
+            // requires.
             drop(source);
             return;
         }

@@ -5,8 +5,8 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`sum`](crate::ObservableExt::sum).
 ///
-/// Emits the sum of the values when the source completes; the type's default if there were no values. Panics
-/// on overflow if `+=` of the type does.
+/// Emits the sum of the values when the source completes. If there were no values, emits the default value of
+/// the type. Panics on overflow if the type's `+=` panics on overflow.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -60,8 +60,9 @@ impl<T: Default + for<'a> AddAssign<&'a T>> Accumulate<T> for Summed<T> {
 
 /// The observable returned by [`average`](crate::ObservableExt::average).
 ///
-/// Emits the mean of the values when the source completes; nothing if there were none. Computes in `f64`;
-/// [`map`](crate::ObservableExt::map) values that do not convert into it.
+/// Emits the mean of the values when the source completes. Emits nothing if there were no values. Computes in
+/// `f64`. If a value type does not convert into `f64`, use [`map`](crate::ObservableExt::map) before this
+/// operator.
 ///
 /// ```
 /// use fanline::prelude::*;

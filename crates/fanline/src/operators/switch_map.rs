@@ -9,8 +9,8 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// Emits the values of the observable that `f` returns for the latest value. The previous observable is
 /// unsubscribed first.
 ///
-/// Completes when the source and the latest observable have; fails with the first error of these. Stores no
-/// values. If `f` panics, the subscription ends without a call to the observer.
+/// Completes when the source and the latest observable have completed; fails with the first error of these.
+/// Stores no values. If `f` panics, the subscription ends without a call to the observer.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -69,7 +69,7 @@ where
 
 struct Switch<T, E, O> {
     out: Out<O>,
-    /// The key of the inner source that may emit, until it completes.
+    /// The key of the inner source that may emit. `None` after that source has completed.
     current: Option<u64>,
     outer_complete: bool,
     types: std::marker::PhantomData<fn(T, E)>,
@@ -137,8 +137,8 @@ where
     O: Observer<T, E> + Send + 'static,
 {
     gate: Gate<Switch<T, E, O>>,
-    /// The key of the latest inner source. An older source in a loop stops when it sees the change. Relaxed
-    /// suffices, because the stage drops its later values.
+    /// The key of the latest inner source. An older source that emits in a loop stops when it sees the
+    /// change. Relaxed suffices, because the stage drops its later values.
     latest: Arc<AtomicU64>,
     f: F,
     key: u64,

@@ -3,7 +3,7 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`take`](crate::ObservableExt::take).
 ///
-/// Emits the first `count` values, and completes with the last of them. With zero it completes at the
+/// Emits the first `count` values, and completes after the last of them. If `count` is 0, completes at the
 /// subscription, and does not subscribe to the source.
 ///
 /// ```
@@ -61,12 +61,13 @@ where
 
 struct TakeObserver<O> {
     observer: O,
-    /// Number of values left; at 0 the observer has completed.
+    /// Number of values that remain to be emitted. At 0, the observer has completed.
     left: usize,
 }
 
 impl<O> TakeObserver<O> {
-    /// Emits `values` values with one call of the observer, and completes after the last.
+    /// Emits as many values as `values` says, with one call of the observer. Completes after the last of the
+    /// `count` values.
     #[inline]
     fn emit<T, E>(&mut self, values: usize, call: impl FnOnce(&mut O))
     where

@@ -8,7 +8,7 @@ use crate::{Guard, Observable, Observer};
 /// Emits values until `notifier` emits, then completes.
 ///
 /// `notifier` is subscribed to first. If it emits at once, no value passes. If it completes without a value,
-/// this has no effect. Fails with the first error. Stores no values.
+/// this observable continues. Fails with the first error. Stores no values.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -44,18 +44,18 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        let stage = Until {
+        let stage = TakeUntilState {
             out: Out::new(observer),
         };
         join(self.source, Signal(self.notifier), stage, First::Right)
     }
 }
 
-struct Until<O> {
+struct TakeUntilState<O> {
     out: Out<O>,
 }
 
-impl<T, E, O> Join<T, (), E> for Until<O>
+impl<T, E, O> Join<T, (), E> for TakeUntilState<O>
 where
     O: Observer<T, E> + Send + 'static,
 {
@@ -77,8 +77,8 @@ where
 
     fn right_complete(&mut self) {}
 
-    fn left_gone(&mut self) {
-        self.out.abandon();
+    fn left_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

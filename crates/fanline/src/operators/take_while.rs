@@ -68,7 +68,8 @@ struct TakeWhileObserver<O, F> {
 }
 
 impl<O, F> TakeWhileObserver<O, F> {
-    /// Emits the value with `call`, unless it is the last one and excluded.
+    /// Emits a value with `call`, if the predicate `holds` for it. If not, emits the value only if the
+    /// operator is inclusive, and completes.
     #[inline]
     fn emit<T, E>(&mut self, holds: bool, call: impl FnOnce(&mut O))
     where

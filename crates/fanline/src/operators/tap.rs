@@ -3,11 +3,11 @@ use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`tap`](crate::ObservableExt::tap) and [`tap_with`](crate::ObservableExt::tap_with).
 ///
-/// Calls `inspect` with each value before it is emitted. With a slice, all its values are inspected before
-/// the first is emitted.
+/// Calls `inspect` with each value before the value is emitted. If the source emits a slice, all its values
+/// are inspected before the first of them is emitted.
 ///
-/// [`tap_with`](crate::ObservableExt::tap_with) takes an observer instead, which also receives the end:
-/// `tap_with(observer(|value| ..).on_complete(|| ..))`.
+/// [`tap_with`](crate::ObservableExt::tap_with) takes an observer instead, which also receives the completion
+/// or the error: `tap_with(observer(|value| ..).on_complete(|| ..))`.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -32,7 +32,7 @@ pub enum Edge {
     Leading,
     /// The last value, at the end of the period.
     Trailing,
-    /// The first value at once, and the last one at the end of the period if there were more.
+    /// The first value at once, and at the end of the period the last value, if the period had more than one.
     Both,
 }
 
@@ -41,8 +41,8 @@ pub enum Edge {
 /// Emits one or two values of each `period`. A period begins with the first value after the end of the
 /// previous one; [`Edge`](crate::operators::Edge) determines the emitted values.
 ///
-/// On completion the pending value is emitted first; an error is passed on at once and drops it. Stores one
-/// value. The pending value is emitted on a worker of `scheduler`.
+/// On completion, the pending value is emitted first. An error is passed on at once, and the pending value is
+/// dropped. Stores one value. The pending value is emitted on a worker of `scheduler`.
 ///
 /// ```
 /// use std::time::Duration;

@@ -23,18 +23,19 @@ pub(super) trait Timed<T, E, W: Worker>: Send + 'static {
     /// Called when the alarm goes off.
     fn tick(&mut self, alarm: &mut Alarm<W>);
 
-    /// Called when the source has dropped its observer, with or without an end before. An operator whose
-    /// alarm would otherwise go off for ever must end here. Others may still emit pending values.
-    fn source_gone(&mut self) {}
+    /// Called when the source has dropped its observer, whether or not it has completed or failed before. An
+    /// operator whose alarm goes off periodically must end in this call. Other operators may still emit
+    /// pending values.
+    fn source_disconnected(&mut self) {}
 
     fn is_over(&self) -> bool;
 }
 
 /// A timer that goes off once after it is set.
 ///
-/// Setting it again moves the deadline; callers never move it to an earlier time. At most one action is
-/// scheduled. If the action runs before the deadline, it is scheduled again. So a deadline that moves with
-/// every value costs one action per period, not one per value.
+/// Setting the alarm again moves the deadline; callers never move the deadline to an earlier time. At most
+/// one action is scheduled. If the action runs before the deadline, it is scheduled again. So a deadline that
+/// moves with every value costs one action per period, not one per value.
 pub(super) struct Alarm<W> {
     worker: W,
     deadline: Option<Time>,
@@ -54,7 +55,7 @@ impl<W: Worker> Alarm<W> {
         self.deadline.is_some()
     }
 
-    /// Takes the deadline, if it has passed.
+    /// Returns whether the deadline has passed. If it has, removes it.
     fn is_due(&mut self) -> bool {
         self.deadline
             .take_if(|deadline| *deadline <= self.worker.now())
@@ -120,7 +121,7 @@ pub(super) struct Operator<T, E, J, W> {
 pub(super) enum Message<T, E> {
     Start,
     Source(Event<T, E>),
-    SourceGone,
+    SourceDisconnected,
     Tick,
 }
 
@@ -167,7 +168,7 @@ where
             }
             Message::Source(Event::Error(error)) => operator.error(&error),
             Message::Source(Event::Complete) => operator.complete(alarm),
-            Message::SourceGone => operator.source_gone(),
+            Message::SourceDisconnected => operator.source_disconnected(),
             Message::Tick => {
                 alarm.scheduled = false;
                 if alarm.is_due() {
@@ -242,7 +243,7 @@ where
     W: Worker,
 {
     fn drop(&mut self) {
-        // Has no effect after the end or an unsubscription.
-        self.gate.send(Message::SourceGone);
+        // Has no effect if the operator has ended or was unsubscribed.
+        self.gate.send(Message::SourceDisconnected);
     }
 }

@@ -6,11 +6,12 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
 /// The observable returned by [`timeout`](crate::ObservableExt::timeout).
 ///
-/// Fails with the result of `error` if no value arrives within `limit` of the subscription or of the
-/// previous value; the source is unsubscribed.
+/// Fails with the result of `error` if no value arrives within `limit` after the subscription, or after the
+/// previous value. The source is then unsubscribed.
 ///
-/// Stores no values. Fails on a worker of `scheduler`. A source that cannot fail needs an error type first.
-/// To switch to another source, put [`catch`](crate::ObservableExt::catch) after this operator.
+/// Stores no values. The error is emitted on a worker of `scheduler`. If the source cannot fail, add an error
+/// type with [`with_error_type`](crate::ObservableExt::with_error_type) first. To switch to another source,
+/// put [`catch`](crate::ObservableExt::catch) after this operator.
 ///
 /// ```
 /// use std::time::Duration;

@@ -39,7 +39,7 @@ pub struct TimeInterval<T> {
 
 /// The observable returned by [`timestamp`](crate::ObservableExt::timestamp).
 ///
-/// Emits each value with its time of arrival, on `clock`. Times never go back.
+/// Emits each value with its time of arrival, which is read from `clock`. Times never go back.
 ///
 /// ```
 /// use fanline::{Precise, prelude::*};
@@ -86,7 +86,7 @@ where
 struct TimestampObserver<O, C> {
     observer: O,
     clock: C,
-    /// The latest reading. A later reading that is less counts as this one.
+    /// The latest reading. If the clock later returns an earlier time, this one is used instead.
     latest: Time,
 }
 
@@ -113,8 +113,8 @@ where
 
 /// The observable returned by [`time_interval`](crate::ObservableExt::time_interval).
 ///
-/// Emits each value with the time since the previous one, on `clock`; for the first value, since the
-/// subscription.
+/// Emits each value with the time since the previous one, measured by `clock`. For the first value, emits the
+/// time since the subscription.
 ///
 /// ```
 /// use fanline::{Precise, prelude::*};

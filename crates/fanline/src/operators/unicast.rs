@@ -12,8 +12,9 @@ use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
 /// Values that arrive before the subscription are buffered without bound, and delivered first.
 ///
 /// It is a handle: clones refer to the same observable. The first subscription receives all values. A later
-/// one receives only its completion, at once; [`share`](crate::ObservableExt::share) it for several
-/// observers. If all handles are dropped before a subscription, buffered and later values are dropped.
+/// subscription receives only a completion, at once. For several observers, use
+/// [`share`](crate::ObservableExt::share). If all handles are dropped before a subscription, buffered and
+/// later values are dropped.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -152,7 +153,7 @@ struct Mailbox<T, E> {
     buffered: VecDeque<Event<T, E>>,
     observer: Option<Out<BoxObserver<T, E>>>,
     /// Keeps the source subscribed as long as this observable can have an observer.
-    _lease: Lease,
+    _source_ref: SourceRef,
 }
 
 enum Message<T, E> {
@@ -200,11 +201,11 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    pub(super) fn new(lease: Lease) -> (Self, Unicast<T, E>) {
+    pub(super) fn new(source_ref: SourceRef) -> (Self, Unicast<T, E>) {
         let gate = Gate::new(Mailbox {
             buffered: VecDeque::new(),
             observer: None,
-            _lease: lease,
+            _source_ref: source_ref,
         });
         let unicast = Unicast {
             handle: Arc::new(Handle {
@@ -237,13 +238,13 @@ where
 
 /// A reference that keeps the source subscribed. The subscriber of the windows or groups has one, and so does
 /// each window or group. Dropping the last one unsubscribes the source.
-pub(super) struct Lease {
-    shared: Arc<Leases>,
+pub(super) struct SourceRef {
+    shared: Arc<SourceRefs>,
 }
 
-/// The number of leases, and the subscription to the source; see [`Lease`].
-pub(super) struct Leases {
-    held: AtomicUsize,
+/// The number of references, and the subscription to the source; see [`SourceRef`].
+pub(super) struct SourceRefs {
+    count: AtomicUsize,
     state: Mutex<Subscription>,
 }
 
@@ -251,15 +252,15 @@ pub(super) struct Leases {
 struct Subscription {
     guard: Guard,
     over: bool,
-    /// Whether the subscriber's lease exists.
+    /// Whether the subscriber's reference exists.
     outer: bool,
 }
 
-impl Leases {
-    /// Creates the leases of a new subscription, with one for the subscriber.
+impl SourceRefs {
+    /// Creates the references of a new subscription, with one for the subscriber.
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            held: AtomicUsize::new(1),
+            count: AtomicUsize::new(1),
             state: Mutex::new(Subscription {
                 outer: true,
                 ..Subscription::default()
@@ -267,11 +268,11 @@ impl Leases {
         })
     }
 
-    pub(super) fn lease(self: &Arc<Self>) -> Lease {
-        // Relaxed: the count orders no other data. If the last lease was dropped before, the source is
-        // already unsubscribed.
-        self.held.fetch_add(1, Ordering::Relaxed);
-        Lease {
+    pub(super) fn add_ref(self: &Arc<Self>) -> SourceRef {
+        // Relaxed: the count orders no other data. If the last reference was dropped before this, the source
+        // is already unsubscribed.
+        self.count.fetch_add(1, Ordering::Relaxed);
+        SourceRef {
             shared: Arc::clone(self),
         }
     }
@@ -281,21 +282,21 @@ impl Leases {
         lock(&self.state).outer
     }
 
-    /// Drops the subscriber's lease.
+    /// Drops the subscriber's reference.
     pub(super) fn close_outer(&self) {
-        let held = std::mem::replace(&mut lock(&self.state).outer, false);
-        if held {
+        let was_open = std::mem::replace(&mut lock(&self.state).outer, false);
+        if was_open {
             self.release();
         }
     }
 
-    /// Returns whether there are no leases.
+    /// Returns whether there are no references.
     pub(super) fn is_over(&self) -> bool {
         // Relaxed: only a hint to stop.
-        self.held.load(Ordering::Relaxed) == 0
+        self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Stores the subscription to the source until the last lease is dropped.
+    /// Stores the subscription to the source until the last reference is dropped.
     pub(super) fn set(&self, guard: Guard) {
         let mut state = lock(&self.state);
         if state.over {
@@ -315,10 +316,10 @@ impl Leases {
         drop(self.release_one());
     }
 
-    /// Drops one lease. Returns the source's guard if it was the last.
+    /// Drops one reference. Returns the source's guard if it was the last.
     fn release_one(&self) -> Guard {
-        // Acquire and release: the last one closes after the others' changes.
-        if self.held.fetch_sub(1, Ordering::AcqRel) > 1 {
+        // Acquire and release: the thread that drops the last reference sees the changes of the others.
+        if self.count.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Guard::closed();
         }
         let mut state = lock(&self.state);
@@ -327,15 +328,15 @@ impl Leases {
     }
 }
 
-impl crate::guard::Registry for Leases {
+impl crate::guard::Registry for SourceRefs {
     fn remove(&self, _key: u64) {
         self.close_outer();
     }
 
-    /// Waits only if no window or group is left; otherwise the source remains subscribed.
+    /// Waits only if no window or group is left, because otherwise the source remains subscribed.
     fn remove_and_wait(&self, _key: u64) {
-        let held = std::mem::replace(&mut lock(&self.state).outer, false);
-        if held {
+        let was_open = std::mem::replace(&mut lock(&self.state).outer, false);
+        if was_open {
             self.release_one().unsubscribe_and_wait();
         }
     }
@@ -345,7 +346,7 @@ impl crate::guard::Registry for Leases {
     }
 }
 
-impl Drop for Lease {
+impl Drop for SourceRef {
     fn drop(&mut self) {
         self.shared.release();
     }

@@ -7,8 +7,8 @@ use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, Observer};
 
-/// Stores the guards of an operator's subscriptions and scheduled actions, until each is finished or all
-/// are closed.
+/// Stores the guards of an operator's subscriptions and scheduled actions. Each guard is stored until its key
+/// is finished, or until all are closed.
 ///
 /// A key is reserved before the subscription and its guard is set afterward, because a source may end during
 /// the subscription. `set` and `finish` may come in either order. A guard that is set after its key was
@@ -16,7 +16,8 @@ use crate::{Guard, Observer};
 #[derive(Default)]
 pub(super) struct Upstreams {
     slots: Mutex<Slots>,
-    /// Whether all are closed, for sources in a loop. Relaxed: decisions are made under the lock.
+    /// Whether all subscriptions are closed. Sources that emit in a loop read it to stop. Relaxed, because
+    /// decisions are made under the lock.
     closed: AtomicBool,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Upstreams {
 struct Slots {
     closed: bool,
     next_key: u64,
-    /// `None` between the reservation and the guard.
+    /// The guards by key. `None` for a key that is reserved, but whose guard is not set yet.
     guards: BTreeMap<u64, Option<Guard>>,
 }
 
@@ -114,7 +115,7 @@ impl Registry for Upstreams {
     }
 }
 
-/// An observer that closes the upstreams when its source ends, and is closed when they are.
+/// An observer that closes the upstreams when its source ends. It is closed when the upstreams are closed.
 pub(super) struct UntilClosed<O> {
     pub(super) observer: O,
     pub(super) upstreams: Arc<Upstreams>,

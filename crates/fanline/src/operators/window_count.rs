@@ -1,16 +1,16 @@
 use std::sync::Arc;
 
-use super::unicast::{Feed, Leases, Unicast};
+use super::unicast::{Feed, SourceRefs, Unicast};
 use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`window_count`](crate::ObservableExt::window_count).
 ///
-/// Emits observables of `count` values each; the last one may have fewer. A window is emitted when its
-/// first value arrives, and completes with its last one.
+/// Emits observables of `count` values each; the last one may have fewer. A window is emitted when its first
+/// value arrives, and completes after its last value.
 ///
 /// A window buffers its values until it is subscribed to, which is possible once; see
-/// [`Unicast`](crate::operators::Unicast). The end of the source ends the open window first, then this
-/// observable. An open window continues after the subscriber has stopped taking windows.
+/// [`Unicast`](crate::operators::Unicast). When the source completes or fails, so does the open window, and
+/// then this observable. An open window continues after the observer of this observable has closed.
 ///
 /// # Panics
 ///
@@ -49,14 +49,14 @@ where
     where
         O: Observer<Self::Item, S::Error> + Send + 'static,
     {
-        let leases = Leases::new();
-        let guard = leases.guard();
+        let source_refs = SourceRefs::new();
+        let guard = source_refs.guard();
         let subscription = self.source.subscribe_with(Windowing {
-            windows: Windows::new(observer, Arc::clone(&leases)),
+            windows: Windows::new(observer, Arc::clone(&source_refs)),
             count: self.count,
             len: 0,
         });
-        leases.set(subscription);
+        source_refs.set(subscription);
         guard
     }
 }
@@ -70,7 +70,7 @@ where
     /// `None` after the observer has closed.
     observer: Option<O>,
     open: Option<Feed<T, E>>,
-    leases: Arc<Leases>,
+    source_refs: Arc<SourceRefs>,
 }
 
 impl<O, T, E> Windows<O, T, E>
@@ -79,11 +79,11 @@ where
     E: Clone + Send + 'static,
     O: Observer<Unicast<T, E>, E>,
 {
-    pub(super) fn new(observer: O, leases: Arc<Leases>) -> Self {
+    pub(super) fn new(observer: O, source_refs: Arc<SourceRefs>) -> Self {
         Self {
             observer: Some(observer),
             open: None,
-            leases,
+            source_refs,
         }
     }
 
@@ -92,9 +92,9 @@ where
             .observer
             .as_ref()
             .is_some_and(|observer| !observer.is_closed());
-        if !open || !self.leases.outer_is_open() {
+        if !open || !self.source_refs.outer_is_open() {
             self.observer = None;
-            self.leases.close_outer();
+            self.source_refs.close_outer();
         }
         self.observer.as_mut()
     }
@@ -105,9 +105,9 @@ where
 
     /// Opens a window, unless the observer is closed.
     pub(super) fn open(&mut self) {
-        let leases = Arc::clone(&self.leases);
+        let source_refs = Arc::clone(&self.source_refs);
         if let Some(observer) = self.outer() {
-            let (feed, window) = Feed::new(leases.lease());
+            let (feed, window) = Feed::new(source_refs.add_ref());
             observer.next_owned(window);
             self.open = Some(feed);
             self.outer(); // Drops the observer if it is closed.
@@ -134,7 +134,7 @@ where
         if let Some(observer) = self.outer() {
             observer.error(error);
         }
-        self.leases.close_outer();
+        self.source_refs.close_outer();
     }
 
     pub(super) fn complete(&mut self) {
@@ -142,11 +142,11 @@ where
         if let Some(observer) = self.outer() {
             observer.complete();
         }
-        self.leases.close_outer();
+        self.source_refs.close_outer();
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.leases.is_over()
+        self.source_refs.is_over()
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::timed::{Alarm, Timed, gate_of, subscribe};
-use super::unicast::{Leases, Unicast};
+use super::unicast::{SourceRefs, Unicast};
 use super::window_count::Windows;
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
@@ -12,11 +12,11 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// Emits the values of each `period` as one observable, starting at the subscription.
 ///
 /// A window buffers its values until it is subscribed to, which is possible once; see
-/// [`Unicast`](crate::operators::Unicast). The end of the source ends the open window first, then this
-/// observable. An open window continues after the subscriber has stopped taking windows.
+/// [`Unicast`](crate::operators::Unicast). When the source completes or fails, so does the open window, and
+/// then this observable. An open window continues after the observer of this observable has closed.
 ///
 /// [`window_time_or_count`](crate::ObservableExt::window_time_or_count) limits windows to `count` values: a
-/// full window completes at once, and the next `period` begins then.
+/// full window completes at once, and the next `period` begins at that moment.
 ///
 /// # Panics
 ///
@@ -86,20 +86,20 @@ where
     where
         O: Observer<Self::Item, S::Error> + Send + 'static,
     {
-        let leases = Leases::new();
-        let guard = leases.guard();
+        let source_refs = SourceRefs::new();
+        let guard = source_refs.guard();
         let gate = gate_of(
             &self.scheduler,
             Windowing {
-                windows: Windows::new(observer, Arc::clone(&leases)),
+                windows: Windows::new(observer, Arc::clone(&source_refs)),
                 period: self.period,
                 count: self.count,
                 len: 0,
                 until: Time::ZERO,
-                source_gone: false,
+                source_disconnected: false,
             },
         );
-        leases.set(gate.guard());
+        source_refs.set(gate.guard());
         subscribe(self.source, &gate);
         guard
     }
@@ -116,7 +116,7 @@ where
     /// Number of values in the open window.
     len: usize,
     until: Time,
-    source_gone: bool,
+    source_disconnected: bool,
 }
 
 impl<O, T, E> Windowing<O, T, E>
@@ -166,11 +166,11 @@ where
         self.open(self.until, alarm);
     }
 
-    fn source_gone(&mut self) {
-        self.source_gone = true;
+    fn source_disconnected(&mut self) {
+        self.source_disconnected = true;
     }
 
     fn is_over(&self) -> bool {
-        self.source_gone || self.windows.is_over()
+        self.source_disconnected || self.windows.is_over()
     }
 }

@@ -8,8 +8,8 @@ use crate::{Guard, Observable, Observer};
 /// Emits each value with the latest value of `other`; values that arrive before `other` has emitted are
 /// dropped.
 ///
-/// `other` is subscribed to first. Completes with this source, whatever `other` does; fails with the first
-/// error. Stores one value of `other`.
+/// `other` is subscribed to first. Completes when this source completes, whether or not `other` has
+/// completed; fails with the first error. Stores one value of `other`.
 /// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with) takes a closure `f` instead of
 /// cloning values into a pair.
 ///
@@ -102,8 +102,8 @@ where
 
     fn right_complete(&mut self) {}
 
-    fn left_gone(&mut self) {
-        self.out.abandon();
+    fn left_disconnected(&mut self) {
+        self.out.end_silently();
     }
 
     fn error(&mut self, error: &E) {

@@ -77,7 +77,7 @@ struct Zipped<A, B, O, F> {
 struct Side<T> {
     unpaired: VecDeque<T>,
     complete: bool,
-    gone: bool,
+    disconnected: bool,
 }
 
 impl<T> Default for Side<T> {
@@ -85,7 +85,7 @@ impl<T> Default for Side<T> {
         Self {
             unpaired: VecDeque::new(),
             complete: false,
-            gone: false,
+            disconnected: false,
         }
     }
 }
@@ -96,10 +96,10 @@ impl<T> Side<T> {
         self.complete && self.unpaired.is_empty()
     }
 
-    /// Returns whether the source was dropped and its values are paired: neither a pair nor an end can
-    /// follow.
+    /// Returns whether the source has dropped its observer and all its values are paired. Then neither a pair
+    /// nor a completion can follow.
     fn is_lost(&self) -> bool {
-        self.gone && self.unpaired.is_empty()
+        self.disconnected && self.unpaired.is_empty()
     }
 }
 
@@ -114,7 +114,7 @@ impl<A, B, O, F> Zipped<A, B, O, F> {
         if self.left.is_exhausted() || self.right.is_exhausted() {
             self.out.complete();
         } else if self.left.is_lost() || self.right.is_lost() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 }
@@ -162,17 +162,17 @@ where
         }
     }
 
-    fn left_gone(&mut self) {
-        self.left.gone = true;
+    fn left_disconnected(&mut self) {
+        self.left.disconnected = true;
         if self.left.is_lost() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 
-    fn right_gone(&mut self) {
-        self.right.gone = true;
+    fn right_disconnected(&mut self) {
+        self.right.disconnected = true;
         if self.right.is_lost() {
-            self.out.abandon();
+            self.out.end_silently();
         }
     }
 

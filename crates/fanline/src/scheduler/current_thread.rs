@@ -14,8 +14,8 @@ use crate::{Clock, Guard, Precise, Time};
 /// A scheduler that runs actions on the thread that schedules them, one after the other: a trampoline.
 ///
 /// The first action runs inside the call that schedules it. Actions that this action schedules are queued.
-/// They run by due time after it, and before that first call returns. So recursion uses no stack. Delays
-/// block the thread. Each thread has its own queue, and all workers on a thread share it.
+/// They run after it, in the order of their due times, and before that first call returns. So recursion uses
+/// no stack. Delays block the thread. Each thread has its own queue, and all workers on a thread share it.
 ///
 /// If an action panics, the queued actions still run. Then the panic resumes in the first scheduling call.
 ///

@@ -10,9 +10,9 @@ use crate::{Clock, Precise, Time};
 /// the other.
 ///
 /// The thread starts with the first action. It ends when all handles of the loop and of its workers are
-/// dropped and the queue is empty. With [`exit_when_idle`](EventLoopOptions::exit_when_idle) it also ends
-/// when it has been idle; the next action then starts another thread. There are never two threads at the same
-/// time.
+/// dropped and the queue is empty. With [`exit_when_idle`](EventLoopOptions::exit_when_idle), the thread also
+/// ends when it has been idle for a given time; the next action then starts another thread. There are never
+/// two threads at the same time.
 ///
 /// A panic ends only its own action. The process's panic hook reports the panic, the loop's own hook
 /// ([`on_panic`](EventLoopOptions::on_panic)) gets the payload, and the loop continues. Scheduling an action

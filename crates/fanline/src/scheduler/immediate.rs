@@ -7,8 +7,8 @@ use crate::{Clock, Guard, Precise, Time};
 /// A scheduler that runs actions inside the call that schedules them.
 ///
 /// A delay blocks the caller. A periodic action blocks the caller until it returns `Break`. The returned
-/// guard is already closed. If an action schedules another action, that action runs on the same stack; for
-/// recursion use [`CurrentThread`](super::CurrentThread). Panics unwind to the caller.
+/// guard is already closed. If an action schedules another action, the other action runs inside it, on the
+/// same stack. For recursion, use [`CurrentThread`](super::CurrentThread). Panics unwind to the caller.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};

@@ -61,13 +61,14 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
     /// The worker type of this scheduler.
     type Worker: Worker;
 
-    /// Returns a new worker. Actions of one worker never overlap. Actions of different workers may.
+    /// Returns a new worker. Actions of one worker never overlap. Actions of different workers may overlap.
     fn worker(&self) -> Self::Worker;
 
     /// Returns the time on this scheduler's clock.
     fn now(&self) -> Time;
 
-    /// Runs `action` as soon as possible, on its own worker, unless the guard is dropped before.
+    /// Runs `action` as soon as possible, on its own worker, unless the guard is dropped before the action
+    /// starts.
     fn schedule(&self, action: impl FnOnce() + Send + 'static) -> Guard {
         self.worker().schedule((), move |(), _| action())
     }
@@ -99,9 +100,9 @@ pub trait Scheduler: Clone + Send + Sync + 'static {
 /// with the same due time run in the order in which they were scheduled.
 ///
 /// An action gets its state by value and the worker by reference. So an action that schedules itself again
-/// can pass its state on and capture nothing. Dropping the guard of an action that has not started cancels
-/// the action and drops its state at once. A running action is never interrupted. A panic ends only its own
-/// action; each scheduler documents where the panic goes.
+/// can pass its state on, and need not capture anything. Dropping the guard of an action that has not started
+/// cancels the action and drops its state at once. A running action is never interrupted. A panic ends only
+/// its own action; each scheduler documents where the panic goes.
 ///
 /// Clones are handles of the same queue. After the last handle is dropped, scheduled actions with detached
 /// guards still run.
@@ -151,15 +152,15 @@ pub trait Worker: Clone + Send + Sync + 'static {
     }
 
     /// Runs `action` after `period` and then every `period`, until it returns [`Break`](ControlFlow::Break)
-    /// or the guard is dropped. All runs share `state`, and never overlap. A late run does not delay the
-    /// following ones: missed runs follow one after the other.
+    /// or the guard is dropped. All runs share `state`, and never overlap. A late run does not move the due
+    /// times of the following runs: missed runs are made up one after the other.
     fn schedule_periodic<S, A>(&self, period: Duration, state: S, action: A) -> Guard
     where
         S: Send + 'static,
         A: FnMut(&mut S, &Self) -> ControlFlow<()> + Send + 'static;
 
-    /// Returns whether the calling thread is one that runs this worker's actions. If so, a wait on this
-    /// thread for one of the actions could last forever.
+    /// Returns whether the calling thread is one that runs this worker's actions. If it is, it must not wait
+    /// for one of these actions, because the wait could last forever.
     fn runs_here(&self) -> bool;
 
     /// Returns whether [`schedule`](Worker::schedule) always runs the action before it returns. If so, no

@@ -1,6 +1,6 @@
 //! The queue of a thread pool: lanes with due actions. A *lane* is the serial queue of one worker.
 //!
-//! Lock order: a lane's lock, then the pool queue's lock.
+//! Lock order: a lane's lock is taken before the pool queue's lock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Lane {
             drop(cancelled);
             return true;
         }
-        // A thread that runs the lane, or will run it, checks all its tasks.
+        // If a thread runs the lane, or will run it, that thread checks all tasks of the lane.
         let wake = match state.status {
             LaneStatus::Idle => self.reschedule(&mut state, now, Caller::Other),
             LaneStatus::Ready | LaneStatus::Running => Wake::NoThread,
@@ -182,7 +182,8 @@ impl Lane {
         shut_down.then(|| state.tasks.take_all())
     }
 
-    /// Gives the lane to the calling thread, if its status is `from`. Returns whether it did.
+    /// Gives the lane to the calling thread, if the lane's status is `from`. Returns whether the calling
+    /// thread got the lane.
     fn start_running(&self, from: LaneStatus) -> bool {
         let mut state = lock(&self.state);
         let free = state.status == from;
@@ -192,7 +193,7 @@ impl Lane {
         free
     }
 
-    /// Clears the alarm after its time was reached, whether or not the thread runs the lane because of it.
+    /// Clears the alarm after its time was reached, even if the thread does not run the lane.
     fn clear_alarm(&self, key: Key) {
         let mut state = lock(&self.state);
         if state.alarm == Some(key) {
@@ -205,8 +206,8 @@ impl TaskQueue for Lane {
     fn remove_cancelled(&self, key: &TaskKey) {
         let mut state = lock(&self.state);
         let removed = state.tasks.remove(key);
-        // If the lane has other tasks, leave the alarm, even if a thread wakes up in vain. In an empty lane,
-        // the alarm would keep the lane and the pool alive.
+        // If the lane has other tasks, leave the alarm in place, although a thread may wake up for nothing.
+        // If the lane is empty, remove the alarm, because it would keep the lane and the pool alive.
         let alarm = if state.tasks.is_empty() {
             state.alarm.take()
         } else {
@@ -346,8 +347,8 @@ impl Queue {
         state
     }
 
-    /// Returns whether no work is left, and no more can arrive except from lanes that other threads run.
-    /// Those threads check the queue again.
+    /// Returns whether no work is left, and no work can arrive. Lanes that other threads are running may
+    /// still produce work, but those threads check the queue again.
     fn is_over(&self, state: &QueueState) -> bool {
         self.handles.load(Ordering::Relaxed) == 0
             && state.ready.is_empty()
@@ -364,8 +365,8 @@ impl Queue {
         caller: Caller,
     ) -> (Option<Key>, Wake) {
         let mut state = lock(&self.state);
-        // Drop the old entry after the lock. The caller has a reference to the lane, so this drop is not the
-        // last.
+        // The old entry is dropped when the lock is released. The caller has a reference to the lane, so the
+        // lane itself is not dropped here.
         let replaced = alarm.and_then(|key| state.alarms.remove(&key));
         let updated = match next_run {
             _ if state.shut_down => (None, Wake::NoThread),

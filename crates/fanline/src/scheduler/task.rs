@@ -247,7 +247,7 @@ impl<C> Slot<C> {
         drop(content);
     }
 
-    /// Waits for the end of a run in progress, unless the run is on the calling thread.
+    /// Waits until a run in progress is over. Does not wait if the run is on the calling thread.
     fn wait_until_over(&self) {
         let current = std::thread::current().id();
         let mut work = lock(&self.work);

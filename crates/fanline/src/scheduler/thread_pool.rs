@@ -19,7 +19,8 @@ use crate::{Clock, Guard, Precise, Time};
 ///
 /// A panic ends only its own action. The process's panic hook reports the panic, the pool's own hook
 /// ([`on_panic`](ThreadPoolOptions::on_panic)) gets the payload, and the thread continues. An action that
-/// blocks occupies a thread. If all threads are blocked, the pool stops until one of these actions ends.
+/// blocks occupies a thread. If all threads are blocked, the pool runs nothing until one of these actions
+/// ends.
 ///
 /// The threads, named `fanline-pool`, end when all handles of the pool and of its workers are dropped and all
 /// work is done.
@@ -43,7 +44,7 @@ pub struct ThreadPool {
 /// A worker of a [`ThreadPool`].
 pub struct PoolWorker {
     lane: Arc<Lane>,
-    /// Whether this handle keeps the pool alive. The handle that actions get does not.
+    /// Whether this handle keeps the pool alive. The handle that actions get does not keep it alive.
     counted: bool,
 }
 
@@ -271,8 +272,8 @@ impl Worker for PoolWorker {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        // A time in the past, so that this method does not read the clock. `push` replaces it by the current
-        // time.
+        // A time in the past is passed, so that this method does not read the clock. `push` replaces it by
+        // the current time.
         self.schedule_at(Time::ZERO, state, action)
     }
 

@@ -13,11 +13,11 @@ use super::tasks::Tasks;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait, wait_timeout};
 use crate::{Clock, Guard, Precise, Time};
 
-/// A worker whose actions all run on one thread. With [`NewThread`](super::NewThread) each worker has a
-/// thread of its own, and with [`EventLoop`](super::EventLoop) it is the loop's thread.
+/// A worker whose actions all run on one thread. With [`NewThread`](super::NewThread), each worker has a
+/// thread of its own. With [`EventLoop`](super::EventLoop), all workers use the loop's thread.
 pub struct ThreadWorker {
     lane: Arc<Lane>,
-    /// Whether this handle keeps the lane alive. The handle that actions get does not.
+    /// Whether this handle keeps the lane alive. The handle that actions get does not keep it alive.
     counted: bool,
 }
 
@@ -32,7 +32,8 @@ pub(super) enum Driver {
     /// A thread that the lane starts when there is an action to run.
     Own {
         name: String,
-        /// Time for which an idle thread waits for more actions before it ends; forever if `None`.
+        /// Time for which an idle thread waits for more actions before it ends. If `None`, the thread waits
+        /// without limit.
         idle_max: Option<Duration>,
     },
     /// A thread of the application. The closure notifies it that it must run the lane.
@@ -58,7 +59,7 @@ struct State {
 /// Whether a thread runs the lane, and whether that thread waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DriverState {
-    /// There is no thread, or the application's thread is not running the lane.
+    /// The lane has no thread, or the application's thread is not running the lane.
     Absent,
     /// The thread will check for tasks before it waits or leaves.
     Busy,
@@ -202,8 +203,8 @@ impl Worker for ThreadWorker {
         S: Send + 'static,
         A: FnOnce(S, &Self) + Send + 'static,
     {
-        // A time in the past, so that this method does not read the clock. `push` replaces it by the current
-        // time.
+        // A time in the past is passed, so that this method does not read the clock. `push` replaces it by
+        // the current time.
         self.schedule_at(Time::ZERO, state, action)
     }
 
@@ -297,8 +298,8 @@ impl Lane {
     }
 
     /// Returns the first task that is due at `now`. If there is none, marks the application's thread as
-    /// absent: the next scheduling call must then wake it, because the due time returned here is no longer
-    /// correct.
+    /// absent: the next scheduling call must then wake it, because an action that is scheduled later may be
+    /// due before the time returned here.
     fn find(&self, now: Time) -> Found {
         let mut state = lock(&self.state);
         if let Some((_, task)) = state.tasks.pop_due(now) {
@@ -308,8 +309,8 @@ impl Lane {
         Found::NotYet(state.tasks.next_due())
     }
 
-    /// Waits for a task to become due, and returns it. Returns `None` if no more tasks can arrive, or if none
-    /// arrived for `idle_max`. Then the thread is marked as absent.
+    /// Waits for a task to become due, and returns it. Returns `None`, and marks the thread as absent, if no
+    /// more tasks can arrive, or if no task arrived for `idle_max`.
     fn next(&self, idle_max: Option<Duration>) -> Option<Arc<dyn Task<ThreadWorker>>> {
         let mut state = lock(&self.state);
         let idle_since = Precise.now();

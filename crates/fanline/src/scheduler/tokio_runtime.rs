@@ -22,7 +22,7 @@ const ACTIONS_BEFORE_YIELD: usize = 64;
 /// A scheduler on a tokio runtime. Needs the feature `tokio`, and a runtime with its timer enabled.
 ///
 /// Each worker is a task of the runtime, which exists while the worker has actions and runs them one after
-/// the other. The clock is that of the runtime: while a test has paused it, delayed actions wait.
+/// the other. The clock is the runtime's clock: while a test has paused that clock, delayed actions wait.
 ///
 /// Actions must not block, like all code on a runtime. A panic ends only its own action: the process's panic
 /// hook reports the panic, and the worker continues. When the runtime shuts down, it drops queued actions.
@@ -186,7 +186,7 @@ impl TaskQueue for Lane {
     fn remove_cancelled(&self, key: &TaskKey) {
         let mut state = lock(&self.state);
         let removed = state.tasks.remove(key);
-        // If the task of the runtime waits only for the cancelled action, it can end.
+        // If the cancelled action was the only one, the runtime's task can end.
         let waker = if state.tasks.is_empty() {
             state.waker.take()
         } else {

@@ -12,10 +12,11 @@ use crate::{Clock, Guard, Time};
 ///
 /// It is also a [`Clock`]. All its workers share one queue. [`advance_to`](VirtualTime::advance_to),
 /// [`advance_by`](VirtualTime::advance_by), and [`run`](VirtualTime::run) run the actions that become due, on
-/// the calling thread. Actions run by due time and then in the order of scheduling. During each action, the
-/// clock shows its due time. An action with a due time in the past runs at the current time, at the next
-/// advance, even if that advance is zero. No action runs inside the call that schedules it. A panic of an
-/// action unwinds to the caller that advances the clock, and the other actions stay queued.
+/// the calling thread. Actions run in the order of their due times; actions with the same due time run in the
+/// order of scheduling. During an action, the clock shows the action's due time. An action with a due time in
+/// the past runs when the clock is advanced next, even if the clock is advanced by zero. It runs at the
+/// current time. No action runs inside the call that schedules it. A panic of an action unwinds to the caller
+/// that advances the clock, and the other actions stay queued.
 ///
 /// The module [`testing`](crate::testing) has observers and observables for such tests.
 ///
@@ -90,8 +91,8 @@ impl VirtualTime {
     ///
     /// # Panics
     ///
-    /// If `time` has passed, or if another thread or an action that calls this is already advancing the
-    /// clock.
+    /// If `time` has passed, or if the clock is already being advanced: by another thread, or by the call
+    /// that runs the current action.
     pub fn advance_to(&self, time: Time) {
         let advance = Advance::begin(&self.shared);
         let now = self.now();
@@ -118,8 +119,8 @@ impl VirtualTime {
         self.advance_to(self.now() + duration);
     }
 
-    /// Runs all actions, and leaves the clock at the last due time. Does not return while there are periodic
-    /// actions, unless an action calls [`stop`](VirtualTime::stop).
+    /// Runs all actions. Afterwards, the clock is at the due time of the last action. Does not return while
+    /// there are periodic actions, unless an action calls [`stop`](VirtualTime::stop).
     ///
     /// # Panics
     ///
@@ -136,7 +137,7 @@ impl VirtualTime {
         state.stopped = state.advancing;
     }
 
-    /// Moves the clock without running actions. An action can call this to simulate that it takes this long.
+    /// Moves the clock without running actions. An action can call this to simulate that it takes `duration`.
     pub fn sleep(&self, duration: Duration) {
         let mut state = lock(&self.shared.state);
         state.now = state.now + duration;
@@ -225,7 +226,7 @@ impl Worker for VirtualWorker {
     }
 
     fn runs_here(&self) -> bool {
-        // The thread that waits for an action may be the only one that advances the clock.
+        // Any thread that waits for an action may be the only thread that advances the clock.
         true
     }
 }

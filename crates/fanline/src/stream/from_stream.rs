@@ -10,16 +10,16 @@ use crate::{Guard, Observable, Observer, Scheduler};
 /// Creates an observable of the values of `stream`, polled on a worker of `scheduler`. It completes when
 /// the stream ends.
 ///
-/// Polling begins at the subscription: the stream's waker schedules a run on the worker. A run emits at
-/// most 64 values and then yields, so a stream that always has a value ready does not starve other work on
-/// its thread. Nothing is buffered. Unsubscribing drops the stream at once, or at the end of the current
-/// run.
+/// Polling begins at the subscription: the stream's waker schedules a run on the worker. A run emits at most
+/// 64 values and then yields, so a stream that always has a value ready does not starve other work on its
+/// thread. Nothing is buffered. Unsubscribing drops the stream at once, or if a run is in progress, at the
+/// end of that run.
 ///
 /// If the stream panics, the subscription ends without a call to the observer; `scheduler` handles the
 /// panic.
 ///
-/// The observable is subscribed to once; it can be cloned before that if the stream can. Each subscription
-/// makes three allocations: for the stream, its task, and the worker's handle.
+/// The observable can be subscribed to only once; it can be cloned before that if the stream is `Clone`. Each
+/// subscription makes three allocations: for the stream, its task, and the worker's handle.
 ///
 /// ```
 /// use fanline::{ObservableExt, from_stream, scheduler::NewThread, stream::Unbounded};
@@ -36,7 +36,8 @@ where
     FromStream { stream, scheduler }
 }
 
-/// Creates an observable like [`from_stream`] from a stream of results: an `Err` ends it with that error.
+/// Creates an observable like [`from_stream`], but from a stream of results: at an `Err`, the observable
+/// fails with that error.
 ///
 /// ```
 /// use fanline::{ObservableExt, scheduler::NewThread, stream::Unbounded, try_from_stream};
@@ -53,8 +54,8 @@ where
     TryFromStream { stream, scheduler }
 }
 
-/// Creates an observable of the value of `future`, after which it completes. The future is polled on a
-/// worker of `scheduler`, from the subscription on; unsubscribing drops it.
+/// Creates an observable that emits the value of `future` and then completes. The future is polled on a
+/// worker of `scheduler`, from the subscription on; unsubscribing drops the future.
 ///
 /// ```
 /// use fanline::{ObservableExt, from_future, scheduler::NewThread};
@@ -70,7 +71,8 @@ where
     FromFuture { future, scheduler }
 }
 
-/// Creates an observable like [`from_future`] from a future of a result: an `Err` ends it with that error.
+/// Creates an observable like [`from_future`], but from a future of a result: for an `Err`, the observable
+/// fails with that error.
 ///
 /// ```
 /// use fanline::{ObservableExt, scheduler::NewThread, try_from_future};

@@ -12,11 +12,12 @@ use crate::IntoObservable;
 /// The values of a source that cannot fail, as a stream; made by
 /// [`into_stream`](crate::ObservableExt::into_stream).
 ///
-/// The stream ends after the source's completion, and when the source is disposed of or its producer is
-/// dropped. Queued values are yielded first. Dropping the stream unsubscribes, and drops the queued values.
+/// The stream ends after the source has completed or was disposed of, or after the source's producer was
+/// dropped. Queued values are yielded before the stream ends. Dropping the stream unsubscribes, and drops the
+/// queued values.
 ///
 /// [`next`](IntoStream::next) and `poll_next` are cancel safe: a value leaves the queue only when it is
-/// yielded. After the end they return `None`.
+/// yielded. After the stream has ended, they return `None`.
 ///
 /// [`into_stream`](crate::ObservableExt::into_stream) subscribes at once. Its `policy` determines how many
 /// values the queue between source and consumer holds; see [`stream`](crate::stream) for the choice.
@@ -44,7 +45,7 @@ pub struct IntoStream<T, P> {
 /// The values of a source that can fail, as a stream; made by
 /// [`try_into_stream`](crate::ObservableExt::try_into_stream).
 ///
-/// Like [`IntoStream`], with each item in `Ok`. If the source fails, its error is the last item.
+/// Like [`IntoStream`], but each item is in an `Ok`. If the source fails, its error is the last item.
 ///
 /// ```
 /// use fanline::{ObservableExt, stream::Unbounded};
@@ -74,12 +75,13 @@ impl<T, P: Policy> IntoStream<T, P> {
         }
     }
 
-    /// Returns the next item, or `None` after the end.
+    /// Returns the next item, or `None` after the stream has ended.
     pub async fn next(&mut self) -> Option<P::Item<T>> {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// Blocks this thread until the next item or the end.
+    /// Blocks this thread until the next item arrives or the stream ends. Returns the item, or `None` if the
+    /// stream has ended.
     ///
     /// Do not call it in asynchronous code: it would block all other tasks of the thread.
     ///
@@ -147,12 +149,12 @@ impl<T, E, P: Policy> TryIntoStream<T, E, P> {
         }
     }
 
-    /// Returns the next item, or `None` after the end.
+    /// Returns the next item, or `None` after the stream has ended.
     pub async fn next(&mut self) -> Option<Result<P::Item<T>, E>> {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// Blocks this thread until the next item or the end; see [`IntoStream::blocking_next`].
+    /// Blocks this thread until the next item arrives or the stream ends; see [`IntoStream::blocking_next`].
     pub fn blocking_next(&mut self) -> Option<Result<P::Item<T>, E>> {
         block_on(|context| self.poll_item(context))
     }
@@ -201,7 +203,7 @@ impl<T, P: Policy> Stream for IntoStream<T, P> {
         self.get_mut().poll_item(context)
     }
 
-    /// Returns at least the number of queued values; the number of later ones is unknown.
+    /// Returns the number of queued values as the lower bound, and no upper bound.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.receiver.ready(), None)
     }
@@ -214,13 +216,13 @@ impl<T, E, P: Policy> Stream for TryIntoStream<T, E, P> {
         self.get_mut().poll_item(context)
     }
 
-    /// Returns at least the number of queued values; the number of later ones is unknown.
+    /// Returns the number of queued values as the lower bound, and no upper bound.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.receiver.ready(), None)
     }
 }
 
-// Values and errors move in and out of the queue: none is ever pinned in it.
+// Values and errors move in and out of the queue. They are never pinned in the queue.
 impl<T, P> Unpin for IntoStream<T, P> {}
 impl<T, E, P> Unpin for TryIntoStream<T, E, P> {}
 

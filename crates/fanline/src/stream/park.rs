@@ -12,7 +12,7 @@ pub(super) fn block_on<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> 
     loop {
         match poll(&mut context) {
             Poll::Ready(value) => return value,
-            // May return spuriously; another poll then returns pending again.
+            // `park` may return spuriously. Then another poll returns `Pending` again.
             Poll::Pending => thread::park(),
         }
     }

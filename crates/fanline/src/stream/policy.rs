@@ -2,8 +2,8 @@
 
 use super::queue::{Rule, WhenFull};
 
-/// The capacity of the queue between a source and the consumer of its stream, and the reaction when it is
-/// full; see [`stream`](crate::stream#choose-a-policy). Sealed: only the policies of this module implement
+/// The capacity of the queue between a source and the consumer of its stream, and what happens when the queue
+/// is full; see [`stream`](crate::stream#choose-a-policy). Sealed: only the policies of this module implement
 /// it.
 pub trait Policy: Rules {
     /// The item of the stream for a source of `T`.
@@ -28,7 +28,7 @@ pub(super) mod sealed {
     #[derive(Debug)]
     pub enum Event<T> {
         Value(T),
-        /// This many values are missing here.
+        /// At this position, values are missing. Contains their number.
         Lost(u64),
         /// The queue overflowed; nothing follows.
         Overflow,
@@ -37,8 +37,8 @@ pub(super) mod sealed {
 
 use sealed::{Event, Rules};
 
-/// Queues all values: none is lost and the source never waits. Memory is bounded only by how far the
-/// consumer lags behind.
+/// Queues all values: no value is lost, and the source never waits. The queue grows as long as the consumer
+/// is slower than the source.
 ///
 /// ```
 /// use fanline::{ObservableExt, stream::Unbounded};
@@ -68,13 +68,13 @@ pub struct Unbounded;
 pub struct Latest;
 
 impl Latest {
-    /// Also yields [`Lagged`] before a value that replaced others.
+    /// Makes the stream also yield [`Lagged`] before a value that replaced others.
     pub fn report_lag(self) -> ReportLag<Self> {
         ReportLag(self)
     }
 }
 
-/// A queue with a capacity; the constructors name the reaction when it is full.
+/// A queue with a capacity. The names of the constructors say what happens when the queue is full.
 ///
 /// ```
 /// use fanline::{ObservableExt, stream::Bounded};
@@ -91,13 +91,13 @@ impl Latest {
 pub struct Bounded(Rule);
 
 impl Bounded {
-    /// Blocks the source while the queue is full. Nothing is lost, but the call of `next` blocks its
-    /// thread, and with it all other observers of the source. It continues when the consumer has polled and
-    /// about half of the capacity is free, or when the stream is dropped.
+    /// Blocks the source while the queue is full. Nothing is lost, but the source's call of `next` blocks its
+    /// thread, and so delays all other observers of the source. The source continues when the consumer has
+    /// polled and about half of the capacity is free, or when the stream is dropped.
     ///
     /// The consumer must therefore not run on the source's thread; on a single-threaded executor it would
-    /// deadlock. Values that are available at the subscription (retained values, an iterator's items) are
-    /// all queued, because the consumer cannot read them yet.
+    /// deadlock. Values that are available at the subscription (retained values, an iterator's items) are all
+    /// queued, even beyond the capacity, because the consumer cannot read them yet.
     ///
     /// # Panics
     ///
@@ -106,7 +106,7 @@ impl Bounded {
         Self(Rule::bounded(capacity, WhenFull::Block))
     }
 
-    /// Drops the oldest queued value for the new one.
+    /// When the queue is full, drops the oldest queued value and queues the new one.
     ///
     /// # Panics
     ///
@@ -115,7 +115,7 @@ impl Bounded {
         Self(Rule::bounded(capacity, WhenFull::DropOldest))
     }
 
-    /// Drops the new value while the queue is full.
+    /// When the queue is full, drops the new value.
     ///
     /// # Panics
     ///
@@ -146,7 +146,7 @@ impl Bounded {
         FailWhenFull(Rule::bounded(capacity, WhenFull::Fail))
     }
 
-    /// Also yields [`Lagged`] where values are missing.
+    /// Makes the stream also yield [`Lagged`] where values are missing.
     ///
     /// ```
     /// use fanline::{ObservableExt, stream::{Bounded, Lagged}};
@@ -172,13 +172,13 @@ pub struct FailWhenFull(Rule);
 /// A policy that drops values like `P` and reports them; made by [`Bounded::report_lag`] and
 /// [`Latest::report_lag`].
 ///
-/// The stream yields one [`Lagged`] at each position where values are missing. It does not end the stream:
-/// later values follow.
+/// The stream yields one [`Lagged`] at each position where values are missing. A [`Lagged`] does not end the
+/// stream: later values follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportLag<P>(P);
 
-/// The number of values missing here, because the consumer was too slow for its policy. The stream
-/// continues with the next value.
+/// The number of values that are missing at this position, because the consumer was too slow for its policy.
+/// The stream continues with the next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lagged(pub u64);
 

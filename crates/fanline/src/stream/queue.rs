@@ -4,7 +4,7 @@
 //! values may be dropped, the consumer takes one at a time, so that only unread values are dropped.
 //!
 //! One mutex protects the queue, and is held only while values move in or out. Values, wakers, and errors are
-//! taken out under it, and dropped, woken, and cloned outside.
+//! taken out under the mutex. They are dropped, woken, or cloned after it is released.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// of the stream.
 const RETAINED_CAPACITY_MAX: usize = 1024;
 
-/// The capacity of a queue, and the reaction when it is full.
+/// The capacity of a queue, and what happens when the queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     capacity: usize,
@@ -55,8 +55,8 @@ impl Rule {
         }
     }
 
-    /// Returns whether every value is accepted until the stream ends. Then the consumer may take many at
-    /// once; otherwise values must stay in the queue, so that they can be dropped.
+    /// Returns whether the rule drops no values. If so, the consumer may take many values at once. Otherwise
+    /// values must stay in the queue, so that they can be dropped.
     fn delivers_all(self) -> bool {
         match self.when_full {
             WhenFull::Grow | WhenFull::Block | WhenFull::Fail => true,
@@ -79,29 +79,32 @@ struct Queue<T, E> {
     state: Mutex<State<T, E>>,
     /// Notified when there is room, for a source that waits under [`WhenFull::Block`].
     room: Condvar,
-    /// Whether the consumer needs no more values. Relaxed: the flag only saves the source useless work;
+    /// Whether the consumer needs no more values. Relaxed: the flag only saves the source unnecessary work;
     /// `State::is_closed` decides.
     closed: AtomicBool,
-    /// Number of unread values in the consumer's batch; they count toward the capacity. Relaxed: it protects
-    /// no other data. An outdated number is too high, so the source waits until the consumer polls for more.
+    /// Number of unread values in the consumer's batch, which count toward the capacity. Relaxed: the number
+    /// protects no other data. If the source reads an outdated number, it is too high, so the source waits
+    /// until the consumer polls for more.
     unread: AtomicUsize,
 }
 
 struct State<T, E> {
     values: VecDeque<T>,
-    /// Number of values that have left the front, taken or dropped: the position of the value at the front.
+    /// Number of values that were taken or dropped from the front. It is also the position of the value at
+    /// the front.
     passed: u64,
-    /// Size of the consumer's last batch: an upper bound of its unread values.
+    /// Size of the consumer's last batch: an upper bound for the number of unread values.
     batch: usize,
-    /// Gaps where values are missing, in order: at most one before each queued value and one at the end.
+    /// Gaps where values are missing, in order. There is at most one gap before each queued value, and one
+    /// after the last value.
     gaps: VecDeque<Gap>,
     lost: u64,
     end: Option<End<E>>,
     waker: Option<Waker>,
-    /// Whether the consumer is gone.
+    /// Whether the consumer was dropped.
     is_closed: bool,
-    /// Whether the subscription is in progress. It runs on the consumer's thread, where waiting for the
-    /// consumer would deadlock.
+    /// Whether the subscription is in progress. The subscription runs on the consumer's thread, where waiting
+    /// for the consumer would deadlock.
     is_subscribing: bool,
     /// Whether the source waits for room.
     is_blocked: bool,
@@ -129,7 +132,7 @@ pub(super) enum Taken<T, E> {
 /// The observer's end of a queue. Dropping it ends the stream.
 pub(super) struct Sender<T, E> {
     queue: Arc<Queue<T, E>>,
-    /// Copies of a slice that are being queued; empty otherwise, and its buffer is reused.
+    /// Clones of a slice's values while they are being queued. Otherwise empty; its buffer is reused.
     staged: VecDeque<T>,
     has_ended: bool,
 }
@@ -200,7 +203,7 @@ impl<T, E> Queue<T, E> {
         if room > 0 || state.batch == 0 {
             return room;
         }
-        // Read only if necessary, because the consumer writes `unread` for each value.
+        // `unread` is loaded only if necessary, because the consumer writes `unread` for each value.
         let unread = self.unread.load(Ordering::Relaxed);
         self.rule
             .capacity
@@ -233,7 +236,7 @@ impl<T, E> Queue<T, E> {
         wake(waker);
     }
 
-    /// Appends as many values as there is room for at a time. For queues that deliver all values.
+    /// Appends all values, each time as many as there is room for. Only for queues that deliver all values.
     fn append(&self, values: &mut VecDeque<T>) {
         while !values.is_empty() {
             let mut state = lock(&self.state);
@@ -277,7 +280,7 @@ impl<T, E> Queue<T, E> {
 
     fn end(&self, end: End<E>) {
         let mut state = lock(&self.state);
-        // An overflow may have ended the queue before.
+        // An overflow may already have ended the queue.
         let refused = if state.end.is_none() && !state.is_closed {
             state.end.replace(end)
         } else {
@@ -289,7 +292,7 @@ impl<T, E> Queue<T, E> {
         wake(waker);
     }
 
-    /// Closes the queue when the consumer is gone.
+    /// Closes the queue when the consumer is dropped.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state);
@@ -307,15 +310,15 @@ impl<T, E> Queue<T, E> {
 
     fn poll(&self, batch: &mut VecDeque<T>, context: &Context<'_>) -> Poll<Taken<T, E>> {
         // Cloning and dropping a waker is user code, which must not run under the lock. So a new waker is
-        // cloned between two checks. `fresh` is declared before the lock, and so dropped after it.
-        let mut fresh = None;
+        // cloned between two checks. `new_waker` is declared before the lock, and so dropped after it.
+        let mut new_waker = None;
         let mut state = lock(&self.state);
         loop {
             if let Some(taken) = state.take(self.rule, batch) {
                 state.batch = batch.len();
                 self.unread.store(batch.len(), Ordering::Relaxed);
-                let held = state.values.len() + batch.len();
-                let has_room = state.is_blocked && held <= self.rule.capacity / 2;
+                let queued = state.values.len() + batch.len();
+                let has_room = state.is_blocked && queued <= self.rule.capacity / 2;
                 drop(state);
                 if has_room {
                     self.room.notify_one();
@@ -326,14 +329,14 @@ impl<T, E> Queue<T, E> {
             if state.waker.as_ref().is_some_and(|w| w.will_wake(waker)) {
                 return Poll::Pending;
             }
-            if let Some(fresh) = fresh.take() {
-                let old = state.waker.replace(fresh);
+            if let Some(new_waker) = new_waker.take() {
+                let old = state.waker.replace(new_waker);
                 drop(state);
                 drop(old);
                 return Poll::Pending;
             }
             drop(state);
-            fresh = Some(waker.clone());
+            new_waker = Some(waker.clone());
             state = lock(&self.state);
         }
     }
@@ -401,8 +404,8 @@ impl<T, E> State<T, E> {
     /// Counts a value that is dropped on arrival.
     fn count_dropped_newest(&mut self) {
         self.lost += 1;
-        let held = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
-        let before = self.passed.saturating_add(held);
+        let queued = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
+        let before = self.passed.saturating_add(queued);
         match self.gaps.back_mut() {
             Some(gap) if gap.before == before => gap.lost += 1,
             _ => self.gaps.push_back(Gap { before, lost: 1 }),
@@ -415,7 +418,7 @@ impl<T, E> Sender<T, E> {
         self.queue.push(value);
     }
 
-    /// Ends the stream; later calls have no effect.
+    /// Ends the stream. Has no effect if it has already ended.
     fn end(&mut self, end: End<E>) {
         if !self.has_ended {
             self.has_ended = true;
@@ -475,15 +478,15 @@ impl<T: Clone, E: Clone> Observer<T, E> for Sender<T, E> {
 }
 
 impl<T, E> Drop for Sender<T, E> {
-    /// Ends the stream when the source drops its observer, with or without an end.
+    /// Ends the stream when the source drops its observer, whether or not the source has completed or failed.
     fn drop(&mut self) {
         self.finish();
     }
 }
 
 impl<T, E> Receiver<T, E> {
-    /// Takes the next event. After an error, an overflow, or the end, returns only the end and
-    /// unsubscribes.
+    /// Takes the next event. When that is an error, an overflow, or the end, unsubscribes; later calls return
+    /// only the end.
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Taken<T, E>> {
         if let Some(value) = self.batch.pop_front() {
             if self.queue.rule.when_full != WhenFull::Grow {
@@ -523,7 +526,7 @@ impl<T, E> Receiver<T, E> {
 
 impl<T, E> Drop for Receiver<T, E> {
     fn drop(&mut self) {
-        // Closed first, so that a source that waits for room continues and can be unsubscribed.
+        // The queue is closed first, so that a source that waits for room continues and can be unsubscribed.
         self.queue.close();
         self.guard = Guard::closed();
     }

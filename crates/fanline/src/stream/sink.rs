@@ -1,4 +1,4 @@
-//! Producers and subjects as sinks of a stream.
+//! Implementations of `Sink` for producers and subjects.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,8 @@ use crate::policy::Policy;
 use crate::subject::Entry;
 use crate::{AsyncSubject, BehaviorSubject, Producer, ReplaySubject, Subject};
 
-/// The error of sending to a subject that has ended: it was closed, completed, failed, or disposed of.
+/// The error of sending to a subject that has ended: a subject that was closed as a sink, has completed or
+/// failed, or was disposed of.
 ///
 /// ```
 /// use fanline::{Subject, stream::Closed};
@@ -81,7 +82,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Sink<T> for Producer<T, E, P, L> {
     }
 }
 
-// Values move on to the subject: none is ever pinned in it.
+// Values are moved to the subject. They are never pinned in the sink.
 impl<T, E, P: Policy, L: Entry<T, E>> Unpin for Producer<T, E, P, L> {}
 
 macro_rules! sink {
@@ -108,8 +109,8 @@ macro_rules! sink {
             }
 
             fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
-                // `poll_ready` has checked for the end. A subject that has ended since then ignores the
-                // value.
+                // `poll_ready` has checked that the subject has not ended. If it has ended since then, it
+                // ignores the value.
                 $name::next(&self, value);
                 Ok(())
             }

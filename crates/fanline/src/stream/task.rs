@@ -8,8 +8,8 @@ use crate::sync::thread::{self, ThreadId};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock};
 use crate::{Guard, Observer, Worker};
 
-/// Maximum number of values per run on a worker. Then other work on its thread continues: a stream that
-/// always has a value ready must not monopolize an event loop.
+/// Maximum number of values per run on a worker. After the run, other work on the worker's thread continues:
+/// a stream that always has a value ready must not monopolize an event loop.
 const RUN_VALUES_MAX: usize = 64;
 
 /// A stream or future of values.
@@ -17,11 +17,12 @@ pub(super) trait Poller: Send + 'static {
     type Item;
     type Error;
 
-    /// Returns the next value; `None` at the end. Not called again after `None` or an error.
+    /// Returns the next value, or `None` if the stream or future has ended. Not called again after `None` or
+    /// an error.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Self::Item, Self::Error>>>;
 }
 
-/// Polls on `worker` from now on, until the end or until the guard is dropped.
+/// Polls on `worker` from now on, until `poller` has ended or the guard is dropped.
 pub(super) fn spawn<S, O, W>(poller: S, observer: O, worker: W) -> Guard
 where
     S: Poller,
@@ -66,8 +67,9 @@ enum Phase<S, O, W> {
     Running { thread: ThreadId, woken: bool },
     /// A run is over and schedules the next.
     Yielding(Body<S, O, W>),
-    /// The worker has called the next run at once, from inside the previous run. The inner call returns and
-    /// the previous run continues instead, so that a worker without a queue does not exhaust the stack.
+    /// The worker has called the next run at once, from inside the previous run. The next run does nothing
+    /// and returns; the previous run continues in its place. So a worker without a queue does not exhaust the
+    /// stack.
     Yielded(Body<S, O, W>),
     /// Ended or cancelled.
     Over,
@@ -93,13 +95,14 @@ where
     W: Worker,
 {
     fn schedule(self: Arc<Self>, worker: &W) {
-        // Detached: a cancellation removes the body, so a run that is still scheduled does nothing.
+        // The action is detached: a cancellation removes the body, so a run that is still scheduled does
+        // nothing.
         worker.schedule(self, |task, _| task.run()).detach();
     }
 
     fn run(self: Arc<Self>) {
         let Some(mut body) = self.begin() else { return };
-        // One waker for all iterations: a stream compares it with the one that it has stored.
+        // One waker for all iterations, because a stream compares the waker with the one that it has stored.
         let waker = Waker::from(self.clone());
         let mut context = Context::from_waker(&waker);
         loop {
@@ -116,7 +119,8 @@ where
         }
     }
 
-    /// Takes the body for a run; `None` if the task is over or the previous run is still on the stack.
+    /// Takes the body for a run. Returns `None` if the task is over, or if the previous run is still on the
+    /// stack.
     fn begin(&self) -> Option<Body<S, O, W>> {
         let mut phase = lock(&self.phase);
         match phase.take() {
@@ -212,7 +216,7 @@ where
 
     fn cancel(&self) {
         let mut phase = lock(&self.phase);
-        // Set under the lock: `finish` either sees the flag, or has put the body back already.
+        // The flag is set under the lock: `finish` either sees the flag, or has already put the body back.
         self.cancelled.store(true, Ordering::Relaxed);
         let dropped = match *phase {
             // The run has the body, and drops it.
@@ -356,7 +360,8 @@ mod loom_tests {
         }
     }
 
-    /// Completes once the flag is set, and stores the waker for the flag's owner.
+    /// Completes when the flag is set. Until then, stores the waker, which the thread that sets the flag
+    /// wakes.
     struct FlagPoller {
         flag: Arc<AtomicBool>,
         waker: Arc<Mutex<Option<Waker>>>,

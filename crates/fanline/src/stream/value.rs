@@ -8,8 +8,9 @@ use crate::{AsyncSubject, IntoObservable, ObservableExt, Observer};
 
 /// A future of the first value of a source; see [`first_value`](crate::ObservableExt::first_value).
 ///
-/// The result is `Ok(None)` if the source ends, or is dropped, without a value, and `Err` if it fails before
-/// the first value. Another poll after that returns `Ok(None)`.
+/// The result is `Ok(None)` if the source completes, or is dropped, without a value. It is `Err` if the
+/// source fails before the first value. If the future is polled again after it was ready, it returns
+/// `Ok(None)`.
 ///
 /// [`first_value`](crate::ObservableExt::first_value) subscribes at once and unsubscribes at the first
 /// value. Dropping the future also unsubscribes.
@@ -33,9 +34,10 @@ pub struct FirstValue<T, E> {
 
 /// A future of the last value of a source; see [`last_value`](crate::ObservableExt::last_value).
 ///
-/// The future is ready when the source ends. The result is the last value, `Ok(None)` if there was no value,
-/// and `Err` if the source failed, even after values. A source that is dropped without an end counts as
-/// complete. Another poll after that returns `Ok(None)`.
+/// The future is ready when the source ends. The result is `Ok` with the last value, `Ok(None)` if there was
+/// no value, or `Err` if the source failed, even if it emitted values before. A source that is dropped
+/// without completion or error counts as complete. If the future is polled again after it was ready, it
+/// returns `Ok(None)`.
 ///
 /// [`last_value`](crate::ObservableExt::last_value) subscribes at once; dropping the future unsubscribes. The
 /// observer stores one value, and takes no lock per value.
@@ -122,7 +124,7 @@ impl<T, E> Future for LastValue<T, E> {
     }
 }
 
-// Values and errors move in and out of the queue: none is ever pinned in it.
+// Values and errors move in and out of the queue. They are never pinned in the queue.
 impl<T, E> Unpin for FirstValue<T, E> {}
 impl<T, E> Unpin for LastValue<T, E> {}
 
@@ -138,11 +140,11 @@ impl<T, E> std::fmt::Debug for LastValue<T, E> {
     }
 }
 
-/// Awaits the last value of the subject: ready once it has completed, with `Ok(None)` if it completed
-/// without a value, and with `Err` if it failed.
+/// Awaits the last value of the subject. The future is ready when the subject has ended. The result is
+/// `Ok(None)` if the subject completed without a value, and `Err` if it failed.
 ///
-/// If the subject is disposed of, or all handles are dropped before the end, the result is `Ok(None)`.
-/// Await a reference to retain the handle.
+/// If the subject is disposed of, or if all handles are dropped before it has completed or failed, the result
+/// is `Ok(None)`. To keep the handle, await a reference to it.
 ///
 /// ```
 /// let answer = fanline::AsyncSubject::<u32>::new();
@@ -189,8 +191,8 @@ where
     T: Clone + Send + Sync + 'static,
     E: Clone + Send + Sync + 'static,
 {
-    /// Blocks this thread until the end, and returns the last value; `None` if there is none. Asynchronous
-    /// code must await the subject instead.
+    /// Blocks this thread until the subject has ended, and returns the last value, or `None` if there is no
+    /// value. Asynchronous code must await the subject instead.
     ///
     /// ```
     /// let answer = fanline::AsyncSubject::<u32>::new();
@@ -207,7 +209,7 @@ where
     }
 }
 
-/// Polls for the result. The queue has at most one value, because [`First`] and [`Last`] push no other.
+/// Polls for the result. The queue has at most one value, because [`First`] and [`Last`] push at most one.
 fn poll_value<T, E>(
     receiver: &mut Receiver<T, E>,
     context: &Context<'_>,
@@ -300,7 +302,7 @@ impl<T: Clone, E: Clone> Observer<T, E> for Last<T, E> {
 }
 
 impl<T, E> Drop for Last<T, E> {
-    /// Ends the queue when the source drops its observer without an end.
+    /// Ends the queue when the source drops its observer without completion or error.
     fn drop(&mut self) {
         self.send();
     }

@@ -1,11 +1,12 @@
 //! Exclusive access to emission, for the threads that share a subject.
 //!
 //! No thread waits for access. A thread that finds access taken puts its emission into a queue, announces the
-//! emission, and continues. The holder checks for announcements before it releases access. Neither side may
-//! miss the other. Acquiring is always a read-modify-write. Releasing is a plain store followed by a check,
-//! as long as there has been no contention. The check uses the light fence (see [`Fences`]). The first thread
-//! that finds access taken therefore executes the expensive heavy fence. From then on, releasing is a
-//! read-modify-write too, until access has been released often enough without contention.
+//! emission, and continues. The holder checks for announcements before it releases access. The holder must
+//! not miss an announcement. Acquiring access is always a read-modify-write. As long as there has been no
+//! contention, releasing is a plain store, a light fence, and a check (see [`Fences`]). A light fence works
+//! only with a heavy fence on the other side. So the first thread that finds access taken executes the
+//! expensive heavy fence. From then on, releasing is a read-modify-write too, until access has been released
+//! many times in a row without contention.
 //! ```text
 //! holder                                 thread that finds it taken
 //!   taken -> free (plain)                  taken -> queued, or acquires if it is free
@@ -18,7 +19,8 @@
 //! `contended` set and announces the queued emission itself. If it comes before, the thread that executed the
 //! fence finds access free and acquires it. A holder that clears `contended` must check the queue again.
 //! Between the store and the announcement, access is free although an emission is queued. A thread that
-//! acquires access at that moment must check whether its own emission is queued, which comes first.
+//! acquires access at that moment must check whether its own emission is queued. If so, it must emit the
+//! queued one first.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -58,7 +60,7 @@ impl Combiner {
     /// Acquires access, if it is free.
     #[inline(always)]
     pub(super) fn try_acquire(&self) -> bool {
-        // Acquire: after the previous holder.
+        // Acquire: this thread sees the writes of the previous holder.
         self.state
             .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -74,14 +76,14 @@ impl Combiner {
         }
         self.store_free();
         self.fences.light();
-        // Relaxed: the fences order it.
+        // Relaxed: the fences order this load.
         !self.contended.load(Ordering::Relaxed) || !self.announce()
     }
 
     /// Releases by a plain store.
     #[inline(always)]
     fn store_free(&self) {
-        // Release: before the next holder.
+        // Release: the next holder sees this holder's writes.
         #[cfg(not(all(test, fanline_loom)))]
         self.state.store(FREE, Ordering::Release);
         // loom may order a plain store between the read and the write of another thread's read-modify-write,
@@ -105,10 +107,11 @@ impl Combiner {
         self.release_unless_queued()
     }
 
-    /// Releases access by a read-modify-write, unless an emission is queued; then returns `false`.
+    /// Releases access by a read-modify-write, and returns `true`. If an emission is queued, retains access
+    /// and returns `false`.
     #[must_use = "queued emissions must be emitted"]
     pub(super) fn release_unless_queued(&self) -> bool {
-        // Release: before the next holder.
+        // Release: the next holder sees this holder's writes.
         let freed = self
             .state
             .compare_exchange(TAKEN, FREE, Ordering::Release, Ordering::Relaxed);
@@ -119,8 +122,9 @@ impl Combiner {
     }
 
     /// Sets the state to `TAKEN`, before the holder reads the queue.
-    pub(super) fn begin_round(&self) {
-        // Acquire: after the threads that announced emissions; they have also held the queue's lock.
+    pub(super) fn mark_taken(&self) {
+        // Acquire: the holder sees the writes of the threads that announced emissions. Those threads have
+        // also held the queue's lock.
         self.state.swap(TAKEN, Ordering::Acquire);
     }
 
@@ -134,7 +138,7 @@ impl Combiner {
         loop {
             let target = if state == FREE { TAKEN } else { QUEUED };
             // Acquire: if this acquires access, it and the check below come after the previous holder's
-            // writes. Release: for the holder that finds `QUEUED`.
+            // writes. Release: the holder that finds `QUEUED` sees this thread's writes.
             match self.state.compare_exchange_weak(
                 state,
                 target,
@@ -160,8 +164,8 @@ impl Combiner {
     }
 }
 
-/// Returns whether a release may be a plain store, which pays off only if the light fence is free. loom
-/// models use it with all fences.
+/// Returns whether a release may be a plain store, which pays off only if the light fence is free. In loom
+/// models, releases are plain stores with all kinds of fences.
 fn can_release_plainly(fences: Fences) -> bool {
     fences == Fences::Asymmetric || cfg!(all(test, fanline_loom))
 }
@@ -197,7 +201,7 @@ mod models {
             if acquired && !self.has_queued.load(Ordering::Relaxed) {
                 self.emit(value);
                 if !self.combiner.release() {
-                    self.drain();
+                    self.emit_queued();
                 }
                 return;
             }
@@ -207,13 +211,13 @@ mod models {
                 self.has_queued.store(true, Ordering::Relaxed);
             }
             if acquired || self.combiner.announce() {
-                self.drain();
+                self.emit_queued();
             }
         }
 
-        fn drain(&self) {
+        fn emit_queued(&self) {
             loop {
-                self.combiner.begin_round();
+                self.combiner.mark_taken();
                 let batch = {
                     let mut queue = lock(&self.queue);
                     self.has_queued.store(false, Ordering::Relaxed);

@@ -1,9 +1,9 @@
 //! The core of a subject: emission, subscription, and the steps between them.
 //!
-//! [`Core::next`] and its siblings emit; only one thread at a time may call them. A producer has that right
-//! alone, and the handles of a shared subject take it in turn. The other methods take the lock. User code
-//! never runs under the lock, nor while the emitter stores. Entries and values that are removed there are
-//! returned as [`Removed`] and dropped afterward.
+//! [`Core::next`] and its siblings emit; only one thread at a time may call them. A producer exists only
+//! once, and the handles of a shared subject take turns. The other methods take the lock. User code never
+//! runs under the lock, nor while the emitter stores a value. Entries and values that are removed under the
+//! lock are returned as [`Removed`] and dropped afterward.
 #![expect(
     unsafe_code,
     reason = "store and list are reached by the rules of the gate"
@@ -12,9 +12,9 @@
 #[cfg(all(test, not(fanline_loom)))]
 mod between;
 mod control;
-mod departures;
-mod leaving;
+mod removals;
 mod replaying;
+mod unsubscribe;
 
 use std::any::Any;
 use std::hint::cold_path;
@@ -38,7 +38,7 @@ use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use control::Control;
-use departures::Departures;
+use removals::Removals;
 use replaying::Replaying;
 
 /// The payload of an observer's panic.
@@ -71,7 +71,7 @@ pub(super) struct Core<T, E, P, L> {
     /// Number of current observers, readable without the lock.
     observers: AtomicUsize,
     control: SpinLock<Control<E, L>>,
-    departures: Departures,
+    removals: Removals,
 }
 
 /// Aligns the code that follows to a cache line. A loop of a few instructions around an indirect call takes
@@ -113,7 +113,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             needs_tidying: AtomicBool::new(false),
             observers: AtomicUsize::new(0),
             control: SpinLock::new(Control::new()),
-            departures: Departures::new(),
+            removals: Removals::new(),
         })
     }
 
@@ -122,7 +122,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.observers.load(Ordering::Relaxed)
     }
 
-    /// Changes the number of observers. The lock is held, so that no read-modify-write is needed.
+    /// Adds `change` to the number of observers. The caller holds the lock, so no read-modify-write is
+    /// needed.
     fn count(&self, change: isize) {
         let observers = self.observers.load(Ordering::Relaxed);
         self.observers
@@ -133,9 +134,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.control.lock().end.clone()
     }
 
-    /// Returns whether the subject has ended; takes the lock only if the signal is up.
+    /// Returns whether the subject has ended. Takes the lock only if the signal of the [`Gate`] is raised.
     pub(super) fn has_ended(&self) -> bool {
-        // The signal stays up after the end.
+        // The signal stays raised after the subject has ended.
         self.gate.is_signalled() && self.control.lock().end.is_some()
     }
 
@@ -157,7 +158,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let alone = self.enter();
         if alone.is_some() {
             self.pass_on(value, now, alone)
-        } else if self.gate.may_go_on() {
+        } else if self.gate.may_continue() {
             self.pass_on(value, now, None)
         } else {
             self.next_slowly(value, now)
@@ -166,7 +167,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     #[cold]
     fn next_slowly(&self, value: T, now: Time) -> Option<Panic> {
-        // Dropped after the emission, because destructors are user code.
+        // The removed entries and values are dropped after the emission, because destructors are user code.
         let _removed = self.enter_slowly(|core| core.enter())?;
         self.pass_on(value, now, None)
     }
@@ -209,14 +210,14 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             scratch.extend_from_slice(values);
         }
         let panic = self.pass_on_slice(values, scratch, now);
-        // `append_all` does not take values that would not be retained.
+        // Values that would not be retained are still in `scratch`.
         scratch.clear();
         panic
     }
 
     fn pass_on_slice(&self, values: &[T], scratch: &mut Vec<T>, now: Time) -> Option<Panic> {
         let alone = self.enter();
-        let _removed = if alone.is_some() || self.gate.may_go_on() {
+        let _removed = if alone.is_some() || self.gate.may_continue() {
             None
         } else {
             Some(self.enter_slowly(|core| core.enter())?)
@@ -270,9 +271,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.leave_tidily()
     }
 
-    /// Marks the subject as ended: later subscribers receive the end at once. Returns `None` if it had ended
-    /// before, for example by a concurrent disposal. Otherwise returns the value that the policy has held
-    /// back until completion, if there is one.
+    /// Marks the subject as ended: later subscribers receive the completion or error at once. Returns `None`
+    /// if the subject had ended before, for example by a concurrent disposal. Otherwise returns the value
+    /// that the policy has held back until completion, if there is one.
     fn close(&self, end: &End<E>, now: Time) -> Option<Option<NonNull<[T]>>> {
         let mut control = self.control.lock();
         if control.end.is_some() {
@@ -282,7 +283,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         control.admit_waiting(unsafe { &mut *self.gate.list() });
         control.end = Some(end.clone());
         control.must_evict = P::STORES;
-        // The signal stays raised, so that every later emission finds the end.
+        // The signal stays raised, so that every later emission finds that the subject has ended.
         self.gate.signal();
         self.observers.store(0, Ordering::Relaxed);
         if !P::STORES {
@@ -339,7 +340,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 return None;
             }
             enter(self);
-            if self.gate.may_go_on() {
+            if self.gate.may_continue() {
                 return Some(all);
             }
         }
@@ -394,12 +395,12 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 begin_on_a_cache_line();
                 loop {
-                    // SAFETY: `entry` is before the end, and no other reference to it is alive.
+                    // SAFETY: `entry` is before `end`, and no other reference to it is alive.
                     let closed = call(unsafe { &mut *entry });
                     if u8::from(closed) | self.gate.signal_byte() != 0 {
                         self.handle_signal_at(entry, closed);
                     }
-                    // SAFETY: `entry` is before the end.
+                    // SAFETY: `entry` is before `end`.
                     entry = unsafe { entry.add(1) };
                     if entry == end {
                         return;
@@ -408,7 +409,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }));
             if let Err(panic) = outcome {
                 self.handle_panic(panic, entry);
-                // SAFETY: `entry` is before the end.
+                // SAFETY: `entry` is before `end`.
                 entry = unsafe { entry.add(1) };
             }
         }
@@ -451,19 +452,19 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     #[cold]
     fn handle_signal(&self, mut closed: Option<usize>) {
         loop {
-            let mut gone = Vec::new();
-            self.remove_between_calls(closed.take(), &mut gone);
-            if gone.is_empty() {
+            let mut removed = Vec::new();
+            self.remove_between_calls(closed.take(), &mut removed);
+            if removed.is_empty() {
                 return;
             }
             // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
             // of its destructor is ignored; otherwise the observer that was just called would be removed for
             // it.
-            gone.into_iter().for_each(discard);
+            removed.into_iter().for_each(discard);
         }
     }
 
-    fn remove_between_calls(&self, closed: Option<usize>, gone: &mut Vec<L>) {
+    fn remove_between_calls(&self, closed: Option<usize>, removed: &mut Vec<L>) {
         let mut control = self.control.lock();
         // SAFETY: the emitter is calling, so it owns the list.
         let list = unsafe { &mut *self.gate.list() };
@@ -471,18 +472,18 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if matches!(control.slots.get(slot), SlotState::Listed(_)) && control.end.is_none() {
                 self.count(-1);
             }
-            gone.push(control.remove_listed(list, slot));
+            removed.push(control.remove_listed(list, slot));
         }
-        control.remove_leaving(list, gone);
+        control.remove_leaving(list, removed);
         if control.end.is_none() {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
     }
 
-    /// Makes the emitter idle, after work that other threads have left to it.
+    /// Makes the emitter idle. Before that, performs the work that other threads have left to it.
     #[inline(always)]
     fn leave(&self) -> Option<Panic> {
         // Relaxed: only the emitter uses it.
@@ -519,7 +520,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             self.gate.lower_signal(&mut control.fenced);
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
         let mut values = Evicted::Nothing;
         if P::STORES && std::mem::take(&mut control.must_evict) {
@@ -710,7 +711,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             control.slots.release_all();
         }
         if control.waiters > 0 {
-            self.departures.announce();
+            self.removals.announce();
         }
         Disposed {
             _removed: Removed {

@@ -10,14 +10,14 @@
 //!   light fence                          heavy fence
 //!   signal raised?                       read phase, until it is not storing
 //!     yes: phase <- idle, take the lock    idle:    the emitter cannot begin before it has the lock:
-//!     no:  go on                                    store and list are the holder's
+//!     no:  continue                                 store and list are the holder's
 //!                                          calling: the store is the holder's, the list is the emitter's
 //! ```
 //!
 //! With the fences, at least one side sees the other's write. Storing is short and runs no user code, so
-//! waiting for its end takes nanoseconds. While it calls observers, the emitter checks the signal after
-//! each of them. Only the emitter lowers the signal, under the lock; until then the holder of the lock need
-//! not repeat the heavy fence.
+//! waiting until the emitter has stored takes nanoseconds. While the emitter calls observers, it checks the
+//! signal after each of them. Only the emitter lowers the signal, under the lock; until then the holder of
+//! the lock need not repeat the heavy fence.
 #![expect(
     unsafe_code,
     reason = "cells that belong to the emitter or the lock's holder, by phase"
@@ -31,7 +31,7 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering, Shared
 
 const IDLE: usize = 0;
 const STORING: usize = 1;
-// Any other value: calling observers, on the thread with this token.
+// Any other phase is a thread's token: the emitter is calling observers on that thread.
 
 /// The phase that the holder of the lock finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,10 @@ pub(super) struct Gate<S, L> {
     /// 1 if the emitter has to take the lock, otherwise 0; checked between two observers. It is a byte so
     /// that one instruction combines it with the observer's result.
     signal: AtomicU8,
-    /// Like `signal`, but always set if the fences are symmetric: the emitter must then execute a full fence
-    /// before it checks the signal. With asymmetric fences it checks only this word before an emission.
-    look: AtomicBool,
+    /// Whether the emitter must do more before an emission than enter: like `signal`, but always set if the
+    /// fences are symmetric. The emitter must then execute a full fence before it reads `signal`. With
+    /// asymmetric fences it reads only this word before an emission.
+    must_check: AtomicBool,
     fences: Fences,
     store: SharedCell<S>,
     list: SharedCell<List<L>>,
@@ -68,7 +69,7 @@ impl<S, L: Vacant> Gate<S, L> {
             phase: AtomicUsize::new(IDLE),
             alone: AtomicPtr::new(null_mut()),
             signal: AtomicU8::new(0),
-            look: AtomicBool::new(fences == Fences::Symmetric),
+            must_check: AtomicBool::new(fences == Fences::Symmetric),
             fences,
             store: SharedCell::new(store),
             list: SharedCell::new(List::new()),
@@ -89,14 +90,16 @@ impl<S, L: Vacant> Gate<S, L> {
         self.list.get()
     }
 
-    /// Moves the emitter from idle to storing. Returns the only observer, if there is one and no work to
-    /// do. Otherwise the emitter must check whether it [`may_go_on`](Self::may_go_on).
+    /// Moves the emitter from idle to storing. If the list has exactly one observer, and there is no other
+    /// work, returns that observer. Otherwise the emitter must check whether it
+    /// [`may_continue`](Self::may_continue).
     #[inline(always)]
     pub(super) fn enter_storing(&self) -> Option<NonNull<L>> {
         self.enter(STORING)
     }
 
-    /// Moves the emitter from idle to calling, otherwise like [`enter_storing`](Self::enter_storing).
+    /// Moves the emitter from idle to calling. Otherwise it does the same as
+    /// [`enter_storing`](Self::enter_storing).
     #[inline(always)]
     pub(super) fn enter_calling(&self) -> Option<NonNull<L>> {
         self.enter(thread_token())
@@ -108,22 +111,22 @@ impl<S, L: Vacant> Gate<S, L> {
         // reader of this value must see.
         self.phase.store(phase, Ordering::Relaxed);
         self.fences.light_if_asymmetric();
-        // Relaxed: if it is not null, the signal is down, and other threads finished their changes before
-        // the emitter lowered it.
+        // Relaxed: if the pointer is not null, the signal is down, and other threads finished their changes
+        // before the emitter lowered it.
         NonNull::new(self.alone.load(Ordering::Relaxed))
     }
 
     /// Returns whether the signal is down after the emitter has entered. If it is raised, makes the emitter
     /// idle again.
     #[inline(always)]
-    pub(super) fn may_go_on(&self) -> bool {
+    pub(super) fn may_continue(&self) -> bool {
         // Relaxed: if the signal is down, other threads finished their changes before the emitter lowered
         // it with the lock held, which orders them.
-        !self.look.load(Ordering::Relaxed) || self.may_go_on_fenced()
+        !self.must_check.load(Ordering::Relaxed) || self.may_continue_fenced()
     }
 
     #[cold]
-    fn may_go_on_fenced(&self) -> bool {
+    fn may_continue_fenced(&self) -> bool {
         self.fences.light();
         if !self.is_signalled() {
             return true;
@@ -165,7 +168,7 @@ impl<S, L: Vacant> Gate<S, L> {
         // Relaxed: the emitter reads the announced work with the lock held. An emission that misses the
         // signal counts as begun before it.
         self.signal.store(1, Ordering::Relaxed);
-        self.look.store(true, Ordering::Relaxed);
+        self.must_check.store(true, Ordering::Relaxed);
         self.alone.store(null_mut(), Ordering::Relaxed);
     }
 
@@ -173,7 +176,7 @@ impl<S, L: Vacant> Gate<S, L> {
     pub(super) fn lower_signal(&self, fenced: &mut bool) {
         self.signal.store(0, Ordering::Relaxed);
         if self.fences == Fences::Asymmetric {
-            self.look.store(false, Ordering::Relaxed);
+            self.must_check.store(false, Ordering::Relaxed);
             // SAFETY: the emitter is storing, calling, or between the two, so it owns the list.
             let alone = unsafe { (*self.list.get()).only() };
             self.alone.store(alone, Ordering::Relaxed);
@@ -181,8 +184,9 @@ impl<S, L: Vacant> Gate<S, L> {
         *fenced = false;
     }
 
-    /// Prevents the emitter from storing until the lock is released, and returns its phase. The lock must be
-    /// held. The lock also protects `fenced`: whether a heavy fence was executed since the signal was raised.
+    /// Prevents the emitter from storing until the lock is released, and returns the emitter's phase. The
+    /// lock must be held. It also protects `fenced`: whether a heavy fence was executed since the signal was
+    /// raised.
     pub(super) fn halt(&self, fenced: &mut bool) -> Halted {
         // Relaxed: only this thread writes its own token.
         if self.phase.load(Ordering::Relaxed) == thread_token() {

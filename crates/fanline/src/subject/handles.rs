@@ -83,14 +83,14 @@ macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $inner:ty) => {
         $(#[$doc])*
         ///
-        /// A handle: clones refer to the same subject. When the last one is dropped before the end, the
-        /// subject is disposed of.
+        /// A handle: clones refer to the same subject. When the last one is dropped before the subject has
+        /// completed or failed, the subject is disposed of.
         ///
-        /// An emission takes one atomic read-modify-write, and two for a while after contention. A value
+        /// An emission takes one atomic read-modify-write, or two for a while after contention. A value
         /// emitted during another emission, by another thread or by an observer, is queued. The thread that
-        /// is emitting emits it next. So all observers see the same order, and no thread waits. `next` may
-        /// therefore return before its value has reached any observer, and may also emit values of other
-        /// threads. After the end emissions have no effect.
+        /// is emitting emits it next. So all observers see the values in the same order, and no thread waits.
+        /// `next` may therefore return before its value has reached any observer, and may also emit values of
+        /// other threads. After the subject has ended, emissions have no effect.
         ///
         /// An observer that panics is removed, and no other observer misses a value; see [`OnPanic`].
         pub struct $name<T, E = Infallible>
@@ -117,7 +117,7 @@ macro_rules! handle {
             }
 
             /// Emits several values: each observer receives all of them, with one call, before the next
-            /// observer does. If they are queued during another emission, they are emitted one by one.
+            /// observer does. If the values are queued during another emission, they are emitted one by one.
             ///
             /// # Panics
             ///
@@ -169,19 +169,19 @@ macro_rules! handle {
                 self.inner.subscribe(Boxed::new(observer))
             }
 
-            /// Returns whether the subject has observers. False after the end.
+            /// Returns whether the subject has observers. `false` after the subject has ended.
             pub fn has_observers(&self) -> bool {
                 self.observer_count() > 0
             }
 
-            /// Returns the number of observers. 0 after the end.
+            /// Returns the number of observers. 0 after the subject has ended.
             pub fn observer_count(&self) -> usize {
                 self.inner.observer_count()
             }
 
-            /// Returns whether an emission can reach an observer, now or later. This is so if the subject
-            /// has observers, or if a [source](Self::source), or a chain of operators on one, exists.
-            /// Handles do not count. The result is a hint, as it may change at any time.
+            /// Returns whether an emission can reach an observer, now or later. This is the case if the
+            /// subject has observers, or if a [source](Self::source) or a chain of operators on a source
+            /// exists. Handles do not count. The result is a hint, because it may change at any time.
             ///
             /// ```
             /// let s = fanline::Subject::<u32>::new();
@@ -271,8 +271,8 @@ macro_rules! handle {
 }
 
 handle! {
-    /// A subject that retains nothing: subscribers receive the values that follow, or only the end if the
-    /// subject has ended.
+    /// A subject that retains nothing: subscribers receive only later values. If the subject has completed or
+    /// failed, they receive only the completion or the error.
     ///
     /// ```
     /// let s = fanline::Subject::<u32>::new();
@@ -293,8 +293,8 @@ handle! {
 handle! {
     /// A subject with a current value, which each subscriber receives first.
     ///
-    /// After the end a late subscriber receives only the end; [`value`](BehaviorSubject::value) still
-    /// works.
+    /// After the subject has completed or failed, a late subscriber receives only the completion or the
+    /// error. After completion, [`value`](BehaviorSubject::value) still returns the last value.
     ///
     /// ```
     /// let s = fanline::BehaviorSubject::new(0);

@@ -13,7 +13,7 @@ use crate::Observer;
 
 /// An entry that can be replaced by a vacancy.
 pub trait Vacant {
-    /// Creates a vacancy: calling it does nothing.
+    /// Creates a vacancy: an entry that does nothing when it is called.
     fn vacant() -> Self;
 }
 
@@ -66,8 +66,8 @@ impl<T, E> std::fmt::Debug for Boxed<T, E> {
     }
 }
 
-/// An observer of any type that takes a value and returns whether it is closed in one indirect call. A
-/// second call for the result would cost as much as the value.
+/// An observer of any type. One indirect call passes a value and returns whether the observer is closed. A
+/// second call for that result would cost as much as the first.
 pub(super) trait Erased<T, E> {
     fn next(&mut self, value: &T) -> bool;
     fn next_slice(&mut self, values: &[T]) -> bool;
@@ -101,7 +101,7 @@ impl<T, E, O: Observer<T, E>> Erased<T, E> for O {
     }
 }
 
-/// An observer that does nothing. A boxed one allocates nothing, because the type has no size.
+/// An observer that does nothing. A boxed one allocates nothing, because the type has size 0.
 pub(super) struct NoOp;
 
 impl<T, E> Observer<T, E> for NoOp {
@@ -271,8 +271,8 @@ impl<L: Vacant> List<L> {
         std::mem::replace(&mut self.entries[index], L::vacant())
     }
 
-    /// Removes vacancies if they are many or the list is short. Calls `moved` with each slot whose index
-    /// changes.
+    /// Removes vacancies if there are many of them or the list is short. Calls `moved` with each slot whose
+    /// index changes.
     pub(super) fn compact(&mut self, moved: impl FnMut(u32, u32)) {
         self.remove_last_vacancies();
         if self.vacancies > 0 && (self.are_many() || self.entries.len() <= COMPACT_ALWAYS_MAX) {
@@ -280,7 +280,7 @@ impl<L: Vacant> List<L> {
         }
     }
 
-    /// Removes vacancies if they are many, so that the cost per leaving observer is O(1).
+    /// Removes vacancies if there are many of them, so that the cost per leaving observer is O(1).
     #[inline(always)]
     pub(super) fn compact_if_many(&mut self, moved: impl FnMut(u32, u32)) {
         self.remove_last_vacancies();
@@ -305,21 +305,21 @@ impl<L: Vacant> List<L> {
 
     #[cold]
     fn remove_vacancies(&mut self, mut moved: impl FnMut(u32, u32)) {
-        let mut kept = 0;
+        let mut retained = 0;
         for index in 0..self.entries.len() {
             let slot = self.slots[index];
             if slot == VACANT {
                 continue;
             }
-            if kept != index {
-                self.entries.swap(kept, index);
-                self.slots[kept] = slot;
-                moved(slot, u32::try_from(kept).expect("below the length"));
+            if retained != index {
+                self.entries.swap(retained, index);
+                self.slots[retained] = slot;
+                moved(slot, u32::try_from(retained).expect("below the length"));
             }
-            kept += 1;
+            retained += 1;
         }
-        self.entries.truncate(kept);
-        self.slots.truncate(kept);
+        self.entries.truncate(retained);
+        self.slots.truncate(retained);
         self.vacancies = 0;
     }
 
@@ -331,7 +331,8 @@ impl<L: Vacant> List<L> {
             }
         }
         self.vacancies = 0;
-        // The empty list retains its memory for later entries, unless `other` has less.
+        // The empty list retains its memory for later entries. It frees the memory if it is larger than that
+        // of `other`.
         if self.entries.capacity() > other.entries.capacity() {
             *self = Self::new();
         }

@@ -17,9 +17,9 @@ use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
 
 /// A plain subject that stays on its thread. Neither it nor its observers need be [`Send`], so an observer
-/// can hold an `Rc` or a widget. Otherwise it behaves as a [`Subject`](crate::Subject): all observers see
-/// the same order, values emitted by an observer come after the current one, and an observer that panics is
-/// removed.
+/// can hold an `Rc` or a widget. Otherwise it behaves as a [`Subject`](crate::Subject): all observers see the
+/// values in the same order, values emitted by an observer come after the current one, and an observer that
+/// panics is removed.
 ///
 /// ```
 /// use std::{cell::RefCell, rc::Rc};
@@ -34,8 +34,8 @@ use crate::{Guard, IntoObservable, Observable, Observer, observer};
 /// assert_eq!(*seen.borrow(), [1]);
 /// ```
 ///
-/// Operators work on it too. Their closures must be `Send`, because they are the same operators as for
-/// subjects that change threads. The last observer may be local; see
+/// Operators work on a local subject too. Their closures must be `Send`, because the same operators also work
+/// on subjects that are used from several threads. The last observer may be local; see
 /// [`subscribe_local`](crate::ObservableExt::subscribe_local).
 pub struct LocalSubject<T, E = Infallible> {
     local: Rc<Local<T, E>>,
@@ -51,7 +51,7 @@ struct Local<T, E> {
     /// Whether the state holds work for the emitter.
     signal: Cell<bool>,
     on_panic: Cell<OnPanic>,
-    remote: Arc<Remote>,
+    guard_state: Arc<GuardState>,
 }
 
 struct State<T, E> {
@@ -76,7 +76,7 @@ struct Entry<T, E>(Box<dyn Erased<T, E>>);
 
 impl<T, E> Vacant for Entry<T, E> {
     fn vacant() -> Self {
-        // Allocates nothing, because the type has no size.
+        // Allocates nothing, because the type has size 0.
         Self(Box::new(NoOp))
     }
 }
@@ -104,7 +104,7 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
             emitting: Cell::new(false),
             signal: Cell::new(false),
             on_panic: Cell::default(),
-            remote: Remote::register(weak.clone()),
+            guard_state: GuardState::register(weak.clone()),
         });
         Self { local }
     }
@@ -177,8 +177,8 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
     }
 
     /// Subscribes an observer. The guard may move to another thread. If it is dropped there, the observer is
-    /// removed before the next emission. There, `is_closed` of the guard misses that an observer closed
-    /// itself.
+    /// removed before the next emission. On another thread, `is_closed` of the guard returns `false` even if
+    /// the observer has closed itself.
     pub fn subscribe_with(&self, mut observer: impl Observer<T, E> + 'static) -> Guard {
         if observer.is_closed() {
             return Guard::closed();
@@ -197,15 +197,15 @@ impl<T: 'static, E: 'static> LocalSubject<T, E> {
             Some(End::Disposed) => return Guard::closed(),
         }
         let key = self.local.add(Entry(Box::new(observer)));
-        Guard::registered(self.local.remote.clone(), key)
+        Guard::registered(self.local.guard_state.clone(), key)
     }
 
-    /// Returns whether the subject has observers. False after the end.
+    /// Returns whether the subject has observers. `false` after the subject has ended.
     pub fn has_observers(&self) -> bool {
         self.observer_count() > 0
     }
 
-    /// Returns the number of observers. 0 after the end.
+    /// Returns the number of observers. 0 after the subject has ended.
     pub fn observer_count(&self) -> usize {
         self.local.state.borrow().observers
     }
@@ -306,7 +306,7 @@ impl<T, E> Local<T, E> {
             panic = panic.or(thrown);
         }
         self.emitting.set(false);
-        self.on_panic.get().settle(panic);
+        self.on_panic.get().react(panic);
     }
 
     #[cold]
@@ -348,7 +348,7 @@ impl<T, E> Local<T, E> {
             }
             state.end = Some(end.clone());
             state.observers = 0;
-            self.remote.has_ended.store(true, Ordering::Relaxed);
+            self.guard_state.has_ended.store(true, Ordering::Relaxed);
         }
         self.fan_out(|entry| {
             match end {
@@ -364,9 +364,9 @@ impl<T, E> Local<T, E> {
     /// observers that report that they are closed, and those that panic.
     #[inline]
     fn fan_out(&self, mut call: impl FnMut(&mut Entry<T, E>) -> bool) -> Option<Panic> {
-        // Relaxed: the keys are read under the lock. If the flag is seen late, the next emission removes
-        // those observers.
-        if self.remote.any_abandoned.load(Ordering::Relaxed) {
+        // Relaxed: the keys themselves are read under the lock. If this load misses the flag, the next
+        // emission removes those observers.
+        if self.guard_state.any_abandoned.load(Ordering::Relaxed) {
             self.remove_abandoned();
         }
         let mut list = self.list.borrow_mut();
@@ -460,7 +460,7 @@ impl<T, E> Local<T, E> {
             let mut state = self.state.borrow_mut();
             let end = state.end.replace(End::Disposed);
             state.observers = 0;
-            self.remote.has_ended.store(true, Ordering::Relaxed);
+            self.guard_state.has_ended.store(true, Ordering::Relaxed);
             let waiting: Vec<_> = state.waiting.take().collect();
             for (_, slot) in &waiting {
                 state.slots.release(*slot);
@@ -481,7 +481,7 @@ impl<T, E> Local<T, E> {
     /// Removes observers whose guards were dropped on other threads.
     #[cold]
     fn remove_abandoned(&self) {
-        for key in self.remote.take_abandoned() {
+        for key in self.guard_state.take_abandoned() {
             self.remove(key);
         }
         let mut list = self.list.borrow_mut();
@@ -490,7 +490,7 @@ impl<T, E> Local<T, E> {
 }
 
 impl<T, E> State<T, E> {
-    /// Removes the observers that have unsubscribed; all of them if the subject is disposed of.
+    /// Removes the observers that have unsubscribed, or all observers if the subject is disposed of.
     fn remove_leaving(&mut self, list: &mut List<Entry<T, E>>, removed: &mut Vec<Entry<T, E>>) {
         while let Some(slot) = self.leaving.pop() {
             if matches!(self.slots.get(slot), SlotState::Leaving(_)) {
@@ -578,17 +578,17 @@ thread_local! {
     static SUBJECTS: RefCell<HashMap<u64, Weak<dyn ByKey>>> = RefCell::default();
 }
 
-/// The part of a local subject that other threads can reach.
-struct Remote {
+/// The state that the guards of a local subject reach, also on other threads.
+struct GuardState {
     thread: ThreadId,
     number: u64,
     any_abandoned: AtomicBool,
-    /// Read by guards on other threads. Relaxed: the result may be outdated on arrival.
+    /// Read by guards on other threads. Relaxed: the result may be outdated when the guard uses it.
     has_ended: AtomicBool,
     abandoned: Mutex<Vec<u64>>,
 }
 
-impl Remote {
+impl GuardState {
     fn register(subject: Weak<dyn ByKey>) -> Arc<Self> {
         static NUMBERS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         // Relaxed: the number only has to be unique.
@@ -621,7 +621,7 @@ impl Remote {
     }
 }
 
-impl Registry for Remote {
+impl Registry for GuardState {
     fn remove(&self, key: u64) {
         if let Some(subject) = self.find() {
             subject.remove(key);
@@ -645,6 +645,7 @@ impl Registry for Remote {
 impl<T, E> Drop for Local<T, E> {
     fn drop(&mut self) {
         // Fails only if the thread is ending and has dropped `SUBJECTS`.
-        let _ = SUBJECTS.try_with(|subjects| subjects.borrow_mut().remove(&self.remote.number));
+        let _ =
+            SUBJECTS.try_with(|subjects| subjects.borrow_mut().remove(&self.guard_state.number));
     }
 }

@@ -17,11 +17,13 @@ use std::ptr::NonNull;
 
 /// Values per chunk, and so per allocation, if the number of values is unbounded.
 const CHUNK_SLOTS_MAX: usize = 2048;
-/// Minimum number of values per chunk if their number is bounded, so that changing chunks costs little.
+/// Minimum number of values per chunk if the number of values is bounded. With fewer, the log would often
+/// change chunks.
 const CHUNK_SLOTS_MIN: usize = 64;
-/// Maximum size of a chunk in bytes, without and with a bound for the number of values. It is exceeded only
-/// to hold four large values.
+/// Maximum size of a chunk in bytes if the number of values is unbounded. A chunk is larger only if four
+/// values need more.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
+/// Maximum size of a chunk in bytes if the number of values is bounded, with the same exception.
 const RING_CHUNK_BYTES_MAX: usize = 4096;
 
 pub(super) struct Log<T> {
@@ -36,10 +38,13 @@ pub(super) struct Log<T> {
     memory_from: usize,
     /// Position of the oldest value that is retained for late subscribers.
     first: usize,
-    /// The last chunk: the address of its slots, the position of the first, the number in use, and of all.
+    /// Address of the slots of the last chunk.
     tail: NonNull<T>,
+    /// Position of the first slot of the last chunk.
     tail_base: usize,
+    /// Number of slots of the last chunk that are in use.
     used: usize,
+    /// Number of all slots of the last chunk.
     room: usize,
     /// Number of readers that read values without a lock.
     pins: usize,
@@ -85,7 +90,7 @@ impl<T> Log<T> {
         }
         // SAFETY: `used < room`, and the log owns `room` slots from `tail`; this one is not in use.
         let slot = unsafe { self.tail.add(self.used) };
-        // SAFETY: as above; the slot is aligned, because it is inside an array of `T`.
+        // SAFETY: the log owns this unused slot. It is aligned, because it is inside an array of `T`.
         unsafe { slot.write(value) };
         self.used += 1;
         slot
@@ -110,7 +115,7 @@ impl<T> Log<T> {
             unsafe {
                 slot.copy_from_nonoverlapping(NonNull::new_unchecked(from.cast_mut()), count)
             };
-            // SAFETY: within the vector's allocation, or one past its end.
+            // SAFETY: the result is within the vector's allocation, or directly behind it.
             from = unsafe { from.add(count) };
             left -= count;
             self.used += count;
@@ -133,7 +138,8 @@ impl<T> Log<T> {
         self.first = self.first.max(position);
     }
 
-    /// Returns the values that are no longer retained; none while the log is pinned.
+    /// Removes the values that are no longer retained from memory, and returns them. Does nothing while the
+    /// log is pinned.
     pub(super) fn evict(&mut self) -> Evicted<T> {
         if self.pins > 0 || self.memory_from == self.first {
             return Evicted::Nothing;
@@ -153,7 +159,7 @@ impl<T> Log<T> {
         }
         let mut values = Vec::with_capacity(self.first - self.memory_from);
         for position in self.memory_from..self.first {
-            // SAFETY: as above, each position once.
+            // SAFETY: the value was present, and each value is read only once.
             values.push(unsafe { self.slot(position).read() });
         }
         self.memory_from = self.first;
@@ -170,8 +176,8 @@ impl<T> Log<T> {
         self.pins -= 1;
     }
 
-    /// Returns the contiguous values from `from` on, in order; an empty slice at the end. The slice is valid
-    /// until values are evicted, which pinning the log prevents.
+    /// Returns the contiguous values from `from` on, in order. If `from` is the end of the log, the slice is
+    /// empty. The slice is valid until values are evicted, which pinning the log prevents.
     pub(super) fn slice_from(&self, from: usize) -> NonNull<[T]> {
         debug_assert!(self.memory_from <= from && from <= self.end());
         let count = (self.end() - from).min(self.slots - (from - self.base) % self.slots);
@@ -249,7 +255,7 @@ impl<T> Chunk<T> {
 impl<T> Drop for Chunk<T> {
     fn drop(&mut self) {
         if self.layout.size() > 0 {
-            // SAFETY: allocated in `new` with this layout, and not freed before.
+            // SAFETY: the memory was allocated in `new` with this layout, and was not freed before.
             unsafe { dealloc(self.slots.as_ptr().cast(), self.layout) };
         }
     }
@@ -264,7 +270,7 @@ pub(super) enum Evicted<T> {
 }
 
 impl<T> Evicted<T> {
-    /// Joins the values of both.
+    /// Returns the values of both.
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Nothing, some) | (some, Self::Nothing) => some,
@@ -339,7 +345,8 @@ mod tests {
         }
     }
 
-    /// The model: the end of all values, and where values in memory and retained values begin.
+    /// The model: the positions behind the last value, of the first value in memory, and of the first
+    /// retained value.
     #[derive(Default)]
     struct Model {
         end: usize,
@@ -382,7 +389,7 @@ mod tests {
                     }
                 }
                 Op::AppendLast { of, count } => {
-                    // Earlier values stay in the vector.
+                    // `append_last` leaves these earlier values in the vector.
                     let begin = (model.end + count).saturating_sub(of);
                     let mut values: Vec<T> = (0..of).map(|index| value(begin + index)).collect();
                     let from = values.len() - count;
@@ -479,7 +486,7 @@ mod tests {
         assert_eq!(read(&log, 45, |value| value[0]), [45, 46, 47, 48, 49]);
     }
 
-    /// The story: one value of 1 MiB in a log that retained all values allocated 2 GiB.
+    /// Regression test: a log of all values allocated 2 GiB for one value of 1 MiB.
     #[test]
     fn large_values_do_not_share_a_huge_chunk() {
         assert_eq!(chunk_slots::<u32>(None), CHUNK_SLOTS_MAX);

@@ -1,5 +1,5 @@
-//! loom models: all interleavings of two threads. The models are tiny on purpose: a third message
-//! multiplies the number of schedules by ten.
+//! loom models: all interleavings of two threads. The models are tiny on purpose: a third message would
+//! multiply the number of schedules by ten.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

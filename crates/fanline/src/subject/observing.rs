@@ -6,8 +6,8 @@ use super::list::Entry;
 use super::policy::Policy;
 use crate::{AsyncSubject, BehaviorSubject, Observer, Producer, ReplaySubject, Subject};
 
-/// Emits the values of another source, and ends with it. A borrowed value is cloned only if the subject
-/// retains it.
+/// Emits the values of another source, and completes or fails when that source does. A borrowed value is
+/// cloned only if the subject retains it.
 ///
 /// ```
 /// let (mut tx, source) = fanline::subject::<u32>();
@@ -53,8 +53,8 @@ where
 macro_rules! observing {
     ($($name:ident),*) => {
         $(
-            /// Emits the values of another source, and ends with it. A borrowed value is cloned only if the
-            /// subject retains it or is busy.
+            /// Emits the values of another source, and completes or fails when that source does. A borrowed
+            /// value is cloned only if the subject retains it or is busy.
             ///
             /// ```
             /// use fanline::{Replay, ReplaySubject, Subject};

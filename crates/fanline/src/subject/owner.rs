@@ -21,7 +21,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Owner<T, E, P, L> {
         })
     }
 
-    /// Returns the core. Producers and handles also store a reference to the core itself, which saves a load.
+    /// Returns the core. Producers and handles also store their own reference to the core, which saves a
+    /// load.
     pub(super) fn core(&self) -> &Arc<Core<T, E, P, L>> {
         &self.core
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Coarse, Time};
 
-/// A rule for the values that a subject retains, implemented by the flavors of this module. A flavor pays
-/// only for the features it uses; the others are removed at compile time.
+/// A rule for the values that a subject retains, implemented by the flavors of this module. A flavor contains
+/// only the code of the features it uses; the rest is removed at compile time.
 pub trait Policy: Rules {}
 
 impl<P: Rules> Policy for P {}
@@ -20,10 +20,11 @@ pub trait Rules: Send + Sync + 'static {
     const TIMED: bool = false;
     /// Whether values are held back until completion instead of being emitted.
     const HOLDS_BACK: bool = false;
-    /// Whether late subscribers receive retained values: while the subject is live, after completion, and
-    /// after a failure.
+    /// Whether late subscribers receive retained values while the subject is live.
     const REPLAYS_LIVE: bool = true;
+    /// Whether late subscribers receive retained values after completion.
     const REPLAYS_COMPLETED: bool = true;
+    /// Whether late subscribers receive retained values after a failure.
     const REPLAYS_FAILED: bool = true;
 
     /// Maximum number of retained values, if the number is bounded.
@@ -51,19 +52,20 @@ pub trait Rules: Send + Sync + 'static {
         0
     }
 
-    /// Returns the exact time. Subscriptions, ends, and trims apply the window by it.
+    /// Returns the exact time. Subscriptions, completions, errors, and trims compute the age of values with
+    /// it.
     fn now_exact(&self) -> Time {
         Time::ZERO
     }
 
-    /// Whether a window stops moving once the subject has ended.
+    /// Whether a window stops moving when the subject ends.
     fn freezes(&self) -> bool {
         false
     }
 }
 
-/// Assumed maximum delay of a coarse clock, because its thread may have to wait for the CPU. A clock's
-/// granularity replaces it if that is longer. If no value can expire within this delay, a subscription does
+/// Assumed maximum delay of a coarse clock, whose thread may have to wait for the CPU. If the granularity of
+/// a clock is longer, the granularity is used. If no value can expire within this delay, a subscription does
 /// not read the exact time, which would cost a third of the subscription.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
@@ -75,7 +77,8 @@ impl Rules for Publish {
     const STORES: bool = false;
 }
 
-/// Retains the current value: a behavior subject. After the end late subscribers receive only the end.
+/// Retains the current value: a behavior subject. After completion or failure, late subscribers receive only
+/// the completion or the error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Current;
 
@@ -213,7 +216,7 @@ impl<C: Clock> Rules for ManyWithin<C> {
 #[derive(Clone, Debug)]
 struct Window<C> {
     length: Duration,
-    /// The length plus the clock's granularity. Computed once, because the clock is user code.
+    /// The window's length plus the clock's granularity. Computed once, because the clock is user code.
     age_max: Duration,
     age_nanos_max: u64,
     late_nanos_max: u64,
@@ -253,7 +256,7 @@ fn nanos(duration: Duration) -> u64 {
 /// The values that a replay subject retains, chosen at its creation:
 /// `fanline::replay::<u32>(Replay::many(5))`, `ReplaySubject::<u32>::new(Replay::all())`.
 ///
-/// | | retains | on next | memory |
+/// | | retains | on `next` | memory |
 /// | --- | --- | --- | --- |
 /// | [`all`](Replay::all) | every value | append | grows; one allocation for 2,048 values, or for 2 MiB of them |
 /// | [`one`](Replay::one) | the last value | overwrite | constant |
@@ -261,13 +264,15 @@ fn nanos(duration: Duration) -> u64 {
 /// | [`within(d)`](Replay::within) | values not older than d | append; once per tick, drop values that are too old | grows with the values emitted within d |
 /// | [`many_within(n, d)`](Replay::many_within) | the last n values not older than d | overwrite the oldest; once per tick, drop values that are too old | constant |
 ///
-/// A value that is no longer retained is dropped by the next emission, subscription, or end: first by count,
-/// then by age. [`Source::trim`](crate::Source::trim) drops old values of a subject that has not emitted for
-/// long. While retained values are replayed to a subscriber, they and all later values stay in memory.
+/// A value that is no longer retained is dropped by the next emission, subscription, completion, or error.
+/// The limit of count is applied first, then the limit of age. [`Source::trim`](crate::Source::trim) drops
+/// old values of a subject that has not emitted for long. While retained values are replayed to a subscriber,
+/// they and all later values stay in memory.
 ///
-/// A time window retains a value whose age is exactly the window. The window keeps moving after the end: a
-/// completed subject replays the values that are still young enough, and later only the end.
-/// [`freeze_on_terminal`](Replay::freeze_on_terminal) stops the window at the end instead.
+/// A time window retains a value whose age is exactly the window. The window keeps moving after completion or
+/// failure: a completed subject replays the values that are still young enough, and when there are no more
+/// such values, only the completion. [`freeze_on_terminal`](Replay::freeze_on_terminal) stops the window when
+/// the subject ends.
 ///
 /// ```
 /// use std::time::Duration;
@@ -323,7 +328,8 @@ impl Replay<One> {
 }
 
 impl Replay<Many> {
-    /// Retains the last `count` values. With 0 the subject retains only its end.
+    /// Retains the last `count` values. With 0, the subject retains no value, and a late subscriber receives
+    /// only the completion or the error.
     pub const fn many(count: usize) -> Self {
         Self {
             flavor: Many { count },
@@ -332,9 +338,9 @@ impl Replay<Many> {
 }
 
 impl Replay<Within<Coarse>> {
-    /// Retains values for `window` after their emission, by a clock with ticks of 1 ms. A window of zero
-    /// retains the values of the current tick. A value is retained for the window, and at most one tick
-    /// longer.
+    /// Retains values for `window` after their emission, measured by a clock with ticks of 1 ms. A value is
+    /// retained for the window, and at most one tick longer. A window of zero therefore retains the values of
+    /// the current tick.
     pub fn within(window: Duration) -> Self {
         Self {
             flavor: Within {
@@ -367,8 +373,8 @@ impl<C> Replay<Within<C>> {
         }
     }
 
-    /// Stops the window when the subject ends. A late subscriber then receives the values that the window
-    /// contained at the end, however late it subscribes.
+    /// Stops the window when the subject ends. A subscriber then receives the values that the window
+    /// contained at that moment, however late it subscribes.
     #[must_use]
     pub fn freeze_on_terminal(mut self) -> Self {
         self.flavor.window.freezes = true;
@@ -387,8 +393,8 @@ impl<C> Replay<ManyWithin<C>> {
         }
     }
 
-    /// Stops the window when the subject ends. A late subscriber then receives the values that the window
-    /// contained at the end, however late it subscribes.
+    /// Stops the window when the subject ends. A subscriber then receives the values that the window
+    /// contained at that moment, however late it subscribes.
     #[must_use]
     pub fn freeze_on_terminal(mut self) -> Self {
         self.flavor.window.freezes = true;

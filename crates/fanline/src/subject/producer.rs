@@ -63,8 +63,8 @@ where
     Producer::retaining(replay)
 }
 
-/// Creates a subject with a current value, which each subscriber receives first. After the end a late
-/// subscriber receives only the end.
+/// Creates a subject with a current value, which each subscriber receives first. After completion or failure,
+/// a late subscriber receives only the completion or the error.
 ///
 /// ```
 /// let (mut tx, level) = fanline::behavior(5);
@@ -157,7 +157,7 @@ where
 /// ```
 /// use fanline::{Replay, Subject};
 ///
-/// // The values of one source, for subjects that are its only observers.
+/// // The observers of this source are themselves subjects.
 /// let (mut tx, members) = fanline::replay_of::<u32, Subject<u32>>(Replay::one());
 /// tx.next(1);
 /// let s = Subject::new();
@@ -206,7 +206,7 @@ pub enum OnPanic {
 
 impl OnPanic {
     /// Reacts to a panic.
-    pub(super) fn settle(self, panic: Option<Panic>) {
+    pub(super) fn react(self, panic: Option<Panic>) {
         match (panic, self) {
             (None, _) | (Some(_), Self::Ignore) => {}
             (Some(panic), Self::Resume) => std::panic::resume_unwind(panic),
@@ -215,13 +215,13 @@ impl OnPanic {
     }
 }
 
-/// The emitting half of a subject. There is one, and emitting takes it by `&mut`. So calls of observers
-/// cannot overlap, and an observer cannot emit, which the compiler checks. Therefore emission needs no lock
-/// and no atomic read-modify-write.
+/// The emitting half of a subject. Each subject has one producer, and emitting takes it by `&mut`. So the
+/// compiler guarantees that calls of observers do not overlap, and that an observer does not emit. Therefore
+/// emission needs no lock and no atomic read-modify-write.
 ///
-/// Observers are called on the thread that emits, one after the other in the order of their subscription;
-/// all see the same order of values. After the last call the value is dropped or retained, as the policy
-/// `P` requires. Without observers a plain subject does nothing.
+/// Observers are called on the thread that emits, one after the other in the order of their subscription; all
+/// observers see the values in the same order. After the last call the value is dropped or retained, as the
+/// policy `P` requires. Without observers a plain subject does nothing.
 ///
 /// Ending the subject consumes the producer. Dropping it instead disposes of the subject: observers are
 /// dropped without being notified; see [`complete_on_drop`](Producer::complete_on_drop).
@@ -311,18 +311,18 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     pub fn next(&mut self, value: T) {
         let panic = self.core.next(value);
         if panic.is_some() {
-            self.on_panic.settle(panic);
+            self.on_panic.react(panic);
         }
     }
 
     /// Emits several values: each observer receives all of them, with one call, before the next observer
-    /// does. An observer that is unsubscribed meanwhile receives all of them or none. Retained values are
-    /// cloned.
+    /// does. An observer that is unsubscribed meanwhile receives either all values or none. Values that the
+    /// subject retains are cloned.
     ///
     /// # Panics
     ///
     /// If an observer panicked, after all others have received the values. The observer that panicked does
-    /// not receive the rest of them.
+    /// not receive the rest of the values.
     pub fn next_slice(&mut self, values: &[T])
     where
         T: Clone,
@@ -331,7 +331,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let panic = self.core.next_slice(values, &mut scratch);
         self.scratch = scratch;
-        self.on_panic.settle(panic);
+        self.on_panic.react(panic);
     }
 
     /// Completes the subject.
@@ -362,11 +362,11 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
         self.on_drop = Some(End::Disposed);
         let panic = self.core.end(end);
         self.on_drop = None;
-        self.on_panic.settle(panic);
+        self.on_panic.react(panic);
     }
 
-    /// Completes the subject without consuming the producer; later emissions are ignored. For sinks, which
-    /// are closed by reference.
+    /// Completes the subject without consuming the producer; later emissions are ignored. For sinks: their
+    /// `close` method takes only a reference.
     pub(crate) fn complete_in_place(&mut self) {
         self.end_in_place(End::Completed);
     }
@@ -382,8 +382,8 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
     }
 
     /// Ends the subject without notifying observers: observers and retained values are dropped, and later
-    /// subscribers receive nothing. The same as dropping the producer, unless
-    /// [`complete_on_drop`](Self::complete_on_drop) was chosen.
+    /// subscribers receive nothing. Dropping the producer has the same effect, unless
+    /// [`complete_on_drop`](Self::complete_on_drop) was called.
     pub fn dispose(mut self) {
         self.on_drop = None;
         self.core.dispose();
@@ -419,14 +419,14 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
     fn drop(&mut self) {
         match self.on_drop.take() {
             None => {}
-            // A panic of a destructor interrupted the end, but the subject has ended.
+            // The subject has ended, although a panic of a destructor interrupted the method that ended it.
             Some(_) if self.core.end_so_far().is_some() => {}
             Some(End::Disposed) => self.core.dispose(),
             Some(end) => {
                 let panic = self.core.end(end);
                 // A second panic during unwinding would abort.
                 if !std::thread::panicking() {
-                    self.on_panic.settle(panic);
+                    self.on_panic.react(panic);
                 }
             }
         }

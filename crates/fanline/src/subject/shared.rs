@@ -1,8 +1,8 @@
 //! Emission from many threads and from inside observers, one at a time.
 //!
 //! A thread that emits during another emission queues its value and continues; the emitting thread takes it
-//! from the queue. So all observers see the same order, a value emitted by an observer comes after the
-//! current one (breadth first), and no thread waits.
+//! from the queue. So all observers see the values in the same order, a value emitted by an observer comes
+//! after the current one (breadth first), and no thread waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,8 +23,9 @@ pub(super) struct Shared<T, E, P: Rules> {
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
     combiner: Combiner,
     queue: Mutex<Vec<Emission<T, E>>>,
-    /// Whether the queue has emissions; written under its lock. Access may be free for a moment all the same
-    /// (see [`Combiner`]). A thread that then acquires it must not overtake its own queued emission.
+    /// Whether the queue has emissions; written under its lock. Access to emission may be free for a moment
+    /// although the queue has emissions (see [`Combiner`]). A thread that acquires access at that moment must
+    /// emit its own queued emission first.
     has_queued: AtomicBool,
     /// Empty between slices; its memory is reused.
     scratch: Mutex<Vec<T>>,
@@ -66,10 +67,10 @@ where
         *lock(&self.on_panic) = on_panic;
     }
 
-    fn settle(&self, panic: Option<Panic>) {
+    fn react(&self, panic: Option<Panic>) {
         if panic.is_some() {
             let on_panic = *lock(&self.on_panic);
-            on_panic.settle(panic);
+            on_panic.react(panic);
         }
     }
 
@@ -89,7 +90,8 @@ where
 
     #[inline]
     pub(super) fn next(&self, value: T) {
-        // Read before access is acquired, because the processor delays later loads until then.
+        // `core` is loaded before access is acquired, because the processor delays loads that come after the
+        // acquisition.
         let core = &*self.core;
         let acquired = self.combiner.try_acquire();
         if acquired && self.is_next() {
@@ -132,15 +134,15 @@ where
         }
     }
 
-    /// Returns whether an emission now overtakes no queued one.
+    /// Returns whether no queued emission has to come before a new one.
     #[inline(always)]
     fn is_next(&self) -> bool {
-        // Relaxed: a thread that has queued an emission, or has learned of one from another thread, sees
+        // Relaxed: a thread that has queued an emission, or knows of one that another thread has queued, sees
         // the flag set or a later value of it.
         !self.has_queued.load(Ordering::Relaxed)
     }
 
-    /// Emits what was queued meanwhile, and releases access.
+    /// Emits the emissions that were queued meanwhile, and releases access.
     #[inline(always)]
     fn release(&self, panic: Option<Panic>) {
         let free = self.combiner.release();
@@ -152,18 +154,18 @@ where
     #[cold]
     fn release_slowly(&self, free: bool, mut panic: Option<Panic>) {
         if !free {
-            let thrown = self.drain();
+            let thrown = self.emit_queued();
             panic = panic.or(thrown);
         }
-        self.settle(panic);
+        self.react(panic);
     }
 
     /// Emits until the queue is empty, and releases access.
-    fn drain(&self) -> Option<Panic> {
+    fn emit_queued(&self) -> Option<Panic> {
         let mut panic = None;
         let mut batch = Vec::new();
         loop {
-            self.combiner.begin_round();
+            self.combiner.mark_taken();
             {
                 let mut queue = lock(&self.queue);
                 std::mem::swap(&mut *queue, &mut batch);
@@ -196,8 +198,8 @@ where
         if !acquired && self.core.is_calling_here() {
             self.combiner.announce_from_holder();
         } else if acquired || self.combiner.announce() {
-            let panic = self.drain();
-            self.settle(panic);
+            let panic = self.emit_queued();
+            self.react(panic);
         }
     }
 }

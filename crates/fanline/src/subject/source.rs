@@ -48,8 +48,8 @@ where
 
 /// The subscriber's half of a subject. It is a handle: clones refer to the same subject.
 ///
-/// A source does not keep the subject alive. Once the [`Producer`](crate::Producer), or the last handle of
-/// a shared subject, is dropped, no more values arrive.
+/// A source does not keep the subject alive. After the [`Producer`](crate::Producer), or the last handle of a
+/// shared subject, is dropped, no more values arrive.
 ///
 /// Subscribing takes a reference and may be repeated; operators take a clone:
 ///
@@ -72,9 +72,10 @@ impl<T, E> Source<T, E> {
 
     /// Calls `next` with each value; ignores errors and completion.
     ///
-    /// Retained values are emitted before this returns, on this thread; later ones on the emitter's thread.
-    /// If an observer calls this, the values retained so far are emitted at once. They include the current
-    /// value, if it is retained. Live values begin with the next emission.
+    /// Retained values are emitted on this thread, before this method returns; later values are emitted on
+    /// the emitter's thread. If an observer calls this during an emission, the retained values are emitted at
+    /// once. They include the value that is being emitted, if it is retained. The next emission is the first
+    /// live value.
     pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard
     where
         T: 'static,
@@ -83,8 +84,9 @@ impl<T, E> Source<T, E> {
         self.subscribe_with(observer(next))
     }
 
-    /// Subscribes an observer; see [`subscribe`](Self::subscribe). After the end of the subject the
-    /// observer receives the retained values and the end, and the returned guard is closed.
+    /// Subscribes an observer; see [`subscribe`](Self::subscribe). If the subject has completed or failed,
+    /// the observer receives the retained values and the completion or the error, and the returned guard is
+    /// closed.
     pub fn subscribe_with(&self, observer: impl Observer<T, E> + Send + 'static) -> Guard
     where
         T: 'static,
@@ -93,12 +95,12 @@ impl<T, E> Source<T, E> {
         self.live.subscribe(Boxed::new(observer))
     }
 
-    /// Returns whether the subject has observers. False after the end.
+    /// Returns whether the subject has observers. `false` after the subject has ended.
     pub fn has_observers(&self) -> bool {
         self.observer_count() > 0
     }
 
-    /// Returns the number of observers. 0 after the end.
+    /// Returns the number of observers. 0 after the subject has ended.
     pub fn observer_count(&self) -> usize {
         self.live.observer_count()
     }
@@ -209,12 +211,12 @@ impl<T, O, E> Members<T, O, E> {
         self.live.subscribe(Inline::new(observer))
     }
 
-    /// Returns the number of observers. 0 after the end.
+    /// Returns the number of observers. 0 after the subject has ended.
     pub fn observer_count(&self) -> usize {
         self.live.observer_count()
     }
 
-    /// Returns whether the subject has observers. False after the end.
+    /// Returns whether the subject has observers. `false` after the subject has ended.
     pub fn has_observers(&self) -> bool {
         self.observer_count() > 0
     }

@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use crate::sync::{AtomicBool, Ordering, SharedCell, thread};
 
-/// Number of retries with a spin between them, and then of retries with a yield. After both, a waiting thread
-/// sleeps between retries, because the holder may have been preempted.
+/// Number of retries with a spin between them. They are the first retries.
 const SPINS: u32 = 32;
+/// Number of retries with a yield between them, after those with a spin.
 const YIELDS: u32 = 64;
+/// Pause between all later retries, because the holder of the lock may have been preempted.
 const SLEEP: Duration = Duration::from_micros(50);
 
 pub(super) struct SpinLock<C> {
@@ -53,7 +54,7 @@ impl<C> SpinLock<C> {
 
     #[inline(always)]
     fn try_lock(&self) -> bool {
-        // Acquire: after the previous holder.
+        // Acquire: this thread sees the writes of the previous holder.
         self.locked
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -65,7 +66,7 @@ impl<C> SpinLock<C> {
         loop {
             pause(retries);
             retries += 1;
-            // Relaxed: a check without a write, which leaves the cache line to the holder.
+            // Relaxed: a check without a write, so that the cache line stays with the holder.
             if !self.locked.load(Ordering::Relaxed) && self.try_lock() {
                 return;
             }
@@ -73,7 +74,7 @@ impl<C> SpinLock<C> {
     }
 }
 
-/// Waits between two attempts, the longer the more `retries` there were.
+/// Waits between two attempts. The more `retries` there were, the longer it waits.
 fn pause(retries: u32) {
     // In a loom model no other thread runs until this one yields.
     if cfg!(all(test, fanline_loom)) || (SPINS..SPINS + YIELDS).contains(&retries) {
@@ -90,7 +91,7 @@ impl<C> Deref for SpinGuard<'_, C> {
 
     #[inline(always)]
     fn deref(&self) -> &C {
-        // SAFETY: locked, so there is no other reference to the content.
+        // SAFETY: this thread holds the lock, so there is no unique reference to the content.
         unsafe { &*self.spin_lock.content.get() }
     }
 }
@@ -98,7 +99,7 @@ impl<C> Deref for SpinGuard<'_, C> {
 impl<C> DerefMut for SpinGuard<'_, C> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut C {
-        // SAFETY: locked, and `&mut self` makes the reference unique.
+        // SAFETY: this thread holds the lock, and `&mut self` makes the reference unique.
         unsafe { &mut *self.spin_lock.content.get() }
     }
 }
@@ -106,7 +107,7 @@ impl<C> DerefMut for SpinGuard<'_, C> {
 impl<C> Drop for SpinGuard<'_, C> {
     #[inline(always)]
     fn drop(&mut self) {
-        // Release: before the next holder.
+        // Release: the next holder sees this holder's writes.
         self.spin_lock.locked.store(false, Ordering::Release);
     }
 }
@@ -162,7 +163,7 @@ mod tests {
                     move || spin_lock.lock().push(name)
                 })
             });
-            // Long enough that the other threads sleep. If they do not, the test still passes.
+            // This time is long enough that the other threads sleep. If they do not, the test still passes.
             sleep(SLEEP * 20);
             assert!(locked.is_empty());
             drop(locked);

@@ -12,13 +12,13 @@ pub(super) struct Store<T> {
     pub(super) log: Log<T>,
     /// The positions at which the timestamp changes, oldest first: one entry per timestamp, not per value.
     runs: VecDeque<Run>,
-    /// The timestamp of the last run. Values with the same or an earlier timestamp join that run: a clock
-    /// that goes back has no effect.
+    /// The timestamp of the last run. A value with the same or an earlier timestamp is added to that run. So
+    /// a clock that goes back has no effect.
     last_stamp: Time,
-    /// Whether the next value begins a run whatever its timestamp, because there is no run, or because
-    /// `latest` is later than the timestamp of the last run.
+    /// Whether the next value begins a run, even if its timestamp is not later than the last one. This is the
+    /// case if there is no run, or if `latest` is later than the timestamp of the last run.
     begins_run: bool,
-    /// The latest time seen, by which age is computed.
+    /// The latest time seen. The age of values is computed from it.
     latest: Time,
 }
 
@@ -59,15 +59,15 @@ impl<T> Store<T> {
         }
         let slot = self.log.append(value);
         if P::COUNTED && needs_drop::<T>() {
-            // The new value is yet to be emitted, so it stays even if none is retained.
+            // The new value is not emitted yet, so it stays even if the policy retains no value.
             self.retain_newest(policy.count_max().max(1));
             evicted = evicted.and(self.log.evict());
         }
         (slot, evicted)
     }
 
-    /// Appends values with the timestamp `now`, and returns the values they displaced. Removes the appended
-    /// values from `values`.
+    /// Appends values with the timestamp `now`, and returns the values they displaced. The appended values
+    /// are removed from `values`.
     pub(super) fn append_all<P: Rules>(
         &mut self,
         policy: &P,
@@ -92,8 +92,8 @@ impl<T> Store<T> {
         evicted
     }
 
-    /// Stops retaining the values that the policy excludes at `now`. [`Log::evict`] removes them from
-    /// memory.
+    /// Ends the retention of values that the policy does not retain at the time `now`. [`Log::evict`] removes
+    /// them from memory.
     pub(super) fn trim<P: Rules>(&mut self, policy: &P, now: Time) {
         self.trim_by_count(policy);
         if P::TIMED {
@@ -123,7 +123,7 @@ impl<T> Store<T> {
         self.begins_run = true;
     }
 
-    /// Frees chunks for later values. Values without a destructor are evicted only for that purpose.
+    /// Frees chunks for later values. Values without a destructor are evicted only to free their chunks.
     #[cold]
     fn reuse_chunks<P: Rules>(&mut self, policy: &P) {
         self.trim_by_count(policy);
@@ -137,7 +137,7 @@ impl<T> Store<T> {
     /// Begins a new run after the clock has advanced, and expires old values.
     #[cold]
     fn begin_run<P: Rules>(&mut self, policy: &P, now: Time) -> Evicted<T> {
-        // The time never goes back behind an earlier reading, whichever thread made it.
+        // Another thread may have read a later time. `latest` never goes back.
         self.latest = self.latest.max(now);
         self.last_stamp = self.latest;
         self.begins_run = false;

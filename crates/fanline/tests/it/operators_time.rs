@@ -220,7 +220,7 @@ fn retry_with() {
             ("a# ! +10", ""),
         ],
     );
-    let backoff = Backoff::constant(ms(10)).attempts(1).anew_after_value();
+    let backoff = Backoff::constant(ms(10)).attempts(1).reset_after_value();
     check(
         move |[a, ..], time| a.retry_with(backoff, time).boxed(),
         &[("a# +10 a1 a# +10 a2 a# +10 a#", "1@10 2@20 #a")],

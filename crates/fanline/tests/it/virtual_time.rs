@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fanline::scheduler::VirtualTime;
+use fanline::scheduler::{CurrentThread, Immediate, NewThread, VirtualTime};
 use fanline::testing::{Recorder, cold, complete, hot, next};
 use fanline::{Clock, Coarse, Observable, Precise, Scheduler, Time, Worker};
 
@@ -181,6 +181,13 @@ fn real_clocks_share_origin_and_are_monotonic() {
     assert!(reading <= Precise.now());
     assert!(coarse.now_exact() >= before);
     assert_eq!(coarse.granularity(), Duration::from_millis(1));
+    for scheduler_now in [
+        Scheduler::now(&CurrentThread),
+        Scheduler::now(&NewThread),
+        Scheduler::now(&Immediate),
+    ] {
+        assert!(scheduler_now >= before && scheduler_now <= Precise.now());
+    }
     drop(coarse);
     // A new handle is created after a time without handles. Its first reading must be fresh.
     std::thread::sleep(Duration::from_millis(5));

@@ -71,7 +71,7 @@ impl ConnectionCheck {
     }
 }
 
-/// Returns how long a message to ourselves takes.
+/// Returns how long a message needs from this client through the server and back to it.
 async fn through(client: &Client) -> Result<Duration, Failure> {
     /// Longest wait for the message.
     const DELIVERY_LIMIT: Duration = Duration::from_secs(5);

@@ -7,7 +7,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::json;
 
-/// The severity of a finding, in increasing order. The exit code is that of Nagios plugins.
+/// The severity of a finding. The variants are in increasing order, and their values are the exit codes of
+/// Nagios plugins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     #[default]
@@ -58,9 +59,9 @@ impl Bounds {
         Bounds { warning, critical }
     }
 
-    /// Creates thresholds for a number for which lower is never worse. If only one of them is set, and the
-    /// other one is a default, the warning threshold may exceed the critical threshold. This must not invert
-    /// the meaning of the thresholds.
+    /// Creates thresholds for a number of which a higher value is always worse. The operator may set a
+    /// critical threshold that is lower than the default of the warning threshold. The warning threshold is
+    /// then reduced to it, so that the pair does not mean "lower is worse".
     pub(super) fn rising(warning: f64, critical: f64) -> Self {
         Bounds::new(Some(warning.min(critical)), Some(critical))
     }
@@ -160,7 +161,7 @@ impl Report {
         }
     }
 
-    /// Formats the Nagios line. Problems come first, because pagers cut off the end.
+    /// Formats the Nagios line. Problems come first, because pagers cut off long lines.
     fn nagios(&self) -> String {
         let level = self.level();
         let mut line = format!("{} {}", self.check.to_uppercase(), level.word());

@@ -159,7 +159,8 @@ impl ServerCheck {
         if let Some(uptime) = varz.uptime_seconds() {
             let name = ("uptime", "s", "Time since the start");
             report.measure(name, uptime, Bounds::default());
-            // A server that has just started has most likely crashed before, so a low number is worse here.
+            // A server that has run only for a short time has most likely crashed and restarted, so a low
+            // number is worse.
             let is_below = |most: Option<Duration>| most.is_some_and(|m| uptime <= m.as_secs_f64());
             let text = format!("it has run for only {uptime:.0} s");
             match (is_below(self.uptime_critical), is_below(self.uptime_warn)) {

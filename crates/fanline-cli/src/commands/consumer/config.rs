@@ -48,13 +48,13 @@ pub(super) struct ConfigArgs {
     /// Largest number of waiting pull requests
     #[arg(long, value_name = "N", value_parser = values::limit)]
     max_waiting: Option<i64>,
-    /// Most messages per pull request
+    /// Largest number of messages per pull request
     #[arg(long, value_name = "N", value_parser = values::limit)]
     max_pull_batch: Option<i64>,
     /// Longest expiry of a pull request
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     max_pull_expire: Option<Nanos>,
-    /// Most bytes per pull request
+    /// Largest size of a pull request, in bytes
     #[arg(long, value_name = "BYTES", value_parser = values::bytes_limit)]
     max_pull_bytes: Option<i64>,
     /// Deliver headers without payloads
@@ -87,7 +87,7 @@ pub(super) struct ConfigArgs {
     /// Interval of heartbeats while there are no messages
     #[arg(long, value_name = "TIME", value_parser = values::span)]
     heartbeat: Option<Nanos>,
-    /// Most bits per second
+    /// Largest rate, in bits per second
     #[arg(long, value_name = "BITS")]
     bps: Option<u64>,
     /// Priority group that serves a single pinned client

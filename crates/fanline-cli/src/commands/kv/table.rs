@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::show;
 use crate::table::Table;
 
-/// Most characters of a value in a table.
+/// Largest number of characters of a value in a table.
 const SHOWN_MAX: usize = 48;
 
 /// Prints entries, one per row.

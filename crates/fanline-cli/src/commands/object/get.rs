@@ -53,8 +53,8 @@ impl GetArgs {
         Ok(())
     }
 
-    /// Writes to a partial file first. It replaces the target file when the object is complete and its digest
-    /// is correct.
+    /// Writes to a partial file first. The partial file replaces the target file when the object is complete
+    /// and its digest is correct.
     async fn write(&self, reader: &mut ObjectReader, path: &Path) -> Result<(), Failure> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");

@@ -37,7 +37,7 @@ pub(crate) struct AddArgs {
 impl AddArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let mut config = self.file.read()?.unwrap_or_else(|| {
-            // True is the default of the nats CLI. The server's default is false.
+            // `allow_direct` is true by default in the nats CLI, but false in the server.
             Kept::from(StreamConfig {
                 allow_direct: true,
                 ..Default::default()

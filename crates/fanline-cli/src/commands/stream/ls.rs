@@ -36,7 +36,7 @@ pub(crate) struct LsArgs {
     jetstream: JetStreamArgs,
 }
 
-/// Prefixes of streams that other commands list.
+/// Name prefixes of the streams behind buckets and object stores, which other commands list.
 const BUILT_ON: [&str; 2] = ["KV_", "OBJ_"];
 
 impl LsArgs {

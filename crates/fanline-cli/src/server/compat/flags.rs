@@ -210,7 +210,8 @@ fn find(name: &str) -> Option<(&'static str, Flag, Kind)> {
     FLAGS.iter().find(|(known, _, _)| *known == name).copied()
 }
 
-/// Returns name and attached value of a flag; `None` if the argument is not a flag.
+/// Returns a flag's name without dashes, and the value behind `=` if there is one. Returns `None` if the
+/// argument is not a flag.
 fn split(argument: &str) -> Result<Option<(&str, Option<&str>)>, String> {
     let Some(name) = argument.strip_prefix('-').filter(|name| !name.is_empty()) else {
         return Ok(None);

@@ -18,7 +18,7 @@ use crate::values;
 
 /// The name of nats-server. If the program is started under this name, it behaves like nats-server.
 pub(crate) const NATS_SERVER: &str = "nats-server";
-/// Port if there is no flag, or if the flag is 0.
+/// Port for clients if there is no flag `-p`, or if its value is 0.
 const PORT_DEFAULT: u16 = 4222;
 
 /// The request of a command line.
@@ -391,7 +391,7 @@ fn apply_monitor(
     http: Option<u16>,
     https: Option<u16>,
 ) -> Result<(), Refusal> {
-    // If one of the ports has no flag, the port of the file counts. So a flag for HTTP conflicts with HTTPS
+    // If one of the ports has no flag, the port in the file applies. So a flag for HTTP conflicts with HTTPS
     // in the file, and does not replace it.
     let of_file = options.monitoring.as_ref().map(|(_, port)| *port);
     let (of_http, of_https) = match options.monitoring_tls {

@@ -15,9 +15,9 @@ pub(super) struct LogFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// Size in bytes at which the file is rotated; 0 is unlimited.
+    /// Size in bytes at which the file is rotated; 0 means never.
     bytes_max: u64,
-    /// Number of files to keep, including this one; 0 is unlimited.
+    /// Largest number of log files, including the current one; 0 means no limit.
     files_max: usize,
 }
 

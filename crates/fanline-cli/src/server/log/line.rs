@@ -151,7 +151,7 @@ impl LineWriter {
         }
     }
 
-    /// Returns the line for a log that adds time, process, and severity itself.
+    /// Returns the line for a destination that adds time, process, and severity itself, such as syslog.
     pub(super) fn bare(&self, now: &Zoned, tag: Tag, entry: &Entry) -> String {
         match self.format {
             LogFormat::Text => one_line(&entry.message),

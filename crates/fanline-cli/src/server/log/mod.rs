@@ -33,9 +33,9 @@ use syslog::Syslog;
 pub(crate) struct LogSettings {
     /// File to log to.
     pub(crate) file: Option<PathBuf>,
-    /// Size in bytes at which the file is rotated; 0 is never.
+    /// Size in bytes at which the file is rotated; 0 means never.
     pub(crate) file_bytes_max: u64,
-    /// Number of files to keep, including the current one; 0 is all.
+    /// Largest number of log files, including the current one; 0 means no limit.
     pub(crate) files_max: usize,
     /// Address of a remote syslog: `udp://host:514`, `tcp://host:514`, or `unix:///path`.
     pub(crate) remote_syslog: Option<String>,

@@ -64,13 +64,14 @@ fn origin(bytes: &[u8]) -> Option<(u64, u64)> {
 /// Acknowledged operations.
 #[derive(Default)]
 struct Promises {
-    /// For the stream of all messages: publisher and number of each sequence.
+    /// For each sequence of the stream of all messages: the publisher, and the number of its message.
     all: BTreeMap<u64, (u64, u64)>,
-    /// For the stream of last values: the highest sequence of each key.
+    /// For each key of the stream of last values: the highest sequence.
     last: HashMap<u64, u64>,
     /// The next number of each publisher.
     next: HashMap<u64, u64>,
-    /// Messages that the consumer received. `acked` has the messages whose acknowledgement was confirmed.
+    /// Sequences of messages that the consumer received. `acked` contains those whose acknowledgement the
+    /// server confirmed.
     given: BTreeSet<u64>,
     acked: BTreeSet<u64>,
     deletions: deletes::Deletions,
@@ -351,7 +352,8 @@ fn acknowledged_messages_survive_kills() {
             if round == 0 {
                 make(&client).await;
             }
-            // All messages are checked at the end. In between, only new messages are checked.
+            // After the last kill, all messages are checked. After the earlier ones, only new messages are
+            // checked.
             let from = if round == kills { 1 } else { checked };
             check_all(&client, from, promised).await;
             check_last(&client, promised).await;
@@ -368,7 +370,8 @@ fn acknowledged_messages_survive_kills() {
             .collect();
         clients.push(runtime.spawn(deletes::run(address.clone(), round, Arc::clone(&promises))));
         clients.push(runtime.spawn(reader(address, Arc::clone(&promises), false)));
-        // The consumer's position is written after a quarter of a second, unless a request waits for it.
+        // The server writes the consumer's position to disk within 250 ms, or earlier if a request waits for
+        // it. One sleep in eight may be longer than that.
         let micros = if random.below(8) == 0 {
             500_000
         } else {
@@ -386,7 +389,7 @@ fn acknowledged_messages_survive_kills() {
                 .unwrap_or_else(|error| panic!("round {round}: {error}"));
         }
     }
-    // Unacknowledged messages are delivered in the end.
+    // The last reader receives all messages whose acknowledgement was not confirmed.
     let server = Server::start(&flags);
     std::thread::sleep(Duration::from_millis(1100));
     let promises_now = Arc::clone(&promises);

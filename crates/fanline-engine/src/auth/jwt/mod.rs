@@ -24,11 +24,11 @@ pub use claims::{
     TierClaims, TimeRangeClaims, TraceClaims, UserClaims, UserTerms,
 };
 
-/// Largest token in bytes. A larger one is refused before it is parsed.
+/// Largest size of a token in bytes. A larger token is refused before it is parsed.
 pub const JWT_BYTES_MAX: usize = 1 << 20;
-/// Largest header in bytes. A valid header has two short fields.
+/// Largest size of a header in bytes. A valid header has two short fields.
 const HEADER_BYTES_MAX: usize = 1024;
-/// Bytes of an Ed25519 signature.
+/// Length of an Ed25519 signature in bytes.
 const SIGNATURE_BYTES: usize = 64;
 /// Latest supported version of claims.
 const VERSION_MAX: u64 = 2;
@@ -83,9 +83,9 @@ pub struct Claims<B> {
     pub audience: String,
     /// Time of issue, in seconds since 1970.
     pub issued_at: i64,
-    /// Time when it expires, in seconds since 1970.
+    /// Time when the token expires, in seconds since 1970.
     pub expires_at: Option<i64>,
-    /// Time when it becomes valid, in seconds since 1970.
+    /// Time when the token becomes valid, in seconds since 1970.
     pub not_before: Option<i64>,
     /// Display name of the subject.
     pub name: String,
@@ -256,7 +256,7 @@ struct Raw {
     /// Type of the token in version 1.
     #[serde(default, rename = "type")]
     old_type: String,
-    /// Signing account in version 1.
+    /// Account that signed the token, in version 1.
     #[serde(default)]
     issuer_account: String,
     /// Tags in version 1.

@@ -44,7 +44,7 @@ const USER: &[&str] = &[
     "payload",
     "bearer_token",
 ];
-/// Limits of a user whose default is unlimited in version 1, but 0 in version 2.
+/// User limits that are unlimited by default in version 1, but 0 by default in version 2.
 const UNLIMITED: &[&str] = &["subs", "data", "payload"];
 
 /// Returns the `nats` object of a token of type `kind`, in the form of version 2.

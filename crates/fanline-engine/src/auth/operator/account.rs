@@ -48,7 +48,7 @@ pub(in crate::auth) struct Service {
 }
 
 impl Service {
-    /// Creates the service. Returns `None` if no user is configured for the service, because it could not
+    /// Creates the service. Returns `None` if no user is configured for the service: then the service cannot
     /// connect.
     fn new(claims: &AuthorizationClaims) -> Result<Option<Self>, String> {
         if claims.auth_users.is_empty() {
@@ -226,7 +226,7 @@ impl Authority {
         self.default_permissions.as_ref()
     }
 
-    /// Returns whether a user's token issued at this time is revoked.
+    /// Returns whether the account has revoked the token of a user that was issued at this time.
     pub(super) fn has_revoked(&self, user: &str, issued_at: i64) -> bool {
         is_revoked(&self.claims.body.revocations, user, issued_at)
     }

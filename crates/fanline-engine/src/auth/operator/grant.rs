@@ -18,9 +18,10 @@ use crate::auth::user::ConnectionKind;
 /// Limits of one user; `None` means that only the limits of the account and the server apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserLimits {
-    /// Subscriptions per connection. Exceeded: `maximum subscriptions exceeded`; the connection stays open.
+    /// Subscriptions per connection. If exceeded, the client receives `maximum subscriptions exceeded` and
+    /// stays connected.
     pub subscriptions_max: Option<u64>,
-    /// Bytes per message. Exceeded: `Maximum Payload Violation`, disconnected.
+    /// Bytes per message. If exceeded, the client receives `Maximum Payload Violation` and is disconnected.
     pub payload_bytes_max: Option<u64>,
 }
 
@@ -74,7 +75,7 @@ impl JwtProof {
 }
 
 /// Returns how long a client with these terms may stay connected from this address, with this kind of
-/// connection: `Some(None)` is unlimited, `None` is not at all.
+/// connection. `Some(None)` means without a limit, and `None` means that the client may not connect.
 #[expect(clippy::option_option, reason = "refused, unlimited, or a duration")]
 pub(in crate::auth) fn stay(
     terms: &UserTerms,
@@ -151,7 +152,7 @@ impl Authority {
         })
     }
 
-    /// Returns when the account's token expires; `now` is in seconds since 1970.
+    /// Returns the expiry of the account's token, if the token expires; `now` is in seconds since 1970.
     pub(in crate::auth) fn expiry(&self, now: i64) -> Option<AccountExpiry> {
         self.claims.expires_at.map(|end| AccountExpiry {
             unix_seconds: end,

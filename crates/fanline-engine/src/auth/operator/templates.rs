@@ -5,7 +5,8 @@ use super::account::Authority;
 use crate::auth::jwt::{Claims, PermissionClaims, SubjectClaims, UserClaims};
 use crate::subject::Filter;
 
-/// Most subjects that one template line may expand to. Exceeded: the user is refused.
+/// Largest number of subjects that one template line may expand to. If a line expands to more, the user is
+/// refused.
 const EXPANSIONS_MAX: usize = 256;
 
 /// Returns the permissions of one user. Returns `None` if a denied subject cannot be expanded, or expands to

@@ -316,7 +316,8 @@ fn scoped_keys_grant_the_rights_of_their_template() {
     assert!(!rights.may_subscribe(b"a", b"") && !rights.may_subscribe(b"none.a", b""));
     assert_eq!(grant.limits.subscriptions_max, Some(3));
     assert_eq!(grant.limits.payload_bytes_max, Some(100));
-    // A name adds no wildcards. If a deny list cannot be expanded, the user is refused.
+    // A user's name in a template must not add wildcards. If a deny list cannot be expanded, the user is
+    // refused.
     let named = |name: &str| {
         let nats = json!({"issuer_account": public(KeyKind::Account, 2), "tags": ["team:red"]});
         let token = user(3, nats, |claims| claims["name"] = name.into());

@@ -10,8 +10,9 @@ use crate::auth::jwt::TimeRangeClaims;
 
 const DAY_SECONDS: i64 = 24 * 3600;
 
-/// Returns how long a user may stay connected from `now`, in seconds since 1970: `Some(None)` is unlimited,
-/// and `None` is not at all. Uses local time, and ignores changes to or from daylight saving time in between.
+/// Returns how long a user may stay connected from `now`, in seconds since 1970. `Some(None)` means without a
+/// limit, and `None` means that the user may not connect. Uses local time, and ignores changes to or from
+/// daylight saving time in between.
 #[expect(clippy::option_option, reason = "refused, unlimited, or a duration")]
 pub(super) fn open_for(
     ranges: &[TimeRangeClaims],
@@ -31,8 +32,8 @@ pub(super) fn open_for(
     left.max().map(Some)
 }
 
-/// Returns the remaining time of a range, or `None` outside of the range. A range that ends before it starts
-/// includes midnight.
+/// Returns the remaining time of a range, or `None` outside of the range. A range whose end is earlier than
+/// its start continues past midnight.
 fn left(range: &TimeRangeClaims, clock: i64) -> Option<Duration> {
     let (start, end) = (time(&range.start)?, time(&range.end)?);
     let left = match start <= end {

@@ -57,7 +57,8 @@ impl LeafCompression {
         }
     }
 
-    /// Returns the compression of this side, given the request of the other side; `None` is no compression.
+    /// Returns the compression of this side, given the request of the other side; `None` means no
+    /// compression.
     pub fn agree(&self, told: &str) -> Option<Self> {
         let told = LeafCompression::parse(told).unwrap_or(LeafCompression::Off);
         match (self, told) {
@@ -108,7 +109,8 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// Returns the compression level for the last measured round-trip time, if there is one.
+    /// Returns the compression level for the last measured round-trip time. `None` uses the time that was
+    /// measured during the negotiation.
     pub(crate) fn level(&self, rtt: Option<Duration>) -> Level {
         self.by.level(rtt.unwrap_or(self.rtt))
     }

@@ -34,7 +34,7 @@ pub enum LeafError {
 }
 
 impl LeafError {
-    /// Returns the delay before a spoke dials again after it has received this error; `None` is the usual
+    /// Returns the delay before a spoke dials again after it has received this error; `None` means the usual
     /// delay.
     pub(crate) fn retry_after(text: &str) -> Option<std::time::Duration> {
         let text = text.to_ascii_lowercase();

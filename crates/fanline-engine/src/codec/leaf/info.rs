@@ -105,7 +105,7 @@ pub(crate) struct Told<'a> {
 #[derive(Clone, Default)]
 pub(crate) struct Welcome<'a> {
     pub(crate) account: &'a str,
-    /// Subjects that the spoke may receive, and subjects that it may send.
+    /// Subjects that the spoke may receive (`import`), and subjects that it may send (`export`).
     pub(crate) import: Option<Subjects>,
     pub(crate) export: Option<Subjects>,
 }

@@ -24,7 +24,8 @@ pub(crate) use write::{write_head, write_interest, write_start};
 /// The shard that serves all leaf connections. One shard thus knows the interest of all of them.
 pub(crate) const LEAF_SHARD: u16 = 0;
 
-/// Longest line in bytes, without a payload. Exceeded: `maximum control line exceeded`, disconnected.
+/// Largest length in bytes of a line, without a payload. If a line is longer, the peer receives `maximum
+/// control line exceeded` and is disconnected.
 pub const LEAF_LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Prefix of loop subjects.

@@ -12,7 +12,7 @@ use crate::codec::nats::parse::{
 /// The result of parsing the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LeafParsed<'a> {
-    /// A complete verb with its payload, and its length in bytes.
+    /// A complete verb with its payload, and the length of both in bytes.
     Verb(LeafVerb<'a>, usize),
     /// An incomplete verb; see [`Parsed::Partial`](crate::Parsed::Partial).
     Partial {
@@ -63,7 +63,7 @@ pub enum LeafVerb<'a> {
 pub struct LeafMessage<'a> {
     /// Subject, reply, sizes, and positions, as in a publish of a client.
     pub publish: Publish<'a>,
-    /// The queue groups of which one member each receives the message, separated by spaces.
+    /// The queue groups that receive the message, separated by spaces. One member of each group receives it.
     pub groups: &'a [u8],
 }
 
@@ -218,7 +218,7 @@ fn message<'a>(
             subject: head.subject,
             reply: head.reply,
             header_bytes: head.header_bytes,
-            // The arguments differ from those that subscribers receive.
+            // The received arguments cannot be forwarded: subscribers receive another form.
             args: Range::default(),
             body: line_end..end,
         },

@@ -17,7 +17,7 @@ pub(crate) fn write_interest(out: &mut Vec<u8>, filter: &[u8], queue: &[u8], wei
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the start of a message's line, up to its arguments.
+/// Appends the start of a message's line: the verb and the subject.
 pub(crate) fn write_start(out: &mut Vec<u8>, subject: &[u8], header_bytes: usize) {
     out.extend_from_slice(if header_bytes > 0 { b"HMSG " } else { b"LMSG " });
     out.extend_from_slice(subject);

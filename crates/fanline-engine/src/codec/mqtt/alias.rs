@@ -54,7 +54,7 @@ impl AliasesIn {
     }
 }
 
-/// Aliases that the server sets for the client. The first topics that are sent get one.
+/// Aliases that the server sets for the client. The topics that are sent first get the aliases.
 #[derive(Debug, Default)]
 pub(super) struct AliasesOut {
     aliases: HashMap<Box<str>, u16>,

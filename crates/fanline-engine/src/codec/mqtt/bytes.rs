@@ -1,4 +1,4 @@
-//! Reads and writes the data types of section 1.5.
+//! Reads and writes the data types of section 1.5 of the MQTT specifications.
 
 use super::reason::Wrong;
 use super::{TEXT_BYTES_MAX, VARIABLE_MAX};
@@ -115,8 +115,8 @@ pub(super) fn variable_bytes(value: u32) -> usize {
     }
 }
 
-/// Encodes a variable byte integer on the stack. A value above `VARIABLE_MAX` becomes the maximum, so callers
-/// must check before.
+/// Encodes a variable byte integer on the stack. A value above `VARIABLE_MAX` is replaced by that maximum, so
+/// callers must check the value first.
 pub(super) fn write_variable(value: u32) -> ([u8; 4], usize) {
     let value = value.min(VARIABLE_MAX);
     let bytes = variable_bytes(value);
@@ -138,7 +138,7 @@ pub(super) fn push_variable(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&written[..bytes]);
 }
 
-/// Appends binary data or text. Truncates data that is too long, so callers must check before.
+/// Appends binary data or text. Truncates data that is too long, so callers must check the length first.
 pub(super) fn push_binary(out: &mut Vec<u8>, data: &[u8]) {
     let data = &data[..data.len().min(TEXT_BYTES_MAX)];
     let length = u16::try_from(data.len()).unwrap_or(u16::MAX);

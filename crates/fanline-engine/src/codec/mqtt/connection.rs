@@ -54,7 +54,7 @@ pub struct Connection {
     outgoing: Outgoing,
     aliases_in: AliasesIn,
     aliases_out: AliasesOut,
-    /// Reused buffer for properties that only one receiver gets.
+    /// Reused buffer for properties that only this client receives.
     scratch: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ impl Connection {
         self.phase == Phase::Open
     }
 
-    /// Returns whether the caller must decide about admission. No input is handled before.
+    /// Returns whether the caller must decide about admission. Until then, no input is handled.
     pub fn is_asked(&self) -> bool {
         self.phase == Phase::Asked
     }
@@ -94,12 +94,12 @@ impl Connection {
         self.version
     }
 
-    /// Returns how many seconds the session outlives the connection; `u32::MAX` is forever.
+    /// Returns how many seconds the session outlives the connection; `u32::MAX` means forever.
     pub fn session_expiry(&self) -> u32 {
         self.expiry
     }
 
-    /// Returns the maximum number of seconds between two packets of the client; 0 is no limit.
+    /// Returns the maximum number of seconds between two packets of the client; 0 means no limit.
     pub fn keep_alive(&self) -> u16 {
         self.keep_alive
     }
@@ -169,8 +169,8 @@ impl Connection {
     #[cold]
     fn fail<'a>(&mut self, wrong: Wrong, out: &mut Outbox) -> Received<'a> {
         match self.phase {
-            // A CONNACK of 3.1.1 reports only errors with a return code (its 3.1.4 and 3.2.2.3). It does not
-            // report malformed packets.
+            // A CONNACK of 3.1.1 reports only errors that have a return code, and no malformed packets
+            // (sections 3.1.4 and 3.2.2.3 of 3.1.1).
             Phase::Fresh if self.version == Version::V5 || has_return_code(wrong.reason) => {
                 self.refuse_connect(wrong, out);
             }
@@ -217,7 +217,8 @@ impl Connection {
             _ => 0,
         };
         self.outgoing.set_max(self.settings.in_flight_max);
-        // A later property may limit the size of the CONNACK that reports the error, so all are read first.
+        // A later property may limit the size of the CONNACK that reports the error, so all properties are
+        // read first.
         let mut refused = None;
         for property in connect.properties.iter() {
             if let Err(wrong) = self.note_connect_property(&property) {
@@ -281,8 +282,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Admits a client and writes CONNACK. Returns `Some` if the connection ends because the client does not
-    /// accept a packet of this size.
+    /// Admits a client and writes CONNACK. Returns `Some` if the connection ends because CONNACK is larger
+    /// than the packets that the client accepts.
     pub fn accept(
         &mut self,
         accepted: &Accepted<'_>,
@@ -519,8 +520,8 @@ impl Connection {
         Ok(Verb::Disconnect)
     }
 
-    /// Writes PUBACK after a message of QoS 1 was stored, or with the reason why not. 3.1.1 has no reason
-    /// codes: there the connection ends after a failure, and the result is `Some`.
+    /// Writes PUBACK after a message of QoS 1 was stored, or with the reason why the message was not stored.
+    /// 3.1.1 has no reason codes: there the connection ends after a failure, and the result is `Some`.
     pub fn acknowledge(
         &mut self,
         packet_id: u16,
@@ -533,8 +534,8 @@ impl Connection {
         None
     }
 
-    /// Writes PUBREC after a message of QoS 2 was stored, or with the reason why not; see
-    /// [`acknowledge`](Self::acknowledge).
+    /// Writes PUBREC after a message of QoS 2 was stored, or with the reason why the message was not stored;
+    /// see [`acknowledge`](Self::acknowledge).
     pub fn held(&mut self, packet_id: u16, reason: Reason, out: &mut Outbox) -> Option<Ended> {
         let is_stored = !reason.is_failure();
         if self.incoming.held(packet_id, is_stored) && self.phase == Phase::Open {
@@ -655,8 +656,8 @@ impl Connection {
         }
     }
 
-    /// Queues a message without its payload, which the caller then appends. Returns the packet identifier, 0
-    /// for QoS 0.
+    /// Queues a message without its payload, which the caller then appends. Returns the packet identifier,
+    /// which is 0 for QoS 0.
     ///
     /// # Errors
     ///
@@ -739,8 +740,8 @@ impl Connection {
         false
     }
 
-    /// Returns when to call [`handle_timeout`](Connection::handle_timeout): one and a half times the keep
-    /// alive after the last packet (MQTT-3.1.2-22; 3.1.1 MQTT-3.1.2-24).
+    /// Returns the time at which the caller must call [`handle_timeout`](Connection::handle_timeout): one and
+    /// a half times the keep alive after the last packet (MQTT-3.1.2-22; 3.1.1 MQTT-3.1.2-24).
     pub fn next_timeout(&self) -> Option<Duration> {
         let is_open = self.phase == Phase::Open && self.keep_alive > 0;
         let patience = Duration::from_secs(u64::from(self.keep_alive)) * 3 / 2;

@@ -144,7 +144,7 @@ fn publish<'a>(flags: u8, mut body: Reader<'a>, version: Version) -> Result<Publ
     };
     let properties = properties(&mut body, version, Allowed::PUBLISH)?;
     if topic.is_empty() {
-        // 3.1.1 4.7.3-1; 5.0 3.3.2.1: a protocol error, unless the packet has a topic alias.
+        // Without a topic alias, an empty topic name is a protocol error (4.7.3-1 of 3.1.1, 3.3.2.1 of 5.0).
         let has_alias = properties
             .iter()
             .any(|p| matches!(p, super::Property::TopicAlias(_)));
@@ -312,7 +312,7 @@ fn request<'a>(
     Ok((id, properties(body, version, allowed)?))
 }
 
-/// Checks a list of filters. With `version`, options follow each filter.
+/// Checks a list of filters. If `version` is `Some`, each filter is followed by its options.
 fn filters<'a>(body: &mut Reader<'a>, version: Option<Version>) -> Result<Filters<'a>, Wrong> {
     let bytes = body.rest();
     let mut count = 0;
@@ -339,7 +339,7 @@ fn filters<'a>(body: &mut Reader<'a>, version: Option<Version>) -> Result<Filter
 }
 
 fn check_options(filter: &str, byte: u8, version: Version) -> Result<(), Wrong> {
-    // MQTT-3.8.3-5. In 3.1.1, only the bits of the QoS may be set (its MQTT-3.8.3-4).
+    // MQTT-3.8.3-5. In 3.1.1, only the bits of the QoS may be set (MQTT-3.8.3-4 of 3.1.1).
     let reserved = match version {
         Version::V4 => 0xFC,
         Version::V5 => 0xC0,

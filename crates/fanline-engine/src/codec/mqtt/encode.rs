@@ -10,7 +10,7 @@ use super::reason::Reason;
 use super::{Qos, TEXT_BYTES_MAX, VARIABLE_MAX, Version};
 use crate::outbox::Outbox;
 
-/// Largest reason string in bytes. It keeps packets below the size that usual clients accept.
+/// Largest length of a reason string in bytes. It keeps packets below the size that usual clients accept.
 const REASON_STRING_BYTES_MAX: usize = 256;
 
 /// A PUBLISH packet to a client, without its payload.

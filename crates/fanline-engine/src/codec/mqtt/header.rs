@@ -31,8 +31,8 @@ const QOS_FIRST: &[u8] = b"NATS/1.0\r\nNmqtt-Pub: ";
 /// Prefixes of header names with a meaning for the server. User properties must not use them.
 const RESERVED: [&str; 3] = ["Nats-", "Nmqtt-", "Mqtt-"];
 
-/// Appends the headers of a publish; none if it has only default values. The response topic is not a header,
-/// because it becomes the reply subject.
+/// Appends the headers of a publish. A publish with only default values has no headers. The response topic is
+/// not a header, because it becomes the reply subject.
 pub fn write_headers(publish: &Publish<'_>, out: &mut Vec<u8>) {
     let is_plain = publish.qos == Qos::AtMostOnce && !publish.retain;
     if is_plain && publish.properties.is_empty() {
@@ -151,7 +151,8 @@ fn line(out: &mut Vec<u8>, name: &str, value: &str) {
     headers::write_line(out, name, value.as_bytes());
 }
 
-/// Returns whether a user property may have this header name, and its receiver gets the same name back.
+/// Returns whether a user property can become a header with its own name. Only then does the receiver get the
+/// same name back.
 fn is_name(name: &str) -> bool {
     let starts_with = |prefix: &&str| {
         let start = name.as_bytes().get(..prefix.len());
@@ -187,8 +188,8 @@ pub fn write_properties(block: &[u8], reply: &[u8], expiry: Option<u32>, out: &m
     let mut has_correlation = false;
     for (name, value) in headers::each(block) {
         let (name, value) = (name.trim_ascii(), value.trim_ascii_end());
-        // Base64 text may exceed the limit of a property although the encoded data does not, so it is not
-        // checked here.
+        // The length of the value is not checked here: Base64 text may exceed the limit of a property
+        // although the encoded data does not.
         let (Some(name), Ok(encoded)) = (text(name), std::str::from_utf8(value)) else {
             continue;
         };
@@ -312,8 +313,8 @@ mod tests {
         let wanted = "NATS/1.0\r\nNmqtt-Pub: 1\r\nMqtt-Retain: 1\r\na: b\r\n\
                       Mqtt-Message-Expiry: 1\r\nMqtt-User-Property: TmF0cy1Sb2xsdXA=.YWxs\r\n\r\n";
         assert_eq!(String::from_utf8(out), Ok(wanted.to_owned()));
-        // A stream that captures these subjects must not refuse the message because of a TTL. Only stored
-        // messages have one.
+        // `Nats-TTL` is added only when the message is stored: a stream that captures the message at its
+        // published subject could refuse the TTL.
         let kept = with_ttl(wanted.as_bytes()).into_owned();
         let ends = "YWxs\r\nNats-TTL: 1\r\n\r\n";
         assert!(String::from_utf8(kept).is_ok_and(|kept| kept.ends_with(ends)));

@@ -41,8 +41,8 @@ impl Incoming {
         self.exactly.extend(held.map(|id| (id, Stage::Stored)));
     }
 
-    /// Checks whether one more message may begin. `receive_maximum` is the limit in CONNACK; 3.1.1 has none
-    /// (3.3.4).
+    /// Checks whether one more message may begin. `receive_maximum` is the limit in CONNACK; it is `None` in
+    /// 3.1.1, which has no limit (3.3.4).
     fn check_quota(&self, receive_maximum: Option<u16>) -> Result<(), Wrong> {
         let open = self.once + self.exactly.len();
         match receive_maximum {
@@ -68,7 +68,7 @@ impl Incoming {
         is_awaited
     }
 
-    /// Handles PUBLISH with QoS 2. If its packet identifier is in use, it is the same message
+    /// Handles PUBLISH with QoS 2. If its packet identifier is in use, the packet repeats an earlier one
     /// (MQTT-4.3.3-10).
     pub(super) fn publish_exactly(
         &mut self,
@@ -90,7 +90,8 @@ impl Incoming {
         }
     }
 
-    /// Records that a QoS 2 message was stored, or was not. Returns false if no message waits for that.
+    /// Records whether storing a QoS 2 message has succeeded. Returns false if no such message is being
+    /// stored.
     pub(super) fn held(&mut self, id: u16, is_stored: bool) -> bool {
         let Some(stage) = self.exactly.get_mut(&id) else {
             return false;

@@ -2,8 +2,8 @@
 //! module receives bytes and the time, and never waits. `docs/formats/mqtt.md` describes the conversion to
 //! subjects, headers, and records.
 //!
-//! One code handles both versions. Clauses are cited as in the OASIS specifications: those of 5.0, unless
-//! 3.1.1 is mentioned.
+//! The same code handles both versions. Clauses are cited as in the OASIS specifications: those of 5.0,
+//! unless 3.1.1 is mentioned.
 
 mod alias;
 mod bytes;
@@ -49,17 +49,21 @@ pub use verb::{Accepted, Delivery, Ended, Received, Refused, Verb, Will};
 
 pub use crate::limits::CONNECT_BYTES_MAX;
 
-/// Largest text or binary data in bytes, because its length has two bytes (1.5.4, 1.5.6).
+/// Largest length of a text or binary data in bytes, because the length is encoded in two bytes (1.5.4,
+/// 1.5.6).
 pub const TEXT_BYTES_MAX: usize = 65_535;
 /// Largest variable byte integer (1.5.5), and so the largest length of a packet after its fixed header.
 pub const VARIABLE_MAX: u32 = 268_435_455;
-/// Largest client id in bytes. Exceeded: refused with 0x85, or with return code 2 in 3.1.1.
+/// Largest length of a client id in bytes. A client with a longer id is refused with 0x85, or with return
+/// code 2 in 3.1.1.
 pub const CLIENT_ID_BYTES_MAX: usize = 1024;
-/// Most filters of one SUBSCRIBE or UNSUBSCRIBE. Exceeded: disconnected, in 5.0 with 0x97.
+/// Largest number of filters in one SUBSCRIBE or UNSUBSCRIBE. A client that sends more is disconnected, in
+/// 5.0 with 0x97.
 pub const FILTERS_MAX: usize = 1024;
-/// Most topic aliases that a client may set (3.1.2.11.5). Exceeded: disconnected with 0x94.
+/// Largest topic alias that a client may set (3.1.2.11.5). A client that sets a larger one is disconnected
+/// with 0x94.
 pub const ALIASES_IN_MAX: u16 = 64;
-/// Most topic aliases that the server sets for a client, even if the client accepts more.
+/// Largest number of topic aliases that the server sets for a client, even if the client accepts more.
 pub const ALIASES_OUT_MAX: u16 = 16;
 
 /// The protocol version of a connection.

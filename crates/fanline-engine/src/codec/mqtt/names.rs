@@ -6,7 +6,7 @@ use hashbrown::DefaultHashBuilder;
 
 use super::topic::{NameError, subject_to_topic, topic_to_subject};
 
-/// Most translations in each direction. A new one replaces one of them.
+/// Largest number of cached translations in each direction. A new one replaces an old one.
 const NAMES_MAX: usize = 4096;
 /// Longest name in bytes whose translation is cached. With [`NAMES_MAX`], it limits the cache to about 3 MiB
 /// in each direction. A longer name is translated each time.

@@ -64,8 +64,8 @@ pub fn kept_id(sequence: u64) -> u16 {
     u16::try_from(id).unwrap_or(1)
 }
 
-/// Returns the packet identifier of a message from a shared subscription. The same member always gets the
-/// same one.
+/// Returns the packet identifier of a message from a shared subscription. When the message is sent to the
+/// same member again, it gets the same identifier.
 pub fn shared_id(sequence: u64) -> u16 {
     let id = sequence % u64::from(u16::MAX - OTHER_IDS_MAX);
     u16::try_from(id).map_or(u16::MAX, |id| OTHER_IDS_MAX + 1 + id)
@@ -148,8 +148,8 @@ impl Outgoing {
         self.flights.remove(&id);
     }
 
-    /// Restores a message that was in flight when the session was stored. The caller keeps the order of
-    /// sending.
+    /// Restores a message that was in flight when the session was stored. The caller restores messages in the
+    /// order in which they were sent.
     pub(super) fn restore(&mut self, id: u16, token: u64, qos: Qos, was_received: bool) {
         let stage = match (qos, was_received) {
             (_, true) => Stage::AwaitsComplete,

@@ -29,7 +29,7 @@ pub struct Connect<'a> {
     pub version: Version,
     /// Clean Start; Clean Session in 3.1.1.
     pub clean_start: bool,
-    /// Keep alive in seconds; 0 is none (3.1.2.10).
+    /// Keep alive in seconds; 0 means no keep alive (3.1.2.10).
     pub keep_alive: u16,
     /// Client id; empty if the server must assign one.
     pub client_id: &'a str,

@@ -22,9 +22,9 @@ pub enum RetainHandling {
 pub struct SubscriptionOptions {
     /// Maximum QoS of delivered messages.
     pub qos: Qos,
-    /// Whether the client's own messages are not delivered.
+    /// No Local: whether the client does not receive its own messages.
     pub no_local: bool,
-    /// Whether RETAIN is delivered as published.
+    /// Retain As Published: whether messages keep the RETAIN flag with which they were published.
     pub as_published: bool,
     /// When retained messages are sent.
     pub retain_handling: RetainHandling,
@@ -72,7 +72,7 @@ impl SubscriptionOptions {
 pub struct Subscription {
     /// The options that the client requested.
     pub options: SubscriptionOptions,
-    /// Subscription identifier, which each delivered message contains (3.8.2.1.2); 0 is none.
+    /// Subscription identifier, which each delivered message contains (3.8.2.1.2); 0 means no identifier.
     pub identifier: u32,
 }
 
@@ -153,8 +153,8 @@ mod tests {
         let plain = SubscriptionOptions::default();
         let mut as_published = plain;
         as_published.as_published = true;
-        // Options, whether the message was published with RETAIN, whether it is sent as a retained message,
-        // and the result.
+        // Columns: options, whether the message was published with RETAIN, whether it is sent as a retained
+        // message, and the RETAIN flag that the client receives.
         for (options, published, retained, shown) in [
             (plain, true, false, false),
             (plain, true, true, true),
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn retained_messages_are_sent_as_asked() {
-        // Results of the first and second SUBSCRIBE.
+        // Columns: retain handling, whether the subscription is shared, and the results of the first and the
+        // second SUBSCRIBE.
         for (handling, shared, wanted) in [
             (RetainHandling::Always, false, [true, true]),
             (RetainHandling::IfNew, false, [true, false]),

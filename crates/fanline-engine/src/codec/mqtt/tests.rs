@@ -25,7 +25,7 @@ fn reason_of(version: Version, bytes: &[u8]) -> Option<u8> {
         .map(|wrong| wrong.reason.byte())
 }
 
-/// Version, first byte, body, expected reason code, and clause.
+/// A malformed packet: version, first byte, body, expected reason code, and violated clause.
 type Malformed = (Version, u8, &'static [u8], u8, &'static str);
 
 fn check_malformed(cases: &[Malformed]) {

@@ -126,8 +126,8 @@ pub fn filter_to_subject(filter: &str, subject: &mut Vec<u8>) -> Result<(), Name
     levels_to_tokens(filter, subject)
 }
 
-/// Returns a subject that ends with `.>` without this suffix. A subscription needs it, because `a/#` also
-/// matches `a` (4.7.1.2), but `a.>` does not match `a`.
+/// Removes the suffix `.>` from a subject; returns `None` if the subject has no such suffix. A subscription
+/// to `a/#` also needs the subject `a`, because `a/#` matches `a` (4.7.1.2), but `a.>` does not.
 pub fn parent_subject(subject: &[u8]) -> Option<&[u8]> {
     subject.strip_suffix(b".>")
 }

@@ -80,8 +80,8 @@ pub struct Ended(pub Wrong);
 pub enum Verb<'a> {
     /// Nothing.
     Nothing,
-    /// Decide about admission, then call [`Connection::accept`] or [`Connection::refuse`]. No input is
-    /// handled before.
+    /// Decide about admission, then call [`Connection::accept`] or [`Connection::refuse`]. Until then, no
+    /// input is handled.
     Connect(Connect<'a>),
     /// Publish the message; its topic is [`Connection::topic_of`]. Above QoS 0, also store it for sessions,
     /// then call [`Connection::acknowledge`].

@@ -37,7 +37,7 @@ pub struct ServerInfo {
     pub tls: TlsTold,
     /// Fields that differ for WebSocket clients, if there is a WebSocket listener.
     pub websocket: Option<Box<ListenerInfo>>,
-    /// Set once the server is in lame duck mode.
+    /// Whether the server is in lame duck mode.
     pub lame_duck: bool,
     /// Start time since 1970 UTC. Not sent to clients.
     pub started_at: Duration,
@@ -118,10 +118,11 @@ pub(crate) struct Audience<'a> {
     pub(crate) client_ip: &'a str,
     pub(crate) nonce: &'a str,
     pub(crate) is_websocket: bool,
-    /// Whether INFO announces that credentials are needed. With a `no_auth_user`, the first INFO does not,
-    /// although there are users.
+    /// Whether INFO announces that credentials are needed. If there is a `no_auth_user`, the first INFO does
+    /// not announce this, although there are users.
     pub(crate) needs_auth: bool,
-    /// Largest message of the client's account in bytes, which may be smaller than the server's.
+    /// Largest size in bytes of a message in the client's account, which may be smaller than that of the
+    /// server.
     pub(crate) payload_bytes_max: Option<usize>,
     /// The client's account, in an INFO after CONNECT.
     pub(crate) account: Option<&'a str>,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::error::{ClientError, CloseReason};
 
-/// Most digits of a size. A longer number is refused before its value is computed.
+/// Largest number of digits of a size. A longer number is refused before its value is computed.
 const SIZE_DIGITS_MAX: usize = 9;
 
 /// Length of the longest verb name.
@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 7;
 /// The result of parsing the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// A complete verb with its payload, and its length in bytes.
+    /// A complete verb with its payload, and the length of both in bytes.
     Verb(Verb<'a>, usize),
     /// An incomplete verb. If the payload's size is known, `frame_bytes` is the number of bytes that the
     /// caller needs before it calls again.
@@ -99,9 +99,9 @@ impl Publish<'_> {
 /// Limits that the parser enforces before the input is buffered.
 #[derive(Clone, Copy, Debug)]
 pub struct ParseLimits {
-    /// Bytes of a line's arguments.
+    /// Largest size in bytes of a line's arguments.
     pub control_line_bytes_max: usize,
-    /// Bytes of headers and payload.
+    /// Largest size in bytes of headers and payload.
     pub payload_bytes_max: usize,
     /// Whether the client may send `HPUB`.
     pub headers: bool,
@@ -338,7 +338,8 @@ fn find_blank(input: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(word) = input.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*word);
-        // Sets the high bit of each byte below 0x21; the lowest set bit is always exact.
+        // Sets the high bit of each byte below 0x21. Bytes above the first such byte may be set wrongly, but
+        // the lowest set bit is always exact.
         let found = word.wrapping_sub(ONES * 0x21) & !word & HIGHS;
         if found != 0 {
             return Some(at + (found.trailing_zeros() / 8) as usize);
@@ -358,7 +359,8 @@ pub(crate) fn find_newline(input: &[u8]) -> Option<usize> {
     let (words, rest) = input.as_chunks::<8>();
     for (i, word) in words.iter().enumerate() {
         let others = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'\n'));
-        // Sets the high bit of each zero byte; the lowest set bit is always exact.
+        // Sets the high bit of each zero byte. Bytes above the first such byte may be set wrongly, but the
+        // lowest set bit is always exact.
         let found = others.wrapping_sub(ONES) & !others & HIGHS;
         if found != 0 {
             return Some(i * 8 + (found.trailing_zeros() / 8) as usize);

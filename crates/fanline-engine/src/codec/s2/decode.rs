@@ -51,7 +51,8 @@ pub(super) fn decode(block: &[u8], out: &mut Vec<u8>) -> Result<(), S2Error> {
     }
 }
 
-/// Appends `bytes` bytes that begin `distance` bytes before the end. They may overlap the appended bytes.
+/// Appends `bytes` bytes to the output: a copy of those that begin `distance` bytes before its end. The
+/// copied range may extend into the appended bytes.
 fn repeat(out: &mut Vec<u8>, distance: usize, bytes: usize) {
     let from = out.len() - distance;
     let end = out.len() + bytes;
@@ -153,7 +154,7 @@ mod tests {
             (b"\x08abc\x0e\x03\x00", Ok("abcabca".into())),
             (b"\x00a\x0e\x01\x00", Ok("aaaaa".into())),
             (b"\x08abc\x0f\x03\x00\x00\x00", Ok("abcabca".into())),
-            // The last distance again: 4, 9, and 260 bytes.
+            // Copies of 4, 9, and 260 bytes, with the last distance again.
             (b"\x04ab\x06\x02\x00\x01\x00", Ok("ab".repeat(4))),
             (
                 b"\x04ab\x06\x02\x00\x15\x00\x01",

@@ -20,7 +20,7 @@ pub(crate) const SNAPPY_HEAD: &[u8; 10] = b"\xff\x06\x00\x00sNaPpY";
 /// Largest number of bytes compressed into one block. It is Snappy's maximum, so distances fit into two
 /// bytes.
 pub const PACKED_BYTES_MAX: usize = 64 * 1024;
-/// Largest accepted block after decompression, in bytes. Exceeded: the stream is refused.
+/// Largest accepted size of a block after decompression, in bytes. A stream with a larger block is refused.
 pub const BLOCK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Length of a chunk's kind and size, in bytes.
@@ -29,7 +29,7 @@ const CHECKSUM_BYTES: usize = 4;
 
 const COMPRESSED: u8 = 0x00;
 const UNCOMPRESSED: u8 = 0x01;
-/// First chunk kind of those that a reader may skip.
+/// Lowest of the chunk kinds that a reader may skip.
 const SKIPPABLE: u8 = 0x80;
 const STREAM: u8 = 0xff;
 
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// Decompresses a stream that arrives in pieces of this size.
+    /// Decompresses a stream that arrives in pieces of `step` bytes.
     fn unpack(stream: &[u8], step: usize) -> Result<Vec<u8>, S2Error> {
         let (mut unpacker, mut found) = (Unpacker::default(), Vec::new());
         let mut room = vec![0; step];

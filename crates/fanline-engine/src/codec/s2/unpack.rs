@@ -26,8 +26,8 @@ pub enum S2Error {
     TooLarge,
 }
 
-/// A stream decompressor. It holds at most one compressed chunk with the rest of its piece, and one
-/// decompressed block. A block is decompressed only after the previous block was read.
+/// A stream decompressor. It holds at most one compressed chunk with the rest of the piece in which the chunk
+/// ends, and one decompressed block. A block is decompressed only after the previous block was read.
 #[derive(Debug, Default)]
 pub struct Unpacker {
     input: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct Unpacker {
 }
 
 impl Unpacker {
-    /// Adds the next piece. The caller should [read](Unpacker::read) all earlier output before.
+    /// Adds the next piece. Before this call, the caller should [read](Unpacker::read) all earlier output.
     pub fn push(&mut self, piece: &[u8]) {
         self.input.drain(..self.at);
         self.at = 0;

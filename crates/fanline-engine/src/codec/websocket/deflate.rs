@@ -42,7 +42,7 @@ impl Deflater {
     }
 
     fn feed(&mut self, mut input: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
-        /// Capacity that suffices for any progress in one step.
+        /// Free capacity that is sufficient for each step to make progress.
         const ROOM_BYTES: usize = 1024;
         loop {
             out.reserve(ROOM_BYTES + input.len() / 2);
@@ -73,7 +73,7 @@ pub struct Inflater {
     decompress: Decompress,
     message_bytes: usize,
     message_bytes_max: usize,
-    /// Number of bytes of the removed tail that were fed again.
+    /// Number of bytes of the removed tail that the decompressor has already consumed.
     tail: usize,
 }
 

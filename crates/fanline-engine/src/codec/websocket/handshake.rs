@@ -8,9 +8,9 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use crate::codec::nats::connect::CookieCredentials;
 
-/// Largest request line and headers in bytes. Exceeded: status 431.
+/// Largest size of the request line and headers in bytes. A larger request is refused with status 431.
 pub const UPGRADE_BYTES_MAX: usize = 16 * 1024;
-/// Most headers of a request. Exceeded: status 431.
+/// Largest number of headers in a request. A request with more is refused with status 431.
 pub(super) const HEADERS_MAX: usize = 64;
 /// Suffix that is appended to the key before hashing (RFC 6455, section 1.3).
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -23,9 +23,9 @@ pub(super) const DEFLATE: &str =
 pub struct UpgradeRules {
     /// Whether the listener uses TLS, which determines the default port of its own origin.
     pub is_tls: bool,
-    /// Whether a page must have the origin that it connects to.
+    /// Whether a page may connect only to the origin from which it was loaded.
     pub same_origin: bool,
-    /// Origins that pages must have; empty allows all.
+    /// Origins whose pages may connect; empty allows all.
     pub allowed_origins: Vec<Origin>,
     /// Whether compression may be negotiated.
     pub compression: bool,

@@ -21,8 +21,8 @@ pub use handshake::{
 };
 pub use unframe::{CONTROL_BYTES_MAX, Event, Unframer, Wrong};
 
-/// Limits a message after decompression to this multiple of the largest payload, and to
-/// [`MESSAGE_BYTES_MAX`]. Exceeded: closed with 1009.
+/// Largest size of a message after decompression, as a multiple of the largest payload; [`MESSAGE_BYTES_MAX`]
+/// applies too. A connection with a larger message is closed with code 1009.
 pub const MESSAGE_PAYLOADS_MAX: usize = 8;
 /// Largest message in bytes, for any payload limit.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;

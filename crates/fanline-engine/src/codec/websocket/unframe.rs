@@ -74,7 +74,7 @@ struct Frame {
     len: u64,
 }
 
-/// A message of which the last frame has not arrived.
+/// A message whose last frame has not arrived.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     is_compressed: bool,
@@ -82,8 +82,8 @@ struct Message {
 }
 
 impl Unframer {
-    /// Creates a decoder. `is_masked` is whether the client masks its frames. `message_bytes_max` limits
-    /// messages in their received form, which may be compressed.
+    /// Creates a decoder. `is_masked` says whether the client masks its frames. `message_bytes_max` limits
+    /// the size of a message as received, so before decompression.
     pub fn new(is_masked: bool, takes_compressed: bool, message_bytes_max: usize) -> Self {
         Unframer {
             is_masked,

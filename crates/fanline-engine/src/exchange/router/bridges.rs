@@ -54,7 +54,7 @@ pub(crate) struct Terms {
     pub(crate) response_time: Duration,
     /// Whether the responder receives the requester's identity.
     pub(crate) share: bool,
-    /// Which requests have their latency reported.
+    /// The requests whose latency is reported; `None` reports no latency.
     pub(crate) measured: Option<Measured>,
 }
 
@@ -74,8 +74,8 @@ pub(crate) struct Exit {
     pub(crate) subject: Vec<u8>,
     /// Cached route of the subject in that account.
     pub(crate) memo: RouteMemo,
-    /// Number of interest changes in that account's router when the subject had no subscriber. The subject
-    /// still has none while the number is the same.
+    /// Number of interest changes in that account's router when the subject was found to have no subscriber.
+    /// While the number is unchanged, the subject still has none.
     pub(crate) no_subscriber_at: u64,
 }
 

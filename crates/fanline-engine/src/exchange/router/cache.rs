@@ -18,9 +18,9 @@ use crate::subject::Filter;
 use crate::subject::trie::{NodeId, Trie, Vacant};
 use siblings::Siblings;
 
-/// Most cached routes. The oldest one is evicted first.
+/// Largest number of cached routes. The oldest one is evicted first.
 const ROUTES_MAX: usize = 32 * 1024;
-/// Most targets in all cached routes together. It bounds the memory of wide routes.
+/// Largest number of targets in all cached routes together. It bounds the memory of wide routes.
 const TARGETS_MAX: usize = 2 * 1024 * 1024;
 /// Number of rights cached per subject. Up to that many users with different rights can publish to the
 /// subject in turn without further permission checks.
@@ -149,7 +149,7 @@ impl Route {
 #[derive(Default)]
 pub(super) struct RouteBuilder {
     route: Route,
-    /// Index of each group. A name under two filters is one group.
+    /// Index of each group. Groups with the same name under two filters are one group.
     groups: HashMap<ShortBytes, u32>,
     /// Members in the order in which they were found, each with the index of its group.
     found: Vec<(u32, Member)>,
@@ -254,8 +254,8 @@ impl RouteBuilder {
 /// Reference to a route, valid while [`Cache::holds`] returns true. The default is never valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteMemo {
-    /// Index of a cached route. For an uncached route, 0 is the builder's route, and n is the sibling route n
-    /// - 1.
+    /// Index of a cached route. For an uncached route, 0 stands for the builder's route, and any other number
+    /// for the sibling route at the index one below it.
     at: u32,
     reach: Reach,
     generation: u64,

@@ -32,7 +32,7 @@ use crate::auth::{Rights, RightsId};
 use crate::subject::Filter;
 use crate::subject::trie::{Trie, Vacant};
 
-/// Filters with their queue groups whose interest has changed.
+/// Pairs of a filter and a queue group whose interest has changed.
 type Changed = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// All interest in one account that a shard knows: its own subscriptions, and the filters of remotes. The
@@ -148,8 +148,9 @@ impl Router {
         self.bridges = bridges;
     }
 
-    /// Takes the destinations in other accounts out of a route. They may lead back to this account: while the
-    /// route has none, this cannot loop. The caller returns them later.
+    /// Takes the destinations in other accounts out of a route. A destination may lead back to this account.
+    /// A message that returns finds a route without destinations, so it cannot loop. The caller returns the
+    /// destinations to the route later.
     pub(crate) fn take_exits(&mut self, memo: RouteMemo) -> Vec<Exit> {
         std::mem::take(self.cache.exits_mut(memo))
     }
@@ -267,7 +268,7 @@ impl Router {
     }
 
     /// Returns whether an earlier check permitted a subject under these rights, and sets the memo to its
-    /// route. If the memo already refers to the subject's route, the subject must have been permitted.
+    /// route. A memo that already refers to the subject's route proves such a check.
     #[inline]
     pub(crate) fn knows_permitted(
         &mut self,

@@ -34,14 +34,13 @@ impl Routers {
         self.0.iter_mut().for_each(Router::trim);
     }
 
-    /// Returns whether no destination of a route in other accounts has a subscriber, according to earlier
-    /// lookups.
+    /// Returns whether all destinations of a route in other accounts are known to have no subscriber.
     pub(crate) fn is_dead_end(&self, account: AccountId, memo: RouteMemo) -> bool {
         let mut exits = self[account].held_route(memo).exits().iter();
         exits.all(|exit| exit.no_subscriber_at == self[exit.account].changes())
     }
 
-    /// Marks a destination in another account if it has no subscriber.
+    /// Records that a destination in another account has no subscriber, if that is so.
     pub(crate) fn note_no_subscriber(&mut self, exit: &mut Exit) {
         let router = self.of(exit.account);
         if router.route(&exit.subject, &mut exit.memo).is_empty() {

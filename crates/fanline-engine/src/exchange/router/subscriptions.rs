@@ -23,7 +23,7 @@ pub(crate) struct Subscription {
     /// Position among the subscriptions with the same filter and queue group.
     slot: u32,
     delivered: u64,
-    /// Number of deliveries after which the subscription ends; `u64::MAX` is never.
+    /// Number of deliveries after which the subscription ends; `u64::MAX` means no limit.
     max: u64,
     node: NodeId,
     /// Neighbors in the list of the session's subscriptions.
@@ -32,7 +32,7 @@ pub(crate) struct Subscription {
     queue: Option<Box<[u8]>>,
     /// Number of group members that the subscription represents: 1, except for links to other servers.
     weight: u32,
-    /// Whether the client may not receive all matching messages, so that each message is checked.
+    /// Whether each message must be checked or encoded before it is delivered.
     is_filtered: bool,
 }
 

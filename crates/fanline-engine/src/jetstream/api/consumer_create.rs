@@ -134,7 +134,7 @@ fn make(call: &mut Call<'_>, key: Key, mut config: ConsumerConfig) -> Result<Con
     Ok(id)
 }
 
-/// Changes the configuration of an existing consumer, if the requested one differs.
+/// Changes the configuration of an existing consumer, if the requested configuration differs.
 fn change(
     call: &mut Call<'_>,
     (key, id): (Key, ConsumerId),
@@ -170,8 +170,8 @@ fn stored_metadata_of(config: &mut ConsumerConfig) {
     stored_metadata(&mut config.metadata, level);
 }
 
-/// Checks the rules that involve the account and the stream's other consumers. `except` is the consumer
-/// itself.
+/// Checks the rules that involve the account and the stream's other consumers. `except` is the consumer to
+/// check, if it already exists.
 fn check_against_others(
     js: &JetStream,
     key: Key,

@@ -42,7 +42,7 @@ use endpoints::ENDPOINTS;
 pub(super) use endpoints::Endpoint;
 pub(super) use stream_create::created_reply;
 
-/// Subjects of requests to one consumer or stream, after the API prefix.
+/// The two most frequent requests: the beginning of their subjects, after the API prefix.
 const NEXT: &[u8] = b"CONSUMER.MSG.NEXT.";
 const DIRECT_GET: &[u8] = b"DIRECT.GET.";
 
@@ -64,7 +64,7 @@ struct Call<'a> {
 enum Answer {
     /// A JSON object.
     Json(Vec<u8>),
-    /// An answer that was already sent in another form, or none at all.
+    /// The answer was already sent in another form, or the request gets no answer.
     Sent,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Sends an answer once all changes to a stream so far are synced.
+    /// Sends an answer after all earlier changes to a stream are synced.
     fn answer_later(&mut self, key: Key, endpoint: &'static Endpoint, body: &[u8]) {
         let payload = typed(endpoint.kind, body);
         let advisories = &mut self.js.advisories;
@@ -222,7 +222,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the stream of a key, and marks it as touched.
+    /// Returns the stream of a key, and marks the stream for the next call of `settle`.
     fn stream(&mut self, key: Key) -> Result<&mut Stream, ApiError> {
         let stream = self.js.streams.touch(key);
         stream.ok_or(ApiError::STREAM_NOT_FOUND)

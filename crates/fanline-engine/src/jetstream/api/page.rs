@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum names on a page.
+/// Maximum number of names on a page.
 pub(super) const NAMES_MAX: usize = 1024;
-/// Maximum streams or consumers on a page.
+/// Maximum number of streams or consumers on a page.
 pub(super) const INFOS_MAX: usize = 256;
 
 /// The requested page.

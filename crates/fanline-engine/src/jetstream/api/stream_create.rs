@@ -94,7 +94,7 @@ pub(super) fn stored_metadata_of(config: &mut StreamConfig) {
     stored_metadata(&mut config.metadata, level);
 }
 
-/// Enables direct gets of a mirror for its origin, if the origin allows direct gets.
+/// Lets a mirror answer direct gets for its origin if the origin allows direct gets.
 fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
     let origin = config
         .mirror
@@ -106,7 +106,8 @@ fn follow_origin(js: &JetStream, config: &mut StreamConfig) {
     }
 }
 
-/// Checks the rules that involve the account and its other streams. `except` is the stream itself.
+/// Checks the rules that involve the account and its other streams. `except` is the stream to check, if it
+/// already exists.
 pub(super) fn check_against_others(
     js: &JetStream,
     config: &StreamConfig,

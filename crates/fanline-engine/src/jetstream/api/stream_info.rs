@@ -10,9 +10,9 @@ use crate::jetstream::stream::Stream;
 use crate::jetstream::streams::Key;
 use crate::jetstream::{ApiError, ClusterInfo, StreamInfo, shown_metadata};
 
-/// Maximum subjects on a page.
+/// Maximum number of subjects on a page.
 const SUBJECTS_MAX: usize = 100_000;
-/// Maximum deleted sequences in a reply.
+/// Maximum number of deleted sequences in a reply.
 const DELETED_MAX: usize = 1_000_000;
 
 #[derive(Debug, Default, Deserialize)]

@@ -60,7 +60,8 @@ pub(super) fn get(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// Returns the selection of a record, if the request contains exactly one.
+/// Returns how the request selects its record; `None` if it selects in no way, in several ways, or several
+/// records.
 fn selection(request: &DirectGet) -> Option<Selection<'_>> {
     let DirectGet {
         seq,

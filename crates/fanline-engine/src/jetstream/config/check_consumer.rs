@@ -15,9 +15,9 @@ use crate::time::Nanos;
 
 /// Default time after which an unacknowledged record is redelivered.
 pub const ACK_WAIT_DEFAULT: Nanos = Nanos::from_secs(30);
-/// Default maximum of unacknowledged records.
+/// Default maximum number of unacknowledged records.
 pub const ACK_PENDING_DEFAULT: i64 = 1_000;
-/// Default maximum of waiting pull requests.
+/// Default maximum number of waiting pull requests.
 pub const WAITING_DEFAULT: i64 = 512;
 /// Default time without use after which an ephemeral consumer is deleted.
 pub const INACTIVE_THRESHOLD_DEFAULT: Nanos = Nanos::from_secs(5);
@@ -26,7 +26,7 @@ pub const PINNED_TIMEOUT_DEFAULT: Nanos = Nanos::from_secs(120);
 /// Maximum length of a priority group's name.
 pub const GROUP_BYTES_MAX: usize = 16;
 
-/// Label for a Fanline option. Clients that cannot send the option's field use the label.
+/// Metadata label that sets a Fanline option, for clients that cannot send the option's field.
 const PER_SUBJECT_LABEL: &str = "fanline.max_ack_pending_per_subject";
 
 const HEARTBEAT_MIN: Nanos = Nanos::from_millis(100);
@@ -91,7 +91,7 @@ impl ConsumerConfig {
         Ok(())
     }
 
-    /// Replaces negative values by 0 for unset.
+    /// Replaces negative values by 0, which means "unset".
     fn drop_negatives(&mut self) {
         for count in [&mut self.max_batch, &mut self.max_bytes] {
             *count = (*count).max(0);

@@ -135,7 +135,8 @@ fn check_transforms(source: &StreamSource, words: &Words) -> Result<(), ApiError
     Ok(())
 }
 
-/// Checks that options are not set which a preconfigured consumer determines: the start and the filters.
+/// Checks that a source with a consumer created in advance sets neither a start nor filters, because the
+/// consumer determines them.
 fn check_origin_consumer(source: &StreamSource, words: &Words) -> Result<(), ApiError> {
     let Some(consumer) = &source.consumer else {
         return Ok(());
@@ -149,7 +150,8 @@ fn check_origin_consumer(source: &StreamSource, words: &Words) -> Result<(), Api
     Ok(())
 }
 
-/// Returns the fields of a source. Two sources of a stream must differ in them.
+/// Returns the identifying fields of a source. No two sources of a stream may have the same values in all of
+/// them.
 fn origin(source: &StreamSource) -> impl Eq + Hash {
     let transforms = source.subject_transforms.iter();
     let transforms: Vec<_> = transforms.map(|t| (&*t.src, &*t.dest)).collect();

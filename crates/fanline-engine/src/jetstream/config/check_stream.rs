@@ -14,7 +14,7 @@ use crate::time::Nanos;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Maximum length of a description.
 pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
-/// Maximum bytes of all keys and values of the metadata.
+/// Maximum size in bytes of all keys and values of the metadata together.
 pub const METADATA_BYTES_MAX: usize = 128 * 1024;
 /// Maximum number of replicas of a stream in a cluster.
 pub const REPLICAS_MAX: i64 = 5;

@@ -62,7 +62,7 @@ pub enum PriorityPolicy {
     /// The request that has waited longest is served first. A request may require a minimum number of
     /// undelivered or unacknowledged records.
     Overflow,
-    /// Only requests of one client are served, until it disconnects or stops to send requests.
+    /// Only requests of one client are served, until the client disconnects or stops sending requests.
     PinnedClient,
     /// The request with the lowest priority number is served first.
     Prioritized,
@@ -83,9 +83,9 @@ pub struct ConsumerConfig {
     /// Description for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Position at which it begins.
+    /// Position in the stream at which the consumer begins.
     pub deliver_policy: DeliverPolicy,
-    /// First sequence to deliver; 0 is unset.
+    /// First sequence to deliver; 0 means unset.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub opt_start_seq: u64,
     /// Time of the first record to deliver.
@@ -96,7 +96,7 @@ pub struct ConsumerConfig {
     /// Time after which an unacknowledged record is redelivered.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub ack_wait: Nanos,
-    /// Maximum deliveries of a record; -1 is unlimited.
+    /// Maximum number of deliveries of a record; -1 means unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_deliver: i64,
     /// Delays before the redeliveries of a record, used instead of `ack_wait`.
@@ -110,7 +110,7 @@ pub struct ConsumerConfig {
     pub filter_subjects: Vec<String>,
     /// Pace of deliveries.
     pub replay_policy: ReplayPolicy,
-    /// Maximum bits per second; 0 is unlimited.
+    /// Maximum number of bits to deliver per second; 0 means unlimited.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub rate_limit_bps: u64,
     /// Percentage of acknowledgements for which an event is published: `30` or `30%`.
@@ -129,13 +129,13 @@ pub struct ConsumerConfig {
     /// Whether records are delivered without their payload.
     #[serde(skip_serializing_if = "is_false")]
     pub headers_only: bool,
-    /// Maximum records of one pull request; 0 is unlimited.
+    /// Maximum number of records of one pull request; 0 means unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_batch: i64,
     /// Maximum waiting time of a pull request; 0 is unlimited.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub max_expires: Nanos,
-    /// Maximum bytes of one pull request; 0 is unlimited.
+    /// Maximum number of bytes of one pull request; 0 means unlimited.
     #[serde(skip_serializing_if = "is_zero_i64")]
     pub max_bytes: i64,
     /// Subject to which records are pushed; empty for a pull consumer.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::consumer::{AckPolicy, ConsumerConfig, PriorityPolicy};
 use super::stream::{PersistMode, StreamConfig};
 
-/// Labels of a stream or consumer, in the order of their printing.
+/// Labels of a stream or consumer, sorted by key. Replies list them in this order.
 pub type Metadata = BTreeMap<String, String>;
 
 /// The API level of this server.
@@ -49,7 +49,7 @@ impl ConsumerConfig {
     }
 }
 
-/// Returns the bytes of the labels, including the one for the required level.
+/// Returns the size of all labels in bytes, including the label for the required level.
 pub(super) fn metadata_bytes(metadata: &Metadata) -> usize {
     let given = metadata.iter().filter(|(key, _)| *key != REQUIRED);
     let given: usize = given.map(|(key, value)| key.len() + value.len()).sum();

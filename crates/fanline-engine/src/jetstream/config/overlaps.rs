@@ -4,8 +4,9 @@ use crate::jetstream::error::ApiError;
 use crate::subject::Filter;
 use crate::subject::trie::{OutOfSteps, Trie, Vacant};
 
-/// Maximum number of tokens to compare for one request, which takes some tenths of a second. Lists that need
-/// more are refused: they contain thousands of filters with wildcards at different positions.
+/// Maximum number of tokens to compare for one request. Comparing that many takes some tenths of a second. A
+/// list that needs more is refused; such lists contain thousands of filters with wildcards at different
+/// positions.
 pub(in crate::jetstream) const OVERLAP_STEPS_MAX: usize = 8 << 20;
 
 /// A growing set of filters. Each added filter is compared with all earlier ones.

@@ -56,11 +56,11 @@ pub enum Compression {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersistMode {
-    /// It is sent after the sync.
+    /// The acknowledgement is sent after the sync.
     #[default]
     #[serde(alias = "")]
     Default,
-    /// It may be sent before the sync.
+    /// The acknowledgement may be sent before the sync.
     Async,
 }
 
@@ -130,7 +130,7 @@ pub struct SourceConsumer {
 pub struct StreamSource {
     /// Name of the origin.
     pub name: String,
-    /// First sequence to copy; 0 is unset.
+    /// First sequence to copy; 0 means unset.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub opt_start_seq: u64,
     /// Time of the first record to copy.
@@ -203,13 +203,13 @@ pub struct StreamConfig {
     pub max_consumers: i64,
     /// Maximum number of records.
     pub max_msgs: i64,
-    /// Maximum bytes of all records.
+    /// Maximum size of all records together in bytes.
     pub max_bytes: i64,
     /// Maximum age of a record; 0 is unlimited.
     pub max_age: Nanos,
     /// Maximum number of records of one subject.
     pub max_msgs_per_subject: i64,
-    /// Maximum bytes of one record's headers and payload.
+    /// Maximum size of one record's headers and payload in bytes.
     pub max_msg_size: i32,
     /// Action when a limit is reached.
     pub discard: Discard,
@@ -259,7 +259,7 @@ pub struct StreamConfig {
     pub allow_direct: bool,
     /// Whether a mirror answers `DIRECT.GET` for its origin.
     pub mirror_direct: bool,
-    /// Whether, with `discard: new`, the limit per subject also refuses records.
+    /// Whether, with `discard: new`, a record that exceeds the limit of its subject is also refused.
     #[serde(skip_serializing_if = "is_false")]
     pub discard_new_per_subject: bool,
     /// Whether records can neither be added nor removed.

@@ -69,7 +69,7 @@ impl<'a> AckSubject<'a> {
 pub(super) enum Ack<'a> {
     /// The record was processed.
     Done,
-    /// The record was processed, and this is a pull request for more records.
+    /// The record was processed, and the bytes are a pull request for more records.
     Next(&'a [u8]),
     /// The record was not processed and is to be redelivered, after a delay in nanoseconds if there is one.
     Nak(Option<u64>),

@@ -8,7 +8,7 @@ use super::shared::{CallContext, CallWithStore};
 use crate::jetstream::AckPolicy;
 use crate::store::Search;
 
-/// Maximum number of records that one acknowledgement may add to `listed`.
+/// Maximum number of records that one acknowledgement may add to `listed`, the records to deliver next.
 const LISTED_MAX: usize = 65_536;
 
 impl Consumer {
@@ -42,8 +42,8 @@ impl Consumer {
     }
 
     /// Handles the acknowledgement of a record that, according to the consumer's state, was not delivered. A
-    /// power cut may have lost the state. The record is not delivered again. Matching records before it are
-    /// added to `listed`.
+    /// power cut may have lost the newer state. The record is not delivered again. Earlier matching records
+    /// are added to `listed`, so that they are still delivered.
     pub(super) fn restore_delivery(&mut self, sequence: u64, call: &mut CallWithStore<'_>) {
         let is_explicit = self.rules.ack_policy == AckPolicy::Explicit;
         if !is_explicit || self.lanes.is_some() || sequence > call.store.durable() {
@@ -87,8 +87,9 @@ impl Consumer {
         self.ack_floor.last_active = Some(context.now.unix_nanos);
     }
 
-    /// Handles an acknowledgement after the last allowed delivery has expired. The consumer no longer waits
-    /// for it, but a stream with interest or work queue retention then removes the record.
+    /// Handles an acknowledgement that arrives after the record's last allowed delivery has expired. The
+    /// consumer no longer waits for the acknowledgement, but a stream with interest or work queue retention
+    /// then removes the record.
     fn acknowledge_late(&self, sequence: u64, context: &mut CallContext<'_>) {
         if !self.needs(sequence) && sequence <= self.delivered.stream_sequence {
             context.note_unneeded(sequence);
@@ -163,7 +164,7 @@ impl Consumer {
         );
     }
 
-    /// Queues records for redelivery whose acknowledgement is overdue.
+    /// Queues the records whose acknowledgements are overdue, for redelivery.
     pub(super) fn expire_pending(&mut self, context: &mut CallContext<'_>) {
         let mut expired = std::mem::take(&mut context.shared.scratch.sequences);
         expired.clear();

@@ -11,7 +11,7 @@ use crate::jetstream::{ApiError, ConsumerConfig, DeliverPolicy, Timestamp};
 use crate::store::{Filters, Store, StoreError};
 
 impl Consumer {
-    /// Resets the consumer to `sequence`, or with 0 to the record after the last acknowledged one. Drops the
+    /// Resets the consumer to `sequence`; 0 means the record after the last acknowledged one. Drops the
     /// state of earlier deliveries.
     ///
     /// # Errors
@@ -91,7 +91,8 @@ impl Consumer {
         self.count(store, groups.get(self.group))
     }
 
-    /// Distributes unacknowledged and waiting records to the lanes that the new configuration requires.
+    /// Distributes unacknowledged and waiting records to the lanes (one queue for each subject) that the new
+    /// configuration requires.
     fn rebuild_lanes(&mut self, store: &mut Store) {
         if let Some(old) = self.lanes.take() {
             // All records in lanes are older than `next`, so they are delivered first.

@@ -20,7 +20,7 @@ impl Consumer {
         }
     }
 
-    /// Returns when a timer is due next, since the server's start.
+    /// Returns the time at which the next timer is due, in nanoseconds since the server's start.
     pub(super) fn next_deadline(&mut self, at: u64, unix_nanos: i64) -> Option<u64> {
         let push = self.push.as_ref();
         // The wall clock may change during a pause, so the end of the pause is checked again when the timer
@@ -57,8 +57,8 @@ impl Consumer {
         }
     }
 
-    /// Pauses the consumer until a time, or resumes it. The configuration shows the time even if it is in the
-    /// past.
+    /// Pauses the consumer until a time, or resumes it. The configuration shows the requested time even if it
+    /// is in the past.
     pub(super) fn set_paused(&mut self, until: Option<i64>, context: &mut CallContext<'_>) {
         let was = std::mem::replace(&mut self.paused_until, until);
         self.resumes = self.is_paused(context.now.unix_nanos);
@@ -98,11 +98,13 @@ impl Consumer {
         });
     }
 
-    /// Returns whether the consumer may be unused: it has no subscriber, or receives records by requests.
+    /// Returns whether the consumer may be unused: it is a push consumer without a subscriber, or a pull
+    /// consumer.
     fn is_unused(&self) -> bool {
         match &self.push {
             Some(push) => !push.is_active(),
-            // Pull requests may be from disconnected clients. They are checked when the threshold is over.
+            // Pull requests may be from disconnected clients. The interest in their reply subjects is checked
+            // when the inactivity threshold is reached.
             None => true,
         }
     }
@@ -115,7 +117,7 @@ impl Consumer {
             return false;
         }
         self.drop_disconnected(context);
-        // The threshold begins again, in case the consumer has requests or cannot be deleted.
+        // Starts the inactivity period again, in case the consumer has requests or cannot be deleted.
         self.last_used = context.at;
         self.requests.is_empty()
     }

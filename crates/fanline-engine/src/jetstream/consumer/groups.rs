@@ -25,7 +25,7 @@ pub(super) struct Group {
     filters: Vec<Box<[u8]>>,
     /// Number of matching records stored since the group was created.
     pub(super) appended: u64,
-    /// Sequence of the last of these records.
+    /// Sequence of the newest matching record that was counted.
     appended_last: u64,
     /// Number of removals of matching records. `removals` contains the sequences of the last ones.
     removed: u64,
@@ -42,7 +42,7 @@ pub(super) struct Group {
 pub(super) enum Missed<'a> {
     /// Sequences of all missed removals.
     All(&'a mut dyn Iterator<Item = u64>),
-    /// More removals than the group stores.
+    /// More removals were missed than the group stores.
     Unknown,
 }
 
@@ -52,7 +52,7 @@ impl Group {
         self.removed
     }
 
-    /// Passes the removals after the first `seen` to `each`.
+    /// Calls `each` with the removals that follow the first `seen` removals.
     pub(super) fn missed(&self, seen: u64, each: &mut dyn FnMut(Missed<'_>)) {
         let count = self.removed - seen;
         match usize::try_from(count) {
@@ -183,7 +183,8 @@ impl Groups {
         }
     }
 
-    /// Registers that too many records were removed to list them. All consumers recount.
+    /// Registers the removal of more records than a group can list. All consumers then recount their pending
+    /// records.
     pub(super) fn remove_many(&mut self) {
         for (_, group) in &mut self.groups {
             group.removed += REMOVALS_MAX as u64 + 1;

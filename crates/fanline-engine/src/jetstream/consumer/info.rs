@@ -66,7 +66,7 @@ pub struct PriorityGroupInfo {
     /// Id of the pinned client.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pinned_client_id: String,
-    /// Time since which it is pinned.
+    /// Time at which it was pinned.
     pub pinned_ts: Timestamp,
 }
 

@@ -17,7 +17,7 @@ struct Lane {
     subject: Box<[u8]>,
     waiting: VecDeque<u64>,
     in_flight: usize,
-    /// Key of the lane in `ready`, if it is there.
+    /// Key of this lane in the set `ready`; `None` if the set does not contain the lane.
     turn: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl Lanes {
         }
     }
 
-    /// Returns whether there is room for another record.
+    /// Returns whether another record can be added to the lanes.
     pub(super) fn has_room(&self) -> bool {
         self.waiting < AHEAD_MAX
     }

@@ -28,7 +28,7 @@ pub struct Position {
 
 /// A consumer.
 ///
-/// [`Consumers`](super::Consumers) owns all consumers and makes all calls.
+/// [`Consumers`](super::Consumers) owns all consumers, and only it calls their methods.
 pub struct Consumer {
     pub(super) id: ConsumerId,
     pub(super) created: i64,
@@ -39,11 +39,12 @@ pub struct Consumer {
     /// `$JS.ACK.<stream>.<consumer>.`
     pub(super) ack_prefix: Box<[u8]>,
 
-    /// Lowest stream sequence that was not examined yet.
+    /// Lowest stream sequence whose record was not compared with the filters yet.
     pub(super) next: u64,
     /// Sequences to deliver before the record at `next`, such as the last record of each subject.
     pub(super) listed: VecDeque<u64>,
-    /// Examined records that wait in lanes; `None` if the consumer needs no lanes.
+    /// Examined records that wait in lanes, one queue for each subject; `None` if the consumer needs no
+    /// lanes.
     pub(super) lanes: Option<Lanes>,
     pub(super) backlog: Backlog,
 
@@ -57,7 +58,7 @@ pub struct Consumer {
     pub(super) replay: Option<Replay>,
     /// End of the last requested pause in nanoseconds since 1970 UTC. It may be in the past.
     pub(super) paused_until: Option<i64>,
-    /// Whether the end of the pause must still be reported.
+    /// Whether the consumer must still publish an event when the pause ends.
     pub(super) resumes: bool,
     /// Time of the last use, in nanoseconds since the server's start.
     pub(super) last_used: u64,
@@ -233,7 +234,7 @@ impl Consumer {
         self.listed = found.into();
     }
 
-    /// Counts the records that are not delivered yet, in the store.
+    /// Counts the undelivered records by searching the store.
     pub(super) fn count(&mut self, store: &mut Store, group: &Group) -> Result<(), StoreError> {
         let mut all = Filters::default();
         let mut is_live =
@@ -315,7 +316,7 @@ impl Consumer {
         let delivered = self.delivered.stream_sequence;
         match self.listed.is_empty() {
             true => delivered.max(self.next.saturating_sub(1)),
-            // Listed records are delivered before examined ones, so the last delivery counts.
+            // The records in `listed` are delivered next, and may precede `next`.
             false => delivered,
         }
     }

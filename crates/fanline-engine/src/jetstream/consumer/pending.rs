@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// The `lane` of a record of a consumer without lanes.
 pub(super) const NO_LANE: u32 = u32::MAX;
 
-/// Minimum number of dead slots before they are removed. They must also outnumber the live ones.
+/// Dead slots are removed when their number exceeds that of the live ones by more than this.
 const DEAD_MIN: usize = 64;
 
 /// A record that waits for its acknowledgement.
@@ -39,7 +39,7 @@ enum SlotState {
 /// Slots in order of stream sequences, with a queue of records to redeliver.
 ///
 /// Records are delivered nearly in this order, so a slot is usually appended. It is found by binary search.
-/// Nothing is allocated once the deques have grown to the maximum number of unacknowledged records.
+/// Nothing is allocated after the deques have grown to the maximum number of unacknowledged records.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     slots: VecDeque<Slot>,
@@ -156,7 +156,8 @@ impl Pending {
         Some(slot)
     }
 
-    /// Sets a new deadline. A record that waits for redelivery counts as delivered instead.
+    /// Sets a new deadline. A record that is queued for redelivery is not redelivered before the new
+    /// deadline.
     pub(super) fn postpone(&mut self, stream_sequence: u64, deadline: u64) {
         let Some(at) = self.find(stream_sequence) else {
             return;
@@ -219,7 +220,7 @@ impl Pending {
         expired.dedup();
     }
 
-    /// Sets the lane of each record to the result of `lane`.
+    /// Sets the lane of each record to the result of the function `lane`.
     pub(super) fn each_lane(&mut self, lane: &mut dyn FnMut(u64) -> u32) {
         for slot in self
             .slots

@@ -28,7 +28,7 @@ impl Pin {
         self.pinned.as_ref().map(|pinned| pinned.id.as_str())
     }
 
-    /// Returns when the client was pinned, in nanoseconds since 1970 UTC.
+    /// Returns the time at which the client was pinned, in nanoseconds since 1970 UTC.
     pub(super) fn since_unix_nanos(&self) -> Option<i64> {
         self.pinned.as_ref().map(|pinned| pinned.since_unix_nanos)
     }
@@ -45,7 +45,7 @@ impl Pin {
         }
     }
 
-    /// Returns when the pinned client is unpinned, if no request arrives.
+    /// Returns the time at which the pinned client is unpinned if no request arrives.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.pinned.as_ref().map(|pinned| pinned.deadline)
     }

@@ -9,8 +9,8 @@ use crate::jetstream::PriorityPolicy;
 use crate::time::Nanos;
 
 impl Consumer {
-    /// Handles a pull request. `reply` will receive the records. A request without a reply subject is
-    /// ignored.
+    /// Handles a pull request. `reply` is the subject to which the records are sent. A request without a
+    /// reply subject is ignored.
     ///
     /// Records are delivered when the consumer is served next.
     pub(super) fn handle_pull(&mut self, body: &[u8], reply: &[u8], context: &mut CallContext<'_>) {
@@ -88,7 +88,8 @@ impl Consumer {
             .remove_where(|request| !context.port.has_interest(&request.reply));
     }
 
-    /// Ends all requests with a status. `last` makes it from the numbers that a request has not received.
+    /// Ends all requests with a status. `last` returns the status for the numbers of records and bytes that a
+    /// request has not received.
     pub(super) fn end_requests(
         &mut self,
         last: fn(Remaining) -> Status<'static>,

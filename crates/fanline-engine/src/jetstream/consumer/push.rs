@@ -6,9 +6,9 @@ use super::shared::CallContext;
 use super::status::Status;
 use crate::jetstream::{AckPolicy, ConsumerConfig, Port};
 
-/// Maximum bytes that are sent before the subscriber answers a flow control request.
+/// Maximum number of bytes that are sent before the subscriber answers a flow control request.
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// Initial maximum of these bytes. It doubles with each answer.
+/// Initial value of this maximum. It doubles with each answer.
 const WINDOW_BYTES_MIN: u64 = WINDOW_BYTES_MAX / 16;
 /// Deliver subjects of the consumers of MQTT sessions and groups.
 const MQTT: [&[u8]; 2] = [b"$MQTT.sub.", b"$MQTT.member."];
@@ -22,12 +22,12 @@ pub(super) struct Push {
     subject: Box<[u8]>,
     /// Queue group of the subscribers; empty means subscribers outside queue groups.
     group: Box<[u8]>,
-    /// Whether the deliver subject has a suitable subscriber.
+    /// Whether the deliver subject has a subscriber in this queue group.
     is_active: bool,
     flow: Option<Flow>,
-    /// Time of the last message, since the server's start.
+    /// Time of the last message, in nanoseconds since the server's start.
     last_sent: u64,
-    /// Time at which the rate limit allows the next record.
+    /// Time at which the rate limit allows the next record, in nanoseconds since the server's start.
     allowed_at: u64,
 }
 
@@ -43,7 +43,7 @@ struct Flow {
 #[derive(Debug)]
 struct FlowRequest {
     subject: Vec<u8>,
-    /// Bytes that the answer confirms.
+    /// Number of bytes that the answer to this request confirms.
     bytes: u64,
     stream_sequence: u64,
 }
@@ -77,7 +77,7 @@ impl Push {
         &self.subject
     }
 
-    /// Returns whether the deliver subject has a suitable subscriber now.
+    /// Returns whether the deliver subject has a subscriber in the configured queue group now.
     pub(super) fn has_receiver(&self, port: &mut dyn Port) -> bool {
         port.has_receiver(&self.subject, &self.group)
     }
@@ -93,12 +93,12 @@ impl Push {
             && self.flow.as_ref().is_none_or(|flow| !flow.is_stalled())
     }
 
-    /// Returns when the rate limit allows the next record, if it does not do so now.
+    /// Returns the time at which the rate limit allows the next record; `None` if it allows a record now.
     pub(super) fn next_allowed(&self, at: u64) -> Option<u64> {
         (self.is_active && self.allowed_at > at).then_some(self.allowed_at)
     }
 
-    /// Returns when the next heartbeat is due.
+    /// Returns the time at which the next heartbeat is due.
     pub(super) fn next_heartbeat(&self, rules: &Rules) -> Option<u64> {
         let every = rules.heartbeat_nanos.filter(|_| self.is_active)?;
         Some(self.last_sent.saturating_add(every))

@@ -11,7 +11,7 @@ pub(super) struct Request {
     pub(super) reply: Box<[u8]>,
     /// Number of records that it may still receive.
     remaining: u64,
-    /// Bytes that it may still receive; `None` without a limit.
+    /// Number of bytes that it may still receive; `None` means unlimited.
     bytes_remaining: Option<u64>,
     /// Time at which it expires, in nanoseconds since the server's start.
     expires: Option<u64>,
@@ -26,7 +26,7 @@ pub(super) struct Request {
     min_ack_pending: u64,
     pub(super) id: String,
     priority: i64,
-    /// Number of the `settle` call in which its reply subject last had a subscriber.
+    /// Number of the last call (`Round::number`) in which its reply subject had a subscriber.
     pub(super) seen_in_round: u64,
 }
 
@@ -202,7 +202,7 @@ impl Requests {
         self.waiting.retain(|request| !gone(request));
     }
 
-    /// Passes each request for which an event is due to `due`.
+    /// Calls `due` for each request for which an event is due.
     pub(super) fn each_due(&mut self, now: u64, due: &mut dyn FnMut(Due, &Request)) {
         if self.checked_until.is_none_or(|at| at > now) {
             return;
@@ -230,7 +230,7 @@ impl Requests {
         self.checked_until = self.waiting.iter().filter_map(Request::deadline).min();
     }
 
-    /// Returns when the next event may be due.
+    /// Returns the earliest time at which an event may be due.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.checked_until.filter(|_| !self.waiting.is_empty())
     }

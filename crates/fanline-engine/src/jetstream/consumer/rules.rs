@@ -6,12 +6,12 @@ use crate::jetstream::{AckPolicy, ConsumerConfig, Nanos, PriorityPolicy, ReplayP
 const EPHEMERAL_INACTIVE_NANOS: u64 = 5_000_000_000;
 /// Default time without a request after which the pinned client is unpinned.
 const PRIORITY_TIMEOUT_NANOS: u64 = 120_000_000_000;
-/// Default time for an acknowledgement.
+/// Default time to wait for an acknowledgement.
 const ACK_WAIT_NANOS: u64 = 30_000_000_000;
 
-/// Label for a Fanline option. Clients that cannot send the option's field use the label.
+/// Metadata label that sets a Fanline option, for clients that cannot send the option's field.
 const FAIR_LABEL: &str = "fanline.fair_subjects";
-/// Label for a Fanline option that has no field.
+/// Metadata label that sets a Fanline option for which the configuration has no field.
 const DURABLE_ONLY_LABEL: &str = "fanline.durable_only";
 
 /// Rules of a consumer. An unlimited value is `None`, `usize::MAX`, or 0, depending on its type.

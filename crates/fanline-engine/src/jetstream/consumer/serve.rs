@@ -9,20 +9,20 @@ use crate::headers::Block;
 use crate::jetstream::{Message, PriorityPolicy};
 use crate::store::{Record, Search, StoreError};
 
-/// Maximum records that one consumer delivers before other consumers are served.
+/// Maximum number of records that one consumer delivers before other consumers are served.
 const BURST_MAX: u32 = 256;
 
-/// Maximum bytes that the consumers of a stream deliver before other work continues. Delivered records occupy
-/// buffers until they are written.
+/// Maximum number of bytes that the consumers of a stream deliver before other work continues. Delivered
+/// records occupy buffers until they are written.
 pub(super) const DELIVERED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Bytes for which an unfinished search of the log counts.
+/// Number of bytes that an unfinished search of the log adds to the count of delivered bytes.
 const SEARCH_BYTES: u64 = DELIVERED_BYTES_MAX / 4;
 
 /// Reason for which a consumer has stopped delivering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServeResult {
-    /// It may deliver more at once, after other consumers.
+    /// It can deliver more records now, but other consumers are served first.
     More,
     /// It waits for the next record.
     WaitsForRecords,
@@ -291,14 +291,15 @@ impl Consumer {
                 from: FoundIn::Lane,
             }),
             None if is_at_end && lanes.first().is_none() => Err(Step::CaughtUp),
-            // The records in all lanes wait for acknowledgements of their subjects. Only a record of another
-            // subject could be delivered.
+            // All records in lanes wait until earlier records of their subjects are acknowledged. Only a
+            // record of another subject could be delivered.
             None if is_at_end => Err(Step::NoRecipient),
             None => Err(Step::Blocked),
         })
     }
 
-    /// Removes a record from the list or lane in which it was found, or sets `next` after it.
+    /// Removes a record from the list or lane in which it was found, or sets `next` to the following
+    /// sequence.
     fn step_over(&mut self, sequence: u64, from: FoundIn) {
         match from {
             FoundIn::List => {

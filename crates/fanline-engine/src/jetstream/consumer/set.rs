@@ -24,8 +24,8 @@ use crate::store::StoreError;
 use crate::subject::Filter;
 use crate::timers::Timers;
 
-/// Maximum acknowledgements that wait for confirmation. Further ones are not confirmed, so that their senders
-/// retry.
+/// Maximum number of acknowledgements that wait for confirmation. Further ones are not confirmed, so that
+/// their senders retry.
 const CONFIRMATIONS_MAX: usize = 65_536;
 
 /// All consumers of a stream.
@@ -36,14 +36,14 @@ const CONFIRMATIONS_MAX: usize = 65_536;
 /// [`handle_removed`](Self::handle_removed) for each removed one, before other methods. Call the other
 /// `handle_*` methods and commands for their events. Then call [`settle`](Self::settle) once, which delivers
 /// records. Afterward [`take_unneeded`](Self::take_unneeded) and [`take_unused`](Self::take_unused) return work for
-/// the stream, and [`next_timeout`](Self::next_timeout) returns when to call
+/// the stream, and [`next_timeout`](Self::next_timeout) returns the time at which to call
 /// [`handle_timeout`](Self::handle_timeout).
 ///
 /// # Cost
 ///
 /// A record costs one step for each distinct set of filters that matches it, plus the work of the consumers
-/// that wait for it. Ten thousand idle consumers cost nothing. A delivery allocates nothing once buffers have
-/// grown to their size.
+/// that wait for it. Ten thousand idle consumers cost nothing. A delivery allocates nothing after the buffers
+/// have reached their final size.
 pub struct Consumers {
     shared: CommonState,
     groups: Groups,
@@ -69,7 +69,7 @@ pub struct Consumers {
 struct ConsumerEntry {
     consumer: Consumer,
     is_ready: bool,
-    /// Whether its group will wake it for the next record.
+    /// Whether the consumer's group will wake the consumer for the next matching record.
     is_waiting: bool,
 }
 
@@ -168,7 +168,7 @@ impl Consumers {
     ///
     /// # Errors
     /// The state is invalid, or the store cannot be read. No consumer is created then.
-    /// [`create`](Self::create) instead begins where the deliver policy determines.
+    /// The caller can use [`create`](Self::create) instead, which begins where the deliver policy determines.
     pub fn restore(
         &mut self,
         config: ConsumerConfig,
@@ -297,8 +297,8 @@ impl Consumers {
         });
     }
 
-    /// Resets a consumer to a sequence, or with 0 to the record after the last acknowledged one. Returns the
-    /// sequence.
+    /// Resets a consumer to `sequence`; 0 means the record after the last acknowledged one. Returns the
+    /// resulting sequence.
     ///
     /// # Errors
     /// `10204` if the deliver policy does not allow the sequence, `10014` if there is no such consumer.
@@ -336,7 +336,8 @@ impl Consumers {
         });
     }
 
-    /// Wakes consumers that wait for durable records, if the log has become durable beyond the last call.
+    /// Wakes consumers that wait for durable records, if the log is durable up to a higher sequence than in
+    /// the last call.
     pub fn handle_durable(&mut self, durable: u64) {
         if durable > std::mem::replace(&mut self.durable, durable) {
             self.handle_synced();
@@ -350,7 +351,7 @@ impl Consumers {
         }
     }
 
-    /// Handles a removed record, for any reason of the removal.
+    /// Handles the removal of a record, whatever its reason.
     pub fn handle_removed(&mut self, sequence: u64, subject: &[u8]) {
         self.groups.remove(sequence, subject);
     }
@@ -468,7 +469,7 @@ impl Consumers {
     }
 
     /// Delivers records. If consumers have delivered a maximum of bytes, the others continue in the next
-    /// call, which [`next_timeout`](Self::next_timeout) requests at once.
+    /// call, which [`next_timeout`](Self::next_timeout) requests immediately.
     pub fn settle(&mut self, context: &mut Context<'_>) {
         self.calls += 1;
         self.shared.delivered_bytes = 0;
@@ -507,8 +508,8 @@ impl Consumers {
         }
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout), [`settle`](Self::settle), or
-    /// [`save`](Self::save) is due, since the server's start.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout), [`settle`](Self::settle), or
+    /// [`save`](Self::save) must be called next, counted from the server's start.
     pub fn next_timeout(&self) -> Option<Duration> {
         if !self.ready.is_empty() {
             return Some(Duration::ZERO);
@@ -519,8 +520,8 @@ impl Consumers {
             .min()
     }
 
-    /// Passes the states to save to `save`, in the format of [`restore`](Self::restore). A state is due 250
-    /// ms after its change; with `all`, all changed states are passed.
+    /// Calls `save` with each state that is due, in the format of [`restore`](Self::restore). A state is due
+    /// 250 ms after its change; with `all`, all changed states are passed.
     pub fn save(&mut self, now: Now, all: bool, save: &mut dyn FnMut(&Consumer, &[u8])) {
         if !all && self.save_at.is_none_or(|at| at > now.since_start) {
             return;
@@ -539,7 +540,8 @@ impl Consumers {
         !self.shared.confirmations.is_empty()
     }
 
-    /// Returns the acknowledgements to confirm with an empty message, as consumers and reply subjects.
+    /// Returns the acknowledgements to confirm with an empty message, as pairs of a consumer and a reply
+    /// subject.
     pub fn take_confirmations(&mut self) -> Vec<(ConsumerId, Box<[u8]>)> {
         std::mem::take(&mut self.shared.confirmations)
     }
@@ -570,8 +572,8 @@ impl Consumers {
         unused.append(&mut self.shared.unused);
     }
 
-    /// Passes the deliver subjects that were added (`true`) or removed (`false`) since the last call to
-    /// `each`.
+    /// Calls `each` with every deliver subject that was added (`true`) or removed (`false`) since the last
+    /// call of this function.
     pub fn take_receivers(&mut self, each: &mut dyn FnMut(Box<[u8]>, bool)) {
         for (subject, is_there) in self.receivers.drain(..) {
             each(subject, is_there);
@@ -589,7 +591,7 @@ impl Consumers {
     }
 
     /// Returns whether some consumer has acknowledged a record. Consumers with a maximum number of deliveries
-    /// do not count, because they forget a record that reaches it without an acknowledgement.
+    /// do not count, because they forget a record that reaches this maximum without an acknowledgement.
     pub fn has_acknowledged(&mut self, sequence: u64, subject: &[u8]) -> bool {
         let has =
             |consumer: &Consumer| consumer.config.max_deliver <= 0 && !consumer.needs(sequence);

@@ -28,7 +28,7 @@ pub(super) struct CommonState {
     pub(super) unsaved: Vec<ConsumerId>,
     /// Consumers and reply subjects of acknowledgements that wait for confirmation.
     pub(super) confirmations: Vec<(ConsumerId, Box<[u8]>)>,
-    /// Bytes delivered since the last call of [`settle`](super::Consumers::settle).
+    /// Number of bytes delivered since the last call of [`settle`](super::Consumers::settle).
     pub(super) delivered_bytes: u64,
     /// Source of ids of events, pins, and flow control subjects.
     pub(super) random: Random,
@@ -71,7 +71,8 @@ pub(super) struct CallContext<'a> {
     pub(super) now: Now,
     /// Nanoseconds since the server's start.
     pub(super) at: u64,
-    /// Number of the call of `settle` or of a timer. Interest in subjects does not change during a call.
+    /// Number of the current call of `settle` or `handle_timeout`. Interest in subjects does not change
+    /// during a call.
     pub(super) number: u64,
     pub(super) port: &'a mut dyn Port,
     pub(super) groups: &'a Groups,

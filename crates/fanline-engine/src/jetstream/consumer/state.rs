@@ -8,7 +8,8 @@ use crate::jetstream::DeliverPolicy;
 use crate::store::Store;
 
 const VERSION: u8 = 1;
-/// Maximum number of deliveries. A higher number means that the state is damaged; it could also overflow.
+/// Maximum number of deliveries. A higher number means that the state is damaged. The limit also prevents
+/// overflows.
 const CONSUMER_SEQUENCE_MAX: u64 = 1 << 62;
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
@@ -84,7 +85,7 @@ impl State {
         })
     }
 
-    /// Returns whether the state refers to records after `last`, the end of the log.
+    /// Returns whether the state refers to records after `last`, the last sequence of the log.
     fn is_ahead(&self, last: u64) -> bool {
         let positions = [self.delivered, self.ack_floor].map(|position| position.stream_sequence);
         let pending = self.pending.iter().map(|slot| slot.stream_sequence);

@@ -23,11 +23,11 @@ pub(super) enum Status<'a> {
     MessageSizeExceedsMaxBytes(Remaining),
     /// Too many requests wait.
     ExceededMaxWaiting,
-    /// The request exceeds the maximum of records.
+    /// The request exceeds this maximum number of records.
     ExceededMaxRequestBatch(i64),
-    /// The request exceeds the maximum waiting time, which is the text.
+    /// The request exceeds the maximum waiting time, which the text contains.
     ExceededMaxRequestExpires(&'a str),
-    /// The request exceeds the maximum of bytes.
+    /// The request exceeds this maximum number of bytes.
     ExceededMaxRequestMaxBytes(i64),
     /// The consumer was deleted.
     ConsumerDeleted,

@@ -64,7 +64,8 @@ impl Acks {
         }
     }
 
-    /// Sends an answer: at once if its record is durable and no earlier answer is pending, otherwise later.
+    /// Sends an answer: immediately if its record is durable and no earlier answer is pending, otherwise
+    /// later.
     pub(super) fn send(&mut self, ack: &Ack<'_>, durable: u64, port: &mut dyn Port) {
         if ack.reply.is_empty() {
             return;
@@ -86,7 +87,7 @@ impl Acks {
         });
     }
 
-    /// Sends the answers that are durable now.
+    /// Sends the answers whose records are durable now.
     pub(super) fn release(&mut self, durable: u64, port: &mut dyn Port) {
         while let Some(first) = self.waiting.front()
             && first.until <= durable
@@ -128,7 +129,7 @@ impl Acks {
         }
     }
 
-    /// Answers a publish with an error, at once.
+    /// Immediately answers a publish with an error.
     pub(super) fn refuse(&mut self, reply: &[u8], error: &ApiError, port: &mut dyn Port) {
         if reply.is_empty() {
             return;

@@ -15,9 +15,9 @@ pub(super) struct Admitted<'a> {
     pub(super) record: NewRecord<'a>,
     pub(super) msg_id: Option<&'a [u8]>,
     pub(super) rollup: Option<Rollup>,
-    /// Next time at which to publish it, if it is a schedule.
+    /// If the message is a schedule: the next time at which it is due.
     pub(super) due: Option<i64>,
-    /// Subject of the schedule that it ends, if any.
+    /// Subject of the schedule that the message ends, if any.
     pub(super) cancels: Option<&'a [u8]>,
 }
 
@@ -31,8 +31,8 @@ pub(super) enum Rollup {
 }
 
 impl Rollup {
-    /// Returns the rollup of a stored record. If the stream does not allow rollups, it still has those of its
-    /// own markers and schedules. Rollups of copied records are then ignored.
+    /// Returns the rollup of a stored record. If the stream does not allow rollups, the rollup headers of
+    /// copied records are ignored, but those of the stream's own markers and schedules still apply.
     fn of(headers: &[u8], is_allowed: bool) -> Option<Self> {
         let text = find(headers, b"Nats-Rollup")?;
         if !is_allowed && find(headers, SOURCE_HEADER.as_bytes()).is_some() {
@@ -54,7 +54,8 @@ impl Rollup {
 }
 
 impl Stream {
-    /// Stores a message and performs the consequences. Returns its sequence, and whether a record was stored.
+    /// Stores a message, and then applies rollups, schedules, and republishing. Returns its sequence, and
+    /// whether a record was stored.
     pub(super) fn append(
         &mut self,
         admitted: &Admitted<'_>,
@@ -70,7 +71,7 @@ impl Stream {
         Ok((sequence, true))
     }
 
-    /// Returns the last sequence of the subject before a publish, which a republished message contains.
+    /// Returns the sequence of the subject's last record before a publish. A republished message contains it.
     pub(super) fn previous_of(&self, subject: &[u8]) -> u64 {
         match &self.republish {
             None => 0,
@@ -117,7 +118,7 @@ impl Stream {
         }
     }
 
-    /// Performs the consequences of a stored record.
+    /// Applies rollups, schedules, and republishing after a record was stored.
     pub(super) fn follow_up(
         &mut self,
         admitted: &Admitted<'_>,
@@ -176,8 +177,8 @@ impl Stream {
         }
     }
 
-    /// Applies the rollups of unsynced records from this sequence on, because a power cut may lose the
-    /// removals of a rollup, but not its record.
+    /// Repeats the removals of all rollups from this sequence on. The records there may be unsynced, and a
+    /// power cut may lose the removals of a rollup, but not its record.
     pub(in crate::jetstream) fn finish_rollups(
         &mut self,
         from: u64,

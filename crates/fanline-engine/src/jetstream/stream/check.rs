@@ -33,9 +33,9 @@ pub(super) struct Checked {
     headers_edited: bool,
     expires_at: Option<i64>,
     rollup: Option<Rollup>,
-    /// First time at which to publish it, if it is a schedule.
+    /// If the message is a schedule: the first time at which it is due.
     due: Option<i64>,
-    /// Whether it ends a schedule.
+    /// Whether the message ends a schedule.
     cancels: bool,
 }
 

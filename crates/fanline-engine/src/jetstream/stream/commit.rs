@@ -11,7 +11,7 @@ use crate::jetstream::Port;
 use crate::store::{DiskError, SyncId, SyncRequest};
 
 impl Stream {
-    /// Returns when to call [`poll_sync`](Stream::poll_sync) even if there is no other event.
+    /// Returns the time at which to call [`poll_sync`](Stream::poll_sync) even if there is no other event.
     pub fn next_sync_at(&self) -> Option<Duration> {
         self.store.next_sync_at()
     }
@@ -37,7 +37,7 @@ impl Stream {
         }
     }
 
-    /// Sends the acknowledgements of publishes that are durable now, or errors if the disk fails.
+    /// Sends the acknowledgements of publishes whose records are durable now, or errors if the disk fails.
     pub fn release_acks(&mut self, port: &mut dyn Port) {
         let durable = self.store.durable();
         self.acks.release(durable, port);
@@ -57,8 +57,8 @@ impl Stream {
         self.store.commits()
     }
 
-    /// Requests a sync of all changes of the log so far, and returns a mark for them. The changes are on disk
-    /// once [`durable_mark`](Self::durable_mark) has reached the mark.
+    /// Requests a sync of all changes of the log so far, and returns a mark (a number) for them. The changes
+    /// are on disk when [`durable_mark`](Self::durable_mark) has reached the mark.
     pub fn mark(&mut self) -> u64 {
         self.store.request_sync();
         self.sync_marks.next_mark()
@@ -78,7 +78,8 @@ impl Stream {
     }
 
     /// Returns whether enough of the log is on disk to write the states of consumers. Consumers skip removed
-    /// records. If a power cut restored such records, a state must not count them as delivered.
+    /// records, so their states count them as delivered. The removals must be on disk first. Otherwise a
+    /// power cut could restore records that are then never delivered.
     pub(in crate::jetstream) fn may_write_states(&self) -> bool {
         !self.commits() || self.durable_mark() >= self.states_after
     }
@@ -99,7 +100,8 @@ impl Stream {
     }
 }
 
-/// Numbers changes of the log by marks, and tracks which of them are on disk.
+/// Assigns increasing numbers (marks) to changes of the log, and tracks up to which mark the changes are on
+/// disk.
 #[derive(Default)]
 pub(super) struct SyncMarks {
     last_mark: u64,

@@ -6,7 +6,7 @@ use super::decimal::Decimal;
 use super::headers::PublishHeaders;
 use crate::jetstream::ApiError;
 
-/// Maximum digits of an increment and of a sum.
+/// Maximum number of digits of an increment and of a sum.
 const DIGITS_MAX: usize = 4096;
 
 /// Payload of a counter.
@@ -19,8 +19,8 @@ struct Value<'a> {
 /// Returns the increment of a publish.
 ///
 /// # Errors
-/// The publish has no increment or has a payload. Or it has conditions that depend on the order of publishes,
-/// which a sum must not.
+/// The publish has no increment or has a payload. Or it has conditions that depend on the order of publishes.
+/// A sum must not depend on this order.
 pub(super) fn increment(headers: &PublishHeaders<'_>, payload: &[u8]) -> Result<Decimal, ApiError> {
     let text = headers.increment.ok_or(ApiError::MESSAGE_INCR_MISSING)?;
     if !payload.is_empty() {

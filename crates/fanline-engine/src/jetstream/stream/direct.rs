@@ -9,12 +9,12 @@ use crate::jetstream::{Message, Now, Port, Strictness, Timestamp, decode};
 use crate::store::{Filters, StoreError};
 use crate::subject::Filter;
 
-/// Maximum records in the answer to a request for the last records of many subjects.
+/// Maximum number of records in the answer to a request for the last records of many subjects.
 const LAST_MAX: usize = 1_024;
-/// Maximum records of one batch.
+/// Maximum number of records in one batch.
 const BATCH_MAX: u64 = 1_024;
 
-/// Maximum bytes of a batch if the request sets none.
+/// Maximum size of a batch in bytes if the request sets no maximum.
 const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A request for records, as JSON.
@@ -23,17 +23,17 @@ const BATCH_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct DirectGet {
     /// Sequence of the record, or of the first of a batch.
     pub seq: u64,
-    /// Filter of which the last matching record is requested.
+    /// Subject filter. The last matching record is requested.
     pub last_by_subj: String,
-    /// Filter of which the first matching record from `seq` on is requested.
+    /// Subject filter. The first matching record from `seq` on is requested.
     pub next_by_subj: String,
     /// Number of records in a batch.
     pub batch: i64,
-    /// Maximum bytes of a batch.
+    /// Maximum size of a batch in bytes.
     pub max_bytes: i64,
     /// Time of the first record.
     pub start_time: Option<Timestamp>,
-    /// Filters of subjects of which the last record each is requested.
+    /// Subject filters. The last record of each matching subject is requested.
     pub multi_last: Vec<String>,
     /// Highest sequence for `multi_last`.
     pub up_to_seq: u64,
@@ -129,7 +129,7 @@ impl Stream {
             && sent < request.count_max()
             && bytes < bytes_max
         {
-            // Without headers the number is not sent, and nats-server does not update it.
+            // With `no_hdr`, the number of pending records is not sent, and nats-server does not update it.
             pending = pending.saturating_sub(u64::from(!request.no_hdr));
             let position = BatchPosition {
                 pending,
@@ -191,7 +191,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Returns the last record up to a sequence of each requested subject.
+    /// Returns the sequence of the last record of each requested subject, ignoring records after `up_to`.
     fn last_up_to(&mut self, request: &DirectGet, up_to: u64) -> Result<Vec<u64>, NoRecord> {
         let mut found = Vec::new();
         let mut later = Vec::new();

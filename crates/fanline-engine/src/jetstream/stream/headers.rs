@@ -2,7 +2,7 @@
 
 use crate::headers::each;
 
-/// Maximum bytes of a header block, because two bytes store its length.
+/// Maximum length of a header block in bytes. It is limited because two bytes store the length.
 pub(super) const HEADER_BYTES_MAX: usize = 64 * 1024 - 1;
 
 /// Headers of a publish that a stream interprets. Headers with an empty value are ignored.

@@ -5,7 +5,7 @@
 //! [`publish`](Stream::publish) and the methods of the API handle events. After one or more of them, call
 //! [`settle`](Stream::settle), which serves consumers, and [`poll_sync`](Stream::poll_sync). Pass the result
 //! of a sync to [`handle_synced`](Stream::handle_synced). Then call [`release_acks`](Stream::release_acks)
-//! and [`next_timeout`](Stream::next_timeout), which returns when to call
+//! and [`next_timeout`](Stream::next_timeout), which returns the time at which to call
 //! [`handle_timeout`](Stream::handle_timeout).
 
 mod acks;
@@ -65,8 +65,8 @@ pub struct Stream {
     /// Whether records were removed, other than by acknowledgements, since the states of consumers were last
     /// saved.
     has_removed: bool,
-    /// Mark up to which the log must be durable before states of consumers are written. States may rely on
-    /// removals before this mark.
+    /// Mark up to which the log must be durable before states of consumers are written. These states may omit
+    /// records that were removed before this mark.
     states_after: u64,
     /// Recent message ids; `None` until the first message with an id, which most streams never receive.
     dedupe: Option<Dedupe>,
@@ -80,7 +80,7 @@ pub struct Stream {
     consumers: Consumers,
     /// Sequences that a consumer no longer needs; empty between calls.
     unneeded: Vec<u64>,
-    /// Streams of the account that copy from this one, and the first sequence that each has not copied.
+    /// Streams of the account that copy from this one, each with the first sequence that it has not copied.
     copies: BTreeMap<Box<str>, u64>,
     /// The origin of a mirror, or the sources.
     sources: Vec<Source>,
@@ -94,7 +94,7 @@ pub struct Stream {
     edits: Edits,
 }
 
-/// The surroundings of a stream.
+/// Settings of a stream that are not in its configuration.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(Default))]
 pub struct StreamContext<'a> {
@@ -192,12 +192,12 @@ impl Stream {
         state
     }
 
-    /// Returns the bytes of its records.
+    /// Returns the size of its records in bytes.
     pub fn bytes(&self) -> u64 {
         self.store.total_bytes()
     }
 
-    /// Returns the bytes for which a message would count in limits.
+    /// Returns the size in bytes that a message would have as a record, as limits count it.
     pub fn bytes_of(&self, message: &Message<'_>) -> u64 {
         self.store.record_bytes(&NewRecord {
             subject: message.subject,

@@ -16,8 +16,8 @@ pub(super) struct Accepted {
     pub(super) is_duplicate: bool,
     /// Whether the record is a counter. If so, the acknowledgement contains its value.
     pub(super) is_counter: bool,
-    /// Whether a record was stored. A stream with interest retention stores none that no consumer or copy
-    /// needs.
+    /// Whether a record was stored. A stream with interest retention stores only records that a consumer or
+    /// copy needs.
     pub(super) is_stored: bool,
 }
 

@@ -11,8 +11,8 @@ impl Stream {
         &self.consumers
     }
 
-    /// Passes the deliver subjects that were added (`true`) or removed (`false`) since the last call to
-    /// `each`.
+    /// Calls `each` with every deliver subject that was added (`true`) or removed (`false`) since the last
+    /// call of this function.
     pub fn take_receivers(&mut self, each: &mut dyn FnMut(Box<[u8]>, bool)) {
         self.consumers.take_receivers(each);
     }
@@ -50,8 +50,8 @@ impl Stream {
         self.unneeded = unneeded;
     }
 
-    /// Removes records that no consumer or copy needs from a stream with interest retention. Call it after a
-    /// consumer is deleted, and after the recovery of all consumers.
+    /// In a stream with interest retention, removes the records that no consumer or copy needs. Call it after
+    /// a consumer is deleted, and after the recovery of all consumers.
     ///
     /// # Errors
     /// The disk cannot be read or written. The next call removes the remaining records.
@@ -141,8 +141,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Removes a record. With `needed_or_not`, removes it even if another consumer needs it. Returns whether
-    /// it was removed.
+    /// Removes a record unless a consumer or copy needs it. With `needed_or_not`, removes it in any case.
+    /// Returns whether it was removed.
     fn drop_record(&mut self, sequence: u64, needed_or_not: bool) -> Result<bool, StoreError> {
         let Some(record) = self.store.read(sequence)? else {
             return Ok(false);

@@ -9,7 +9,8 @@ use crate::jetstream::{Now, Port};
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Stream {
-    /// Returns when [`handle_timeout`](Stream::handle_timeout) is due, since the server's start.
+    /// Returns the time at which to call [`handle_timeout`](Stream::handle_timeout), counted from the
+    /// server's start.
     pub fn next_timeout(&mut self) -> Option<Duration> {
         let expiry = match self.store.next_expiry() {
             Ok(expiry) => expiry.map(|at| self.since_start(at)),
@@ -51,7 +52,7 @@ impl Stream {
         });
     }
 
-    /// Converts a time of day to the clock of timers.
+    /// Converts a time since 1970 UTC to the time since the server's start that timers use.
     fn since_start(&self, unix_nanos: i64) -> Duration {
         let ahead = unix_nanos.saturating_sub(self.clock.unix_nanos);
         self.clock.since_start + Duration::from_nanos(u64::try_from(ahead).unwrap_or(0))

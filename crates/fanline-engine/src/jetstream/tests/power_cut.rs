@@ -132,7 +132,7 @@ struct Simulation {
     to_be_summed: BTreeSet<String>,
     /// Unacknowledged deliveries, as stream, consumer, and record.
     delivered: Vec<(String, String, String)>,
-    /// Sent acknowledgements. The next field contains the confirmed ones.
+    /// Sent acknowledgements, as consumer and record. The next field contains the confirmed ones.
     sent: BTreeSet<(String, String)>,
     confirmed: BTreeSet<(String, String)>,
     confirming: BTreeMap<String, (String, String)>,
@@ -191,7 +191,7 @@ impl Simulation {
         let reply = format!("r.{}", self.number);
         self.send_with(subject, &reply, headers, payload);
         let now = self.histories[stream].now();
-        // If the answer is sent at once, it already promises the state after the request.
+        // If the answer is sent immediately, it already promises the state after the request.
         let after = self.state_of(stream).map_or(now, |state| {
             usize::from(self.histories[stream].states.last() != Some(&state)) + now
         });

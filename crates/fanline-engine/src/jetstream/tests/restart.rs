@@ -256,7 +256,7 @@ fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
 /// Publishes a message while the disk refuses writes, and returns the error code.
 fn refused(account: &mut Account, folders: &DiskFolders) -> u64 {
     account.port.take_published();
-    // The payload is longer than the zeros written ahead.
+    // The payload is longer than the zeros that the store has already written after the last record.
     let mut answers = account.send("BIRDS.finch", "", &"no room".repeat(1000));
     sync(account, folders);
     answers.append(&mut account.port.take_published());
@@ -376,7 +376,8 @@ fn close_syncs_everything() {
     assert!(stream.contains(r#""messages":6,"#), "{stream}");
 }
 
-/// Operations on the stream, each with parts of the expected descriptions afterward.
+/// Operations on the stream: subject, payload, and then the request for a description with a part of its
+/// expected answer.
 const OPERATIONS: [(&str, &str, [&str; 2]); 6] = [
     (
         "$JS.ACK.BIRDS.watch.1.2.2.1700000000000000000.3",

@@ -129,7 +129,7 @@ impl Reader {
         self.unframer.push(chunk);
     }
 
-    /// Returns the bytes of an incomplete frame in memory.
+    /// Returns the number of bytes in memory that belong to an incomplete frame.
     pub(super) fn held_bytes(&self) -> usize {
         self.bytes.len() - self.at
     }

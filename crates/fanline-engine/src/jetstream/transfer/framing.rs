@@ -1,12 +1,12 @@
 //! Snappy's stream format, in which archives are sent.
 //!
-//! Backups of nats-server are in a compatible format, S2, and tools decompress them on the way to show
-//! progress. An archive in uncompressed frames can be read by these tools.
+//! Backups of nats-server are in a compatible format, S2, and tools decompress a backup while they receive
+//! it, to show progress. An archive in uncompressed frames can be read by these tools.
 
 use super::archive::ArchiveError;
 use crate::codec::s2::{Level, Packer, S2Error, SNAPPY_HEAD, Unpacker};
 
-/// Number of bytes to decompress at once.
+/// Number of bytes to decompress in one step.
 const ROOM_BYTES: usize = 16 * 1024;
 
 /// Appends the head of a stream.

@@ -32,7 +32,7 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Returns when the next transfer is abandoned, if no message arrives.
+    /// Returns the time at which the next transfer is abandoned if no message arrives.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         let out = self.snapshots.iter().map(Snapshot::abandoned_at);
         let back = self

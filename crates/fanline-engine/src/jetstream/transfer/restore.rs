@@ -108,7 +108,7 @@ impl JetStream {
         }
     }
 
-    /// Returns the bytes of all streams that are being restored.
+    /// Returns the size in bytes of all streams that are being restored.
     fn restored_bytes(&self, storage: Storage) -> u64 {
         let restores = self.transfers.restores.iter();
         restores
@@ -150,7 +150,7 @@ impl JetStream {
         created_reply(self, key, now)
     }
 
-    /// Restores a consumer. If its state is invalid, it begins where its deliver policy determines.
+    /// Restores a consumer. If its state is invalid, the consumer begins where its deliver policy determines.
     fn restore_consumer(
         &mut self,
         key: Key,

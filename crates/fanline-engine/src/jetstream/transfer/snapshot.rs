@@ -30,7 +30,8 @@ pub(in crate::jetstream) struct Snapshot {
     next: u64,
     /// First sequence that is not part of the snapshot.
     end: u64,
-    /// Whether chunks are sent. Before, the snapshot waits for a subscriber of the deliver subject.
+    /// Whether the first chunk was sent. Before that, the snapshot waits for a subscriber of the deliver
+    /// subject.
     has_begun: bool,
     has_ended: bool,
     /// Bytes of the archive that are not in frames yet.
@@ -88,7 +89,7 @@ impl JetStream {
     }
 
     /// Begins to send the snapshots whose deliver subject has a subscriber. A wildcard subscription counts
-    /// only after the wait.
+    /// only after `INTEREST_WAIT`.
     pub(in crate::jetstream) fn begin_snapshots(&mut self, now: Now, port: &mut dyn Port) {
         for mut snapshot in std::mem::take(&mut self.transfers.snapshots) {
             let deliver = snapshot.options.deliver.as_bytes();
@@ -193,7 +194,7 @@ impl Snapshot {
         });
     }
 
-    /// Returns when the snapshot is abandoned, if no message arrives.
+    /// Returns the time at which the snapshot is abandoned if no message arrives.
     pub(super) fn abandoned_at(&self) -> Duration {
         let wait_max = match self.has_begun {
             true => SILENCE_MAX,

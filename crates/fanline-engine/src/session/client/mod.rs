@@ -198,7 +198,7 @@ pub(crate) fn parse_limits(limits: &Limits, headers: bool) -> ParseLimits {
     }
 }
 
-/// Returns a CONNECT without its secrets. The names of secrets are recognized in any case, as in the parser.
+/// Returns a CONNECT without its secrets. The names of secrets are case-insensitive, as in the parser.
 fn redact(json: &[u8]) -> String {
     const SECRETS: [&str; 6] = ["pass", "auth_token", "jwt", "sig", "proxy_sig", "nkey"];
     let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(json) else {

@@ -2,7 +2,7 @@
 //!
 //! One shard serves all leaf connections. Every shard sees the interest of all of them as the interest of one
 //! remote ([`LinkSet::Leafs`](crate::exchange::remote::LinkSet::Leafs)), so a message crosses to this shard
-//! once. Routers for leaf connections alone then find the connections that receive it.
+//! once. This shard then uses separate routers, which contain only leaf connections, to find the receivers.
 
 use hashbrown::HashMap;
 
@@ -14,7 +14,7 @@ use crate::random::Random;
 /// Length of the random part of a server's loop subject.
 const LOOP_CHARS: usize = 22;
 
-/// Most leaf connections of an account whose reconnections are counted.
+/// Largest number of leaf connections of an account whose reconnections are counted.
 const KNOWN_MAX: usize = 1024;
 
 /// State that leaf connections share on one shard.
@@ -33,7 +33,7 @@ pub(crate) struct LeafAccount {
     pub(super) own_loop: Vec<u8>,
     /// Connections whose handshake is complete.
     pub(crate) ready: Vec<SessionId>,
-    /// How often each connection was established, by `Leaf::key`.
+    /// Number of times that each connection was established, by `Leaf::key`.
     known: HashMap<String, u64>,
 }
 

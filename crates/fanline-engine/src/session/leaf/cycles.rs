@@ -92,7 +92,7 @@ impl LeafSession<'_> {
         }
     }
 
-    /// Closes a connection that still closes a cycle when its waiting time is over.
+    /// Closes a connection that is still part of a cycle when its waiting time is over.
     pub(crate) fn handle_cycle(&mut self, now: Duration) -> Cycle {
         let session = &mut self.broker.exchange.sessions[self.id.index()];
         let account = session.account;

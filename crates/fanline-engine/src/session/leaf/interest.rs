@@ -119,7 +119,8 @@ impl Exchange {
         }
     }
 
-    /// Announces the weights of these keys to one connection, unless they were announced before.
+    /// Announces the weights of these filters with queue groups to one connection, unless it knows them
+    /// already.
     fn announce_to_leaf(&mut self, id: SessionId, account: AccountId, keys: &[Key]) {
         let mut lines = std::mem::take(&mut self.shared.leafs.line);
         lines.clear();
@@ -158,8 +159,8 @@ impl Exchange {
         self.announce_to_leaf(id, account, &keys);
     }
 
-    /// Returns the weight of a filter to announce to a connection: interest of others, if the connection's
-    /// rules allow it.
+    /// Returns the weight of a filter to announce to a connection: that of all other interest. Returns 0 if
+    /// there is none, or if the connection's rules do not allow the announcement.
     fn weight_for(&self, id: SessionId, account: AccountId, key: &Key) -> u32 {
         let (filter, queue) = (key.filter(), key.queue());
         let Some(leaf) = self.sessions[id.index()].kind.leaf() else {

@@ -28,7 +28,7 @@ impl fmt::Debug for LeafCredentials {
     }
 }
 
-/// The side of the connection that this server is.
+/// The side of the connection on which this server is.
 #[derive(Clone, Debug)]
 pub(crate) enum Side {
     /// The other side dialed.
@@ -57,15 +57,15 @@ pub(crate) struct Leaf {
     pub(crate) name: String,
     pub(crate) cluster: String,
     pub(crate) remote_account: String,
-    /// Whether interest of other leaf connections is not announced to the other side.
+    /// Whether the interest of other leaf connections is hidden from the other side.
     pub(crate) isolates: bool,
-    /// Whether the other side supports traces. It then does not deliver messages that request a trace only.
+    /// Whether the other side supports traces. It then does not deliver messages that request only a trace.
     pub(crate) takes_traces: bool,
     /// Whether the other side is the hub, although it dialed.
     pub(crate) is_remote_hub: bool,
     /// Whether the other side dialed and has JetStream.
     pub(crate) has_jetstream: bool,
-    /// Delay before the remote is dialed again; `None` is the usual delay.
+    /// Delay before the remote is dialed again; `None` means the usual delay.
     pub(crate) retry_after: Option<Duration>,
     /// The error that the other side sent.
     pub(crate) complaint: Option<String>,
@@ -73,7 +73,7 @@ pub(crate) struct Leaf {
     pub(crate) urls: Vec<String>,
     /// The compression that both sides have agreed on.
     pub(crate) compressed: Option<Compressed>,
-    /// How often the connection was established before.
+    /// Number of times that the connection was established before.
     pub(crate) reconnects: u64,
     /// Loop subjects that prove that the connection closes a cycle. While there are any, no message crosses.
     pub(crate) loops: Vec<Box<[u8]>>,
@@ -190,7 +190,7 @@ pub struct LeafEnded {
     pub remote: Option<u64>,
     /// Whether the handshake was complete.
     pub was_ready: bool,
-    /// Delay before the remote is dialed again; `None` is the usual delay.
+    /// Delay before the remote is dialed again; `None` means the usual delay.
     pub retry_after: Option<Duration>,
     /// The error that the other side sent.
     pub complaint: Option<String>,

@@ -120,7 +120,7 @@ impl LeafSession<'_> {
         self.broker.end(self.id, CloseReason::ParseError);
     }
 
-    /// Begins an intake, which holds the values that the connection's messages share until its next other
+    /// Begins an intake, which holds the values that the connection's messages share until it sends another
     /// verb.
     fn begin_intake<'a>(&self, chunk: &'a Chunk) -> Intake<'a> {
         let leaf = self.link();
@@ -135,7 +135,7 @@ impl LeafSession<'_> {
         intake
     }
 
-    /// Handles a message. `from` is where its verb begins in the chunk.
+    /// Handles a message. `from` is the offset of its verb in the chunk.
     fn message<'a>(&mut self, intake: &mut Intake<'a>, message: &LeafMessage<'a>, from: usize) {
         let LeafMessage { publish, groups } = message;
         if groups.is_empty()
@@ -235,7 +235,7 @@ impl LeafSession<'_> {
         };
         let memo = &mut intake.memo;
         if publish.args.is_empty() || !shown.is_empty() {
-            // The arguments differ from those that subscribers receive.
+            // The received arguments cannot be forwarded: subscribers receive another form.
             let publish = Publish {
                 reply,
                 ..publish.clone()

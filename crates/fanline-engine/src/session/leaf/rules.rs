@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::auth::{AccessError, Allowed, Lists, Permissions, Rights, covers, overlap};
 use crate::codec::leaf::{LOOPS, Subjects};
 
-/// Subjects of JetStream that do not cross, so that each side has its own.
+/// Subjects of JetStream that do not cross, so that each side uses its own JetStream.
 const JETSTREAM: [&str; 3] = ["$JS.API.>", "$KV.>", "$OBJ.>"];
 
 /// Prefixes of responses and loop subjects, which may always cross.

@@ -21,9 +21,9 @@ pub struct LeafRemote {
     pub deny_imports: Vec<String>,
     /// Filters of messages that are not sent to the remote.
     pub deny_exports: Vec<String>,
-    /// Whether interest of other leaf connections is not announced to the remote.
+    /// Whether the interest of other leaf connections is hidden from the remote.
     pub isolates: bool,
-    /// Whether the remote is requested not to announce the interest of its other leaf connections.
+    /// Whether the remote is requested to hide the interest of its other leaf connections.
     pub requests_isolation: bool,
 }
 

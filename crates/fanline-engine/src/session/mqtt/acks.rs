@@ -22,7 +22,7 @@ pub(crate) enum AckKind {
 pub(super) struct PendingAck {
     /// Number of streams that have not stored the message yet.
     left: u8,
-    /// How often the client has sent the message.
+    /// Number of times that the client has sent the message.
     times: u16,
     failure: Option<Reason>,
 }

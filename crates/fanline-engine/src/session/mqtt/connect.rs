@@ -27,9 +27,10 @@ const OF_EARLIER_SESSION: [(&str, &str, &str); 3] = [
     (names::RELEASES, names::RELEASES_PREFIX, "*"),
     (names::SHARED, names::CLAIMED_PREFIX, "*"),
 ];
-/// The same for a session that is resumed. Its last connection may have removed records, but the removal may
-/// not be durable yet, and their packet identifiers are free. No record has the identifier 0: such a purge
-/// removes nothing, and is answered when all earlier removals are durable.
+/// Stream, subject prefix, and last token of the records to purge for a session that is resumed. Its last
+/// connection may have removed records, but the removal may not be durable yet, and their packet identifiers
+/// are free. No record has the identifier 0, so such a purge removes nothing. It is answered when all earlier
+/// removals are durable.
 const OF_EARLIER_CONNECTION: [(&str, &str, &str); 2] = [
     (names::RECEIVED, names::RECEIVED_PREFIX, "0"),
     (names::RELEASES, names::RELEASES_PREFIX, "0"),
@@ -132,7 +133,7 @@ impl MqttSession<'_> {
             self.acknowledge_stored(ack, b"", b"");
         }
         for release in &opened.releases {
-            // The acknowledgement of the message may be lost in a crash.
+            // A crash may have undone the acknowledgement of the message.
             self.confirm_release(release.packet_id);
         }
         self.store_begun(session_present);
@@ -218,7 +219,7 @@ impl MqttSession<'_> {
         (self.broker).enter_subscription(self.id, subject.as_bytes(), b"", DELIVER_SID);
     }
 
-    /// Stores the session's record, as a part of the operation with this number; 0 is no operation.
+    /// Stores the session's record, as a part of the operation with this number; 0 means no operation.
     pub(super) fn store_record(&mut self, operation: u32) {
         let will = self.state().connection.will().cloned();
         let will = will.filter(|will| self.may_publish_will(will));
@@ -256,7 +257,8 @@ impl MqttSession<'_> {
         restriction.is_none_or(|restriction| restriction.may_publish(&subject))
     }
 
-    /// Handles the session's timer. Returns when it is due next; `None` when the connection is closed.
+    /// Handles the session's timer. Returns the time at which it is due next, or `None` if the connection is
+    /// closed.
     pub(crate) fn handle_timeout(&mut self, now: Duration) -> Option<Duration> {
         let session = self.session();
         if !session.has_connected {

@@ -6,17 +6,17 @@ use super::{MqttSession, names};
 use crate::auth::overlap;
 use crate::codec::mqtt::{Qos, parent_subject};
 
-/// Most filters of a consumer. More filters are merged into wider ones, and the session drops messages that
-/// match only the wider filters.
+/// Largest number of filters of a consumer. More filters are merged into wider ones, and the session drops
+/// messages that match only the wider filters.
 const CONSUMER_FILTERS_MAX: usize = 256;
 
 /// Which messages a session's consumer delivers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConsumerFilters {
-    /// Filters of the session's subscriptions above QoS 0. None overlaps another.
+    /// Filters of the session's subscriptions above QoS 0. No two of them overlap.
     pub(super) filters: Vec<String>,
-    /// Whether only durable messages are delivered. If a power cut removed a QoS 2 message that was
-    /// delivered, its publisher would send it again.
+    /// Whether only durable messages are delivered. If a power cut removed a QoS 2 message that was already
+    /// delivered, its publisher would send it again, and the client would receive it twice.
     durable_only: bool,
 }
 

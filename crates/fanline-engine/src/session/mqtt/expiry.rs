@@ -31,7 +31,7 @@ impl Lifetime {
         }
     }
 
-    /// Returns when the lifetime ends, in nanoseconds since 1970 UTC.
+    /// Returns the time at which the lifetime ends, in nanoseconds since 1970 UTC.
     pub(super) fn expires_at(&self, now: i64) -> Option<i64> {
         let nanos = i64::from(self.seconds()?) * NANOS_PER_SECOND;
         Some(now.saturating_add(nanos))

@@ -10,7 +10,8 @@ use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::outbox::Chunk;
 use crate::session::Receipt;
 
-/// Most input bytes of a client that does not wait for CONNACK. Exceeded: disconnected.
+/// Largest number of input bytes from a client that does not wait for CONNACK. A client that sends more is
+/// disconnected.
 const EARLY_INPUT_BYTES_MAX: usize = 1024 * 1024;
 
 impl MqttSession<'_> {

@@ -41,15 +41,15 @@ pub(crate) enum RegistryMessage {
     },
     /// To the registry: a request to the JetStream service.
     Request(Box<Request>),
-    /// To a shard: the JetStream service's answer. The result is the sequence of a stored record, otherwise
-    /// 0.
+    /// To a shard: the JetStream service's answer. If a record was stored, the result is its sequence,
+    /// otherwise 0.
     Answer {
         to: ConnectionId,
         request: RequestId,
         result: Result<u64, Reason>,
     },
-    /// To all shards: a shared subscription has its first member above QoS 0, connected or not, or no member
-    /// any more.
+    /// To all shards: a shared subscription now has a member above QoS 0, connected or not; or it has lost
+    /// its last such member.
     Group {
         account: AccountId,
         filter: Box<str>,
@@ -240,7 +240,7 @@ pub(crate) struct Opened {
     pub(super) releases: Vec<StoredRelease>,
     /// Claimed messages, and copies of messages in flight: packet identifier and record.
     pub(super) claimed: Vec<(u16, Box<[u8]>)>,
-    /// Nanoseconds since 1970 UTC when the server started.
+    /// Time at which the server started, in nanoseconds since 1970 UTC.
     pub(super) started_unix_nanos: i64,
 }
 

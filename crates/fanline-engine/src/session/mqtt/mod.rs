@@ -226,7 +226,8 @@ fn parts(session: &mut Session) -> (&mut Mqtt, &mut Outbox) {
     }
 }
 
-/// Panics, because the session has another protocol although a connection never changes its protocol.
+/// Panics for a session that is expected to be MQTT but has another protocol. A connection never changes its
+/// protocol, so this function is never called.
 #[cold]
 fn not_mqtt() -> ! {
     unreachable!("the handle of an MQTT session was made for another connection")

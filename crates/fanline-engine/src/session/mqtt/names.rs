@@ -11,7 +11,7 @@ pub(super) const RETAINED_PREFIX: &str = "$MQTT.rmsgs.";
 /// Session state.
 pub(super) const SESSIONS: &str = "$MQTT_sess";
 pub(super) const SESSIONS_PREFIX: &str = "$MQTT.sess.";
-/// QoS 2 messages from clients that are not released.
+/// QoS 2 messages from clients, until the client has sent PUBREL.
 pub(super) const RECEIVED: &str = "$MQTT_qos2in";
 pub(super) const RECEIVED_PREFIX: &str = "$MQTT.qos2.in.";
 /// PUBRELs that are not complete.

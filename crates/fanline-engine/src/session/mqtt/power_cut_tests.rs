@@ -40,12 +40,12 @@ const DEVICES: [(&str, u8, &str); 5] = [
 ];
 const V4: u8 = 4;
 const V5: u8 = 5;
-/// Longer than the `ack_wait` of a consumer.
+/// Time that the final check waits so that consumers redeliver; longer than their `ack_wait`.
 const ACK_WAIT: Duration = Duration::from_secs(31);
-/// Messages of QoS 1 have packet identifiers above this.
+/// Largest packet identifier of QoS 2 messages. QoS 1 messages use the identifiers above it.
 const IDS_OF_QOS_2: u16 = 4;
 const IDS: u16 = 6;
-/// Most rounds of packets until no packet and no sync is outstanding.
+/// Largest number of rounds of packets until no packet and no sync is outstanding.
 const ROUNDS_MAX: usize = 400;
 
 /// Simulated disks that survive a restart of the server.
@@ -91,7 +91,7 @@ struct Device {
     sent: BTreeMap<u16, (u32, bool)>,
     /// Messages of QoS 2 without PUBREL from the server, by packet identifier.
     begun: BTreeMap<u16, u32>,
-    /// How often each message arrived.
+    /// Number of times that each message arrived.
     got: BTreeMap<u32, u32>,
 }
 

@@ -17,7 +17,7 @@ use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 use crate::session::Broker;
 use crate::session::permit::Permit;
 
-/// Most bytes of headers that a stream stores, minus the header that deduplicates a QoS 2 message.
+/// Largest size in bytes of headers that a stream stores, minus the header that deduplicates a QoS 2 message.
 const STORED_HEADER_BYTES_MAX: usize = 64 * 1024 - 1 - 128;
 
 /// Whether the account's mappings were applied to the subjects of queued messages.
@@ -204,7 +204,7 @@ impl MqttSession<'_> {
     }
 
     /// Returns whether the client may publish to a subject; if not, answers the client. MQTT 3.1.1 has no
-    /// reason code for a denial: the message is acknowledged and dropped (its 3.3.5).
+    /// reason code for a denial: the message is acknowledged and dropped (section 3.3.5 of 3.1.1).
     fn permit(&mut self, publish: &Publish<'_>, subject: &[u8], kind: AckKind) -> bool {
         if self.session().restriction.is_none() {
             return true;
@@ -280,8 +280,8 @@ impl MqttSession<'_> {
         self.broker.exchange.shared.mqtt.outbound.buffers = message;
         let mut headers = received.headers.to_vec();
         if received.sequence > 0 {
-            // If a crash interrupts this before the record is removed, the stream recognizes the repeated
-            // message.
+            // If a crash happens before the record is removed, the message is stored again, and the stream
+            // recognizes the duplicate.
             headers.truncate(headers.len().saturating_sub(2));
             let sequence = received.sequence;
             let line = format!("Nats-Msg-Id: mqtt.{id_hash}.{packet_id}.{sequence}\r\n\r\n");
@@ -344,7 +344,7 @@ impl MqttSession<'_> {
     }
 }
 
-/// Returns why the log cannot store a message.
+/// Returns the reason why the log cannot store a message; `None` if it can.
 fn cannot_store(message: &Translated) -> Option<Reason> {
     if message.subject.len() > names::STORED_SUBJECT_BYTES_MAX {
         return Some(Reason::TOPIC_NAME_INVALID);

@@ -46,8 +46,8 @@ impl PendingRelease {
         }
     }
 
-    /// Returns a PUBREL whose record is durable. A retained message is not acknowledged, so its PUBREL is
-    /// confirmed.
+    /// Returns a PUBREL whose record is durable. A retained message is not acknowledged at a consumer, so its
+    /// PUBREL counts as confirmed.
     pub(super) fn stored(token: u64) -> Self {
         let stage = match token & RETAINED_TOKEN != 0 {
             true => ReleaseStage::Confirmed,

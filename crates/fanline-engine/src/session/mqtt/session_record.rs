@@ -17,7 +17,8 @@ use crate::codec::mqtt::{
 /// Number of digits of an id hash.
 const HASH_DIGITS: usize = 16;
 
-/// Returns the token for a client id in subjects. A client id may contain characters that subjects cannot.
+/// Returns the token that stands for a client id in subjects. A client id may contain characters that
+/// subjects cannot contain.
 pub(super) fn id_hash(client_id: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let hash = digest(&SHA256, client_id.as_bytes());
@@ -43,7 +44,7 @@ pub(crate) struct SessionRecord {
     /// Protocol level.
     #[serde(default)]
     version: u8,
-    /// Session expiry in seconds after the connection ends; `None` is never.
+    /// Session expiry in seconds after the connection ends; `None` means that the session never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) expiry: Option<u32>,
     /// Time at which the connection ended, in seconds since 1970 UTC; `None` while the client is connected.

@@ -80,7 +80,7 @@ pub(crate) struct Mqtt {
     /// Requests for retained messages that are still to be sent.
     pub(super) retained_requests: VecDeque<RetainedRequest>,
     pub(super) awaits_retained: bool,
-    /// Nanoseconds since 1970 UTC when the server started.
+    /// Time at which the server started, in nanoseconds since 1970 UTC.
     pub(super) started_unix_nanos: i64,
     /// Reused buffer: subscription identifiers of a message that is being delivered.
     pub(super) identifiers: Vec<u32>,
@@ -111,7 +111,8 @@ impl Sub {
         matches || crate::codec::mqtt::parent_subject(&self.subject) == Some(subject)
     }
 
-    /// Returns whether the filter does not match a subject because the subject begins with `$`.
+    /// Returns whether the filter does not match a subject because the filter begins with a wildcard and the
+    /// subject with `$`.
     #[inline]
     pub(super) fn hides(&self, subject: &[u8]) -> bool {
         self.starts_with_wildcard && subject.first() == Some(&b'$')
@@ -140,7 +141,7 @@ pub(super) struct QueuedMessage {
     pub(super) packet_id: Option<u16>,
     /// Subject that acknowledges the message at its consumer; empty if there is none.
     pub(super) ack_subject: Box<[u8]>,
-    /// When it expires, in nanoseconds since 1970 UTC.
+    /// Time at which the message expires, in nanoseconds since 1970 UTC.
     pub(super) expires_at: Option<i64>,
     /// Whether a record states that only this session delivers the message.
     pub(super) is_claimed: bool,

@@ -319,7 +319,8 @@ pub(super) fn show_compression(compression: &LeafCompression) -> Json {
     }
 }
 
-/// Reads how often a failed attempt is logged: every this many attempts. 0 or less means the default.
+/// Reads how often failed attempts are logged: a number `n` means every `n`th attempt. 0 or less means the
+/// default.
 fn reports(given: &Given<'_>) -> Read<Option<u64>> {
     let every = u64::try_from(given.integer()?).ok();
     Ok(every.filter(|every| *every > 0))

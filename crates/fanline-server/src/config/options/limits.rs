@@ -107,7 +107,8 @@ pub(super) const OPTIONS: &[Entry] = &[
                 -1 => usize::MAX,
                 _ => given.count()?,
             };
-            // Without a limit, `max_pending` limits the payload, and may follow later in the file.
+            // For an unlimited `max_payload`, `max_pending` limits the payload. It may follow later in the
+            // file, so the draft sets the limit at the end.
             draft.payload_without_limit = (bytes == usize::MAX).then(|| given.place.clone());
             if bytes != usize::MAX {
                 draft.loaded.options.limits.payload_bytes_max = bytes;

@@ -116,7 +116,8 @@ pub(super) async fn admit(
     if let Decision::Later(check) = &decision
         && let Some(account) = check.account_needed()
     {
-        // The number of the shard does not matter, because the access rules contain the account afterward.
+        // Any shard number works, because afterward the access rules that all threads share contain the
+        // account.
         if let Some(found) = shared.common.look_up_account(account.to_owned(), 0) {
             let _ = found.await;
         }

@@ -57,7 +57,7 @@ impl TokenStore {
         }
     }
 
-    /// Returns the text for an update, as this kind of server reports it.
+    /// Returns nats-server's words for an update on this kind of server, for error texts.
     fn update(self) -> &'static str {
         match self {
             TokenStore::Cache => "jwt update cache",
@@ -65,7 +65,7 @@ impl TokenStore {
         }
     }
 
-    /// Returns the text after a successful update.
+    /// Returns nats-server's words for a successful update on this kind of server.
     fn updated(self) -> &'static str {
         match self {
             TokenStore::Cache => "jwt updated cache",

@@ -96,7 +96,8 @@ impl Body {
             }
         });
         let mut pairs: Vec<(String, String)> = pairs.collect();
-        // The first of several equal names counts. So `detail` comes first, to take precedence over a list.
+        // The first value of a name applies. `detail` is moved to the front, so that `subs=detail` takes
+        // precedence over another value of `subs`.
         pairs.sort_by_key(|(_, value)| value != "detail");
         Query::of(pairs)
     }

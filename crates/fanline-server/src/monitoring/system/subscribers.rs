@@ -20,8 +20,9 @@ impl<'a> Count<'a> {
         })
     }
 
-    /// Returns whether a subscription counts. For a subject, it must match the subject. For a filter, all its
-    /// subjects must match the filter.
+    /// Returns whether a subscription counts. If the request contains a literal subject, the subscription
+    /// must match that subject. If it contains a filter, the filter must match every subject of the
+    /// subscription.
     pub(super) fn counts(&self, sub: &SubscriptionStatus) -> bool {
         if self.queue.is_some_and(|queue| queue != sub.queue) {
             return false;

@@ -58,8 +58,8 @@ pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) ->
     info
 }
 
-/// Returns the configured permissions of a user. Returns `None` if there are none, so that everything is
-/// permitted.
+/// Returns the configured permissions of a user. Returns `None` if the user has none, which permits
+/// everything.
 fn permissions_of<'a>(access: &'a Access, account: &str, user: &str) -> Option<&'a Permissions> {
     let account = access.account(access.account_id(account)?)?;
     let user = account.users.iter().find(|known| known.name() == user)?;

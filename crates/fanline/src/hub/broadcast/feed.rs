@@ -5,7 +5,8 @@ use crate::hub::BoxError;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 impl<T, E> BroadcastSender<T, E> {
-    /// Sends every value that an observable emits (a subject, a chain of operators), and its end.
+    /// Sends to the hub every value that an observable (a subject or a chain of operators) emits, and its
+    /// completion or error.
     ///
     /// An observable can wait only by blocking: its thread blocks while the hub is full. So either no
     /// consumer may depend on that thread, or the hub must never make its producer wait

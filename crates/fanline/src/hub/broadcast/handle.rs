@@ -32,9 +32,9 @@ impl<T, E> BroadcastHub<T, E> {
         Self { shared }
     }
 
-    /// Returns a new consumer, whose start is the one in the hub's options. After the hub has completed, the
-    /// consumer gets the elements that are still stored, and then the end. After a failure it gets only the
-    /// failure.
+    /// Returns a new consumer, which starts where the hub's options say. If the hub has completed, the
+    /// consumer gets the elements that are still stored, and then the completion. If the hub has failed, it
+    /// gets only the error.
     pub fn subscribe(&self) -> BroadcastReceiver<T, E> {
         self.subscribe_at(self.shared.rules.start)
     }
@@ -104,7 +104,7 @@ impl<T, E> fmt::Debug for BroadcastHub<T, E> {
 /// A handle that ends a hub of any kind from any thread. Clones end the same hub. The handle does not keep
 /// the hub alive.
 ///
-/// Elements that the producer is sending at that moment may reach some consumers and not others.
+/// Elements that the producer is sending at that moment may reach only some of the consumers.
 ///
 /// ```
 /// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);

@@ -18,9 +18,9 @@
 //! head, the position of the slowest consumers. It writes that position to `watch`, executes a heavy fence,
 //! and checks which consumers are still there. It names one of them the *laggard*, and sleeps. Each consumer
 //! stores its position and then reads `watch`. When the laggard leaves the watched position, it names another
-//! consumer that is still there, or wakes the producer if there is none.
+//! consumer that is still there, or wakes the producer if all have left.
 //!
-//! | race | first side | second side | why one side always sees the other |
+//! | race | first side: write, fence, read | second side: write, fence, read | why one side always sees the other |
 //! | --- | --- | --- | --- |
 //! | producer sleeps, consumer moves | `watch`, heavy fence, position | position, light fence, `watch` | the heavy fence acts as a full fence for both sides (see `fence`) |
 //! | consumer is named, consumer moves | `laggard`, full fence, position | position, full fence, `laggard` | full fences, executed only by consumers that leave a watched position |
@@ -54,8 +54,8 @@
 //!
 //! Each delivery costs the read, a clone, a store to the consumer's own cell, and two loads of words that
 //! rarely change. Each batch of elements that a consumer receives costs one push to the list of waiting
-//! consumers, one wake-up, and one poll. The lock is held only briefly when a consumer joins or leaves,
-//! whatever their number.
+//! consumers, one wake-up, and one poll. When a consumer joins or leaves, the lock is held only briefly,
+//! however many consumers there are.
 
 mod feed;
 mod handle;
@@ -132,7 +132,7 @@ pub fn broadcast_with<T>(options: BroadcastOptions) -> (BroadcastSender<T>, Broa
 ///
 /// # Panics
 ///
-/// As [`broadcast_with`].
+/// In the same cases as [`broadcast_with`].
 pub fn broadcast_with_error<T, E>(
     options: BroadcastOptions,
 ) -> (BroadcastSender<T, E>, BroadcastHub<T, E>) {
@@ -146,7 +146,8 @@ pub fn broadcast_with_error<T, E>(
 ///
 /// # Errors
 ///
-/// If an option is out of range, or there is not enough memory for the elements; the error names the option.
+/// If an option is out of range, or if there is not enough memory for the elements. The error names the
+/// option.
 ///
 /// ```
 /// use fanline::hub::{BoxError, BroadcastOptions, try_broadcast_with};
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
     use crate::hub::{BoxError, TryRecvError};
 
-    /// Checks that a hub whose positions wrap around loses, repeats, and leaks no element.
+    /// Checks that a hub whose positions wrap around neither loses nor repeats nor leaks an element.
     fn check(capacity: usize, fences: Fences, slow_consumer: SlowConsumer) {
         let options = BroadcastOptions {
             capacity,

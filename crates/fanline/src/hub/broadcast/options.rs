@@ -81,13 +81,13 @@ pub enum Start {
 /// [disconnected](SlowConsumer::Disconnect).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NobodyListens {
-    /// Stores them, and makes the producer wait when the hub is full. The next consumer resumes where the
-    /// last one left.
+    /// Stores the elements, and makes the producer wait when the hub is full. The next consumer resumes at
+    /// the position of the last consumer that left.
     #[default]
     Hold,
-    /// Drops them. The next consumer gets only elements that are sent after it subscribed.
+    /// Drops the elements. The next consumer gets only elements that are sent after it subscribed.
     Discard,
-    /// Completes the hub when the last consumer leaves. Until the first one subscribes, this works like
+    /// Completes the hub when the last consumer leaves. Until the first consumer subscribes, this works like
     /// `Hold`.
     Close,
 }
@@ -119,7 +119,8 @@ pub enum SlowConsumer {
     /// [`HubError::TooSlow`](crate::hub::HubError::TooSlow).
     ///
     /// The elements that `next_ref` and `next_slice` lend are in use until the consumer requests the next
-    /// one. The hub cannot overwrite them, so the producer waits for such a consumer even after `after`.
+    /// one. The hub cannot overwrite them, so the producer waits for such a consumer even when the time
+    /// `after` has passed.
     Disconnect {
         /// Time that the producer waits for room.
         after: Duration,

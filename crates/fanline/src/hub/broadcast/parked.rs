@@ -18,7 +18,6 @@
 //! The hub's registry owns the members in the list. When the receiver of a listed member is dropped, the list
 //! becomes the owner, and the next thread that takes the list frees the member. A sweep bounds the number of
 //! such *orphans*.
-//! members.
 #![expect(
     unsafe_code,
     reason = "an intrusive list; each member's state names the owner of its waker"
@@ -133,7 +132,7 @@ impl Parked {
             }
         }
         drop(member.replace_waker(waker));
-        // Relaxed: the push below releases the store, and no other thread reads the state before.
+        // Relaxed: the push below releases the store, and no other thread reads the state before the push.
         member.state.store(LISTED, Ordering::Relaxed);
         self.push(Arc::as_ptr(member), member);
         fence_after_exchange();
@@ -159,8 +158,8 @@ impl Parked {
         }
     }
 
-    /// Wakes all listed consumers, in the order in which they parked. The caller has published something; the
-    /// fence here orders the check of the list after that.
+    /// Wakes all listed consumers, in the order in which they parked. The caller has published elements or
+    /// the end of the hub; the fence here orders the check of the list after the publication.
     #[inline(always)]
     pub(super) fn wake_all(&self) {
         fence(Ordering::SeqCst);
@@ -205,7 +204,7 @@ impl Parked {
     pub(super) fn disown(&self, member: Arc<Member>) -> Option<Waker> {
         let guard = lock(&self.wakers);
         let waker = member.replace_waker(None);
-        // Relaxed: the lock orders it.
+        // Relaxed: the lock orders this load.
         if member.state.load(Ordering::Relaxed) == LISTED {
             // Relaxed: the count only decides about a sweep, which may happen late.
             self.orphans.fetch_add(1, Ordering::Relaxed);
@@ -218,7 +217,7 @@ impl Parked {
         waker
     }
 
-    /// Returns whether the thread that last woke consumers is another than the current one.
+    /// Returns whether another thread than the current one woke consumers last.
     pub(super) fn is_woken_by_other_thread(&self) -> bool {
         // Relaxed: only a hint.
         let thread = self.woken_by.load(Ordering::Relaxed);
@@ -230,20 +229,21 @@ impl Parked {
         self.orphans.load(Ordering::Relaxed)
     }
 
-    /// Frees the listed members whose receivers are gone. Returns whether one of the other members is not at
-    /// `tail`. In that case a waking thread may have found the list empty in the meantime, so the caller must
-    /// wake all. Called only under the hub's lock, so that no receiver leaves.
+    /// Frees the listed members whose receivers are gone. Returns whether a remaining member has a position
+    /// other than `tail`. In that case a waking thread may have found the list empty in the meantime, so the
+    /// caller must wake all members. Called only under the hub's lock, so that no receiver leaves.
     pub(super) fn sweep(&self, tail: impl FnOnce() -> usize) -> bool {
         let mut first: *const Member = ptr::null();
         let mut last: *const Member = ptr::null();
         let mut listed = self.take();
         let mut positions = Vec::new();
         while let Some(member) = listed.step() {
-            // SAFETY: listed, and so alive.
+            // SAFETY: the member is listed, and listed members are alive.
             let it = unsafe { &*member };
             // Relaxed: set under the hub's lock, which the caller holds.
             if it.state.load(Ordering::Relaxed) == ORPHANED {
-                // SAFETY: orphaned, so the list owns a reference, and the list belongs to this call.
+                // SAFETY: the member is orphaned, so the list owns a reference to it, and the list belongs to
+                // this call.
                 unsafe { self.free(member) };
                 continue;
             }
@@ -259,7 +259,7 @@ impl Parked {
         if last.is_null() {
             return false;
         }
-        // SAFETY: alive, because it is in the chain.
+        // SAFETY: the member is alive, because it is in the chain.
         self.push(first, unsafe { &*last });
         fence(Ordering::SeqCst);
         let tail = tail();
@@ -270,7 +270,7 @@ impl Parked {
     ///
     /// # Safety
     ///
-    /// The member was orphaned and is in no list, and this is called once for it.
+    /// The member was orphaned and is in no list, and this is called only once for it.
     unsafe fn free(&self, member: *const Member) {
         self.orphans.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: `disown` made it a raw pointer, once.
@@ -331,7 +331,8 @@ impl Listed<'_> {
         if member.is_null() {
             return None;
         }
-        // SAFETY: listed, and so alive; the link belongs to this list until the state is `OUT`.
+        // SAFETY: the member is listed, so it is alive. Its link belongs to this list until its state is
+        // `OUT`.
         self.next = unsafe { *(*member).next.get() };
         Some(member)
     }
@@ -346,11 +347,12 @@ impl Listed<'_> {
         while count < WAKE_AT_ONCE
             && let Some(member) = self.step()
         {
-            // SAFETY: listed, and so alive until the state becomes `OUT` or the member is freed.
+            // SAFETY: the member is listed, so it is alive until its state becomes `OUT` or it is freed.
             let it = unsafe { &*member };
-            // Relaxed: the lock orders it.
+            // Relaxed: the lock orders this load.
             if it.state.load(Ordering::Relaxed) == ORPHANED {
-                // SAFETY: orphaned, so the list owns a reference, and the list belongs to this call.
+                // SAFETY: the member is orphaned, so the list owns a reference to it, and the list belongs to
+                // this call.
                 unsafe { self.parked.free(member) };
                 continue;
             }

@@ -22,8 +22,8 @@ use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
 use crate::sync::Ordering;
 
-/// Number of elements in a row after which a consumer yields, so that other tasks of its executor run. The
-/// hub's capacity applies instead if it is larger.
+/// Number of elements in a row after which a consumer yields, so that other tasks of its executor run. If the
+/// hub's capacity is larger, the capacity is used instead.
 const RUN_MIN: usize = 128;
 
 /// The consuming end of a broadcast hub. The consumer gets every element after its start, in order and
@@ -60,7 +60,7 @@ const RUN_MIN: usize = 128;
 pub struct BroadcastReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     member: Arc<Member>,
-    /// Position of the next element. While an element is lent, the published position is smaller.
+    /// Position of the next element. While an element is lent, the position in `member` is smaller.
     position: usize,
     /// End of the run: the elements that can be taken without another check of the tail. A run ends at most
     /// at `tail`, at the end of the lap, or at the next yield. It is one element if consumers can be revoked,
@@ -68,11 +68,11 @@ pub struct BroadcastReceiver<T, E = BoxError> {
     run_end: usize,
     /// The pass over the ring in which the run lies.
     lap: Lap<T>,
-    /// Whether a lent element may not have been returned yet.
+    /// Whether elements may still be lent.
     lent: bool,
     /// Whether each element needs more work than in most hubs; see [`Shared::is_usual`].
     unusual: bool,
-    /// End of the elements known to exist.
+    /// End of the elements that this consumer knows to exist.
     tail: usize,
     /// Number of elements from `run_end` to the next yield.
     run: usize,
@@ -146,7 +146,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Calls `each` with a reference to every element, until the end.
+    /// Calls `each` with a reference to every element, until the hub ends.
     ///
     /// An element counts as received when its call returns or panics.
     pub async fn for_each_ref(&mut self, mut each: impl FnMut(&T)) {
@@ -160,7 +160,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     ///
     /// # Errors
     ///
-    /// At the end of the hub, and once each time elements were missed.
+    /// If the hub has ended, and once each time elements were missed.
     pub async fn recv(&mut self) -> Result<T, RecvError<E>>
     where
         T: Clone,
@@ -183,7 +183,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     ///
     /// # Errors
     ///
-    /// If no element is available, at the end of the hub, and once each time elements were missed.
+    /// If no element is available, if the hub has ended, and once each time elements were missed.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>>
     where
         T: Clone,
@@ -230,8 +230,9 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Calls an observer with a reference to every element and with the end, or until the observer is closed.
-    /// A subject can be the observer, if its error type is [`HubError`].
+    /// Calls an observer with a reference to every element, and then with the completion or the error of the
+    /// hub. Stops earlier if the observer is closed. A subject can be the observer, if its error type is
+    /// [`HubError`].
     ///
     /// ```
     /// # futures::executor::block_on(async {
@@ -263,7 +264,7 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
-    /// Ends the loan of elements, without requesting more.
+    /// Ends the loan of elements, without requesting further elements.
     pub fn release(&mut self) {
         self.lent = false;
         // Also end a claim: after a panic in `clone`, an element is claimed but not lent.
@@ -338,7 +339,6 @@ impl<T, E> BroadcastReceiver<T, E> {
     ///
     /// The element exists and may be read. While the reference lives, the consumer does not publish a
     /// position past the element.
-    /// reference lives.
     #[inline(always)]
     unsafe fn element<'a>(&self) -> &'a T {
         // Under loom, read through the ring, because only the ring's methods check the use of slots.
@@ -408,8 +408,8 @@ impl<T, E> BroadcastReceiver<T, E> {
                 }
                 continue;
             }
-            // Check the end first. If the hub is closed, all elements that were published before are then
-            // visible.
+            // Check first whether the hub is closed. If it is, all elements that were published before that
+            // are visible.
             let closed = self.shared.is_closed();
             self.tail = self.shared.tail();
             if self.position != self.tail {
@@ -454,9 +454,9 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     fn end_with(&mut self, end: Option<Ended<E>>) {
-        // The end is stored before it is announced.
+        // Store the end of the hub before the position is published.
         self.end = Some(end.unwrap_or(Ended::Completed));
-        // This consumer receives nothing more, so it must not hold elements.
+        // This consumer receives nothing more, so the hub must not store elements for it.
         self.position = self.tail;
         self.run_end = self.tail;
         self.publish_position();
@@ -503,7 +503,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         (unreported > 0).then_some(unreported)
     }
 
-    /// Ends the run without reading it, so that this consumer holds no element until it polls again.
+    /// Ends the run without reading the rest of it, so that this consumer holds no element until it polls
+    /// again.
     fn end_run(&mut self) {
         self.run += self.run_end.wrapping_sub(self.position);
         self.run_end = self.position;

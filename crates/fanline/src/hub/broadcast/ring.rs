@@ -1,9 +1,9 @@
 //! The slots of a hub's elements.
 //!
 //! Positions count elements and wrap around at the end of `usize`. The number of slots is a power of two, so
-//! the lower bits of a position are its slot, also across the wrap. The ring does not know which consumers
-//! may read. Only the producer writes a slot, and only after every consumer's published position has passed
-//! the element in it (see `shared`).
+//! the lower bits of a position are the index of its slot, even after positions have wrapped around. The ring
+//! does not know which consumers may read. Only the producer writes a slot, and only after every consumer's
+//! published position has passed the element in it (see `shared`).
 #![expect(
     unsafe_code,
     reason = "elements in place: one writer, many readers, never both at once"
@@ -23,8 +23,8 @@ pub(super) struct Ring<T> {
 #[repr(transparent)]
 struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 
-// SAFETY: consumers on any thread read one element at the same time, hence `Sync`. The last owner of the ring
-// drops elements that came from another thread, hence `Send`.
+// SAFETY: consumers on any thread read one element at the same time, so elements must be `Sync`. The last
+// owner of the ring drops elements that came from another thread, so elements must be `Send`.
 unsafe impl<T: Send + Sync> Sync for Ring<T> {}
 // SAFETY: as for a `Vec<T>`.
 unsafe impl<T: Send> Send for Ring<T> {}
@@ -89,7 +89,7 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     ///
-    /// As for [`take`](Self::take), for each element.
+    /// For each element, the requirements of [`take`](Self::take) hold.
     pub(super) unsafe fn drop_range(&self, from: usize, to: usize) {
         if !needs_drop::<T>() {
             return;
@@ -115,14 +115,14 @@ impl<T> Ring<T> {
         unsafe { &*self.slot(position) }
     }
 
-    /// Returns the lap of a position.
+    /// Returns the lap (the pass over the ring) that contains a position.
     pub(super) fn lap(&self, position: usize) -> Lap<T> {
         let slot = self.slots.as_ptr().wrapping_add(position & self.mask);
         // The address that position 0 would have. It is never read, so it may be out of bounds.
         Lap(slot.cast::<T>().wrapping_sub(position))
     }
 
-    /// Returns the number of positions from this one to the end of its lap, itself included.
+    /// Returns the number of positions from this one to the end of its lap. This position is included.
     pub(super) fn left_in_lap(&self, position: usize) -> usize {
         self.slots.len() - (position & self.mask)
     }
@@ -131,7 +131,7 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Lap::get`], for each element.
+    /// For each element, the requirements of [`Lap::get`] hold.
     #[inline]
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[T] {
         let count = to.wrapping_sub(from).min(self.left_in_lap(from));

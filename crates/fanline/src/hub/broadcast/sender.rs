@@ -20,8 +20,8 @@ use crate::hub::blocking::block_on;
 use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
 use crate::{Guard, Time};
 
-/// Number of elements in a row after which the producer yields, so that other tasks of its executor run. The
-/// hub's capacity applies instead if it is larger.
+/// Number of elements in a row after which the producer yields, so that other tasks of its executor run. If
+/// the hub's capacity is larger, the capacity is used instead.
 const RUN_MIN: usize = 128;
 
 /// The producing end of a broadcast hub; see [`broadcast`](super::broadcast()).
@@ -57,7 +57,7 @@ pub struct BroadcastSender<T, E = BoxError> {
     flushed: usize,
     /// End of the elements that were dropped.
     dropped_to: usize,
-    /// Number of elements before the next yield.
+    /// Number of elements that may still be sent before the next yield.
     run: usize,
     backoff: YieldBackoff,
     /// The deadline of the current wait for room, and the guard of its wake-up.
@@ -229,7 +229,7 @@ impl<T, E> BroadcastSender<T, E> {
     }
 
     /// Completes the hub. Consumers, including those that subscribe later, get the elements that were sent,
-    /// and then the end. Has no effect if the hub has already ended.
+    /// and then the completion. Has no effect if the hub has already ended.
     pub fn complete(&mut self) {
         self.shared.end(Ended::Completed);
     }
@@ -292,7 +292,7 @@ impl<T, E> BroadcastSender<T, E> {
     #[cold]
     #[inline(never)]
     fn poll_more_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
-        // Whether this call waits or yields, other tasks run next, so wake consumers first.
+        // Other tasks run after this call, whether it waits or yields. So wake consumers first.
         self.flush();
         let spent = self.run == 0;
         self.run = self.shared.rules.capacity.max(RUN_MIN);
@@ -328,8 +328,8 @@ impl<T, E> BroadcastSender<T, E> {
         }
     }
 
-    /// Checks the deadline while there is no room. Returns whether consumers were revoked; then there may be
-    /// room.
+    /// Checks the deadline while there is no room. Returns whether consumers were revoked. If so, there may
+    /// be room.
     fn stop_waiting(&mut self, context: &Context<'_>) -> bool {
         let SlowConsumer::Disconnect { after } = self.shared.rules.slow_consumer else {
             return false;

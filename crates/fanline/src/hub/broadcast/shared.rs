@@ -25,7 +25,8 @@ const OPEN: u8 = 0;
 /// The hub has ended; no more elements will be published.
 const CLOSED: u8 = 1;
 
-/// Largest number of consumers whose positions are read when a consumer joins. It bounds the time of a join.
+/// Largest number of consumers whose positions are read when a consumer joins. This bounds the time that
+/// joining takes.
 const JOIN_LOOKS_MAX: usize = 64;
 /// Largest number of consumers for which the producer yields repeatedly. This many consumers read a full
 /// buffer in about the time in which another thread wakes a sleeping consumer. With more consumers, repeated
@@ -79,7 +80,7 @@ pub(super) struct Core<E> {
     revoked: ConsumerRegistry,
     /// Position of the oldest stored element; no consumer is behind it.
     pub(super) head: usize,
-    /// A position at or past the head that no consumer in the registry is behind. It avoids a search of all
+    /// A position at or after the head. No consumer in the registry is behind it. It avoids a search of all
     /// consumers while the producer overwrites elements one by one.
     floor: usize,
     last_id: u64,
@@ -97,7 +98,7 @@ pub(super) struct Core<E> {
 
 /// The result of the producer's check for room in the ring.
 pub(super) enum Room {
-    /// There is room for as many elements past this head as the capacity.
+    /// There is room: as many elements as the capacity can be stored from this head on.
     From(usize),
     /// There is no room. The waker is stored, and woken when the producer should check again.
     Wait,
@@ -150,7 +151,8 @@ impl<T, E> Shared<T, E> {
 
     #[inline(always)]
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: a reader that sees the end sees all elements published before it.
+        // Acquire: a thread that sees that the hub has ended sees all elements that were published before
+        // that.
         self.signals.end.load(Ordering::Acquire) != OPEN
     }
 
@@ -194,7 +196,8 @@ impl<T, E> Shared<T, E> {
             old = Some(unsafe { self.ring.take(*dropped_to) });
             *dropped_to = dropped_to.wrapping_add(1);
         }
-        // SAFETY: as above; an element that had to be dropped was taken out.
+        // SAFETY: this is the producer, and no consumer reads the slot. An element that had to be dropped was
+        // taken out.
         unsafe { self.ring.write(tail, value) };
         // Release: a reader that sees the new tail sees the element.
         self.tail.store(tail.wrapping_add(1), Ordering::Release);
@@ -208,7 +211,8 @@ impl<T, E> Shared<T, E> {
     /// The caller is the one producer, `dropped_to` is its own, and `to` is at or before the head.
     pub(super) unsafe fn drop_to(&self, dropped_to: &mut usize, to: usize) {
         let from = std::mem::replace(dropped_to, to);
-        // SAFETY: the slots hold elements, no consumer reads behind the head, and none is dropped twice.
+        // SAFETY: the slots hold elements, no consumer reads behind the head, and no element is dropped
+        // twice.
         unsafe { self.ring.drop_range(from, to) };
     }
 
@@ -278,8 +282,8 @@ impl<T, E> Shared<T, E> {
         false
     }
 
-    /// Revokes the consumers at the head, except those that are reading an element. Returns whether there
-    /// were any.
+    /// Revokes the consumers at the head, except those that are reading an element. Returns whether it
+    /// revoked any.
     pub(super) fn revoke_slowest(&self, core: &mut Core<E>) -> bool {
         let head = core.head;
         let slowest: Vec<Arc<Member>> = core
@@ -376,7 +380,7 @@ impl<T, E> Shared<T, E> {
     #[cold]
     #[inline(never)]
     pub(super) fn advance_unusual(&self, member: &Member, position: usize) {
-        // Relaxed, Release: as in `advance_usual`.
+        // Relaxed and Release for the reasons given in `advance_usual`.
         let left = member.position.load(Ordering::Relaxed);
         member.position.store(position, Ordering::Release);
         self.fences.light();
@@ -411,8 +415,8 @@ impl<T, E> Shared<T, E> {
 
     // ---- Joining, leaving, and the end.
 
-    /// Adds a consumer. Also returns a waker, which may panic. So the caller wakes it only when the member
-    /// has an owner that removes the member on drop.
+    /// Adds a consumer. Also returns a waker, which may panic. So the caller wakes it only after the member
+    /// has got an owner that removes the member on drop.
     pub(super) fn join(&self, start: Start) -> (Arc<Member>, Option<Waker>) {
         let mut core = self.lock();
         let position = self.start_of(&mut core, start);
@@ -474,8 +478,8 @@ impl<T, E> Shared<T, E> {
         core.head
     }
 
-    /// Moves a revoked consumer to the oldest stored element. Returns the new position, and a waker to wake
-    /// once that position is stored. Returns `None` if the consumer was not revoked.
+    /// Moves a revoked consumer to the oldest stored element. Returns the new position, and a waker that the
+    /// caller wakes after it has stored that position. Returns `None` if the consumer was not revoked.
     pub(super) fn rejoin(&self, member: &Member) -> Option<(usize, Option<Waker>)> {
         let mut core = self.lock();
         if !member.revoked.load(Ordering::Relaxed) {
@@ -519,8 +523,8 @@ impl<T, E> Shared<T, E> {
             waker = waker.or_else(|| core.producer.take());
         }
         let parked = self.parked.disown(owned);
-        // While the sweep had taken the list, a thread that published or ended the hub may have found it
-        // empty. So wake all consumers.
+        // While the sweep had taken the list, a thread that published an element or ended the hub may have
+        // found the list empty. So wake all consumers.
         let sweep = self.parked.orphans() > ORPHANS_MIN.max(core.registry.len())
             && (self.parked.sweep(|| self.tail()) || core.end.is_some());
         let waker = self.drop_handle(&mut core).or(waker);
@@ -640,7 +644,7 @@ impl<T, E> Drop for Shared<T, E> {
 }
 
 impl<E> Core<E> {
-    /// Returns whether there is no consumer, and no revoked one that will resume.
+    /// Returns whether there is neither a consumer nor a revoked consumer that will resume.
     fn has_no_consumers(&self, rules: &Rules) -> bool {
         self.registry.is_empty() && !self.will_some_rejoin(rules)
     }
@@ -666,7 +670,8 @@ impl<E> Core<E> {
         }
     }
 
-    /// Moves the head as far as the consumers allow. Returns whether a consumer prevents more.
+    /// Moves the head as far as the consumers allow. Returns whether a consumer prevents the head from moving
+    /// further.
     fn make_room(&mut self, tail: usize, rules: &Rules) -> bool {
         if self.will_some_rejoin(rules) {
             return self.make_room_for_one(tail, rules);
@@ -708,7 +713,7 @@ impl<E> Core<E> {
         true
     }
 
-    /// Moves the head to the slowest consumer. Leaves the head if revoked consumers will resume there.
+    /// Moves the head to the slowest consumer. Does not move the head if revoked consumers will resume there.
     fn catch_up(&mut self, rules: &Rules) {
         if self.will_some_rejoin(rules) {
             return;

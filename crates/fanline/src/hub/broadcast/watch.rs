@@ -28,8 +28,8 @@ pub(super) struct Watch {
     laggard: AtomicU64,
 }
 
-/// Encodes a position; the top bit is lost. Positions that differ only in that bit never exist at the same
-/// time.
+/// Encodes a position, without its top bit. Two positions that differ only in that bit never exist at the
+/// same time.
 #[inline(always)]
 fn word_of(position: usize) -> u64 {
     (position as u64) << 1 | 1
@@ -47,7 +47,7 @@ impl Watch {
     /// position and executed a light fence.
     #[inline(always)]
     pub(super) fn is_at(&self, position: usize) -> bool {
-        // Relaxed: the light fence orders the load. What the consumer does next is under the lock.
+        // Relaxed: the light fence orders the load. What the consumer does next, it does under the lock.
         self.word.load(Ordering::Relaxed) == word_of(position)
     }
 

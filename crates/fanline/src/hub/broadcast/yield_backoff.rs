@@ -1,7 +1,7 @@
-//! The decision whether a consumer or producer that cannot proceed first yields to the executor or waits at
-//! once.
+//! The decision what a consumer or producer does when it cannot proceed: yield to the executor first, or wait
+//! at once.
 //!
-//! A consumer that has run out of elements:
+//! Consumers that have run out of elements:
 //!
 //! While a producer on another thread sends one element after another, consumers that wait at once are woken
 //! for each element. The wake-ups then take most of the time, and no consumer finds a batch. The producer
@@ -12,13 +12,13 @@
 //! If elements are rare, the yield is wasted. So a consumer yields only if another thread wakes consumers and
 //! its recent yields were useful. Otherwise it tries a yield now and then.
 //!
-//! A producer that has run out of room:
+//! Producers that have run out of room:
 //!
-//! With several threads, another consumer is the slowest at each check. To wait for each of them in turn
-//! costs a heavy fence and a wake-up for a few free slots. After a yield, all consumers that ran in the
-//! meantime have moved on. If the slowest consumer runs on another thread, the yield returns at once. A few
-//! more yields then cost no more than a wake-up from that thread, so the caller passes the number of yields
-//! that are worthwhile.
+//! With several threads, the slowest consumer is a different one at each check. If the producer waits for
+//! each of them in turn, it pays a heavy fence and a wake-up for a few free slots. After a yield, all
+//! consumers that ran in the meantime have moved on. If the slowest consumer runs on another thread, the
+//! yield returns at once. A few more yields then cost no more than a wake-up from that thread, so the caller
+//! passes the number of yields that are worthwhile.
 
 /// Number of wasted yields in a row before the caller backs off.
 const FAILURES_MAX: u8 = 3;
@@ -26,9 +26,9 @@ const FAILURES_MAX: u8 = 3;
 const WAITS_WITHOUT_YIELD: u8 = 16;
 
 pub(super) struct YieldBackoff {
-    /// Number of wasted yields left before backing off.
+    /// Number of wasted yields that are still allowed before backing off.
     failures_left: u8,
-    /// Number of waits left without a yield.
+    /// Number of waits without a yield that remain before the next attempt.
     waits_left: u8,
     /// Number of yields in a row so far.
     yields: u8,
@@ -51,8 +51,8 @@ impl YieldBackoff {
         }
     }
 
-    /// Returns whether the caller, which cannot proceed, should yield. At most `limit` yields in a row are
-    /// worthwhile; `limit` is 0 if a yield is unlikely to help.
+    /// Returns whether the caller, which cannot proceed, should yield. `limit` is the number of yields in a
+    /// row that are worthwhile; 0 if a yield is unlikely to help.
     pub(super) fn should_yield(&mut self, limit: u8) -> bool {
         if self.yields > 0 {
             if self.yields < limit {
@@ -84,8 +84,8 @@ impl YieldBackoff {
 mod tests {
     use super::*;
 
-    /// Simulates a caller that cannot proceed `times` times. Returns for each time whether it yielded once,
-    /// in vain.
+    /// Simulates a caller that is unable to proceed at `times` attempts. Returns for each attempt whether the
+    /// caller yielded once without success.
     fn wasted_yields(backoff: &mut YieldBackoff, times: usize) -> Vec<bool> {
         (0..times)
             .map(|_| backoff.should_yield(1) && !backoff.should_yield(1))

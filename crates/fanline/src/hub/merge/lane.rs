@@ -51,29 +51,30 @@ impl Lane {
         }
     }
 
-    /// Returns the slot that wakes the producer when there is room, or at the end.
+    /// Returns the slot that wakes the producer when there is room, or when the hub ends.
     pub(super) fn room(&self) -> &WakerSlot {
         &self.consumer_side.room
     }
 
-    /// Returns the slot that wakes the producer when it is granted a permit, or at the end.
+    /// Returns the slot that wakes the producer when it is granted a permit, or when the hub ends.
     pub(super) fn permit(&self) -> &WakerSlot {
         &self.producer_side.permit
     }
 
-    /// Returns all waker slots, to wake them at the end.
+    /// Returns all waker slots, which are woken when the hub ends.
     pub(super) fn waker_slots(&self) -> [&WakerSlot; 3] {
         [self.room(), self.permit(), self.end()]
     }
 
-    /// Returns the slot that wakes the producer only at the end.
+    /// Returns the slot that wakes the producer only when the hub ends.
     pub(super) fn end(&self) -> &WakerSlot {
         &self.producer_side.end
     }
 
     #[inline]
     pub(super) fn taken(&self) -> u64 {
-        // Acquire: the producer then reuses the nodes of the taken elements.
+        // Acquire: the consumer has finished with the nodes of the taken elements before the producer reuses
+        // them.
         self.consumer_side.taken.load(Ordering::Acquire)
     }
 
@@ -82,7 +83,7 @@ impl Lane {
     pub(super) fn add_taken(&self) {
         // Relaxed: no other thread writes the count.
         let taken = self.consumer_side.taken.load(Ordering::Relaxed) + 1;
-        // Release: the store follows the removal of the element from its node.
+        // Release: a thread that sees the new count also sees that the element was removed from its node.
         self.consumer_side.taken.store(taken, Ordering::Release);
     }
 
@@ -94,8 +95,8 @@ impl Lane {
     }
 
     pub(super) fn queued(&self) -> u64 {
-        // Read in this order, the result may be too large, but never too small. It is not exact while other
-        // threads work.
+        // Because `taken` is loaded before `sent`, the result may be too large, but never too small. It is
+        // not exact while other threads work.
         let taken = self.taken();
         let sent = self.producer_side.sent.load(Ordering::Relaxed);
         sent.saturating_sub(taken)
@@ -114,14 +115,15 @@ impl Lane {
 
     /// Grants a permit. Called under the lock of the wait queue.
     pub(super) fn grant(&self) {
-        // Release: the producer is then ordered after the thread that returned the permit.
+        // Release: the producer comes after the thread that returned the permit.
         self.producer_side.granted.store(true, Ordering::Release);
     }
 
     /// Returns whether a permit was granted, which the caller then owns. Only the producer calls this.
     #[inline]
     pub(super) fn take_grant(&self) -> bool {
-        // Acquire: see `grant`. Relaxed below: no permit is granted to a lane that has one.
+        // Acquire: see `grant`. The store below is relaxed, because no thread grants a permit to a lane that
+        // has one.
         let granted = self.producer_side.granted.load(Ordering::Acquire);
         if granted {
             self.producer_side.granted.store(false, Ordering::Relaxed);

@@ -12,9 +12,9 @@
 //! Closing the list is the same exchange, which sets a bit of the address. Elements before it are received,
 //! and elements after it are rejected.
 //!
-//! The value of the consumer's current node was taken, but the next node will be linked to it. So the node is
-//! free only when the consumer has moved on, and a producer needs one node more than it has elements queued.
-//! Nodes live as long as the list.
+//! The consumer has taken the value of its current node, but the next node will be linked to the current one.
+//! So a node is free only when the consumer has moved to a later node, and a producer needs one node more
+//! than it has elements queued. Nodes live as long as the list.
 #![expect(
     unsafe_code,
     reason = "producers write nodes that the consumer reads without a lock"
@@ -59,7 +59,7 @@ pub(super) struct Spare<T> {
     taken: u64,
 }
 
-/// The number in [`Spare`] of a node without an element. Elements are counted from 1.
+/// The number that [`Spare`] stores for a node without an element. Elements are counted from 1.
 const UNUSED: u64 = 0;
 
 /// The result of a read by the consumer.
@@ -68,7 +68,7 @@ pub(super) enum Found<'a, T> {
     Nothing,
     /// There is no element, and none will follow.
     End,
-    /// A producer has made its node the tail but not linked it yet. It will do so within two instructions.
+    /// A producer has made its node the tail but not linked it yet. It will link it within two instructions.
     Unlinked,
 }
 
@@ -79,11 +79,11 @@ unsafe impl<T: Send> Send for List<T> {}
 unsafe impl<T: Send> Sync for List<T> {}
 // SAFETY: a `Head` grants access to the values, which are `Send`.
 unsafe impl<T: Send> Send for Head<T> {}
-// SAFETY: a shared reference allows no access.
+// SAFETY: a shared reference to a `Head` allows no access to values.
 unsafe impl<T: Send> Sync for Head<T> {}
 // SAFETY: a `Spare` holds free nodes, without values.
 unsafe impl<T: Send> Send for Spare<T> {}
-// SAFETY: a shared reference allows no access.
+// SAFETY: a shared reference to a `Spare` allows no access to nodes.
 unsafe impl<T: Send> Sync for Spare<T> {}
 
 impl<T> List<T> {
@@ -111,8 +111,8 @@ impl<T> List<T> {
         nodes
     }
 
-    /// Appends an element, the producer's `number`th. The producer has checked that there is room. Returns
-    /// the value if the list is closed. The caller then executes a fence.
+    /// Appends an element, the producer's `number`th. The producer has checked that there is room. If the
+    /// list is closed, returns the value as an error. The caller executes a fence afterwards.
     #[inline]
     pub(super) fn append(
         &self,
@@ -122,7 +122,7 @@ impl<T> List<T> {
         value: T,
     ) -> Result<(), T> {
         let node = spare.node(self, lane);
-        // SAFETY: alive as long as the list, and owned by this producer.
+        // SAFETY: the node is alive as long as the list, and this producer owns it.
         let own = unsafe { node.as_ref() };
         // SAFETY: only this producer accesses the node, and it holds no value.
         unsafe { *own.value.get() = Some(value) };
@@ -137,8 +137,8 @@ impl<T> List<T> {
                 let value = unsafe { (*own.value.get()).take() };
                 return Err(value.expect("the value was stored above"));
             }
-            // Release: publishes this node's `next` before another producer sets it. Acquire: sees the `next`
-            // of the previous node.
+            // Release: publishes the null in this node's `next` before another producer links a node there.
+            // Acquire: sees that null in the previous node.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 node.as_ptr(),
@@ -191,7 +191,7 @@ impl<T> List<T> {
         // Relaxed: the value is only compared.
         let mut tail = self.tail.0.load(Ordering::Relaxed);
         while !is_closed(tail) {
-            // AcqRel as in `append`. Also releases what the caller did before.
+            // AcqRel for the reasons given in `append`. Also releases what the caller did before.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 tail.map_addr(|address| address | CLOSED),
@@ -240,7 +240,7 @@ impl<T> Spare<T> {
     #[inline]
     fn has_free(&self) -> bool {
         // A node is free when the consumer has taken a later element of this producer, because the consumer
-        // is past it then.
+        // is then past the node.
         self.nodes
             .front()
             .is_some_and(|(_, number)| *number < self.taken || *number == UNUSED)
@@ -248,7 +248,7 @@ impl<T> Spare<T> {
 
     #[cold]
     fn grow(&mut self, list: &List<T>, lane: &Arc<Lane>) {
-        // At most doubles the number of nodes, so producers that send little have few.
+        // This at most doubles the number of nodes, so a producer that sends little has few nodes.
         let count = self.nodes.len().clamp(2, 1024);
         let block = list.allocate(lane, count);
         for index in 0..count {

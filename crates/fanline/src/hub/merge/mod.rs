@@ -39,11 +39,11 @@ use shared::Shared;
 pub struct MergeOptions {
     /// Number of elements of one producer that can be queued; from 1 to [`CAPACITY_MAX`]. The default is 16.
     pub per_producer: usize,
-    /// Number of elements of all producers together that can be queued; from 1 to [`CAPACITY_MAX`]. It is
-    /// never exceeded: producers wait in the order in which they asked. `None`, the default, means the sum of
-    /// the producers' own limits. That sum includes producers that have left while their elements are still
-    /// queued. So if producers come and go while the consumer does not receive, only `total` bounds the
-    /// memory.
+    /// Number of elements of all producers together that can be queued; from 1 to [`CAPACITY_MAX`]. This
+    /// limit is never exceeded: producers wait for permits in the order of their requests. `None`, the
+    /// default, means the sum of the producers' own limits. That sum includes producers that have left while
+    /// their elements are still queued. So if producers come and go while the consumer does not receive, only
+    /// `total` bounds the memory.
     pub total: Option<usize>,
 }
 
@@ -59,9 +59,9 @@ impl Default for MergeOptions {
 /// Returns a hub that queues up to `per_producer` elements of each producer.
 ///
 /// Elements of one producer stay in order; elements of several producers are in the order of arrival. A
-/// producer that completes, fails, or is dropped leaves, and the hub continues for the others. The consumer's
-/// stream ends when the hub is [drained](MergeHub::drain) or killed, or when all producers and handles are
-/// dropped.
+/// producer that completes, fails, or is dropped leaves the hub, which continues for the other producers. The
+/// consumer's stream ends when the hub is [drained](MergeHub::drain) or killed, or when all producers and
+/// handles are dropped.
 ///
 /// ```
 /// # futures::executor::block_on(async {
@@ -104,7 +104,7 @@ pub fn merge_with<T>(options: MergeOptions) -> (MergeHub<T>, MergeReceiver<T>) {
 ///
 /// # Panics
 ///
-/// As [`merge_with`].
+/// In the same cases as [`merge_with`].
 pub fn merge_with_error<T, E>(options: MergeOptions) -> (MergeHub<T, E>, MergeReceiver<T, E>) {
     match try_merge_with(options) {
         Ok(ends) => ends,
@@ -167,8 +167,8 @@ impl<T, E> MergeHub<T, E> {
     }
 
     /// Returns a handle that can end the hub from any thread. If the handle completes the hub, the consumer
-    /// still receives queued elements. If it fails the hub, they are dropped. In both cases the producers are
-    /// closed.
+    /// still receives queued elements. If the handle fails the hub, queued elements are dropped. In both
+    /// cases the producers are closed.
     pub fn kill_switch(&self) -> KillSwitch<E>
     where
         T: Send + 'static,

@@ -39,15 +39,16 @@ impl Permits {
         }
     }
 
-    /// Takes a permit, if one is free and no producer is queued, or if one was granted to the lane.
+    /// Takes a permit if one was granted to the lane, or if one is free and no producer is queued. Returns
+    /// whether it took one.
     #[inline]
     pub(super) fn take(&self, lane: &Lane) -> bool {
         // Relaxed: the load may miss a producer that queues at this moment; that producer is then overtaken.
         lane.take_grant() || (!self.has_waiters.load(Ordering::Relaxed) && self.take_free())
     }
 
-    /// Does the same as [`take`](Self::take), but queues the lane if no permit is free. A granted permit
-    /// wakes the lane's permit slot, so the caller registers its waker there before.
+    /// Does the same as [`take`](Self::take), but queues the lane if no permit is free. When a permit is
+    /// granted, the lane's permit slot is woken. So the caller registers its waker there before this call.
     pub(super) fn take_or_queue(&self, lane: &Arc<Lane>) -> bool {
         if self.take(lane) {
             return true;
@@ -89,7 +90,7 @@ impl Permits {
         self.has_waiters.load(Ordering::Relaxed)
     }
 
-    /// Returns a permit that a producer does not use.
+    /// Takes back a permit that a producer does not use.
     pub(super) fn give_back(&self) {
         self.release();
         if self.has_waiters() {
@@ -152,7 +153,7 @@ impl Permits {
         (next, may_be_more)
     }
 
-    /// Stores and returns whether a producer is queued.
+    /// Stores in `has_waiters` whether a producer is queued, and returns it.
     fn update_has_waiters(&self, queue: &mut WaitQueue) -> bool {
         queue.skip_withdrawn();
         let has_waiters = !queue.lanes.is_empty();
@@ -188,7 +189,7 @@ impl WaitQueue {
         }
     }
 
-    /// Removes withdrawn entries when they are more than about half of the queue. So a withdrawal has
+    /// Removes withdrawn entries if more than about half of the queue is withdrawn. So a withdrawal has
     /// constant amortized cost.
     fn compact(&mut self) {
         if self.withdrawn > 16 + self.lanes.len() / 2 {

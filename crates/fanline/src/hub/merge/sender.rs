@@ -22,16 +22,16 @@ const RUN: u32 = 128;
 /// A clone is another producer, with its own limit.
 ///
 /// `send`, `feed`, and their variants wait while this producer has `per_producer` elements queued, or all
-/// producers together have `total`. A consumer that polls finds new elements at once. A waiting consumer is
-/// woken by [`flush`](Self::flush), with each [`send`](Self::send), and when there is no room. If you feed
-/// several elements and flush once, the consumer is woken once for all of them.
+/// producers together have `total` elements queued. A consumer that polls finds new elements at once. A
+/// waiting consumer is woken by [`flush`](Self::flush), with each [`send`](Self::send), and when there is no
+/// room. If you feed several elements and flush once, the consumer is woken once for all of them.
 ///
 /// The sender is also a [`Sink`], which feeds elements, and whose `close` leaves the hub.
 pub struct MergeSender<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     /// `None` after the producer has left.
     state: Option<SenderState<T>>,
-    /// Number of elements before the next yield.
+    /// Number of elements that may still be sent before the next yield.
     run: u32,
 }
 
@@ -114,7 +114,7 @@ impl<T, E> MergeSender<T, E> {
         }
     }
 
-    /// Sends an element if there is room and no other producer waits for it, and wakes a waiting consumer.
+    /// Sends an element and wakes a waiting consumer, if there is room and no other producer waits for room.
     ///
     /// # Errors
     ///
@@ -162,8 +162,8 @@ impl<T, E> MergeSender<T, E> {
         }
     }
 
-    /// Sends every value that an observable emits (a subject, a chain of operators), and then leaves the hub.
-    /// An error becomes this producer's [failure](Self::fail).
+    /// Sends every value that an observable (a subject or a chain of operators) emits, and then leaves the
+    /// hub. An error becomes this producer's [failure](Self::fail).
     ///
     /// An observable can wait only by blocking: its thread blocks while there is no room. So the consumer
     /// must not depend on the same thread. When the hub is closed, the source is unsubscribed at its next

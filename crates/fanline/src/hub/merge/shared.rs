@@ -44,7 +44,7 @@ pub(super) struct SenderState<T> {
     lane: Arc<Lane>,
     spare: Spare<T>,
     sent: u64,
-    /// Number of its elements that were taken, as far as the producer knows.
+    /// Number of the producer's elements that were taken, as far as the producer knows.
     taken: u64,
     /// Whether the producer has room for its next element, and a permit if the options set a total.
     has_permit: bool,
@@ -80,15 +80,15 @@ impl<T, E> Shared<T, E> {
 
     // ---- Producers.
 
-    /// Returns the state for a new producer, or `None` if the hub accepts none.
+    /// Returns the state for a new producer, or `None` if the hub accepts no new producer.
     pub(super) fn join(&self) -> Option<SenderState<T>> {
         let mut core = self.lock();
         if core.end.is_some() || core.is_draining {
             return None;
         }
         core.producers += 1;
-        // If elements of a lane are still queued, part of its room is in use, so a new producer cannot have
-        // it.
+        // If elements of a lane are still queued, part of the lane's room is in use, so a new producer cannot
+        // have the lane.
         let is_free = |state: &SenderState<T>| state.lane.taken() == state.sent;
         if core.free.front().is_some_and(is_free) {
             return core.free.pop_front();
@@ -106,7 +106,7 @@ impl<T, E> Shared<T, E> {
     }
 
     /// Acquires room and a permit for the next element. The producer holds them until it uses or releases
-    /// them. Without a waker, it neither waits nor joins the wait queue.
+    /// them. Without a waker, the producer neither waits nor joins the wait queue.
     pub(super) fn poll_permit(
         &self,
         state: &mut SenderState<T>,
@@ -133,8 +133,8 @@ impl<T, E> Shared<T, E> {
         if self.has_room(state) {
             return true;
         }
-        // The producer may wait for the consumer to take elements that were fed and not flushed, so flush
-        // them.
+        // The consumer may be asleep, because elements were fed and not flushed. The producer waits until the
+        // consumer takes them, so flush them.
         self.flush();
         let Some(waker) = waker else { return false };
         state.lane.room().register(waker);
@@ -153,8 +153,8 @@ impl<T, E> Shared<T, E> {
         state.sent - state.taken < self.per_producer
     }
 
-    /// Returns whether the producer has a permit. If not, queues it and registers the waker. Always true if
-    /// the options set no total.
+    /// Returns whether the producer has a permit. If not, queues the producer and registers the waker. Always
+    /// returns `true` if the options set no total.
     #[inline]
     fn wait_for_permit(&self, state: &mut SenderState<T>, waker: Option<&Waker>) -> bool {
         let Some(permits) = &self.permits else {
@@ -187,7 +187,8 @@ impl<T, E> Shared<T, E> {
         Ok(())
     }
 
-    /// Wakes the consumer, if it sleeps. The last `append` executed an exchange, which is part of the fence.
+    /// Wakes the consumer, if it sleeps. Part of the full fence is the exchange that the last `append`
+    /// executed.
     #[inline]
     pub(super) fn flush(&self) {
         fence_after_exchange();
@@ -210,7 +211,7 @@ impl<T, E> Shared<T, E> {
         state.has_permit = false;
     }
 
-    /// Returns ready if the hub has ended. Otherwise registers the waker, to be woken at the end.
+    /// Returns ready if the hub has ended. Otherwise registers the waker, to be woken when the hub ends.
     pub(super) fn poll_closed(&self, state: &SenderState<T>, waker: &Waker) -> Poll<()> {
         state.lane.end().register(waker);
         if self.is_closed() {
@@ -244,7 +245,7 @@ impl<T, E> Shared<T, E> {
 
     // ---- The consumer.
 
-    /// Polls for the next element, or the end.
+    /// Polls for the next element, or the end of the hub.
     pub(super) fn poll_next(
         &self,
         head: &mut Head<T>,
@@ -268,7 +269,7 @@ impl<T, E> Shared<T, E> {
 
     #[inline]
     fn try_next(&self, head: &mut Head<T>) -> Option<Result<T, Ended<E>>> {
-        // Acquire: sees the end, which was stored before.
+        // Acquire: sees the end of the hub, which was stored before the flag.
         if self.has_failed.load(Ordering::Acquire) {
             return Some(Err(self.failed(head)));
         }
@@ -294,7 +295,7 @@ impl<T, E> Shared<T, E> {
         match &self.permits {
             None => fence(Ordering::SeqCst),
             Some(permits) => {
-                // The exchange in `release` is the fence.
+                // `release` also executes the fence that `wake` requires.
                 permits.release();
                 if permits.has_waiters() {
                     return grant_and_wake(permits, lane);
@@ -304,7 +305,7 @@ impl<T, E> Shared<T, E> {
         lane.room().wake();
     }
 
-    /// Drops the remaining elements after a failure, and returns the end.
+    /// Drops the remaining elements after the hub has failed, and returns the error as the end of the hub.
     #[cold]
     fn failed(&self, head: &mut Head<T>) -> Ended<E> {
         self.drop_rest(head);
@@ -336,7 +337,7 @@ impl<T, E> Shared<T, E> {
 
     // ---- The end, and queries.
 
-    /// Ends the hub. Returns whether this call ended it, which it does unless the hub had ended before.
+    /// Ends the hub. Returns whether this call ended it: `false` if the hub had ended before.
     pub(super) fn end(&self, end: Ended<E>) -> bool {
         let core = self.lock();
         if core.end.is_some() {

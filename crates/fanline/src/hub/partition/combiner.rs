@@ -1,7 +1,7 @@
 //! Exclusive access to the router for one thread at a time, without waiting. The pattern is known as a
 //! combiner.
 //!
-//! A thread that has a change records it and requests access. If another thread has access, the same exchange
+//! A thread that has a change records it and requests access. If another thread has access, the request
 //! notifies that thread, which then applies the change before it releases the access. So user code may run
 //! for any time while its thread has access, and may request access again.
 #![expect(
@@ -103,7 +103,7 @@ impl<T> Deref for Access<'_, T> {
 impl<T> DerefMut for Access<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and the access is borrowed mutably.
+        // SAFETY: only the thread with access uses the value, and `&mut self` makes the reference unique.
         unsafe { &mut *self.0.value.get() }
     }
 }

@@ -25,11 +25,11 @@ impl Consumer {
     }
 }
 
-/// The consumers in the order in which they subscribed. The set is fixed. The number of queued elements is
-/// read on each call, and may already have changed.
+/// The consumers in the order in which they subscribed. The set does not change. The number of queued
+/// elements is read on each call, and may have changed when the caller uses it.
 #[derive(Clone, Default)]
 pub struct Consumers {
-    /// Sorted by id as well, since ids grow.
+    /// Also sorted by id, because ids grow.
     list: Vec<Arc<Lane>>,
     /// The lane of each consumer, and the index of its queue in the router.
     by_id: HashMap<i64, Entry, BuildHasherDefault<IdHasher>>,
@@ -42,7 +42,7 @@ struct Entry {
 }
 
 impl Consumers {
-    /// Returns the number of consumers; never 0 for a partitioner.
+    /// Returns the number of consumers. In a call of the partitioner, the number is never 0.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -72,7 +72,7 @@ impl Consumers {
         self.list[index % self.list.len()].id
     }
 
-    /// Returns the number of elements queued for a consumer, or `None` if there is none with this id.
+    /// Returns the number of elements queued for a consumer, or `None` if no consumer has this id.
     pub fn queued(&self, id: i64) -> Option<usize> {
         self.by_id.get(&id).map(|entry| entry.lane.queued())
     }

@@ -65,7 +65,7 @@ impl Lane {
         self.router_side.sent.store(sent, Ordering::Relaxed);
     }
 
-    /// Returns the number of queued elements, which may already have changed.
+    /// Returns the number of queued elements, which may have changed when the caller uses it.
     #[inline]
     pub(super) fn queued(&self) -> usize {
         let taken = self.taken();

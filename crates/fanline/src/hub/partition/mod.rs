@@ -2,10 +2,10 @@
 //!
 //! Each consumer has a queue of its own. The consumer is the queue's only reader, and the thread with
 //! exclusive [access](combiner) to the router is its only writer. Elements without a chosen consumer are
-//! *pending* ([router]). Usually the producer has the access, for the time of one element. A thread records a
-//! change and requests the access when a consumer joins or leaves, or makes room that an element waits for.
-//! If another thread has the access, that thread applies the change ([shared]). So the partitioner sees
-//! elements in order, one at a time. No partitioner, waker, clone, or drop runs under a lock.
+//! *pending* ([router]). Usually the producer has the access, each time for one element. When a consumer
+//! joins, leaves, or makes room that an element waits for, its thread records a change and requests the
+//! access. If another thread has the access, that thread applies the change ([shared]). So the partitioner
+//! sees elements in order, one at a time. No partitioner, waker, clone, or drop runs under a lock.
 
 mod combiner;
 mod consumers;
@@ -35,8 +35,8 @@ use shared::Shared;
 /// number of consumers and an element, and returns the index of a consumer in the order of subscription. A
 /// negative index drops the element.
 ///
-/// While there is no consumer, elements are stored. The partitioner is called for them when there is a
-/// consumer.
+/// While there is no consumer, elements are stored. The partitioner is called for these elements when a
+/// consumer has subscribed.
 ///
 /// ```
 /// # futures::executor::block_on(async {
@@ -85,7 +85,7 @@ pub fn partition<T>(
 ///
 /// # Panics
 ///
-/// As [`partition`].
+/// In the same cases as [`partition`].
 pub fn partition_stateful<T>(
     capacity: usize,
     choose: impl FnMut(&Consumers, &T) -> i64 + Send + 'static,
@@ -113,7 +113,7 @@ pub fn partition_with<T>(
 ///
 /// # Panics
 ///
-/// As [`partition_with`].
+/// In the same cases as [`partition_with`].
 pub fn partition_with_error<T, E>(
     options: PartitionOptions,
     partitioner: Partitioner<T>,

@@ -77,7 +77,7 @@ fn loom_partition_leave_and_push() {
         drop(tx);
         let mut all = receive_all(&mut stays);
         consumer.join().unwrap();
-        // The elements may have been rerouted after the other consumer had seen the end.
+        // The elements may have been rerouted after the other consumer had seen the completion.
         all.extend(receive_all(&mut hub.subscribe()));
         all.sort_unstable();
         assert_eq!(all, [1, 2]);

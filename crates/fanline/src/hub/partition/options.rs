@@ -26,11 +26,11 @@ use crate::hub::{CAPACITY_MAX, OptionsError};
 /// ```
 #[derive(Clone, Debug)]
 pub struct PartitionOptions {
-    /// Number of elements in the hub, for all consumers together; from 1 to [`CAPACITY_MAX`]. The default is
-    /// 256.
+    /// Largest number of elements in the hub, for all consumers together; from 1 to [`CAPACITY_MAX`]. The
+    /// default is 256.
     pub capacity: usize,
     /// Number of elements that can be queued for one consumer; at least 1. `None`, the default, means
-    /// `capacity`. Then one stalled consumer can fill the whole hub.
+    /// `capacity`. With `None`, one stalled consumer can fill the whole hub.
     pub per_consumer: Option<usize>,
     /// Treatment of an element whose consumer's queue is full.
     pub full_consumer: FullConsumer,
@@ -56,7 +56,7 @@ impl Default for PartitionOptions {
 /// The treatment of an element whose consumer's queue is [full](PartitionOptions::per_consumer).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FullConsumer {
-    /// The element waits for room, and all later elements wait behind it.
+    /// The element waits for room, and all later elements wait until it has room.
     #[default]
     Wait,
     /// The element goes to the consumer with the shortest queue. If all queues are full, it waits.
@@ -68,7 +68,7 @@ pub enum FullConsumer {
 /// The treatment of elements that are queued for a consumer when it leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeftElements {
-    /// The partitioner chooses again for them, before it chooses for later elements.
+    /// Reroutes them: the partitioner chooses again for each of them, before it chooses for later elements.
     #[default]
     Reroute,
     /// The elements are dropped.
@@ -123,7 +123,7 @@ impl<T> Partitioner<T> {
     }
 
     /// Returns a partitioner that chooses an id. It gets the consumers and an element. A negative id drops
-    /// the element. Each query of the consumers costs constant time, whatever their number.
+    /// the element. Each query of the consumers takes constant time, however many consumers there are.
     pub fn by_id(choose: impl FnMut(&Consumers, &T) -> i64 + Send + 'static) -> Self {
         Self {
             by: By::Id(Box::new(choose)),

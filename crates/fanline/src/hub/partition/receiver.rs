@@ -36,8 +36,8 @@ impl<T, E> PartitionReceiver<T, E> {
         receiver
     }
 
-    /// Returns the next element, or `None` after the end; see [`error`](Self::error). Cancel safe: a future
-    /// that is dropped before it is ready has received nothing.
+    /// Returns the next element, or `None` after the hub has ended; see [`error`](Self::error). Cancel safe:
+    /// a future that is dropped before it is ready has received nothing.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|context| self.poll(context)).await
     }
@@ -51,13 +51,14 @@ impl<T, E> PartitionReceiver<T, E> {
     ///
     /// # Errors
     ///
-    /// If no element is available, and at the end.
+    /// If no element is available, or if the hub has ended.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>> {
         self.pulling
             .try_next(|waker| self.shared.poll_next(&mut self.state, waker))
     }
 
-    /// Calls an observer with every element and with the end, or until the observer is closed.
+    /// Calls an observer with every element, and then with the completion or the error of the hub. Stops
+    /// earlier if the observer is closed.
     pub async fn attach<O: Observer<T, HubError<E>>>(self, observer: O) {
         pulling::attach(self, observer, Self::error).await;
     }

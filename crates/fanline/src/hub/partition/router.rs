@@ -97,13 +97,13 @@ impl<T> Router<T> {
         self.has_started |= self.consumers.len() >= self.options.start_after.unwrap_or(1);
     }
 
-    /// Starts routing to the current consumers, even if they are fewer than `start_after`.
+    /// Starts routing to the current consumers, even if there are fewer of them than `start_after`.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// Removes a consumer. `queue` is the receiving end of its queue. Elements that must be dropped are moved
-    /// to `lost`.
+    /// Removes a consumer. `queue` is the receiving end of the consumer's queue. Elements that must be
+    /// dropped are moved to `lost`.
     pub(super) fn remove(&mut self, id: i64, mut queue: chunks::Receiver<T>, lost: &mut Vec<T>) {
         let Some(slot) = self.consumers.remove(id) else {
             return;
@@ -111,7 +111,8 @@ impl<T> Router<T> {
         self.outlets[slot] = None;
         self.free_slots.push(slot);
         if let Some(stuck) = self.stuck.take_if(|stuck| stuck.is_for(slot)) {
-            // The element comes after those in the consumer's queue, which are put before it below.
+            // This element was sent after those in the consumer's queue. The code below puts them in front of
+            // it.
             self.pending.push_front(stuck.value);
         }
         let left = std::iter::from_fn(|| {

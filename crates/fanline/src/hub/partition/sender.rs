@@ -31,7 +31,7 @@ const RUN: u32 = 128;
 pub struct PartitionSender<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     state: SenderState,
-    /// Number of elements before the next yield.
+    /// Number of elements that may still be sent before the next yield.
     run: u32,
 }
 
@@ -74,7 +74,7 @@ impl<T, E> PartitionSender<T, E> {
     ///
     /// # Panics
     ///
-    /// As [`send`](Self::send).
+    /// In the same cases as [`send`](Self::send).
     pub async fn feed(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.room().await {
             Ok(()) => self.push(value, false).map_err(SendError),
@@ -95,7 +95,7 @@ impl<T, E> PartitionSender<T, E> {
     ///
     /// # Panics
     ///
-    /// As [`send`](Self::send).
+    /// In the same cases as [`send`](Self::send).
     pub fn blocking_send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.blocking_room() {
             Ok(()) => self.push(value, true).map_err(SendError),
@@ -111,7 +111,7 @@ impl<T, E> PartitionSender<T, E> {
     ///
     /// # Panics
     ///
-    /// As [`send`](Self::send).
+    /// In the same cases as [`send`](Self::send).
     pub fn blocking_feed(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.blocking_room() {
             Ok(()) => self.push(value, false).map_err(SendError),
@@ -127,7 +127,7 @@ impl<T, E> PartitionSender<T, E> {
     ///
     /// # Panics
     ///
-    /// As [`send`](Self::send).
+    /// In the same cases as [`send`](Self::send).
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.shared.poll_room(&mut self.state, None) {
             Poll::Ready(Ok(())) => self.push(value, true).map_err(TrySendError::Closed),
@@ -146,7 +146,7 @@ impl<T, E> PartitionSender<T, E> {
     ///
     /// # Panics
     ///
-    /// As [`send`](Self::send).
+    /// In the same cases as [`send`](Self::send).
     pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
     where
         S: Stream<Item = T>,
@@ -174,7 +174,8 @@ impl<T, E> PartitionSender<T, E> {
         }
     }
 
-    /// Sends every value that an observable emits (a subject, a chain of operators), and its end.
+    /// Sends to the hub every value that an observable (a subject or a chain of operators) emits, and its
+    /// completion or error.
     ///
     /// An observable can wait only by blocking: its thread blocks while there is no room. So consumers must
     /// not depend on the same thread. When the hub is closed, the source is unsubscribed at its next value.
@@ -200,8 +201,8 @@ impl<T, E> PartitionSender<T, E> {
         source.into_observable().subscribe_with(Feeding::new(self))
     }
 
-    /// Completes the hub. Consumers get the elements that were sent, and then the end. Has no effect if the
-    /// hub has already ended.
+    /// Completes the hub. Consumers get the elements that were sent, and then the completion. Has no effect
+    /// if the hub has already ended.
     pub fn complete(&mut self) {
         self.shared.end(Ended::Completed);
     }
@@ -280,7 +281,8 @@ impl<T, E> Sink<T> for PartitionSender<T, E> {
     ///
     /// # Panics
     ///
-    /// If `poll_ready` was not ready before, and there is no room; and as [`PartitionSender::send`].
+    /// If `poll_ready` was not ready before and there is no room, and in the same cases as
+    /// [`PartitionSender::send`].
     fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
         let this = self.get_mut();
         match this.shared.poll_room(&mut this.state, None) {
@@ -336,7 +338,8 @@ impl<T, E> Drop for PartitionSender<T, E> {
         let finish = || {
             self.shared.stop_waiting();
             if !self.shared.end(end) {
-                // The hub ended before. A panic may have left recorded changes, so apply them.
+                // The hub had ended before. A panic may have left recorded changes that are not applied, so
+                // apply them.
                 self.shared.route();
             }
         };

@@ -66,7 +66,7 @@ struct Flags {
     is_over: AtomicBool,
     /// Whether an element waits for room in a consumer's queue.
     is_stuck: AtomicBool,
-    /// Wakes the producer at the end of the hub, while it waits for a stream that it is attached to.
+    /// Wakes the producer when the hub ends, while the producer waits for the stream that is attached to it.
     end: WakerSlot,
 }
 
@@ -146,8 +146,8 @@ impl<T, E> Shared<T, E> {
 
     // ---- The producer.
 
-    /// Returns ready if there is room for an element, or if the hub is closed. Without a waker, registers
-    /// none.
+    /// Returns ready if there is room for an element, or if the hub is closed. If there is no room, registers
+    /// `waker`, if there is one.
     #[inline]
     pub(super) fn poll_room(
         &self,
@@ -169,7 +169,8 @@ impl<T, E> Shared<T, E> {
         state: &mut SenderState,
         waker: Option<&Waker>,
     ) -> Poll<Result<(), Closed>> {
-        // The producer may wait for consumers to take elements that were fed and not flushed, so flush them.
+        // Consumers may be asleep, because elements were fed and not flushed. The producer waits until the
+        // consumers take them, so flush them.
         self.flush();
         let Some(waker) = waker else {
             return Poll::Pending;
@@ -185,21 +186,23 @@ impl<T, E> Shared<T, E> {
     #[inline]
     fn has_room(&self, state: &mut SenderState) -> bool {
         if state.sent - state.removed >= self.capacity {
-            // Acquire: not needed for the elements, which their queues hand over.
+            // Acquire is not needed for the elements themselves, because the queues pass them from thread to
+            // thread.
             state.removed = self.removed.count.load(Ordering::Acquire);
         }
         state.sent - state.removed < self.capacity
     }
 
-    /// Accepts an element, for which there is room. Its consumer is woken now if `flushes` is set, otherwise
-    /// by the next `flush`.
+    /// Accepts an element. The caller has checked that there is room. If `flushes` is set, the element's
+    /// consumer is woken now, otherwise by the next `flush`.
     #[inline]
     pub(super) fn push(&self, state: &mut SenderState, value: T, flushes: bool) -> Result<(), T> {
         debug_assert!(state.sent - state.removed < self.capacity);
         let Some(mut access) = self.combiner.take() else {
             return self.push_as_change(state, value);
         };
-        // Checked with access, because a thread that closes the hub requests access after that.
+        // Checked while this thread has access, because a thread that closes the hub requests access
+        // afterwards.
         if self.is_closed() {
             self.work(access, None);
             return Err(value);
@@ -279,7 +282,7 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Returns ready if the hub has ended. Otherwise registers the waker, to be woken at the end.
+    /// Returns ready if the hub has ended. Otherwise registers the waker, to be woken when the hub ends.
     pub(super) fn poll_closed(&self, waker: &Waker) -> Poll<()> {
         self.flags.end.register(waker);
         if self.is_closed() {
@@ -311,11 +314,12 @@ impl<T, E> Shared<T, E> {
         drop(list);
     }
 
-    /// Applies all recorded changes, and then routes as many waiting elements as it can. `value` is the last
-    /// of them.
+    /// Applies all recorded changes, and then routes as many waiting elements as it can. `value`, if there is
+    /// one, is routed last.
     #[cold]
     fn work(&self, access: Access<'_, Router<T>>, mut value: Option<T>) {
-        // Dropped after the access is released, because dropping elements is user code, which may panic.
+        // `lost` is dropped after the access is released, because dropping elements is user code, which may
+        // panic.
         let mut lost = Vec::new();
         let mut counted = 0;
         let mut next = Some(access);
@@ -324,7 +328,7 @@ impl<T, E> Shared<T, E> {
             if let Some(value) = value.take() {
                 access.push_pending(value);
             }
-            // Relaxed: a thread that fails the hub requests access after that.
+            // Relaxed: a thread that fails the hub sets the flag and then requests access.
             if self.flags.has_failed.load(Ordering::Relaxed) {
                 access.drain_all(&mut lost);
             }
@@ -360,8 +364,8 @@ impl<T, E> Shared<T, E> {
     }
 
     fn apply_changes(&self, access: &mut Access<'_, Router<T>>, lost: &mut Vec<T>) {
-        // Relaxed: the combiner orders changes whose access was requested before. `release` sees later
-        // requests.
+        // Relaxed: if a change's access was requested before this access, the combiner orders the change
+        // before this load. `release` sees later requests.
         if !self.changes.any.load(Ordering::Relaxed) {
             return;
         }
@@ -401,7 +405,7 @@ impl<T, E> Shared<T, E> {
     /// Counts elements that have left the hub, and wakes the producer.
     #[inline]
     fn count_removed(&self, count: u64) {
-        // Release: the use of the elements is complete before.
+        // Release: a thread that sees the new count knows that the use of the elements is complete.
         self.removed.count.fetch_add(count, Ordering::AcqRel);
         fence_after_exchange();
         self.removed.producer.wake();
@@ -428,7 +432,7 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Polls for the next element, or the end.
+    /// Polls for the next element, or the end of the hub.
     pub(super) fn poll_next(
         &self,
         state: &mut ReceiverState<T>,
@@ -452,7 +456,7 @@ impl<T, E> Shared<T, E> {
 
     #[inline]
     fn try_next(&self, state: &mut ReceiverState<T>) -> Option<Result<T, Ended<E>>> {
-        // Acquire: sees the end, which was stored before.
+        // Acquire: sees the end of the hub, which was stored before the flag.
         if self.flags.has_failed.load(Ordering::Acquire) {
             return Some(Err(self.leave_at_end(state)));
         }
@@ -532,7 +536,7 @@ impl<T, E> Shared<T, E> {
 
     fn close(&self, core: MutexGuard<'_, Core<E>>, drops: bool) {
         let list = lock(&self.changes.list);
-        // Release: a reader of the flags sees the end.
+        // Release: a thread that sees the flags also sees the stored end of the hub.
         self.flags.has_failed.store(drops, Ordering::Release);
         self.flags.is_closed.store(true, Ordering::Release);
         drop(list);
@@ -583,7 +587,7 @@ impl<T, E> Shared<T, E> {
     }
 
     pub(super) fn len(&self) -> usize {
-        // Read in this order, so that the difference is not negative.
+        // `removed` is loaded before `sent`, so that the difference is not negative.
         let removed = self.removed.count.load(Ordering::Acquire);
         let sent = self.sent.0.load(Ordering::Relaxed);
         usize::try_from(sent.saturating_sub(removed)).unwrap_or(usize::MAX)

@@ -20,7 +20,8 @@ fn subscribe<P: Rules>(
     core.subscribe(Boxed::new(observer(record)))
 }
 
-/// The story: an observer unsubscribed then. When the next one did, the first counted as subscribed again.
+/// Regression test: an observer unsubscribed at that moment. When another one unsubscribed, the first counted
+/// as subscribed again.
 #[test]
 fn observer_removed_as_emission_ends_is_not_called_again() {
     let owner = Subject::new(Publish, Fences::detect());
@@ -40,7 +41,8 @@ fn observer_removed_as_emission_ends_is_not_called_again() {
     assert_eq!(core.observer_count(), 1);
 }
 
-/// The story: a disposal at that moment left the observers in memory, and a later end replaced the disposal.
+/// Regression test: a disposal at that moment left the observers in memory, and a later completion or error
+/// replaced the disposal.
 #[test]
 fn disposal_as_emission_ends_drops_observers_and_stays() {
     let many: Many = Replay::many(2).flavor;

@@ -15,7 +15,7 @@ pub(super) struct Control<E, L> {
     pub(super) must_evict: bool,
     /// The payload of the first panic, until the emission is over.
     pub(super) panic: Option<Panic>,
-    /// Number of threads that wait until an observer has left.
+    /// Number of threads that wait until an observer is removed.
     pub(super) waiters: usize,
     /// Whether the heavy fence was executed since the signal was raised; see [`Gate::halt`].
     pub(super) fenced: bool,
@@ -42,7 +42,7 @@ impl<E, L: Vacant> Control<E, L> {
         }
     }
 
-    /// Adds an entry to the waiting ones. Returns the key for its guard.
+    /// Adds an entry to those that wait for the list. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn wait(&mut self, entry: L) -> u64 {
         let (slot, key) = self.slots.reserve();
@@ -63,18 +63,18 @@ impl<E, L: Vacant> Control<E, L> {
         key
     }
 
-    /// Removes the observers that have unsubscribed; all of them if the subject is disposed of.
+    /// Removes the observers that have unsubscribed, or all observers if the subject is disposed of.
     #[inline]
-    pub(super) fn remove_leaving(&mut self, list: &mut List<L>, gone: &mut Vec<L>) {
+    pub(super) fn remove_leaving(&mut self, list: &mut List<L>, removed: &mut Vec<L>) {
         while let Some(slot) = self.leaving.pop() {
             if matches!(self.slots.get(slot), SlotState::Leaving(_)) {
-                gone.push(self.remove_listed(list, slot));
+                removed.push(self.remove_listed(list, slot));
             }
         }
         if matches!(self.end, Some(End::Disposed)) {
             for index in 0..list.len() {
                 if let Some(slot) = list.slot_at(index) {
-                    gone.push(self.remove_listed(list, slot));
+                    removed.push(self.remove_listed(list, slot));
                 }
             }
         }

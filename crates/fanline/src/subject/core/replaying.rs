@@ -32,8 +32,9 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         }
     }
 
-    /// Returns the next contiguous values, or `None` at the end. They stay in place until the replay is over.
-    /// The first call skips values that are too old at `now`. `halted` is the result of `Gate::halt`.
+    /// Returns the next contiguous values, or `None` after the last value. They stay in place until the
+    /// replay is over. The first call skips values that are too old at `now`. `halted` is the result of
+    /// `Gate::halt`.
     pub(super) fn advance(
         &mut self,
         control: &mut Control<E, L>,

@@ -12,7 +12,7 @@ use super::{Exit, HEAD, Route, hash_subject};
 const SLOTS: usize = 64;
 /// Spare capacity in bytes for last tokens that are longer than the first one.
 const SPARE_BYTES: usize = 64;
-/// Most targets of a shared route. A wider route is built for each subject.
+/// Largest number of targets of a shared route. A wider route is built for each subject.
 const TARGETS_MAX: usize = 16;
 
 /// The shared routes of siblings.
@@ -90,7 +90,7 @@ impl Siblings {
     }
 
     /// Records a new route of a subject without a shared route. For a second sibling, calls `is_apart`, which
-    /// returns whether a filter has a literal last token here.
+    /// returns whether a filter distinguishes the siblings by a literal last token.
     pub(super) fn note(&mut self, subject: &[u8], route: &Route, is_apart: impl FnOnce() -> bool) {
         let Some((parent, _)) = split(subject) else {
             return;

@@ -182,7 +182,8 @@ fn apply(step: &Step, simulation: &mut Simulation, model: &mut Model, retention:
             }
         }
         Step::Pass(millis) => {
-            // All of them may be redelivered. Tests of `ack_wait` check when this happens.
+            // All unacknowledged records may be redelivered. Tests of `ack_wait` check the time of
+            // redelivery.
             model.out.values_mut().for_each(|again| *again = true);
             simulation.pass_millis(*millis);
         }

@@ -16,11 +16,11 @@ use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Discard, Message, Port, Timestamp};
 use crate::store::{NewRecord, StoreError};
 
-/// Default maximum messages of a batch.
+/// Default maximum number of messages in a batch.
 const MESSAGES_MAX: usize = 1_000;
-/// Default maximum open batches of a stream.
+/// Default maximum number of open batches of a stream.
 const OPEN_MAX: usize = 50;
-/// Maximum bytes of the open batches of a stream.
+/// Maximum size of all open batches of a stream together in bytes.
 const BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// The open batches of a stream.
@@ -96,7 +96,7 @@ impl AtomicBatches {
         self.open.len()
     }
 
-    /// Returns when the next batch is abandoned, if it gets no message.
+    /// Returns the time at which the next batch is abandoned if it gets no message.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
         self.open.values().map(|batch| batch.abandoned_at).min()
     }
@@ -289,7 +289,7 @@ impl Stream {
         self.check_room(&ready)?;
         let mut stored = Vec::with_capacity(ready.len());
         let first = self.store.last_sequence() + 1;
-        // The record that completes the batch must be marked in the log, so that a start detects incomplete
+        // The record that completes the batch must be marked in the log, so that recovery detects incomplete
         // batches.
         let completing = ready.iter().enumerate().rposition(|(number, ready)| {
             self.is_wanted(first + number as u64, &ready.message.subject)

@@ -1,4 +1,5 @@
-//! Fast batches: messages of one publisher in order. Each is stored at once, and groups are acknowledged.
+//! Fast batches: messages of one publisher in order. Each message is stored immediately, and one
+//! acknowledgement covers several messages.
 //!
 //! The reply subject contains the message's position in its batch:
 //! `<inbox>.<id>.<flow>.<ok|fail>.<seq>.<op>.$FI`.
@@ -12,12 +13,13 @@ use crate::jetstream::stream::acks::{Ack, AckContent, write_error};
 use crate::jetstream::stream::headers::PublishHeaders;
 use crate::jetstream::{ApiError, Message, Port};
 
-/// Default maximum open batches of a stream.
+/// Default maximum number of open batches of a stream.
 const OPEN_MAX: usize = 1_000;
-/// Maximum messages between two acknowledgements. All fast batches of a stream share this number.
+/// Maximum number of messages between two acknowledgements. All open fast batches of a stream share this
+/// number.
 const FLOW_MAX: u64 = 500;
 
-/// Messages between two acknowledgements, if the publisher does not request a valid number.
+/// Number of messages between two acknowledgements, if the publisher does not request a valid number.
 const FLOW_DEFAULT: u64 = 10;
 
 /// The open batches of a stream.
@@ -43,7 +45,7 @@ struct Batch {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::jetstream::stream) struct FastReply<'a> {
     id: &'a [u8],
-    /// Requested messages between two acknowledgements; 0 if the publisher requests none.
+    /// Requested number of messages between two acknowledgements; 0 if the publisher requests none.
     flow: u64,
     /// Mode, sequence, and operation; `None` if these tokens are invalid.
     step: Option<Step>,
@@ -122,7 +124,7 @@ impl FastBatches {
         self.open.retain(|_, batch| batch.abandoned_at > now);
     }
 
-    /// Returns when the next batch is abandoned, if it gets no message.
+    /// Returns the time at which the next batch is abandoned if it gets no message.
     pub(in crate::jetstream::stream) fn next_timeout(&self) -> Option<Duration> {
         self.open.values().map(|batch| batch.abandoned_at).min()
     }
@@ -172,7 +174,8 @@ impl Stream {
         if self.fast.len() >= open_max || !self.has_room_for_fast() {
             return Err(ApiError::BATCH_PUBLISH_TOO_MANY_INFLIGHT);
         }
-        // A batch begins with the requested flow if it is the only one, and otherwise with one message.
+        // The only open batch gets acknowledgements at the requested interval from the start. Further batches
+        // begin with one for each message.
         let flow = match self.fast.open.is_empty() {
             true => self.flow_max(reply.flow),
             false => 1,

@@ -12,9 +12,9 @@ use crate::jetstream::BatchLimits;
 pub(super) use atomic::AtomicBatches;
 pub(super) use fast::{FastBatches, FastReply};
 
-/// Default maximum open atomic batches of all streams.
+/// Default maximum number of open atomic batches of all streams.
 const ATOMIC_MAX: usize = 1_000;
-/// Default maximum open fast batches of all streams.
+/// Default maximum number of open fast batches of all streams.
 const FAST_MAX: usize = 50_000;
 
 /// Number of open batches, of one stream or several.
@@ -27,7 +27,7 @@ pub struct OpenBatches {
 }
 
 impl OpenBatches {
-    /// Returns the sum of both numbers of batches.
+    /// Returns the sums with `others`, separately for atomic and fast batches.
     pub fn and(self, others: OpenBatches) -> Self {
         OpenBatches {
             atomic: self.atomic + others.atomic,
@@ -35,7 +35,7 @@ impl OpenBatches {
         }
     }
 
-    /// Returns the difference of both numbers of batches.
+    /// Returns the numbers of batches without `others`, separately for atomic and fast batches.
     pub fn without(self, others: OpenBatches) -> Self {
         OpenBatches {
             atomic: self.atomic.saturating_sub(others.atomic),
@@ -73,7 +73,8 @@ impl Stream {
         self.batches_elsewhere.and(self.open_batches()).fast < max
     }
 
-    /// Returns when a batch that receives a message now is abandoned, if it gets no other.
+    /// Returns the time at which a batch that receives a message now is abandoned if no other message
+    /// follows.
     fn batch_abandoned_at(&self) -> Duration {
         let idle_max = self.batch_limits.idle_max.unwrap_or(IDLE_MAX);
         self.clock.since_start.saturating_add(idle_max)

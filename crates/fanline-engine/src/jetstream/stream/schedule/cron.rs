@@ -3,7 +3,7 @@
 use jiff::civil::{Date, DateTime, time};
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
-/// Maximum days to search for the next match. Two leap days are at most eight years apart.
+/// Maximum number of days to search for the next match. Two leap days are at most eight years apart.
 const DAYS_SEARCHED_MAX: usize = 8 * 366 + 1;
 
 const MONTHS: [&str; 12] = [

@@ -38,7 +38,7 @@ impl Schedules {
         }
     }
 
-    /// Returns when the next schedule is due, in nanoseconds since 1970 UTC.
+    /// Returns the time at which the next schedule is due, in nanoseconds since 1970 UTC.
     pub(super) fn next(&self) -> Option<i64> {
         self.due.keys().next().map(|(due, _)| *due)
     }
@@ -56,7 +56,8 @@ impl Schedules {
 }
 
 impl Stream {
-    /// Returns the subject of the schedule that a message ends, if it is the last message of a schedule.
+    /// Returns the subject of the schedule that a message ends; `None` if it is not the last message of a
+    /// schedule.
     pub(super) fn cancelled<'a>(
         &self,
         subject: &[u8],

@@ -127,7 +127,8 @@ mod tests {
             ("30 */15 1-3/2 * jan sun", "2027-01-03T01:00:30Z"),
             ("0 0 0 ? JAN MON-FRI", "2027-01-01T00:00:00Z"),
             ("0 0 0 29 2 *", "2028-02-29T00:00:00Z"),
-            // If both days are set, either matches.
+            // If both a day of the month and a day of the week are set, a date needs to match only one of
+            // them.
             ("0 0 0 1 * mon", "2026-11-23T00:00:00Z"),
         ] {
             check(pattern, None, T, Ok(expected));

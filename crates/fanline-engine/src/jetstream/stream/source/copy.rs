@@ -166,7 +166,7 @@ pub(super) fn without_conditions(headers: &[u8]) -> Vec<u8> {
     block.end_or_empty().to_vec()
 }
 
-/// Returns when a record stored at `unix_nanos` expires because of its own time to live.
+/// Returns the time at which a record stored at `unix_nanos` expires because of its own time to live.
 pub(super) fn expiry(headers: &[u8], unix_nanos: i64) -> Option<i64> {
     match parse_ttl(find(headers, b"Nats-TTL")?)? {
         Ttl::Never => Some(NEVER),

@@ -7,7 +7,7 @@ use super::copy::{CopiedRecord, without_conditions};
 use crate::jetstream::{Now, Port, Retention};
 use crate::store::{Search, StoreError};
 
-/// Maximum records to copy in one call.
+/// Maximum number of records to copy in one call.
 const PULL_MAX: usize = 1_000;
 
 impl Stream {

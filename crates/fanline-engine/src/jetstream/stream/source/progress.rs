@@ -24,7 +24,7 @@ struct Progress {
 /// State of saving the progress.
 #[derive(Default)]
 pub(in crate::jetstream::stream) struct SavedProgress {
-    /// Progress to save, once the log is durable up to the sequence.
+    /// Sequence up to which the log must be durable before the next progress is saved, and that progress.
     next: Option<(u64, Vec<Progress>)>,
     due: Option<Duration>,
     /// Sum of the last copied sequences of all sources. It changes with every copied record.
@@ -61,7 +61,7 @@ impl Stream {
         serde_json::to_vec(&progress).ok()
     }
 
-    /// Returns when [`progress_to_save`](Self::progress_to_save) is due.
+    /// Returns the time at which to call [`progress_to_save`](Self::progress_to_save).
     pub(in crate::jetstream::stream) fn next_progress_save(&self) -> Option<Duration> {
         let saved = &self.saved_progress;
         // While the log is not durable, nothing is due, because the end of a sync causes another call.

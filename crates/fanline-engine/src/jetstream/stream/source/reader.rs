@@ -19,7 +19,7 @@ const OWN_API: &str = "$JS.API";
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Maximum time without a message. The consumer sends a heartbeat every second.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
-/// Delay after the first failure. Each further failure without a record doubles it.
+/// Delay after the first failure. Each further failure doubles it, until a record is stored.
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(250);
 /// Maximum delay, so that copying resumes soon after a long loss of connection.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(10);
@@ -107,7 +107,7 @@ pub(super) enum OriginEvent<'a> {
 }
 
 impl Reader {
-    /// Creates a reader whose first request is due at once.
+    /// Creates a reader whose first request is due immediately.
     pub(super) fn new(origin: &str, external: &External) -> Self {
         let api = match external.api.as_str() {
             "" => OWN_API,
@@ -152,7 +152,7 @@ impl Reader {
         std::mem::take(&mut self.has_changed)
     }
 
-    /// Returns when to call [`is_request_due`](Self::is_request_due) next.
+    /// Returns the time at which to call [`is_request_due`](Self::is_request_due) next.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         match &self.state {
             State::BackingOff { until } => Some(*until).filter(|until| *until < Duration::MAX),
@@ -274,8 +274,8 @@ impl Reader {
     }
 
     /// Answers a flow control request. A preconfigured consumer gets the answer when all delivered records
-    /// are durable here, because the origin may then remove them. `until` is the last of these records in
-    /// this stream.
+    /// are durable here, because the origin may then remove them. `until` is the sequence of the last of
+    /// these records in this stream.
     pub(super) fn answer(
         &mut self,
         reply: &[u8],
@@ -359,7 +359,7 @@ impl Reader {
 }
 
 impl Reading {
-    /// Returns when the reader abandons the consumer if no message arrives.
+    /// Returns the time at which the reader abandons the consumer if no message arrives.
     fn silent_until(&self) -> Duration {
         let wait_max = match self.is_answered {
             true => SILENCE_MAX,
@@ -384,7 +384,8 @@ impl Reading {
 
     fn handle_delivery<'a>(&mut self, message: &Message<'a>) -> OriginEvent<'a> {
         // A preconfigured consumer may still deliver for an earlier request. Its deliveries are ignored until
-        // the answer arrives, or until their number continues that of the last delivery.
+        // the answer arrives, or until a delivery has the number that directly follows that of the last
+        // delivery.
         let counts_anew = self.is_answered || !self.names.is_preconfigured;
         self.is_answered = counts_anew;
         // Records are recognized first, because their publishers' headers may look like a status.

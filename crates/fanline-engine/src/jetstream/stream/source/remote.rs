@@ -138,8 +138,8 @@ impl Stream {
         }
     }
 
-    /// Returns when [`update_remote_sources`](Self::update_remote_sources) is due, even without another
-    /// event.
+    /// Returns the time at which to call [`update_remote_sources`](Self::update_remote_sources) even without
+    /// another event.
     pub(in crate::jetstream::stream) fn next_source_timeout(&self) -> Option<Duration> {
         let readers = self.sources.iter().filter_map(|s| s.reader.as_ref());
         readers.filter_map(Reader::next_timeout).min()

@@ -27,7 +27,7 @@ use groups::SharedSubscriptions;
 pub(crate) use requests::Connections;
 use sessions::{Due, SessionKey, Sessions};
 
-/// Most retained messages of one batch, and most bytes of them. Other work can run between batches.
+/// Limits of one batch of retained messages: number and bytes. Other work can run between batches.
 const RETAINED_MAX: usize = 64;
 const RETAINED_BYTES_MAX: usize = 128 * 1024;
 

@@ -25,8 +25,8 @@ impl Connections {
         self.0.remove(&connection.cid);
     }
 
-    /// Returns an answer of the JetStream service as a message, with the shard that receives it. `None` for
-    /// an answer to any other client.
+    /// Returns an answer of the JetStream service as a message, with the shard that receives it. Returns
+    /// `None` if the answer is not for an MQTT session.
     #[inline]
     pub(crate) fn answer(
         &self,

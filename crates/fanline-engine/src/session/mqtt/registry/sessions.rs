@@ -24,11 +24,12 @@ pub(crate) struct Opened<P> {
     /// Whether a session existed and is resumed (3.2.2.1.1). The registry itself checks the session's record
     /// instead.
     pub(crate) is_present: bool,
-    /// Whether an existing session was ended by this connection.
+    /// Whether this connection has ended an existing session.
     pub(crate) was_discarded: bool,
     /// The earlier connection of the client id, to be closed with 0x8E (MQTT-3.1.4-3).
     pub(crate) taken_over: Option<P>,
-    /// A delayed will that is due, because its session has ended. MQTT-3.1.3-9 does not apply then.
+    /// A delayed will that is due, because its session has ended. MQTT-3.1.3-9, by which a reconnection
+    /// cancels the will, does not apply then.
     pub(crate) will: Option<Box<Will>>,
 }
 
@@ -157,7 +158,7 @@ impl<P: Copy + PartialEq> Sessions<P> {
         self.schedule(&key);
     }
 
-    /// Returns when the caller must call [`next_due`](Sessions::next_due).
+    /// Returns the time at which the caller must call [`next_due`](Sessions::next_due).
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.due.next()
     }
@@ -282,7 +283,8 @@ mod tests {
 
     #[test]
     fn will_is_delayed() {
-        // Delay of the will, session expiry, and the time at which the will is published.
+        // Columns: delay of the will, session expiry, and time at which the will is published, all in
+        // seconds.
         for (delay, expiry, sent) in [(5, 10, 5), (10, 5, 5), (5, NEVER, 5)] {
             let mut sessions = Sessions::default();
             sessions.open(&key(), 1, false);

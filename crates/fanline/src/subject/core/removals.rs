@@ -1,20 +1,20 @@
-//! Notification of threads that wait until an observer has left.
+//! Notification of threads that wait until an observer is removed.
 
 use std::time::Duration;
 
 use crate::sync::{Condvar, Mutex, lock};
 
 /// Interval at which a waiting thread checks again. An emission that ends without another check of the signal
-/// does not notify it.
+/// does not notify the waiting thread.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A counter of departures, incremented while threads wait.
-pub(super) struct Departures {
+/// A counter of removals, incremented while threads wait.
+pub(super) struct Removals {
     number: Mutex<usize>,
     changed: Condvar,
 }
 
-impl Departures {
+impl Removals {
     pub(super) fn new() -> Self {
         Self {
             number: Mutex::new(0),
@@ -22,7 +22,8 @@ impl Departures {
         }
     }
 
-    /// Returns the current count. Read it with the control locked; [`wait`](Self::wait) without that lock.
+    /// Returns the current count. Call this while the control state is locked, and call [`wait`](Self::wait)
+    /// after unlocking it.
     pub(super) fn so_far(&self) -> usize {
         *lock(&self.number)
     }

@@ -38,7 +38,7 @@ where
             drop(unsafe { Arc::from_raw(this) });
         } else {
             control.spare += 1;
-            // The last access to the core: another thread may already release the reference.
+            // This is the last access to the core. Afterwards, another thread may release the reference.
             drop(control);
         }
     }
@@ -48,7 +48,7 @@ where
         let left_over = self.take_out(key, &mut self.control.lock(), &mut removed);
         drop(removed);
         if left_over {
-            self.wait_until_gone(key);
+            self.wait_until_removed(key);
         }
     }
 
@@ -77,7 +77,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 Halted::Idle => {
                     // SAFETY: the emitter is idle and cannot begin.
                     let list = unsafe { &mut *self.gate.list() };
-                    // Done first, because compaction treats all entries of the list as subscribed.
+                    // This comes first, because compaction treats all entries of the list as subscribed.
                     control.remove_leaving(list, &mut removed.others);
                     // If the subject was disposed of, `remove_leaving` has removed this observer too.
                     let still = control.slots.find(key).is_some();
@@ -98,7 +98,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     }
 
     /// Waits until the leaving observer behind `key` is not called any more.
-    fn wait_until_gone(&self, key: u64) {
+    fn wait_until_removed(&self, key: u64) {
         let mut removed = Vec::new();
         let mut control = self.control.lock();
         control.waiters += 1;
@@ -109,9 +109,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                 control.remove_leaving(unsafe { &mut *self.gate.list() }, &mut removed);
                 break;
             }
-            let so_far = self.departures.so_far();
+            let so_far = self.removals.so_far();
             drop(control);
-            self.departures.wait(so_far);
+            self.removals.wait(so_far);
             control = self.control.lock();
         }
         control.waiters -= 1;
