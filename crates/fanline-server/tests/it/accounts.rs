@@ -410,7 +410,7 @@ async fn importing_account_leaves_the_api_to_the_other() {
 const DIRECT: &str = r#"{"name":"S","subjects":["s.>"],"storage":"memory","allow_direct":true}"#;
 
 #[tokio::test]
-async fn accounts_are_told_apart_in_monitoring() {
+async fn monitoring_separates_accounts() {
     let server = Running::start(2, three());
     let (a, b) = (server.client("A").await, server.client("B").await);
     let _news = b.subscribe("from.a.>").await.expect("subscribed");
@@ -521,14 +521,14 @@ async fn account_mappings_rename_subjects() {
 }
 
 /// Repeats a request until the response contains a text.
-async fn until_told(client: &Client, subject: &str, wanted: &str) {
+async fn wait_for_response(client: &Client, subject: &str, wanted: &str) {
     let asking = async {
         while !ask(client, subject, "").await.contains(wanted) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     let found = timeout(WAIT_MAX, asking).await;
-    assert!(found.is_ok(), "{subject} never tells of {wanted}");
+    assert!(found.is_ok(), "{subject} never responds with {wanted}");
 }
 
 #[tokio::test]
@@ -565,7 +565,7 @@ async fn an_account_copies_the_stream_of_another() {
         }
         for name in ["M", "C"] {
             let info = format!("$JS.API.STREAM.INFO.{name}");
-            until_told(&b, &info, &format!(r#""last_seq":{RECORDS},"#)).await;
+            wait_for_response(&b, &info, &format!(r#""last_seq":{RECORDS},"#)).await;
             let read = format!("$JS.API.STREAM.MSG.GET.{name}");
             let last = ask(&b, &read, &format!(r#"{{"seq":{RECORDS}}}"#)).await;
             let subject = format!(r#""subject":"s.{}""#, RECORDS - 1);

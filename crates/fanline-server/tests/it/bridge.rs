@@ -331,7 +331,7 @@ fn requests_are_answered() {
 }
 
 #[test]
-fn replies_and_headers_are_kept() {
+fn replies_and_headers_are_preserved() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let (_inside, inside) = follow(&bridge.observe("copies").expect("observed"));
@@ -638,7 +638,7 @@ fn guarded() -> TestServer {
 }
 
 #[test]
-fn a_bridge_may_do_what_its_user_may_do() {
+fn bridge_has_the_permissions_of_its_user() {
     let server = guarded();
     assert!(matches!(
         server.handle.observe("mine.a"),
@@ -850,7 +850,7 @@ fn a_hub_stands_between_two_subjects() {
 }
 
 #[test]
-fn an_observer_that_panics_is_removed_and_the_rest_goes_on() {
+fn panicking_observer_is_removed_and_others_continue() {
     let server = TestServer::start(1);
     let source = server.handle.observe("a").expect("observed");
     let _bad = source.subscribe(|message| {

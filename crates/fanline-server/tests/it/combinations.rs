@@ -13,11 +13,11 @@ use crate::access::{Client, Over, Site, as_user, for_each_transport, server, wit
 use crate::raw::options;
 
 for_each_transport!(
-    what_has_headers_is_filtered_too,
-    members_of_queue_groups_get_what_they_may,
-    other_names_do_not_help,
+    messages_with_headers_are_filtered,
+    queue_group_members_receive_permitted_messages,
+    permissions_apply_to_mapped_subjects,
     answers_have_headers_and_an_end,
-    jetstream_is_asked_for_what_is_allowed,
+    permissions_apply_to_jetstream_requests,
     permissions_hold_before_borders,
     permissions_hold_behind_borders,
 );
@@ -58,7 +58,7 @@ fn subjects(client: &mut Client) -> Vec<String> {
     client.settle().into_iter().map(|m| m.subject).collect()
 }
 
-fn what_has_headers_is_filtered_too(over: Over) {
+fn messages_with_headers_are_filtered(over: Over) {
     let ada = user(
         "ada",
         Permissions {
@@ -84,7 +84,7 @@ fn what_has_headers_is_filtered_too(over: Over) {
     }
 }
 
-fn members_of_queue_groups_get_what_they_may(over: Over) {
+fn queue_group_members_receive_permitted_messages(over: Over) {
     let ada = user(
         "ada",
         Permissions {
@@ -119,7 +119,7 @@ fn members_of_queue_groups_get_what_they_may(over: Over) {
     }
 }
 
-fn other_names_do_not_help(over: Over) {
+fn permissions_apply_to_mapped_subjects(over: Over) {
     // Permissions apply to the mapped subject.
     let mut config = with_users(vec![
         user("ada", allowed(Some(&["shown.*", "open.*"]), None)),
@@ -171,7 +171,7 @@ fn answers_have_headers_and_an_end(over: Over) {
     check_denied(&mut answers, "PUB inbox.3 1\r\nx\r\n", "inbox.3");
 }
 
-fn jetstream_is_asked_for_what_is_allowed(over: Over) {
+fn permissions_apply_to_jetstream_requests(over: Over) {
     let reader = Permissions {
         publish: Allowed::publish(
             Some(&["$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.>"]),

@@ -145,7 +145,7 @@ async fn a_client_learns_that_its_server_has_stopped() {
 }
 
 #[tokio::test]
-async fn credentials_are_asked_of_clients_in_process_too() {
+async fn in_process_clients_need_credentials() {
     let server = Server::start(Options {
         auth: Auth::Token("s3cret".into()),
         ..options(2)

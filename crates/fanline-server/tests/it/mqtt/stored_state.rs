@@ -165,7 +165,7 @@ fn a_session_outlives_its_connection_and_the_server() {
 }
 
 #[test]
-fn held_qos_2_message_is_released_after_a_restart() {
+fn pending_qos_2_message_is_released_after_a_restart() {
     let folder = TempFolder::new("mqtt-what-was-held-is-released-after-a-restart");
     let id = {
         let server = TestServer::with(on_disk(&folder, 1));
