@@ -256,7 +256,7 @@ impl Store {
         };
         let found = slots.find(sequence);
         // A slot whose head is damaged may have any sequence between those of the adjacent slots.
-        let found = found.or_else(|| slots.lost_beside(sequence, |slot| segment.is_dead(slot)));
+        let found = found.or_else(|| slots.adjacent_lost(sequence, |slot| segment.is_dead(slot)));
         let Some(slot) = found.filter(|slot| !segment.is_dead(*slot)) else {
             return Ok(None);
         };

@@ -25,7 +25,7 @@ struct State {
 
 impl State {
     /// Returns the sequences of records that a newer record with a rollup header should have removed.
-    fn kept_beside_rollups(&self) -> Vec<u64> {
+    fn not_removed_by_rollups(&self) -> Vec<u64> {
         let is_replaced = |(sequence, record): &(&u64, &String)| {
             let subject = record.split(' ').next();
             self.records.range(*sequence + 1..).any(|(_, newer)| {
@@ -288,7 +288,7 @@ impl Simulation {
     }
 
     /// Requests syncs and performs some of them, at random.
-    fn turn(&mut self) {
+    fn sync_some(&mut self) {
         while self.dice.one_in(2)
             && let Some(sync) = self.poll_sync()
         {
@@ -393,7 +393,7 @@ impl Simulation {
                 self.wait(STEP * steps);
             }
         }
-        self.turn();
+        self.sync_some();
     }
 
     /// Publishes an atomic batch. Only its last message gets an acknowledgement.
@@ -529,8 +529,8 @@ impl Simulation {
             // A mirror stores rollup headers of its origin's records, but removes records only when the
             // origin does.
             if stream != "COPY" {
-                let kept = found.kept_beside_rollups();
-                assert_eq!(kept, [0; 0], "{}: {stream} {found:#?}", self.context());
+                let remaining = found.not_removed_by_rollups();
+                assert_eq!(remaining, [0; 0], "{}: {stream} {found:#?}", self.context());
             }
             let mut history = History::default();
             history.note(found);

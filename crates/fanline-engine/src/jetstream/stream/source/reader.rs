@@ -440,7 +440,7 @@ mod tests {
 
     const AT: Duration = Duration::from_secs(100);
 
-    fn asked() -> (Reader, Recorder) {
+    fn requested() -> (Reader, Recorder) {
         let external = External {
             api: "$JS.hub.API".to_owned(),
             deliver: "to.me".to_owned(),
@@ -517,7 +517,7 @@ mod tests {
             ("", "no JSON", "refused Some(10025)"),
             (" 503", "", "refused None"),
         ] {
-            let (mut reader, _) = asked();
+            let (mut reader, _) = requested();
             let found = event(&mut reader, "r", "", headers, payload);
             assert_eq!(found, expected, "{headers} {payload}");
             let is_error = expected.starts_with("refused Some");
@@ -527,7 +527,7 @@ mod tests {
 
     #[test]
     fn deliveries_are_classified() {
-        let (mut reader, _) = asked();
+        let (mut reader, _) = requested();
         let record = |stream: u64, consumer: u64| format!("$JS.ACK.O.C.1.{stream}.{consumer}.1.0");
         let beat = " 100 Idle Heartbeat|Nats-Last-Consumer: ";
         for (subject, reply, headers, expected) in [
@@ -557,7 +557,7 @@ mod tests {
 
     #[test]
     fn retry_delay_doubles_until_a_record_is_stored() {
-        let (mut reader, mut port) = asked();
+        let (mut reader, mut port) = requested();
         let mut rests = Vec::new();
         let mut now = AT;
         for _ in 0..8 {
