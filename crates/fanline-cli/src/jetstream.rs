@@ -12,6 +12,9 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::values;
 
+/// Prefix of the metadata keys that the server adds.
+pub(crate) const SERVER_METADATA_PREFIX: &str = "_nats.";
+
 /// Options that select a JetStream API.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]

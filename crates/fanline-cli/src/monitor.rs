@@ -71,15 +71,15 @@ impl Monitor {
     /// Requests a path.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let address = &self.address;
-        let asked = timeout(self.timeout, self.ask(path)).await;
-        let body = asked.map_err(|_| {
+        let response = timeout(self.timeout, self.request(path)).await;
+        let body = response.map_err(|_| {
             Failure::NoAnswer(format!("the monitoring port at {address} does not respond"))
         })??;
         serde_json::from_slice(&body)
             .map_err(|error| Failure::Error(format!("{address}{path}: {error}")))
     }
 
-    async fn ask(&self, path: &str) -> Result<Vec<u8>, Failure> {
+    async fn request(&self, path: &str) -> Result<Vec<u8>, Failure> {
         let Monitor { address, base, .. } = self;
         let failed = |error: std::io::Error| {
             Failure::Error(format!(

@@ -88,10 +88,10 @@ async fn respond(client: &Client, shared: &Shared, service: Service, request: Ca
 enum Failure {
     #[error("the client's token is not valid")]
     Token,
-    #[error("requests cannot be sealed for the service's xkey")]
-    Sealing,
-    #[error("the response is not sealed by the service")]
-    Opening,
+    #[error("requests cannot be encrypted for the service's xkey")]
+    Encryption,
+    #[error("the response cannot be decrypted")]
+    Decryption,
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error(transparent)]
@@ -112,7 +112,7 @@ async fn answer(
     let limit = shared.options().limits.auth_timeout;
     let envelope = service
         .xkey
-        .map(|xkey| Envelope::new(&xkey).ok_or(Failure::Sealing));
+        .map(|xkey| Envelope::new(&xkey).ok_or(Failure::Encryption));
     let envelope = envelope.transpose()?;
     let user_nkey = identity::new_user_key().public().encode();
     let seconds = i64::try_from(limit.as_secs()).unwrap_or(i64::MAX);
@@ -133,7 +133,7 @@ async fn answer(
             payload: request.into(),
             ..OutgoingMessage::default()
         },
-        Some(envelope) => envelope.seal(&request)?,
+        Some(envelope) => envelope.encrypt(&request)?,
     };
     let answer = client.request_message(&message, limit).await?;
     let opened = match &envelope {
@@ -141,7 +141,7 @@ async fn answer(
             envelope
                 .sealer
                 .open(answer.payload())
-                .ok_or(Failure::Opening)?,
+                .ok_or(Failure::Decryption)?,
         ),
         _ => None,
     };
@@ -189,10 +189,10 @@ impl Envelope {
         })
     }
 
-    fn seal(&self, request: &str) -> Result<OutgoingMessage, Failure> {
+    fn encrypt(&self, request: &str) -> Result<OutgoingMessage, Failure> {
         let mut nonce = [0; NONCE_BYTES];
         let filled = SystemRandom::new().fill(&mut nonce);
-        filled.map_err(|_| Failure::Sealing)?;
+        filled.map_err(|_| Failure::Encryption)?;
         let mut message = OutgoingMessage {
             subject: REQUEST_SUBJECT.into(),
             payload: self.sealer.seal(&nonce, request.as_bytes()).into(),

@@ -24,7 +24,7 @@ pub(crate) fn note_moved(bytes: usize) {
 
 /// Yields if the thread has read or written much before it slept, and returns whether it yielded. Called when
 /// the thread is woken.
-pub(crate) fn give_way() -> bool {
+pub(crate) fn yield_if_needed() -> bool {
     let has_moved_much = HAS_MOVED_MUCH.replace(false);
     if has_moved_much {
         thread::yield_now();
@@ -39,10 +39,10 @@ mod tests {
     #[test]
     fn thread_yields_once_after_a_large_transfer() {
         note_moved(MUCH_BYTES - 1);
-        assert!(!give_way());
+        assert!(!yield_if_needed());
         note_moved(MUCH_BYTES);
         note_moved(1);
-        assert!(give_way());
-        assert!(!give_way());
+        assert!(yield_if_needed());
+        assert!(!yield_if_needed());
     }
 }

@@ -8,7 +8,10 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum StartError {
     /// The address is in use, not permitted, or not an address of this machine.
-    #[error("Error listening on port: {host}:{port}, \"{}\"", plain(source))]
+    #[error(
+        "Error listening on port: {host}:{port}, \"{}\"",
+        os_error_text(source)
+    )]
     Listen {
         /// The configured host.
         host: String,
@@ -21,7 +24,7 @@ pub enum StartError {
     #[error("{0}")]
     Option(String),
     /// The unix socket cannot be created.
-    #[error("Error listening on {}: {}", path.display(), plain(source))]
+    #[error("Error listening on {}: {}", path.display(), os_error_text(source))]
     UnixSocket {
         /// The socket's path.
         path: PathBuf,
@@ -43,7 +46,7 @@ pub enum StartError {
         process: Option<u32>,
     },
     /// The store folder cannot be created, read, or written.
-    #[error("the store folder {} cannot be used: {}", path.display(), plain(source))]
+    #[error("the store folder {} cannot be used: {}", path.display(), os_error_text(source))]
     StoreFolder {
         /// The folder.
         path: PathBuf,
@@ -59,13 +62,13 @@ pub enum StartError {
         source: StoreKeyError,
     },
     /// The account resolver cannot be used.
-    #[error("the resolver of accounts could not start: {}", plain(.0))]
+    #[error("the resolver of accounts could not start: {}", os_error_text(.0))]
     Resolver(io::Error),
     /// Stored streams could not be recovered.
-    #[error("JetStream could not start: {}", plain(.0))]
+    #[error("JetStream could not start: {}", os_error_text(.0))]
     JetStream(io::Error),
     /// The PID or ports file could not be written.
-    #[error("{path} could not be written: {}", plain(source))]
+    #[error("{path} could not be written: {}", os_error_text(source))]
     File {
         /// The file.
         path: PathBuf,
@@ -100,7 +103,7 @@ fn of_process(process: Option<u32>) -> String {
 }
 
 /// Returns an error's text as nats-server logs it: in lower case, without the error number.
-pub(crate) fn plain(error: &io::Error) -> String {
+pub fn os_error_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text.to_lowercase()

@@ -61,6 +61,8 @@ mod version;
 mod wire;
 
 pub use account_directory::{Directory, StoreError, Stored};
+#[doc(hidden)]
+pub use error::os_error_text;
 pub use error::{StartError, StoreKeyError};
 /// The NATS client. [`Handle::client`] returns a client that is connected to the server by a pipe in this
 /// process.

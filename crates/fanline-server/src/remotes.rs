@@ -166,7 +166,7 @@ async fn dial(shared: &Shared, hub: &Arc<Hub>, address: &LeafAddress) -> Result<
     };
     let reached_by = Instant::now() + time;
     let stream = connect(hub, &address.server, reached_by).await?.into_std();
-    let stream = stream.map_err(|error| crate::error::plain(&error))?;
+    let stream = stream.map_err(|error| crate::error::os_error_text(&error))?;
     let (done, is_done) = oneshot::channel();
     shared.serve_dialled(Dialled {
         stream,
@@ -188,7 +188,7 @@ async fn connect(hub: &Hub, server: &ServerAddress, by: Instant) -> Result<TcpSt
     let connecting = TcpStream::connect((target.host.as_str(), target.port));
     let stream = timeout_at(by, connecting).await;
     let stream = stream.map_err(|_| failed("i/o timeout"))?;
-    stream.map_err(|error| failed(&crate::error::plain(&error)))
+    stream.map_err(|error| failed(&crate::error::os_error_text(&error)))
 }
 
 /// Returns whether an attempt's failure is logged; `every` is the configured interval.

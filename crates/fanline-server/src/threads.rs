@@ -54,7 +54,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
         .enable_io()
         .enable_time()
         .on_thread_unpark(|| {
-            colocated::give_way();
+            colocated::yield_if_needed();
         })
         .build_local(tokio::runtime::LocalOptions::default())?;
     Ok(runtime.block_on(future))

@@ -121,7 +121,7 @@ impl SubArgs {
         }
         Ok(Merged {
             subscriptions,
-            turn: 0,
+            next: 0,
             dropped_reported: 0,
         })
     }
@@ -155,7 +155,7 @@ impl SubArgs {
 /// Several subscriptions, read in turn.
 struct Merged {
     subscriptions: Vec<Subscription>,
-    turn: usize,
+    next: usize,
     dropped_reported: u64,
 }
 
@@ -163,10 +163,10 @@ impl Merged {
     /// Appends available messages to `batch`. Ready with `false` if all subscriptions have ended.
     fn poll_batch(&mut self, context: &mut Context<'_>, batch: &mut Vec<Message>) -> Poll<bool> {
         let mut is_alive = false;
-        self.turn = self.turn.wrapping_add(1);
+        self.next = self.next.wrapping_add(1);
         let count = self.subscriptions.len();
         for at in 0..count {
-            let subscription = &mut self.subscriptions[(self.turn.wrapping_add(at)) % count];
+            let subscription = &mut self.subscriptions[(self.next.wrapping_add(at)) % count];
             loop {
                 if batch.len() >= BATCH_MESSAGES_MAX {
                     return Poll::Ready(true);

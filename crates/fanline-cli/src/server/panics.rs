@@ -19,7 +19,7 @@ pub(crate) fn abort_on_jetstream_panic() {
         if !JetStreamAtWork::is_here() {
             return;
         }
-        log::last_words(&message(info));
+        log::fatal_without_wait(&message(info));
         process::abort();
     }));
 }
@@ -86,16 +86,16 @@ mod tests {
             ])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&ended.stdout);
-        assert!(said.contains("does not end the process"), "{said}");
-        let told = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.signal(), Some(SIGABRT), "{told}");
+        let stdout = String::from_utf8_lossy(&ended.stdout);
+        assert!(stdout.contains("does not end the process"), "{stdout}");
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.signal(), Some(SIGABRT), "{stderr}");
         for part in [
             "[FTL]",
             "thread 'shard-0' panicked at",
             ": a rule is broken",
         ] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(stderr.contains(part), "{part}: {stderr}");
         }
     }
 }

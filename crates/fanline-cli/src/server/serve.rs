@@ -354,7 +354,7 @@ pub(crate) fn run(job: Job) -> ExitCode {
         tokio::select! {
             // The exit code reports a panic, for a supervisor that restarts the server only after a failure.
             () = handle.wait() => ExitCode::from(u8::from(handle.has_panicked())),
-            code = signals.obey(&handle, job) => code,
+            code = signals.handle(&handle, job) => code,
         }
     })
 }
@@ -390,7 +390,7 @@ impl Signals {
 
     /// Handles signals. The caller drops this future when the server has stopped. The future itself ends only
     /// for a signal that ends the process at once, and returns the exit code.
-    async fn obey(mut self, handle: &Handle, mut job: Job) -> ExitCode {
+    async fn handle(mut self, handle: &Handle, mut job: Job) -> ExitCode {
         let started = Instant::now();
         let mut is_lame_duck = false;
         let mut requests = handle.reload_requests();

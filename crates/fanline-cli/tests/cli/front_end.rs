@@ -162,8 +162,8 @@ fn nats_server_flags_are_applied_or_refused() {
         "",
         "nats-server: invalid pid: none.pid\n",
     );
-    let nobody = "nats-server: \nsignal \"quit\" 999999999: no such process\n";
-    check_as_nats_server(&["--signal=quit=999999999"], 1, "", nobody);
+    let expected = "nats-server: \nsignal \"quit\" 999999999: no such process\n";
+    check_as_nats_server(&["--signal=quit=999999999"], 1, "", expected);
     let no_file = "error opening file: open /nowhere/x.log: ";
     check_as_nats_server(&["-l", "/nowhere/x.log"], 1, "", no_file);
 }
@@ -179,9 +179,9 @@ fn completions_are_printed() {
 fn manual_is_written() {
     check(&["man"], 0, ".TH fanline 1", "");
     let folder = Folder::new("man");
-    let place = folder.path("pages");
-    check(&["man", "--folder", &place], 0, "", "");
+    let pages = folder.path("pages");
+    check(&["man", "--folder", &pages], 0, "", "");
     for page in ["fanline.1", "fanline-serve.1", "fanline-check-stream.1"] {
-        assert!(Path::new(&place).join(page).is_file(), "{page}");
+        assert!(Path::new(&pages).join(page).is_file(), "{page}");
     }
 }

@@ -99,9 +99,9 @@ fn streams_are_created_changed_and_deleted() {
 fn publish_reports_stream_and_sequence() {
     let at = Fixture::new("stored");
     at.ok("stream add ORDERS --subjects orders.>");
-    let told = at.ok("pub orders.new --jetstream --count 2 --quiet tea");
+    let output = at.ok("pub orders.new --jetstream --count 2 --quiet tea");
     assert_eq!(
-        told,
+        output,
         "Stored in stream ORDERS as 1\nStored in stream ORDERS as 2\n"
     );
     let once = "pub orders.new -J --quiet -H Nats-Msg-Id:7 tea";
@@ -271,8 +271,8 @@ fn mirror_becomes_an_independent_stream() {
     at.ok("stream rm ORDERS --force");
     at.fails(1, "stream edit COPY --subjects orders.> --force");
     at.ok("stream edit COPY --no-mirror --subjects orders.> --force");
-    let told = at.ok("pub orders.new --jetstream --quiet cake");
-    assert_eq!(told, "Stored in stream COPY as 2\n");
+    let output = at.ok("pub orders.new --jetstream --quiet cake");
+    assert_eq!(output, "Stored in stream COPY as 2\n");
 }
 
 #[test]
@@ -387,8 +387,8 @@ fn objects_are_linked() {
         (2, "object link images cup.png cup.png", "an object has it"),
         (2, "object get covers all", "it stands for a whole store"),
     ] {
-        let said = at.fails(code, line);
-        assert!(said.contains(reason), "{line}: {said}");
+        let message = at.fails(code, line);
+        assert!(message.contains(reason), "{line}: {message}");
     }
 }
 

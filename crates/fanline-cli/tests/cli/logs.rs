@@ -89,8 +89,8 @@ fn full_file_is_rotated() {
 #[test]
 fn lines_go_to_a_remote_syslog() {
     let collector = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let place = collector.local_addr().expect("an address");
-    let _server = Quiet::start(&["-r", &format!("udp://{place}")]);
+    let address = collector.local_addr().expect("an address");
+    let _server = Quiet::start(&["-r", &format!("udp://{address}")]);
     let mut room = [0; 2048];
     loop {
         let length = collector.recv(&mut room).expect("a line");

@@ -151,16 +151,16 @@ fn service_manager_is_notified() {
         .env("NOTIFY_SOCKET", &path)
         .stderr(Stdio::null());
     let mut server = command.spawn().expect("the program runs");
-    let told = || {
+    let notification = || {
         let mut room = [0; 256];
         let length = manager.recv(&mut room).expect("a datagram");
         String::from_utf8_lossy(&room[..length]).into_owned()
     };
-    assert!(told().starts_with("READY=1"));
+    assert!(notification().starts_with("READY=1"));
     let target = format!("term={}", server.id());
     let status = fanline().args(["--signal", &target]).status();
     assert!(status.expect("the program runs").success());
-    assert!(told().starts_with("STOPPING=1"));
+    assert!(notification().starts_with("STOPPING=1"));
     assert!(server.wait().expect("a child").success());
 }
 

@@ -51,9 +51,12 @@ fn published_messages_are_printed() {
 #[test]
 fn requests_get_responses() {
     let server = Server::start(&[]);
-    let nobody = output(server.tool(&["request", "none", "x"]));
-    assert_eq!(nobody.0, Some(3), "{nobody:?}");
-    assert!(nobody.2.contains("no responders"), "{nobody:?}");
+    let no_responders = output(server.tool(&["request", "none", "x"]));
+    assert_eq!(no_responders.0, Some(3), "{no_responders:?}");
+    assert!(
+        no_responders.2.contains("no responders"),
+        "{no_responders:?}"
+    );
     for (reply, expected) in [
         (&["reply", "q", "fixed", "--count", "1"][..], "fixed\n"),
         (&["reply", "q", "--echo", "--count", "1"], "payload\n"),

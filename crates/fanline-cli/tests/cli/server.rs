@@ -42,11 +42,11 @@ impl Server {
             .is_some_and(|line| line.contains("Server is ready"))
         {
             let line = server.read_line();
-            if let Some((_, place)) = line.split_once("Listening for client connections on ") {
-                server.address = place.trim().to_owned();
+            if let Some((_, listening)) = line.split_once("Listening for client connections on ") {
+                server.address = listening.trim().to_owned();
             }
-            if let Some((_, place)) = line.split_once("Starting http monitor on ") {
-                server.monitoring = place.trim().to_owned();
+            if let Some((_, listening)) = line.split_once("Starting http monitor on ") {
+                server.monitoring = listening.trim().to_owned();
             }
             server.log.push(line);
         }

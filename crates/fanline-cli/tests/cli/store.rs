@@ -48,31 +48,31 @@ fn started(mut command: Command, last: &str) -> (Running, String) {
         .expect("the program runs");
     let stderr = child.stderr.take().expect("piped");
     let running = Running(child);
-    let mut said = String::new();
+    let mut output = String::new();
     for line in BufReader::new(stderr).lines() {
         let line = line.expect("readable");
-        said += &line;
-        said.push('\n');
+        output += &line;
+        output.push('\n');
         if line.contains(last) {
-            return (running, said);
+            return (running, output);
         }
     }
-    panic!("it ended: {said}");
+    panic!("it ended: {output}");
 }
 
 fn refused(command: &mut Command) -> String {
-    let (code, _, said) = seen(&command.output().expect("the program runs"));
-    assert_eq!(code, Some(1), "{said}");
-    said
+    let (code, _, output) = seen(&command.output().expect("the program runs"));
+    assert_eq!(code, Some(1), "{output}");
+    output
 }
 
 #[test]
 fn streams_are_stored_in_the_users_data_folder() {
     let data = Data::new("default");
-    let (first, said) = started(data.serve(), "Try it");
+    let (first, output) = started(data.serve(), "Try it");
     let folder = data.0.join("fanline/jetstream/fanline");
     let expected = format!("JetStream stores streams in {}\n", folder.display());
-    assert!(said.contains(&expected), "{said}");
+    assert!(output.contains(&expected), "{output}");
     assert!(folder.join("streams").is_dir());
     let second = refused(&mut data.serve());
     let expected = format!(
@@ -88,14 +88,14 @@ fn no_jetstream_stores_nothing() {
     let data = Data::new("none");
     let mut command = data.serve();
     command.arg("--no-jetstream");
-    let (_, said) = started(command, "Try it");
-    assert!(!said.contains("JetStream"), "{said}");
+    let (_, output) = started(command, "Try it");
+    assert!(!output.contains("JetStream"), "{output}");
     let mut command = fanline();
     command
         .args(["-a", "127.0.0.1", "-p", "-1"])
         .env("XDG_DATA_HOME", &data.0);
-    let (_, said) = started(command, "Server is ready");
-    assert!(!said.contains("JetStream"), "{said}");
+    let (_, output) = started(command, "Server is ready");
+    assert!(!output.contains("JetStream"), "{output}");
     assert!(!Path::new(&data.0).exists());
 }
 
@@ -103,13 +103,13 @@ fn no_jetstream_stores_nothing() {
 fn error_names_a_folder_that_cannot_be_created() {
     let data = Data::new("file");
     std::fs::write(&data.0, "").expect("written");
-    let said = refused(&mut data.serve());
+    let output = refused(&mut data.serve());
     let expected = format!(
         "the store folder {} cannot be used",
         data.0.join("fanline/jetstream/fanline").display()
     );
-    assert!(said.contains(&expected), "{said}");
-    assert!(said.contains("--no-jetstream"), "{said}");
+    assert!(output.contains(&expected), "{output}");
+    assert!(output.contains("--no-jetstream"), "{output}");
     std::fs::remove_file(&data.0).expect("removed");
 }
 
@@ -131,15 +131,15 @@ fn streams_are_encrypted_with_the_key_file() {
     drop(started(with(FLAG, &file("key", "swordfish\n")), "Try it"));
     // The line break that an editor adds does not matter.
     drop(started(with(FLAG, &file("same", "swordfish")), "Try it"));
-    let said = refused(&mut data.serve());
+    let output = refused(&mut data.serve());
     assert!(
-        said.contains("set the file with the key with --encryption-key-file"),
-        "{said}"
+        output.contains("set the file with the key with --encryption-key-file"),
+        "{output}"
     );
-    let said = refused(&mut with(FLAG, &file("other", "haddock")));
+    let output = refused(&mut with(FLAG, &file("other", "haddock")));
     assert!(
-        said.contains("encrypted with another encryption key"),
-        "{said}"
+        output.contains("encrypted with another encryption key"),
+        "{output}"
     );
     let mut changed = with(FLAG, &file("other", "haddock"));
     changed
@@ -151,7 +151,7 @@ fn streams_are_encrypted_with_the_key_file() {
         (file("none", "\n"), "the file is empty"),
         (data.0.join("gone"), "No such"),
     ] {
-        let said = refused(&mut with(FLAG, &path));
-        assert!(said.contains(why), "{said}");
+        let output = refused(&mut with(FLAG, &path));
+        assert!(output.contains(why), "{output}");
     }
 }

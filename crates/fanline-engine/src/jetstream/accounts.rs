@@ -89,7 +89,7 @@ struct AccountEntry {
     trace: Option<TraceTo>,
     /// Whether another server may answer the account's API requests over a leaf connection. If so, and
     /// JetStream is disabled here, this server ignores these requests instead of refusing them.
-    is_elsewhere: bool,
+    may_be_served_remotely: bool,
     /// Whether the account is subscribed to API requests, in order to answer or refuse them.
     has_api: bool,
 }
@@ -249,7 +249,7 @@ impl Default for AccountEntry {
             state: State::Refused,
             used: Used::default(),
             trace: None,
-            is_elsewhere: false,
+            may_be_served_remotely: false,
             has_api: false,
         }
     }
@@ -276,7 +276,7 @@ impl Handler for JetStreams {
         };
         match entry.state {
             // Another server or account answers the request.
-            State::Refused if entry.is_elsewhere || !entry.has_api => return,
+            State::Refused if entry.may_be_served_remotely || !entry.has_api => return,
             State::Refused => {
                 if let Some(path) = message.subject.strip_prefix(API_PREFIX) {
                     api::refuse(path, message, ports.of(account));
@@ -462,7 +462,7 @@ impl Handler for JetStreams {
             self.grant(id, &account.name, limits, now, ports);
             let entry = &mut self.entries[id.index()];
             entry.trace.clone_from(&account.trace);
-            entry.is_elsewhere = !access.separates_jetstream(id);
+            entry.may_be_served_remotely = !access.separates_jetstream(id);
         }
     }
 

@@ -46,6 +46,10 @@ pub use limits::ServerLimits;
 pub use overview::{Overview, OverviewWanted, StreamOverview};
 pub use streams::StreamId;
 
+/// Maximum delay from a change of a consumer's state, or of the progress of a source, until it is saved. After
+/// a crash, records delivered in that time may be redelivered.
+const SAVE_DELAY_MAX: Duration = Duration::from_millis(250);
+
 /// The current time on two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {

@@ -110,7 +110,7 @@ impl JetStream {
     pub(super) fn release_answers(&mut self, key: Key, port: &mut dyn Port) {
         if let Some((stream, documents, answers)) = self.streams.with_answers(key) {
             let documents = documents.map_or(u64::MAX, |documents| documents.durable());
-            answers.release(stream.safe(), documents, port);
+            answers.release(stream.durable_mark(), documents, port);
         }
     }
 

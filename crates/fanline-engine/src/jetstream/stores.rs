@@ -72,7 +72,7 @@ impl JetStream {
         let folders = folders.ok_or(ApiError::INSUFFICIENT_RESOURCES)?;
         let disk = folders.open(name).map_err(ApiError::stream_create)?;
         let key = self.key_of(name);
-        Documents::open_sealed(disk, key.as_ref(), seed).map_err(ApiError::stream_create)
+        Documents::open_encrypted(disk, key.as_ref(), seed).map_err(ApiError::stream_create)
     }
 
     /// Returns the key that encrypts a stream's files.

@@ -65,7 +65,7 @@ impl Store {
             expiries: expiries.into_iter(),
             encrypted: None,
         }));
-        self.subjects.freeze();
+        self.subjects.take_snapshot();
         self.upkeep.begin();
         self.continue_checkpoint()
     }
@@ -100,7 +100,7 @@ impl Store {
 
     /// Abandons an unfinished checkpoint. The previous checkpoint stays valid.
     pub(super) fn abandon_checkpoint(&mut self) {
-        self.subjects.thaw();
+        self.subjects.drop_snapshot();
         let (Some(checkpoint), Some(files)) = (self.upkeep.checkpoint.take(), &mut self.files)
         else {
             return;
@@ -129,7 +129,7 @@ impl Checkpoint {
                 // A checkpoint is encrypted as a whole, so all of it must be encoded first.
                 (Some(_), false) => return Ok(false),
                 (Some(cipher), true) => {
-                    self.encrypted = Some(cipher.seal_file(self.writer.bytes()));
+                    self.encrypted = Some(cipher.encrypt_file(self.writer.bytes()));
                     self.writer.clear();
                 }
             }
@@ -154,7 +154,7 @@ impl Checkpoint {
             }
         }
         if self.has_subjects {
-            let is_all = subjects.hand_out(SUBJECTS_PER_STEP, &mut |s| writer.subject(s));
+            let is_all = subjects.read_snapshot(SUBJECTS_PER_STEP, &mut |s| writer.subject(s));
             self.has_subjects = !is_all;
             if !is_all {
                 return false;

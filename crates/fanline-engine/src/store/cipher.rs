@@ -8,7 +8,7 @@ use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 
 /// Number of bytes that encryption adds: the epoch and the nonce before the content, and the tag after it.
-pub(super) const SEAL_BYTES: usize = NUMBERS_BYTES + TAG_BYTES;
+pub(super) const ENCRYPTION_BYTES: usize = NUMBERS_BYTES + TAG_BYTES;
 const NUMBERS_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 const NONCE_BYTES: usize = 12;
@@ -96,7 +96,7 @@ impl Key {
 
     /// Returns the same key, with another algorithm for new data.
     #[must_use]
-    pub fn sealing_with(self, algorithm: Algorithm) -> Self {
+    pub fn with_algorithm(self, algorithm: Algorithm) -> Self {
         Key { algorithm, ..self }
     }
 }
@@ -125,7 +125,7 @@ impl Purpose {
 
 /// Why a decryption failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpenError {
+pub(super) enum DecryptError {
     WrongKey,
     Damaged,
 }
@@ -166,7 +166,7 @@ impl Cipher {
     }
 
     /// Appends the encrypted `content`. `known` is authenticated together with the content, but not stored.
-    pub(super) fn seal(&mut self, known: [u8; 28], content: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn encrypt(&mut self, known: [u8; 28], content: &[u8], out: &mut Vec<u8>) {
         let number = self.next_nonce;
         self.next_nonce += 1;
         out.extend_from_slice(&self.epoch.to_le_bytes());
@@ -180,22 +180,22 @@ impl Cipher {
         out.extend_from_slice(tag.as_ref());
     }
 
-    /// Decrypts the result of [`seal`](Self::seal); `None` if it is damaged or `known` differs.
-    pub(super) fn open<'a>(
+    /// Decrypts the result of [`encrypt`](Self::encrypt); `None` if it is damaged or `known` differs.
+    pub(super) fn decrypt<'a>(
         &mut self,
         known: [u8; 28],
-        sealed: &[u8],
+        encrypted: &[u8],
         out: &'a mut Vec<u8>,
     ) -> Option<&'a [u8]> {
-        let (numbers, content) = sealed.split_at_checked(NUMBERS_BYTES)?;
+        let (numbers, content) = encrypted.split_at_checked(NUMBERS_BYTES)?;
         let epoch = u64::from_le_bytes(numbers[..8].try_into().ok()?);
         let number = u64::from_le_bytes(numbers[8..].try_into().ok()?);
         let at = self.cached_key(epoch)?;
         out.clear();
         out.extend_from_slice(content);
         let (_, key) = &self.known[at];
-        let opened = key.open_in_place(nonce(number), Aad::from(known), out);
-        opened.ok().map(|plain| &*plain)
+        let decrypted = key.open_in_place(nonce(number), Aad::from(known), out);
+        decrypted.ok().map(|plain| &*plain)
     }
 
     fn cached_key(&mut self, epoch: u64) -> Option<usize> {
@@ -220,13 +220,13 @@ impl Cipher {
     }
 
     /// Returns the encrypted bytes of a whole file.
-    pub(super) fn seal_file(&mut self, content: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(FILE_HEAD_BYTES + SEAL_BYTES + content.len() + 4);
+    pub(super) fn encrypt_file(&mut self, content: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FILE_HEAD_BYTES + ENCRYPTION_BYTES + content.len() + 4);
         out.extend_from_slice(FILE_MAGIC);
         out.extend_from_slice(&FILE_VERSION.to_le_bytes());
         out.extend_from_slice(&[0; 2]);
         out.extend_from_slice(&self.key_check.to_le_bytes());
-        self.seal([0; 28], content, &mut out);
+        self.encrypt([0; 28], content, &mut out);
         let sum = crc32fast::hash(&out);
         out.extend_from_slice(&sum.to_le_bytes());
         out
@@ -235,31 +235,33 @@ impl Cipher {
 
 /// Returns whether a file is encrypted. If a bit of the magic bytes flips, checksums detect that the file is
 /// damaged.
-fn is_sealed_file(bytes: &[u8]) -> bool {
+fn is_encrypted_file(bytes: &[u8]) -> bool {
     bytes.starts_with(FILE_MAGIC)
 }
 
 /// Returns the content of a file, decrypted if the file is encrypted.
-pub(super) fn open_file<'a>(
+pub(super) fn decrypt_file<'a>(
     cipher: Option<&mut Cipher>,
     bytes: &'a [u8],
     out: &'a mut Vec<u8>,
-) -> Result<&'a [u8], OpenError> {
-    if !is_sealed_file(bytes) {
+) -> Result<&'a [u8], DecryptError> {
+    if !is_encrypted_file(bytes) {
         return Ok(bytes);
     }
-    let (content, sum) = bytes.split_last_chunk::<4>().ok_or(OpenError::Damaged)?;
+    let (content, sum) = bytes.split_last_chunk::<4>().ok_or(DecryptError::Damaged)?;
     if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
-        return Err(OpenError::Damaged);
+        return Err(DecryptError::Damaged);
     }
-    let (head, sealed) = content
+    let (head, encrypted) = content
         .split_at_checked(FILE_HEAD_BYTES)
-        .ok_or(OpenError::Damaged)?;
-    let cipher = cipher.ok_or(OpenError::WrongKey)?;
+        .ok_or(DecryptError::Damaged)?;
+    let cipher = cipher.ok_or(DecryptError::WrongKey)?;
     if head[8..] != cipher.key_check.to_le_bytes() {
-        return Err(OpenError::WrongKey);
+        return Err(DecryptError::WrongKey);
     }
-    cipher.open([0; 28], sealed, out).ok_or(OpenError::Damaged)
+    cipher
+        .decrypt([0; 28], encrypted, out)
+        .ok_or(DecryptError::Damaged)
 }
 
 fn key_check(derived: &hkdf::Prk) -> u64 {

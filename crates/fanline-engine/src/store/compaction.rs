@@ -172,7 +172,7 @@ impl Store {
         let mut number = 0;
         let mut scanner = Scanner::new(&bytes, SEGMENT_HEAD_BYTES, out.salt, false);
         while let Some((offset, found)) = scanner.next() {
-            let Scanned::Sound(head) = found else {
+            let Scanned::Intact(head) = found else {
                 return Ok(false);
             };
             let record = &bytes[offset..offset + head.len()];

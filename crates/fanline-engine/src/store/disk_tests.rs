@@ -284,11 +284,11 @@ fn flipped_bit_loses_at_most_one_record_and_is_reported() {
             }
         }
         let lost = store.state().lost;
-        let told = lost.messages > 0 || recovery.torn_bytes > 0;
+        let reported = lost.messages > 0 || recovery.torn_bytes > 0;
         let limits = &model.limits;
         let context = format!("{seed}, {file} at {at}: {missing:?}, {recovery:?}, {limits:?}");
         assert!(missing.len() <= 1, "{context}");
-        assert!(missing.is_empty() || told, "{context}");
+        assert!(missing.is_empty() || reported, "{context}");
         // An erased record is unreadable, too, if its removal is lost.
         assert!(lost.messages <= 2, "{context}");
     }

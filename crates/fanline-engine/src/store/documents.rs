@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cipher::{self, Cipher, Key, OpenError, Purpose};
+use super::cipher::{self, Cipher, DecryptError, Key, Purpose};
 use super::commit::{SyncId, SyncRequest};
 use super::disk::{Disk, DiskError, FileId};
 use super::files::read_whole;
@@ -58,7 +58,7 @@ impl Documents {
     /// # Errors
     /// The disk fails, or a document is encrypted. Damaged documents are listed and are no error.
     pub fn open(disk: Box<dyn Disk>) -> Result<(Self, Found), StoreError> {
-        Self::open_sealed(disk, None, 0)
+        Self::open_encrypted(disk, None, 0)
     }
 
     /// Opens the documents of a folder with a key, which encrypts new contents, but not names. `seed` is a
@@ -66,7 +66,7 @@ impl Documents {
     ///
     /// # Errors
     /// The disk fails, or a document is encrypted with another key.
-    pub fn open_sealed(
+    pub fn open_encrypted(
         disk: Box<dyn Disk>,
         key: Option<&Key>,
         seed: u64,
@@ -100,9 +100,9 @@ impl Documents {
             let read = read_whole(&mut *disk, file, &mut bytes);
             disk.close(file);
             read?;
-            let mut opened = Vec::new();
-            let plain = cipher::open_file(cipher.as_mut(), &bytes, &mut opened);
-            is_key_wrong |= plain == Err(OpenError::WrongKey);
+            let mut decrypted = Vec::new();
+            let plain = cipher::decrypt_file(cipher.as_mut(), &bytes, &mut decrypted);
+            is_key_wrong |= plain == Err(DecryptError::WrongKey);
             let decoded = match (name.as_deref(), plain) {
                 (Some(name), Ok(plain)) => decode(name, plain).map(<[u8]>::to_vec),
                 _ => None,
@@ -262,7 +262,7 @@ impl Documents {
     fn write_one(&mut self, name: &str, content: &[u8]) -> Result<FileId, DiskError> {
         let mut bytes = encode(name, content);
         if let Some(cipher) = &mut self.cipher {
-            bytes = cipher.seal_file(&bytes);
+            bytes = cipher.encrypt_file(&bytes);
         }
         let file = self.disk.open(&(escape(name) + NEW_SUFFIX), true)?;
         let written = self
@@ -326,11 +326,11 @@ fn encode(name: &str, content: &[u8]) -> Vec<u8> {
 fn decode<'a>(name: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (head, content) = bytes.split_at_checked(HEAD_BYTES)?;
     let content_bytes = u32::from_le_bytes(head[12..].try_into().ok()?);
-    let is_sound = head.starts_with(MAGIC)
+    let is_intact = head.starts_with(MAGIC)
         && head[4..6] == VERSION.to_le_bytes()
         && head[8..12] == sum(name, bytes).to_le_bytes()
         && u32::try_from(content.len()) == Ok(content_bytes);
-    is_sound.then_some(content)
+    is_intact.then_some(content)
 }
 
 /// Returns the checksum of a name and of all bytes except those of the checksum.
@@ -451,27 +451,27 @@ mod tests {
         plain.put("old", b"known to all".to_vec());
         plain.sync_now().unwrap();
         let key = Key::new([1; 32]);
-        let open_sealed =
-            |key: &Key, seed| Documents::open_sealed(Box::new(disk.clone()), Some(key), seed);
-        let (mut documents, _) = open_sealed(&key, 1).unwrap();
+        let open_encrypted =
+            |key: &Key, seed| Documents::open_encrypted(Box::new(disk.clone()), Some(key), seed);
+        let (mut documents, _) = open_encrypted(&key, 1).unwrap();
         documents.put("new", b"for your eyes only".to_vec());
         documents.sync_now().unwrap();
         assert!(!disk.contains(b"eyes"));
-        let (_, found) = open_sealed(&key, 2).unwrap();
+        let (_, found) = open_encrypted(&key, 2).unwrap();
         let expected = [("new", "for your eyes only"), ("old", "known to all")];
         let expected = expected.map(|(name, content)| (name.to_owned(), content.into()));
         assert_eq!(found.documents, expected);
-        let other = open_sealed(&Key::new([2; 32]), 3);
+        let other = open_encrypted(&Key::new([2; 32]), 3);
         assert_eq!(other.err(), Some(StoreError::WrongKey));
         let without = Documents::open(Box::new(disk.clone()));
         assert_eq!(without.err(), Some(StoreError::WrongKey));
         // The other algorithm uses the same key.
-        let key = key.sealing_with(Algorithm::ChaCha);
-        let (mut documents, same) = open_sealed(&key, 4).unwrap();
+        let key = key.with_algorithm(Algorithm::ChaCha);
+        let (mut documents, same) = open_encrypted(&key, 4).unwrap();
         assert_eq!(same, found);
         documents.put("new", b"for her eyes only".to_vec());
         documents.sync_now().unwrap();
-        let (_, found) = open_sealed(&key.sealing_with(Algorithm::Aes), 5).unwrap();
+        let (_, found) = open_encrypted(&key.with_algorithm(Algorithm::Aes), 5).unwrap();
         assert_eq!(found.documents[0].1, b"for her eyes only");
     }
 

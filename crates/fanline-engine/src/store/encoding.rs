@@ -72,18 +72,18 @@ impl BodyEncoding {
         let Some(encoded) = head.with_body(content.len(), is_compressed, self.cipher.is_some())
         else {
             out.extend_from_slice(plain);
-            record::seal(&mut out[from..], salt);
+            record::write_checksums(&mut out[from..], salt);
             return *head;
         };
         encoded.write_to(out);
         match &mut self.cipher {
             Some(cipher) => {
                 let associated = record::authenticated_part(&out[from..]);
-                cipher.seal(associated, content, out);
+                cipher.encrypt(associated, content, out);
             }
             None => out.extend_from_slice(content),
         }
-        record::seal(&mut out[from..], salt);
+        record::write_checksums(&mut out[from..], salt);
         encoded
     }
 
@@ -113,7 +113,7 @@ impl BodyEncoding {
         if head.is_encrypted() {
             self.buffer.clear();
             let cipher = self.cipher.as_mut()?;
-            content = cipher.open(
+            content = cipher.decrypt(
                 record::authenticated_part(record),
                 content,
                 &mut self.buffer,

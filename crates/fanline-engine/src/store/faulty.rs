@@ -38,10 +38,10 @@ pub(crate) struct Reach(Vec<usize>);
 
 /// The simulated disk. Clones share its state.
 #[derive(Clone)]
-pub(crate) struct Faulty(Arc<Mutex<World>>);
+pub(crate) struct Faulty(Arc<Mutex<DiskState>>);
 
 #[derive(Clone, Default)]
-struct World {
+struct DiskState {
     names: BTreeMap<String, usize>,
     synced_names: BTreeMap<String, usize>,
     folder_changes: Vec<Change>,
@@ -215,51 +215,51 @@ impl Faulty {
         Faulty(Arc::default())
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.0.lock().unwrap()
     }
 
     pub(crate) fn set_room(&self, bytes: Option<usize>) {
-        self.world().room_bytes = bytes;
+        self.state().room_bytes = bytes;
     }
 
     pub(crate) fn set_failing_syncs(&self, percent: usize) {
-        self.world().failing_syncs_percent = percent;
+        self.state().failing_syncs_percent = percent;
     }
 
     pub(crate) fn used_bytes(&self) -> usize {
-        self.world().used_bytes()
+        self.state().used_bytes()
     }
 
     /// Returns the number of bytes read since the last call.
     pub(crate) fn take_read_bytes(&self) -> usize {
-        std::mem::take(&mut self.world().read_bytes)
+        std::mem::take(&mut self.state().read_bytes)
     }
 
     /// Returns whether some file contains these bytes.
     pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
-        let world = self.world();
-        let mut files = world.names.values().map(|file| &world.files[*file].bytes);
+        let state = self.state();
+        let mut files = state.names.values().map(|file| &state.files[*file].bytes);
         files.any(|file| file.windows(bytes.len()).any(|part| part == bytes))
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.world().names.keys().cloned().collect()
+        self.state().names.keys().cloned().collect()
     }
 
     /// Cuts the power. Any part of the unsynced data of all files may survive, in any order.
     pub(crate) fn crash(&self, dice: &mut Dice) {
-        let mut world = self.world();
+        let mut state = self.state();
         let survives = Survives::choose(dice);
         let page_bytes = PAGE_BYTES[dice.below(PAGE_BYTES.len())];
-        for change in std::mem::take(&mut world.folder_changes) {
+        for change in std::mem::take(&mut state.folder_changes) {
             if survives.takes(dice, 2) {
-                apply(&mut world.synced_names, change);
+                apply(&mut state.synced_names, change);
             }
         }
-        world.names = world.synced_names.clone();
-        world.handles.clear();
-        for file in &mut world.files {
+        state.names = state.synced_names.clone();
+        state.handles.clear();
+        for file in &mut state.files {
             file.synced = file.after_crash(page_bytes, survives, dice);
             file.bytes = file.synced.clone();
             file.drop_effects();
@@ -268,29 +268,29 @@ impl Faulty {
 
     /// Copies the disk.
     pub(crate) fn copy(&self) -> Self {
-        Faulty(Arc::new(Mutex::new(self.world().clone())))
+        Faulty(Arc::new(Mutex::new(self.state().clone())))
     }
 
     /// Kills the process. Written data survives, because the operating system has it.
     pub(crate) fn kill(&self) {
-        self.world().handles.clear();
+        self.state().handles.clear();
     }
 
     /// Flips one bit of a file. Returns the file and the offset.
     pub(crate) fn flip(&self, dice: &mut Dice) -> (String, usize) {
-        let mut world = self.world();
-        let sizes: Vec<_> = world
+        let mut state = self.state();
+        let sizes: Vec<_> = state
             .names
             .iter()
-            .map(|(name, file)| (name.clone(), *file, world.files[*file].bytes.len()))
+            .map(|(name, file)| (name.clone(), *file, state.files[*file].bytes.len()))
             .collect();
         let mut at = dice.below(sizes.iter().map(|(_, _, bytes)| bytes).sum());
         for (name, file, bytes) in sizes {
             if at < bytes {
                 let bit = 1 << dice.below(8);
-                world.files[file].bytes[at] ^= bit;
-                world.files[file].synced = world.files[file].bytes.clone();
-                world.files[file].drop_effects();
+                state.files[file].bytes[at] ^= bit;
+                state.files[file].synced = state.files[file].bytes.clone();
+                state.files[file].drop_effects();
                 return (name, at);
             }
             at -= bytes;
@@ -300,8 +300,8 @@ impl Faulty {
 
     /// Returns what a sync that is requested now makes durable. It need not cover later writes.
     pub(crate) fn reach(&self, request: &SyncRequest) -> Reach {
-        let world = self.world();
-        let reach = |file: &FileId| world.files[world.handles[file.0 as usize]].effects_end();
+        let state = self.state();
+        let reach = |file: &FileId| state.files[state.handles[file.0 as usize]].effects_end();
         Reach(request.files.iter().map(reach).collect())
     }
 
@@ -312,11 +312,11 @@ impl Faulty {
         reach: &Reach,
         dice: &mut Dice,
     ) -> Result<(), DiskError> {
-        if self.world().failing_syncs_percent > 0 {
+        if self.state().failing_syncs_percent > 0 {
             return self.perform(request, dice);
         }
         for (file, until) in request.files.iter().zip(&reach.0) {
-            self.world().file(*file).sync(*until);
+            self.state().file(*file).sync(*until);
         }
         match request.folder {
             true => self.sync_folder(),
@@ -330,13 +330,13 @@ impl Faulty {
         request: &SyncRequest,
         dice: &mut Dice,
     ) -> Result<(), DiskError> {
-        let fails = dice.below(100) < self.world().failing_syncs_percent;
+        let fails = dice.below(100) < self.state().failing_syncs_percent;
         for file in &request.files {
             if fails && dice.one_in(2) {
-                let mut world = self.world();
-                let file = world.handles[file.0 as usize];
+                let mut state = self.state();
+                let file = state.handles[file.0 as usize];
                 // Like Linux, drops the unsynced pages and reports the error only once.
-                let content = &mut world.files[file];
+                let content = &mut state.files[file];
                 content.bytes = content.synced.clone();
                 content.drop_effects();
                 return Err(EIO);
@@ -353,7 +353,7 @@ impl Faulty {
     }
 }
 
-impl World {
+impl DiskState {
     fn used_bytes(&self) -> usize {
         self.names
             .values()
@@ -378,35 +378,35 @@ impl Disk for Faulty {
     }
 
     fn open(&mut self, name: &str, create: bool) -> Result<FileId, DiskError> {
-        let mut world = self.world();
-        let file = match world.names.get(name) {
+        let mut state = self.state();
+        let file = match state.names.get(name) {
             Some(file) => *file,
             None if create => {
-                world.files.push(Content::default());
-                let file = world.files.len() - 1;
-                world.change(Change::Add(name.to_owned(), file));
+                state.files.push(Content::default());
+                let file = state.files.len() - 1;
+                state.change(Change::Add(name.to_owned(), file));
                 file
             }
             None => return Err(DiskError::NotFound),
         };
-        world.handles.push(file);
-        Ok(FileId(u32::try_from(world.handles.len() - 1).unwrap()))
+        state.handles.push(file);
+        Ok(FileId(u32::try_from(state.handles.len() - 1).unwrap()))
     }
 
     fn close(&mut self, _file: FileId) {}
 
     fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        let mut world = self.world();
+        let mut state = self.state();
         let at = usize::try_from(offset).unwrap();
-        let grows = (at + bytes.len()).saturating_sub(world.file(file).bytes.len());
-        let left = world
+        let grows = (at + bytes.len()).saturating_sub(state.file(file).bytes.len());
+        let left = state
             .room_bytes
-            .map(|room| room.saturating_sub(world.used_bytes()));
+            .map(|room| room.saturating_sub(state.used_bytes()));
         let fits = left.map_or(bytes.len(), |left| {
             bytes.len() - grows.saturating_sub(left).min(bytes.len())
         });
         let part = &bytes[..fits];
-        let content = world.file(file);
+        let content = state.file(file);
         put(&mut content.bytes, at, part);
         content.effects.push_back(Effect::Write(at, part.to_vec()));
         if fits < bytes.len() {
@@ -416,22 +416,22 @@ impl Disk for Faulty {
     }
 
     fn read_at(&mut self, file: FileId, offset: u64, out: &mut [u8]) -> Result<usize, DiskError> {
-        let mut world = self.world();
-        let bytes = &world.file(file).bytes;
+        let mut state = self.state();
+        let bytes = &state.file(file).bytes;
         let from = usize::try_from(offset).unwrap().min(bytes.len());
         let to = (from + out.len()).min(bytes.len());
         out[..to - from].copy_from_slice(&bytes[from..to]);
-        world.read_bytes += to - from;
+        state.read_bytes += to - from;
         Ok(to - from)
     }
 
     fn len(&mut self, file: FileId) -> Result<u64, DiskError> {
-        Ok(self.world().file(file).bytes.len() as u64)
+        Ok(self.state().file(file).bytes.len() as u64)
     }
 
     fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError> {
-        let mut world = self.world();
-        let content = world.file(file);
+        let mut state = self.state();
+        let content = state.file(file);
         let bytes = usize::try_from(bytes).unwrap();
         content.bytes.truncate(bytes);
         content.effects.push_back(Effect::Truncate(bytes));
@@ -439,31 +439,31 @@ impl Disk for Faulty {
     }
 
     fn remove(&mut self, name: &str) -> Result<(), DiskError> {
-        let mut world = self.world();
-        if world.names.contains_key(name) {
-            world.change(Change::Remove(name.to_owned()));
+        let mut state = self.state();
+        if state.names.contains_key(name) {
+            state.change(Change::Remove(name.to_owned()));
         }
         Ok(())
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
-        let mut world = self.world();
-        let file = *world.names.get(from).ok_or(DiskError::NotFound)?;
-        world.change(Change::Rename(from.to_owned(), to.to_owned(), file));
+        let mut state = self.state();
+        let file = *state.names.get(from).ok_or(DiskError::NotFound)?;
+        state.change(Change::Rename(from.to_owned(), to.to_owned(), file));
         Ok(())
     }
 
     fn sync_file(&mut self, file: FileId) -> Result<(), DiskError> {
-        let mut world = self.world();
-        let content = world.file(file);
+        let mut state = self.state();
+        let content = state.file(file);
         content.sync(usize::MAX);
         Ok(())
     }
 
     fn sync_folder(&mut self) -> Result<(), DiskError> {
-        let mut world = self.world();
-        for change in std::mem::take(&mut world.folder_changes) {
-            apply(&mut world.synced_names, change);
+        let mut state = self.state();
+        for change in std::mem::take(&mut state.folder_changes) {
+            apply(&mut state.synced_names, change);
         }
         Ok(())
     }

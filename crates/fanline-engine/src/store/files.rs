@@ -101,22 +101,22 @@ impl SegmentHead {
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let version = |copy: &[u8]| u16::from_le_bytes([copy[4], copy[5]]);
         let mut copies = bytes.get(..SEGMENT_HEAD_BYTES)?.chunks(HEAD_COPY_BYTES);
-        let sound = copies.find(|copy| {
+        let intact = copies.find(|copy| {
             let (head, sum) = copy.split_at(HEAD_COPY_BYTES - 4);
             crc32fast::hash(head).to_le_bytes() == *sum
                 && copy.starts_with(MAGIC)
                 && (VERSION_MIN..=VERSION).contains(&version(copy))
         })?;
-        let number = |at: usize| Some(u32::from_le_bytes(sound[at..at + 4].try_into().ok()?));
+        let number = |at: usize| Some(u32::from_le_bytes(intact[at..at + 4].try_into().ok()?));
         let head = SegmentHead {
             number: number(8)?,
             generation: number(12)?,
             through: number(16)?,
             salt: number(20)?,
-            first: u64::from_le_bytes(sound[24..32].try_into().ok()?),
-            key_check: u64::from_le_bytes(sound[32..40].try_into().ok()?),
+            first: u64::from_le_bytes(intact[24..32].try_into().ok()?),
+            key_check: u64::from_le_bytes(intact[32..40].try_into().ok()?),
             previous_bytes: number(40)?,
-            has_sync_points: version(sound) > VERSION_MIN,
+            has_sync_points: version(intact) > VERSION_MIN,
         };
         (head.first <= SEQUENCE_MAX + 1).then_some(head)
     }

@@ -170,7 +170,7 @@ impl Store {
             let Some(sequence) = self.next_matching(&mut Filters::default(), from)? else {
                 return Ok(None);
             };
-            if let Some((known, at)) = self.ages_next
+            if let Some((known, at)) = self.oldest_expiring
                 && known == sequence
             {
                 return Ok(Some((sequence, at.saturating_add(age_max))));
@@ -190,7 +190,7 @@ impl Store {
                 continue;
             }
             self.expiry_checked_below = self.expiry_checked_below.max(sequence);
-            self.ages_next = Some((sequence, at));
+            self.oldest_expiring = Some((sequence, at));
             return Ok(Some((sequence, at.saturating_add(age_max))));
         }
     }

@@ -256,7 +256,7 @@ impl Store {
         };
         let found = slots.find(sequence);
         // A slot whose head is damaged may have any sequence between those of the adjacent slots.
-        let found = found.or_else(|| slots.lost_beside(sequence, |slot| segment.is_dead(slot)));
+        let found = found.or_else(|| slots.adjacent_lost(sequence, |slot| segment.is_dead(slot)));
         let Some(slot) = found.filter(|slot| !segment.is_dead(*slot)) else {
             return Ok(None);
         };
@@ -308,7 +308,8 @@ impl Store {
             return Ok(At::Memory(location.segment, offset));
         };
         let located = files.locate(file, offset as u64, bytes)?;
-        if located.is_from_disk() && !record::is_sound(files.bytes(&located), files.salt) {
+        if located.is_from_disk() && !record::has_valid_checksums(files.bytes(&located), files.salt)
+        {
             return Err(match files.distrust() {
                 Some(failure) => failure.into(),
                 None => StoreError::Damaged(location.sequence),

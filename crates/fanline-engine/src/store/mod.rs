@@ -36,7 +36,6 @@ mod files;
 mod filters;
 #[cfg(test)]
 mod forged_tests;
-mod frozen;
 mod index;
 mod limits;
 mod log;
@@ -51,6 +50,7 @@ mod scan;
 mod segment;
 mod segments;
 mod slots;
+mod snapshot;
 mod subjects;
 mod tail;
 #[cfg(test)]
@@ -107,7 +107,7 @@ pub struct Store {
     /// No record below this sequence can exceed the age limit.
     expiry_checked_below: u64,
     /// Sequence and time of the oldest record that can exceed the age limit, cached.
-    ages_next: Option<(u64, i64)>,
+    oldest_expiring: Option<(u64, i64)>,
     unreported: UnreportedRemovals,
     spare: Spare,
     /// Hashes of the subjects in the last segment.
@@ -151,7 +151,7 @@ impl Store {
             first_time: None,
             expiry: Expiry::default(),
             expiry_checked_below: 0,
-            ages_next: None,
+            oldest_expiring: None,
             unreported: UnreportedRemovals::default(),
             spare: Spare::default(),
             active_hashes: Vec::new(),

@@ -1,6 +1,6 @@
 //! The encoding of a record; `docs/formats/log.md` describes the layout.
 
-use super::cipher::SEAL_BYTES;
+use super::cipher::ENCRYPTION_BYTES;
 use super::log::SEQUENCE_MAX;
 use super::types::{NewRecord, Record};
 
@@ -16,7 +16,7 @@ pub(super) const SUBJECT_FROM_MAX: usize = HEAD_BYTES + 4 + 8 + 8;
 /// Maximum length of a record in bytes, with its head.
 pub(super) const RECORD_BYTES_MAX: usize = (1 << 29) - 1;
 /// Maximum length of a record in bytes before encoding. Encryption makes the record longer.
-const PLAIN_BYTES_MAX: usize = RECORD_BYTES_MAX - 4 - SEAL_BYTES;
+const PLAIN_BYTES_MAX: usize = RECORD_BYTES_MAX - 4 - ENCRYPTION_BYTES;
 
 /// Kind of a record: a message, or a control record, which logs a removal, a skipped sequence, or a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Head {
         let least = match flags & ENCODED {
             0 => plain_least,
             IS_COMPRESSED => ENCODED_HEAD_BYTES,
-            _ => ENCODED_HEAD_BYTES + SEAL_BYTES,
+            _ => ENCODED_HEAD_BYTES + ENCRYPTION_BYTES,
         };
         let plain_bytes = usize::try_from(head.plain_bytes).ok()?;
         if !(plain_least..=RECORD_BYTES_MAX).contains(&plain_bytes) {
@@ -163,8 +163,8 @@ impl Head {
     ) -> Option<Self> {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         let encoded = flag(is_compressed, IS_COMPRESSED) | flag(is_encrypted, IS_ENCRYPTED);
-        let sealing = if is_encrypted { SEAL_BYTES } else { 0 };
-        let bytes = u32::try_from(ENCODED_HEAD_BYTES + content_bytes + sealing).ok()?;
+        let encryption_bytes = if is_encrypted { ENCRYPTION_BYTES } else { 0 };
+        let bytes = u32::try_from(ENCODED_HEAD_BYTES + content_bytes + encryption_bytes).ok()?;
         (encoded != 0).then_some(Head {
             bytes,
             flags: self.flags | encoded,
@@ -321,7 +321,7 @@ pub(super) fn encode(out: &mut Vec<u8>, stamp: &Stamp, record: &NewRecord<'_>, b
     out.extend_from_slice(record.headers);
     out.extend_from_slice(record.payload);
     if let Some(salt) = stamp.salt {
-        seal(&mut out[from..], salt);
+        write_checksums(&mut out[from..], salt);
     }
     head
 }
@@ -342,7 +342,7 @@ pub(super) fn encode_sync_point(out: &mut Vec<u8>, (number, offset): Position, s
 }
 
 /// Writes the checksums of a record.
-pub(super) fn seal(bytes: &mut [u8], salt: u32) {
+pub(super) fn write_checksums(bytes: &mut [u8], salt: u32) {
     let head_len = match bytes[15] & ENCODED {
         0 => HEAD_BYTES,
         _ => ENCODED_HEAD_BYTES,
@@ -354,23 +354,23 @@ pub(super) fn seal(bytes: &mut [u8], salt: u32) {
 }
 
 /// Returns the head that results from flipping one bit of a damaged head, if any has a valid checksum.
-pub(super) fn mend(bytes: &[u8], salt: u32) -> Option<Head> {
-    mend_at(bytes, salt).map(|(head, _)| head)
+pub(super) fn repaired_head(bytes: &[u8], salt: u32) -> Option<Head> {
+    repaired_head_at(bytes, salt).map(|(head, _)| head)
 }
 
-/// Returns the same as [`mend`], and the index of the byte with the flipped bit.
-fn mend_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
+/// Returns the same as [`repaired_head`], and the index of the byte with the flipped bit.
+fn repaired_head_at(bytes: &[u8], salt: u32) -> Option<(Head, usize)> {
     let mut head = bytes[..bytes.len().min(ENCODED_HEAD_BYTES)].to_vec();
     (0..head.len() * 8).find_map(|bit| {
         head[bit / 8] ^= 1 << (bit % 8);
-        let mended = Head::parse(&head, salt);
+        let repaired = Head::parse(&head, salt);
         head[bit / 8] ^= 1 << (bit % 8);
-        mended.map(|mended| (mended, bit / 8))
+        repaired.map(|repaired| (repaired, bit / 8))
     })
 }
 
 /// A record that is damaged by one flipped bit.
-pub(super) struct OneBitOff {
+pub(super) struct FlippedBit {
     /// The repaired head.
     pub(super) head: Head,
     /// Index of the byte with the flipped bit.
@@ -378,7 +378,7 @@ pub(super) struct OneBitOff {
 }
 
 /// Returns the record at the beginning of these bytes, if flipping one bit makes its checksums valid.
-pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<OneBitOff> {
+pub(super) fn find_flipped_bit(bytes: &[u8], salt: u32) -> Option<FlippedBit> {
     let is_whole = |head: &Head| bytes.len() >= head.len();
     let (head, at) = match Head::parse(bytes, salt).filter(is_whole) {
         Some(head) => {
@@ -387,11 +387,11 @@ pub(super) fn one_bit_off(bytes: &[u8], salt: u32) -> Option<OneBitOff> {
             (head, head.head_len() + at)
         }
         None => {
-            let mended = mend_at(bytes, salt).filter(|(head, _)| is_whole(head));
-            mended.filter(|(head, _)| is_body_sound(head, bytes, salt))?
+            let repaired = repaired_head_at(bytes, salt).filter(|(head, _)| is_whole(head));
+            repaired.filter(|(head, _)| has_valid_body(head, bytes, salt))?
         }
     };
-    Some(OneBitOff { head, at })
+    Some(FlippedBit { head, at })
 }
 
 /// Given two checksums of `bytes` bytes, returns the index of the byte in which one flipped bit explains
@@ -424,13 +424,13 @@ pub(super) fn erase(bytes: &mut [u8]) {
 }
 
 /// Returns whether both checksums are valid.
-pub(super) fn is_sound(bytes: &[u8], salt: u32) -> bool {
+pub(super) fn has_valid_checksums(bytes: &[u8], salt: u32) -> bool {
     Head::parse(bytes, salt)
-        .is_some_and(|head| bytes.len() >= head.len() && is_body_sound(&head, bytes, salt))
+        .is_some_and(|head| bytes.len() >= head.len() && has_valid_body(&head, bytes, salt))
 }
 
 /// Returns whether the body's checksum is valid. The head's checksum was already verified.
-pub(super) fn is_body_sound(head: &Head, bytes: &[u8], salt: u32) -> bool {
+pub(super) fn has_valid_body(head: &Head, bytes: &[u8], salt: u32) -> bool {
     bytes
         .get(head.head_len()..head.len())
         .is_some_and(|body| sum(salt, body) == head.body_sum)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::cipher::{self, Cipher, Key, OpenError, Purpose};
+use super::cipher::{self, Cipher, DecryptError, Key, Purpose};
 use super::commit::SyncMode;
 use super::disk::Disk;
 use super::encoding::{BodyEncoding, Compression};
@@ -292,14 +292,14 @@ impl Store {
         let readable = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
         let mut scanner = Scanner::new(readable, from, salt, true);
         while let Some((offset, found)) = scanner.next() {
-            if let Scanned::Sound(head) = found
+            if let Scanned::Intact(head) = found
                 && head.kind == Kind::SyncPoint
             {
                 continue;
             }
             findings.recovery.replayed += 1;
             match found {
-                Scanned::Sound(head) => {
+                Scanned::Intact(head) => {
                     let record = &bytes[offset..offset + head.len()];
                     let plain = self.plain(&head, record, &mut plain);
                     if let Some(parts) = plain.and_then(record::decode) {
@@ -515,7 +515,7 @@ struct ReplayRange {
 
 /// Returns whether these bytes are a sync point with one flipped bit. Its damage loses nothing.
 fn is_sync_point(bytes: &[u8], salt: u32) -> bool {
-    record::mend(bytes, salt).is_some_and(|head| head.kind == Kind::SyncPoint)
+    record::repaired_head(bytes, salt).is_some_and(|head| head.kind == Kind::SyncPoint)
 }
 
 /// Returns the length without the zeros at the end, which the store writes in advance for later records.
@@ -588,11 +588,12 @@ fn restore(
     let read = read_whole(disk, file, &mut bytes);
     disk.close(file);
     read?;
-    let mut opened = Vec::new();
-    let content = match cipher::open_file(files.encoding.cipher.as_mut(), &bytes, &mut opened) {
+    let mut decrypted = Vec::new();
+    let content = match cipher::decrypt_file(files.encoding.cipher.as_mut(), &bytes, &mut decrypted)
+    {
         Ok(content) => content,
-        Err(OpenError::Damaged) => return Ok(None),
-        Err(OpenError::WrongKey) => return Err(StoreError::WrongKey),
+        Err(DecryptError::Damaged) => return Ok(None),
+        Err(DecryptError::WrongKey) => return Err(StoreError::WrongKey),
     };
     let Some(covered) = restore_from(store, content) else {
         return Ok(None);

@@ -6,7 +6,7 @@ use super::record::{self, HEAD_BYTES, Head};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     /// A record with correct checksums; the body's checksum may be unverified.
-    Sound(Head),
+    Intact(Head),
     /// A record whose body is damaged.
     Damaged(Head),
     /// Bytes that are not a record, with records after them.
@@ -52,9 +52,9 @@ impl<'a> Scanner<'a> {
             if head.kind.is_message() {
                 self.last = head.sequence;
             }
-            let is_sound = !self.checks_bodies || record::is_body_sound(&head, rest, self.salt);
-            let found = if is_sound {
-                Scanned::Sound(head)
+            let is_intact = !self.checks_bodies || record::has_valid_body(&head, rest, self.salt);
+            let found = if is_intact {
+                Scanned::Intact(head)
             } else {
                 Scanned::Damaged(head)
             };

@@ -216,8 +216,8 @@ impl Store {
                     holes.push(Hole::new(found.len(), len, &bytes[offset..], files.salt));
                     continue;
                 }
-                Scanned::Sound(head) | Scanned::Damaged(head) if head.kind.is_message() => head,
-                Scanned::Sound(_) | Scanned::Damaged(_) => continue,
+                Scanned::Intact(head) | Scanned::Damaged(head) if head.kind.is_message() => head,
+                Scanned::Intact(_) | Scanned::Damaged(_) => continue,
             };
             // Replay also ignores records whose sequence is not above that of the record before.
             if head.sequence < least || head.sequence > segment.last {
@@ -332,7 +332,7 @@ impl Hole {
         Hole {
             behind,
             bytes,
-            sequence: record::mend(from, salt).map(|head| head.sequence),
+            sequence: record::repaired_head(from, salt).map(|head| head.sequence),
         }
     }
 }

@@ -155,14 +155,15 @@ impl Slots {
 
     /// For a sequence that no slot has: returns an adjacent slot of a live record whose own sequence is lost,
     /// because that record may have the sequence.
-    pub(super) fn lost_beside(
+    pub(super) fn adjacent_lost(
         &self,
         sequence: u64,
         is_dead: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let above = self.at_or_after(sequence);
-        let mut beside = [Some(above), above.checked_sub(1)].into_iter().flatten();
-        beside.find(|slot| self.entries.get(*slot).is_some_and(|s| s.is_lost()) && !is_dead(*slot))
+        let mut adjacent = [Some(above), above.checked_sub(1)].into_iter().flatten();
+        adjacent
+            .find(|slot| self.entries.get(*slot).is_some_and(|s| s.is_lost()) && !is_dead(*slot))
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 
-use super::frozen::{Frozen, Numbers};
+use super::snapshot::{Snapshot, SubjectTotals};
 use crate::short_bytes::ShortBytes;
 use crate::subject::Filter;
 
@@ -30,8 +30,8 @@ impl Subject {
         self.name.as_slice()
     }
 
-    pub(super) fn numbers(&self) -> Numbers {
-        Numbers {
+    pub(super) fn totals(&self) -> SubjectTotals {
+        SubjectTotals {
             messages: self.messages,
             last: self.last,
             first_at_least: self.first_at_least,
@@ -60,7 +60,7 @@ pub(super) struct Subjects {
     added: u64,
     recent: Box<[SubjectId; RECENT]>,
     /// Snapshot for a checkpoint that is being written.
-    pub(super) frozen: Option<Box<Frozen>>,
+    pub(super) snapshot: Option<Box<Snapshot>>,
 }
 
 impl Default for Subjects {
@@ -74,7 +74,7 @@ impl Default for Subjects {
             stale: Vec::new(),
             added: 0,
             recent: Box::new([0; RECENT]),
-            frozen: None,
+            snapshot: None,
         }
     }
 }
@@ -113,8 +113,8 @@ impl Subjects {
         if let Some(id) = self.find(name) {
             return id;
         }
-        if let Some(frozen) = &mut self.frozen {
-            frozen.note(name, None);
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.note(name, None);
         }
         let id = self.add(name);
         self.recent[usize::try_from(self.added % RECENT as u64).unwrap_or_default()] = id;
@@ -179,8 +179,8 @@ impl Subjects {
 
     pub(super) fn get_mut(&mut self, id: SubjectId) -> &mut Subject {
         let subject = &mut self.all[id as usize];
-        if let Some(frozen) = &mut self.frozen {
-            frozen.note(subject.name(), Some(subject.numbers()));
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.note(subject.name(), Some(subject.totals()));
         }
         subject
     }

@@ -116,7 +116,7 @@ impl Survey {
         while let Some((offset, found)) = scanner.next() {
             let at = (number, offset as u64);
             match found {
-                Scanned::Sound(head) => self.note_record(at, &head),
+                Scanned::Intact(head) => self.note_record(at, &head),
                 Scanned::Damaged(_) | Scanned::Hole { .. } if !has_sync_points => {}
                 Scanned::Damaged(head) => match self.flipped(bytes, offset) {
                     Some(intact) => self.note_record(at, &intact),
@@ -172,7 +172,7 @@ impl Survey {
     /// has only one bit in that sector that is not zero.
     fn flipped(&self, bytes: &[u8], offset: usize) -> Option<Head> {
         let rest = bytes.get(offset..)?;
-        let damaged = record::one_bit_off(rest, self.salt)?;
+        let damaged = record::find_flipped_bit(rest, self.salt)?;
         let sector = (offset + damaged.at) / SECTOR_BYTES * SECTOR_BYTES;
         let len = damaged.head.len();
         let end = (sector + SECTOR_BYTES - offset).min(len);

@@ -552,9 +552,9 @@ proptest! {
             }
         }
         compare(&mut store, &model, &mut filters);
-        let mut told = 0;
-        store.removed(&mut |_| told += 1);
-        prop_assert!(told <= steps.len());
+        let mut reported = 0;
+        store.removed(&mut |_| reported += 1);
+        prop_assert!(reported <= steps.len());
     }
 }
 
@@ -572,9 +572,9 @@ fn removals_are_reported_with_subject_and_cause() {
         };
         store.append(&record).unwrap();
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     store.removed(&mut |r| {
-        told.push((
+        reported.push((
             r.sequence,
             r.subject.to_vec(),
             r.was_last_of_subject,
@@ -585,7 +585,7 @@ fn removals_are_reported_with_subject_and_cause() {
         (1, b"a".to_vec(), true, Cause::Limit),
         (2, b"b".to_vec(), false, Cause::Limit),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     store.removed(&mut |r| panic!("reported twice: {r:?}"));
 }
 

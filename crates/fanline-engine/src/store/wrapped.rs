@@ -37,7 +37,7 @@ pub enum UnwrapError {
 
 #[expect(
     clippy::missing_panics_doc,
-    reason = "32 bytes are not too many to be sealed"
+    reason = "32 bytes are not too many to encrypt"
 )]
 /// Encrypts the key of a store with a secret. `salt` is a random number that must be different each time.
 pub fn wrap(secret: &[u8], key: &Key, salt: [u8; SALT_BYTES]) -> Vec<u8> {
@@ -52,7 +52,7 @@ pub fn wrap(secret: &[u8], key: &Key, salt: [u8; SALT_BYTES]) -> Vec<u8> {
     out.extend_from_slice(&salt);
     let from = out.len();
     out.extend_from_slice(&key.secret);
-    let tag = sealing(secret, salt)
+    let tag = wrapping_key(secret, salt)
         .seal_in_place_separate_tag(nonce(), Aad::empty(), &mut out[from..])
         .expect("shorter than 64 GiB");
     out.extend_from_slice(tag.as_ref());
@@ -70,7 +70,7 @@ pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<Key, UnwrapError> {
     let (content, sum) = wrapped
         .split_last_chunk::<SUM_BYTES>()
         .ok_or_else(damaged)?;
-    let is_sound = wrapped.len() == WRAPPED_BYTES
+    let is_intact = wrapped.len() == WRAPPED_BYTES
         && crc32fast::hash(content) == u32::from_le_bytes(*sum)
         && content.starts_with(MAGIC);
     let is_shared = match content.get(4..6) {
@@ -78,13 +78,14 @@ pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<Key, UnwrapError> {
         Some(version) if version == VERSION_SHARED.to_le_bytes() => true,
         _ => return Err(UnwrapError::Damaged),
     };
-    let rest = content.get(HEAD_BYTES..).filter(|_| is_sound);
-    let (salt, sealed) = rest
+    let rest = content.get(HEAD_BYTES..).filter(|_| is_intact);
+    let (salt, encrypted) = rest
         .and_then(|rest| rest.split_first_chunk::<SALT_BYTES>())
         .ok_or_else(damaged)?;
-    let mut sealed = sealed.to_vec();
-    let opened = sealing(secret, *salt).open_in_place(nonce(), Aad::empty(), &mut sealed);
-    let key = opened.map_err(|_| UnwrapError::WrongSecret)?;
+    let mut encrypted = encrypted.to_vec();
+    let decrypted =
+        wrapping_key(secret, *salt).open_in_place(nonce(), Aad::empty(), &mut encrypted);
+    let key = decrypted.map_err(|_| UnwrapError::WrongSecret)?;
     let key = Key::new((&*key).try_into().map_err(|_| UnwrapError::Damaged)?);
     Ok(match is_shared {
         true => key.shared(),
@@ -93,7 +94,7 @@ pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<Key, UnwrapError> {
 }
 
 /// Derives a key from the secret. It encrypts only one content, so a constant nonce is safe.
-fn sealing(secret: &[u8], salt: [u8; SALT_BYTES]) -> LessSafeKey {
+fn wrapping_key(secret: &[u8], salt: [u8; SALT_BYTES]) -> LessSafeKey {
     let mut key = [0; KEY_BYTES];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, &salt, secret, &mut key);
     LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).expect("of the right length"))

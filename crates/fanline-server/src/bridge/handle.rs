@@ -7,8 +7,8 @@ use fanline::{IntoObservable, Source};
 use futures_core::Stream;
 
 use super::codec::{Decode, Encode};
+use super::connection::{self, Connection};
 use super::fault::BridgeError;
-use super::line::{self, Line};
 use super::{Binding, Bridge, BridgedStream, Messages};
 use crate::Handle;
 use crate::client::{ConnectOptions, Message};
@@ -22,16 +22,16 @@ impl Handle {
     /// Fails if the server has stopped or requires credentials.
     pub fn bridge(&self) -> Result<Bridge, BridgeError> {
         let mut known = self.shared.default_bridge.lock();
-        let line = known.as_ref().and_then(Weak::upgrade);
-        if let Some(Ok(line)) = line.map(Arc::downcast::<Line>) {
-            let bridge = Bridge { line };
+        let connection = known.as_ref().and_then(Weak::upgrade);
+        if let Some(Ok(connection)) = connection.map(Arc::downcast::<Connection>) {
+            let bridge = Bridge { connection };
             if !bridge.is_closed() {
                 return Ok(bridge);
             }
         }
         let bridge = self.bridge_with(&ConnectOptions::default().name("bridge"))?;
-        let line = Arc::downgrade(&bridge.line);
-        *known = Some(line);
+        let connection = Arc::downgrade(&bridge.connection);
+        *known = Some(connection);
         Ok(bridge)
     }
 
@@ -42,8 +42,8 @@ impl Handle {
     ///
     /// Fails if the server has stopped or refuses the credentials.
     pub fn bridge_with(&self, options: &ConnectOptions) -> Result<Bridge, BridgeError> {
-        let line = line::open(self, options)?;
-        Ok(Bridge { line })
+        let connection = connection::open(self, options)?;
+        Ok(Bridge { connection })
     }
 
     /// Calls [`Bridge::publish_from`] of the default bridge.

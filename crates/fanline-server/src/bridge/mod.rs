@@ -82,14 +82,14 @@
 //! publish that is not permitted. Faults that nothing observes are logged. The bridge does not wait until
 //! streams of the server have stored the messages, and does not report messages that a stream rejects, for
 //! instance because it is full. If every message must be stored, publish with
-//! [`JetStream::publish`](crate::client::jetstream::JetStream::publish), which waits for the acknowledgment.
+//! [`JetStream::publish`](crate::client::jetstream::JetStream::publish), which waits for the acknowledgement.
 //! When the server stops, sources complete, and the last fault is [`Fault::Closed`].
 
 mod blocking;
 mod codec;
+mod connection;
 mod fault;
 mod handle;
-mod line;
 mod observe;
 mod publish;
 mod receivers;
@@ -110,14 +110,14 @@ pub use publish::{Binding, WhenFull};
 pub use stream::{BridgedStream, Records};
 
 use crate::client::{Message, OutgoingMessage};
-use line::Line;
+use connection::Connection;
 use publish::Publisher;
 
 /// A connection between this process and its server for all bindings. Clones share the connection. See the
 /// [module](self).
 #[derive(Clone)]
 pub struct Bridge {
-    line: Arc<Line>,
+    connection: Arc<Connection>,
 }
 
 impl Bridge {
@@ -165,7 +165,7 @@ impl Bridge {
         S::Error: 'static,
         C: Encode<S::Item>,
     {
-        let publisher = Publisher::new(Arc::clone(&self.line), subject, codec, when_full)?;
+        let publisher = Publisher::new(Arc::clone(&self.connection), subject, codec, when_full)?;
         let binding = publisher.binding();
         let observable = source.clone().into_observable();
         Ok(binding(observable.subscribe_with(publisher)))
@@ -203,10 +203,10 @@ impl Bridge {
         S::Item: Send + Sync + 'static,
         C: Encode<S::Item>,
     {
-        let line = Arc::clone(&self.line);
-        let publisher = Publisher::new(line, subject, codec, WhenFull::Wait)?;
+        let connection = Arc::clone(&self.connection);
+        let publisher = Publisher::new(connection, subject, codec, WhenFull::Wait)?;
         let binding = publisher.binding();
-        let task = self.line.inner.spawn(publisher.pump(stream));
+        let task = self.connection.inner.spawn(publisher.pump(stream));
         Ok(binding(Guard::new(move || task.abort())))
     }
 
@@ -230,7 +230,7 @@ impl Bridge {
     ///
     /// Fails like [`publish`](Self::publish), or if the server does not support headers.
     pub fn publish_message(&self, message: OutgoingMessage) -> Result<(), BridgeError> {
-        publish::publish(&self.line, message)
+        publish::publish(&self.connection, message)
     }
 
     /// Returns a source of messages that match a filter, from all publishers.
@@ -259,7 +259,7 @@ impl Bridge {
         T: Send + Sync + 'static,
         C: Decode<T>,
     {
-        observe::observe(&self.line, filter, codec)
+        observe::observe(&self.connection, filter, codec)
     }
 
     /// Returns a stream of the messages that match a filter. It is for asynchronous code, and for hubs: the
@@ -269,7 +269,7 @@ impl Bridge {
     ///
     /// Fails like [`observe`](Self::observe).
     pub fn messages(&self, filter: &str) -> Result<Messages, BridgeError> {
-        observe::messages(&self.line, filter)
+        observe::messages(&self.connection, filter)
     }
 
     /// Returns a stream of the server, to [replay](BridgedStream::replay) or [read](BridgedStream::records).
@@ -279,12 +279,12 @@ impl Bridge {
 
     /// Returns future faults. The source completes when the bridge closes. Faults without observers are logged.
     pub fn faults(&self) -> Source<Fault> {
-        self.line.inner.faults.source()
+        self.connection.inner.faults.source()
     }
 
     /// Returns whether the server has stopped or closed the connection.
     pub fn is_closed(&self) -> bool {
-        self.line.inner.client.disconnect().is_some()
+        self.connection.inner.client.disconnect().is_some()
     }
 }
 

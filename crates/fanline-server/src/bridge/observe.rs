@@ -9,8 +9,8 @@ use fanline::{OnPanic, Source, Subject};
 use futures_core::Stream;
 
 use super::codec::{Decode, PANICKED};
+use super::connection::{Connection, Inner};
 use super::fault::{BridgeError, Fault};
-use super::line::{Inner, Line};
 use super::receivers::Receive;
 use crate::client::subject::check_filter;
 use crate::client::{Event, Inlet, Message, Subscription};
@@ -49,7 +49,7 @@ impl<T: Send + Sync + 'static, C: Decode<T>> Receive for Observed<T, C> {
 
 /// Returns a source of the values of messages that match a filter.
 pub(super) fn observe<T, C>(
-    line: &Arc<Line>,
+    connection: &Arc<Connection>,
     filter: &str,
     codec: C,
 ) -> Result<Source<T>, BridgeError>
@@ -61,27 +61,27 @@ where
         // An observer that panics is removed, as in the library. The panic does not continue in the emitter.
         subject: Subject::new().on_observer_panic(OnPanic::Ignore),
         codec,
-        inner: Arc::clone(&line.inner),
+        inner: Arc::clone(&connection.inner),
     });
     let source = observed.subject.source();
-    let subscription = subscribe(line, filter)?;
+    let subscription = subscribe(connection, filter)?;
     let receiver: Arc<dyn Receive> = observed;
     // The task keeps the bridge open. It ends when the source is no longer reachable.
-    let bring = bring(
-        Arc::clone(line),
+    let forwarding = forward_messages(
+        Arc::clone(connection),
         subscription,
         filter.to_owned(),
         Arc::clone(&receiver),
     );
-    let task = line.inner.spawn(bring);
-    line.inner.receivers.add(filter, receiver, Some(task));
-    line.inner.note_receiver();
+    let task = connection.inner.spawn(forwarding);
+    connection.inner.receivers.add(filter, receiver, Some(task));
+    connection.inner.note_receiver();
     Ok(source)
 }
 
 /// Passes messages from the server to a receiver.
-async fn bring(
-    line: Arc<Line>,
+async fn forward_messages(
+    connection: Arc<Connection>,
     mut subscription: Subscription,
     filter: String,
     receiver: Arc<dyn Receive>,
@@ -91,7 +91,7 @@ async fn bring(
         receiver.receive(&message);
         let dropped_now = subscription.dropped();
         if dropped_now != dropped {
-            line.inner.report(Fault::Dropped {
+            connection.inner.report(Fault::Dropped {
                 filter: filter.clone(),
                 messages: dropped_now - dropped,
             });
@@ -102,11 +102,11 @@ async fn bring(
 }
 
 /// Subscribes, and waits until the server has processed the subscription.
-fn subscribe(line: &Line, filter: &str) -> Result<Subscription, BridgeError> {
+fn subscribe(connection: &Connection, filter: &str) -> Result<Subscription, BridgeError> {
     check_filter(filter)?;
-    line.inner.check_line(filter.len() + ID_FIELD_BYTES)?;
-    let (client, filter) = (line.inner.client.clone(), filter.to_owned());
-    line.inner.call(async move {
+    connection.inner.check_line(filter.len() + ID_FIELD_BYTES)?;
+    let (client, filter) = (connection.inner.client.clone(), filter.to_owned());
+    connection.inner.call(async move {
         let mut events = client.events();
         let subscription = client.subscribe(&filter).await?;
         client.flush().await?;
@@ -130,7 +130,7 @@ fn subscribe(line: &Line, filter: &str) -> Result<Subscription, BridgeError> {
 pub struct Messages {
     subscription: Subscription,
     id: u64,
-    line: Arc<Line>,
+    connection: Arc<Connection>,
 }
 
 impl Messages {
@@ -160,7 +160,7 @@ impl Stream for Messages {
 
 impl Drop for Messages {
     fn drop(&mut self) {
-        self.line.inner.receivers.remove(self.id);
+        self.connection.inner.receivers.remove(self.id);
     }
 }
 
@@ -171,22 +171,25 @@ impl std::fmt::Debug for Messages {
 }
 
 /// A receiver that adds messages from publishers of the same bridge to the subscription's queue.
-struct Beside(Inlet);
+struct InProcessInlet(Inlet);
 
-impl Receive for Beside {
+impl Receive for InProcessInlet {
     fn receive(&self, message: &Message) {
         self.0.push(message.clone());
     }
 }
 
 /// Returns a stream of the messages that match a filter.
-pub(super) fn messages(line: &Arc<Line>, filter: &str) -> Result<Messages, BridgeError> {
-    let subscription = subscribe(line, filter)?;
-    let beside = Arc::new(Beside(subscription.inlet()));
-    let id = line.inner.receivers.add(filter, beside, None);
+pub(super) fn messages(
+    connection: &Arc<Connection>,
+    filter: &str,
+) -> Result<Messages, BridgeError> {
+    let subscription = subscribe(connection, filter)?;
+    let inlet = Arc::new(InProcessInlet(subscription.inlet()));
+    let id = connection.inner.receivers.add(filter, inlet, None);
     Ok(Messages {
         subscription,
         id,
-        line: Arc::clone(line),
+        connection: Arc::clone(connection),
     })
 }

@@ -12,9 +12,9 @@ use futures_core::Stream;
 use tokio::sync::oneshot;
 
 use super::codec::{Draft, Encode, PANICKED};
+use super::connection::{Connection, Inner};
 use super::fault::{BridgeError, Fault};
-use super::line::{Inner, Line};
-use super::receivers::Several;
+use super::receivers::ReceiverSet;
 use crate::client::subject::{check_filter, check_subject};
 use crate::client::{ClientError, Message, Outgoing, OutgoingMessage, ServerInfo};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
@@ -83,7 +83,7 @@ impl Binding {
 
 /// An observer that publishes the values of a source.
 pub(super) struct Publisher<C> {
-    line: Arc<Line>,
+    connection: Arc<Connection>,
     /// The binding's subject or filter, validated.
     bound_to: String,
     is_literal: bool,
@@ -122,13 +122,13 @@ enum Answer {
 
 struct Memo {
     subject: Arc<str>,
-    receivers: Several,
+    receivers: ReceiverSet,
     generation: u64,
 }
 
 impl<C> Publisher<C> {
     pub(super) fn new(
-        line: Arc<Line>,
+        connection: Arc<Connection>,
         bound_to: &str,
         codec: C,
         when_full: WhenFull,
@@ -136,7 +136,7 @@ impl<C> Publisher<C> {
         check_filter(bound_to)?;
         let filter = Filter::parse(bound_to.as_bytes());
         let is_literal = filter.is_ok_and(|filter| filter.is_literal());
-        let client = &line.inner.client;
+        let client = &connection.inner.client;
         if let Some(reason) = client.disconnect() {
             return Err(ClientError::Disconnected(reason).into());
         }
@@ -164,13 +164,13 @@ impl<C> Publisher<C> {
             has_receivers: false,
             was_full: false,
             counts: Arc::default(),
-            line,
+            connection,
         })
     }
 
     /// Returns a function that turns the guard of the source's subscription into a binding.
     pub(super) fn binding(&self) -> impl FnOnce(Guard) -> Binding + use<C> {
-        let (counts, inner) = (Arc::clone(&self.counts), Arc::clone(&self.line.inner));
+        let (counts, inner) = (Arc::clone(&self.counts), Arc::clone(&self.connection.inner));
         move |guard| Binding {
             guard,
             counts,
@@ -179,7 +179,7 @@ impl<C> Publisher<C> {
     }
 
     fn inner(&self) -> &Inner {
-        &self.line.inner
+        &self.connection.inner
     }
 
     /// Encodes a value, and looks up receivers in this process.
@@ -220,7 +220,7 @@ impl<C> Publisher<C> {
         }
         message.encode(&mut self.encoded);
         self.messages += 1;
-        if self.line.inner.is_direct {
+        if self.connection.inner.is_direct {
             self.look_up_receivers();
         }
     }
@@ -251,7 +251,7 @@ impl<C> Publisher<C> {
     /// nothing.
     #[inline]
     fn has_no_subscribers(&mut self) -> bool {
-        let inner = &self.line.inner;
+        let inner = &self.connection.inner;
         if !self.is_literal || !inner.is_direct || inner.is_over.load(Ordering::Relaxed) {
             return false;
         }
@@ -273,7 +273,9 @@ impl<C> Publisher<C> {
             self.remote_interest.answer = Answer::Unasked;
         }
         self.remote_interest.answer = match &mut self.remote_interest.answer {
-            Answer::Unasked => Answer::Asked(self.line.inner.interest.ask(&self.memo.subject)),
+            Answer::Unasked => {
+                Answer::Asked(self.connection.inner.interest.ask(&self.memo.subject))
+            }
             Answer::Asked(answer) => match answer.try_recv() {
                 Ok(is_wanted) => Answer::Known(is_wanted),
                 Err(oneshot::error::TryRecvError::Empty) => return,
@@ -317,7 +319,7 @@ impl<C> Publisher<C> {
             return;
         }
         let waits = self.when_full == WhenFull::Wait;
-        let outcome = self.line.inner.send(&self.encoded, waits);
+        let outcome = self.connection.inner.send(&self.encoded, waits);
         self.note(outcome);
     }
 
@@ -376,7 +378,7 @@ impl<C> Publisher<C> {
                 Step::Pause => false,
                 Step::End => true,
             };
-            let sent = self.line.inner.client.send(&self.encoded).await;
+            let sent = self.connection.inner.client.send(&self.encoded).await;
             self.note(sent.map(|()| true));
             self.deliver_in_process();
             if is_last || self.counts.is_over.load(Ordering::Relaxed) {
@@ -461,7 +463,10 @@ fn in_process(subject: &Arc<str>, draft: &mut Draft) -> Message {
 }
 
 /// Publishes one message.
-pub(super) fn publish(line: &Arc<Line>, message: OutgoingMessage) -> Result<(), BridgeError> {
+pub(super) fn publish(
+    connection: &Arc<Connection>,
+    message: OutgoingMessage,
+) -> Result<(), BridgeError> {
     let OutgoingMessage {
         subject,
         reply,
@@ -470,7 +475,7 @@ pub(super) fn publish(line: &Arc<Line>, message: OutgoingMessage) -> Result<(), 
     } = message;
     check_subject(&subject)?;
     reply.as_deref().map_or(Ok(()), check_subject)?;
-    let inner = &line.inner;
+    let inner = &connection.inner;
     let outgoing = Outgoing {
         subject: &subject,
         reply: reply.as_deref(),

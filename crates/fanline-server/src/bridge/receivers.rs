@@ -23,7 +23,7 @@ pub(super) trait Receive: Send + Sync {
 }
 
 /// The receivers of a message.
-pub(super) type Several = Arc<[Arc<dyn Receive>]>;
+pub(super) type ReceiverSet = Arc<[Arc<dyn Receive>]>;
 
 /// All receivers of a bridge.
 #[derive(Default)]
@@ -120,7 +120,7 @@ impl Receivers {
     }
 
     /// Returns the receivers whose filter matches a subject.
-    pub(super) fn matching(&self, subject: &str) -> Several {
+    pub(super) fn matching(&self, subject: &str) -> ReceiverSet {
         let state = self.state.lock();
         let matches = |entry: &&Entry| {
             let filter = Filter::parse(entry.filter.as_bytes());

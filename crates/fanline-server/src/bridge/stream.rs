@@ -11,8 +11,8 @@ use futures_core::Stream;
 use tokio::sync::mpsc;
 
 use super::Bridge;
+use super::connection::{Connection, Inner};
 use super::fault::{BridgeError, Fault};
-use super::line::{Inner, Line};
 use crate::client::Message;
 use crate::client::jetstream::{
     Delivery, JetStream, JetStreamError, Ordered, OrderedOptions, Start, StreamState, Timestamp,
@@ -67,11 +67,11 @@ impl BridgedStream {
     ///
     /// Fails if the stream, JetStream, or the bridge is not available.
     pub fn replay(self, replay: Replay<impl Policy>) -> Result<Source<Message>, BridgeError> {
-        let (line, name, filters) = self.open()?;
+        let (connection, name, filters) = self.open()?;
         let (values_max, window) = (replay.values_max(), replay.window());
         let stream = name.clone();
-        let asking = Arc::clone(&line.inner);
-        let (ordered, last_old) = line.inner.call(async move {
+        let asking = Arc::clone(&connection.inner);
+        let (ordered, last_old) = connection.inner.call(async move {
             let jetstream = reach(&asking).await?;
             let state = jetstream.stream_info(&name).await?.state.clone();
             let start = match (values_max, window) {
@@ -89,8 +89,8 @@ impl BridgedStream {
             last_sequence: last_old,
             shown_max: values_max.map_or(u64::MAX, |n| u64::try_from(n).unwrap_or(u64::MAX)),
         };
-        let read = read(Arc::clone(&line), ordered, stream, subject, old);
-        line.inner.spawn(read);
+        let read = read(Arc::clone(&connection), ordered, stream, subject, old);
+        connection.inner.spawn(read);
         Ok(source)
     }
 
@@ -101,26 +101,27 @@ impl BridgedStream {
     ///
     /// Fails like [`replay`](Self::replay).
     pub fn records(self, start: Start) -> Result<Records, BridgeError> {
-        let (line, name, filters) = self.open()?;
+        let (connection, name, filters) = self.open()?;
         let stream = name.clone();
-        let asking = Arc::clone(&line.inner);
-        let ordered = line.inner.call(async move {
+        let asking = Arc::clone(&connection.inner);
+        let ordered = connection.inner.call(async move {
             let jetstream = reach(&asking).await?;
             Ok(jetstream.ordered(&name, options(filters, start)).await?)
         })?;
         let (sender, records) = mpsc::channel(RECORDS_AHEAD);
-        line.inner
-            .spawn(pull(Arc::clone(&line), ordered, stream, sender));
+        connection
+            .inner
+            .spawn(pull(Arc::clone(&connection), ordered, stream, sender));
         Ok(Records { records })
     }
 
     /// Returns the bridge, the name, and the filters.
-    fn open(self) -> Result<(Arc<Line>, String, Vec<String>), BridgeError> {
-        let line = self.bridge?.line;
+    fn open(self) -> Result<(Arc<Connection>, String, Vec<String>), BridgeError> {
+        let connection = self.bridge?.connection;
         for filter in &self.filters {
             check_filter(filter)?;
         }
-        Ok((line, self.name, self.filters))
+        Ok((connection, self.name, self.filters))
     }
 }
 
@@ -178,7 +179,7 @@ fn now_less(window: Duration) -> Timestamp {
 }
 
 async fn read(
-    line: Arc<Line>,
+    connection: Arc<Connection>,
     mut ordered: Ordered,
     stream: String,
     subject: ReplaySubject<Message>,
@@ -191,7 +192,7 @@ async fn read(
                 Ok(delivery) if old.leaves_out(&delivery) => {}
                 Ok(delivery) => subject.next(delivery.message),
                 Err(error) => {
-                    report(&line, stream, &error);
+                    report(&connection, stream, &error);
                     subject.complete();
                     return;
                 }
@@ -206,7 +207,7 @@ async fn read(
 }
 
 async fn pull(
-    line: Arc<Line>,
+    connection: Arc<Connection>,
     mut ordered: Ordered,
     stream: String,
     records: mpsc::Sender<Delivery>,
@@ -222,16 +223,16 @@ async fn pull(
                     break;
                 }
             }
-            Err(error) => return report(&line, stream, &error),
+            Err(error) => return report(&connection, stream, &error),
         }
     }
     // The server removes the consumer anyway.
     let _ = ordered.close().await;
 }
 
-fn report(line: &Line, stream: String, error: &JetStreamError) {
+fn report(connection: &Connection, stream: String, error: &JetStreamError) {
     let reason = error.to_string();
-    line.inner.report(Fault::Stream { stream, reason });
+    connection.inner.report(Fault::Stream { stream, reason });
 }
 
 /// Messages of a JetStream stream as a `Stream`. Dropping it ends the reading.

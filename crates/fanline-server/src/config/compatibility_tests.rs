@@ -279,7 +279,7 @@ fn trusted_keys_need_no_resolver() {
     let keys = "trusted_keys: OCFIRY65OQE7DFP5KLNS2PF2LVZMUZYJX4OZIEQ36N2IQANUB5XVYOCS";
     check_taken(keys);
     let users = format!("{keys}\nauthorization {{ users: [ {{ user: a, password: b }} ] }}");
-    check_warning(&users, "no effect beside trusted_keys");
+    check_warning(&users, "ignored because trusted_keys is set");
     for text in [
         keys,
         &users,

@@ -225,15 +225,15 @@ impl Draft {
         }
         self.loaded.unsupported.push(Fault {
             place: None,
-            reason: "users and a token have no effect beside trusted_keys".into(),
+            reason: "users and a token are ignored because trusted_keys is set".into(),
         });
     }
 
     /// Sets up authentication by one token, one user, or users and accounts.
     fn finish_access(&mut self, faults: &mut Vec<Fault>) {
-        let mut done = self.check_ways_in();
+        let mut done = self.check_credentials();
         if done.is_ok() {
-            self.take_way_in();
+            self.apply_credentials();
             if self.loaded.operator.is_on() {
                 return self.finish_operator(faults);
             }
@@ -249,7 +249,7 @@ impl Draft {
     }
 
     /// Checks that a token, a single user, and a list of users are not combined.
-    fn check_ways_in(&self) -> Result<(), String> {
+    fn check_credentials(&self) -> Result<(), String> {
         let is_single = self.user.is_some() || self.password.is_some();
         let has_users = access::has_users(&self.loaded.access);
         let reason = match (&self.token, is_single, has_users) {
@@ -299,7 +299,7 @@ impl Draft {
     }
 
     /// Adds the single token or user to the access configuration.
-    fn take_way_in(&mut self) {
+    fn apply_credentials(&mut self) {
         let access = &mut self.loaded.access;
         if let Some(token) = self.token.take() {
             access.token = Some(token.into());

@@ -48,6 +48,7 @@ pub(crate) use access::pattern_texts;
 pub use changes::{Change, NotReloadable};
 pub use error::{ConfigError, Fault, Place};
 pub use operator::OperatorOptions;
+pub(crate) use options::FEATURE_FLAGS;
 pub use reference::reference;
 pub use show::Setting;
 pub use source::{Machine, Source};

@@ -25,7 +25,7 @@ pub struct OperatorOptions {
     /// Preloaded accounts: key and token.
     pub preload: Vec<(String, String)>,
     /// Token of clients that send none.
-    pub sentinel: Option<String>,
+    pub default_sentinel: Option<String>,
     /// Keys of the accounts whose users may connect. If empty, users of all accounts may connect.
     pub pinned_accounts: Vec<String>,
     /// TLS options of a resolver on a web server.
@@ -53,7 +53,7 @@ impl OperatorOptions {
         for key in &self.trusted_keys {
             operators.trust_key(key)?;
         }
-        if let Some(sentinel) = &self.sentinel {
+        if let Some(sentinel) = &self.default_sentinel {
             operators.set_sentinel(sentinel)?;
         }
         operators.pin_accounts(&self.pinned_accounts)?;

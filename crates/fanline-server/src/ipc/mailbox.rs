@@ -27,7 +27,7 @@ impl Mailbox {
     }
 
     /// Moves a batch into the mailbox without a wake-up, for a caller that takes it out at once.
-    pub(crate) fn post_silently(&self, batch: &mut Batch) {
+    pub(crate) fn post_without_wake(&self, batch: &mut Batch) {
         self.queue.put(batch);
     }
 
@@ -37,7 +37,7 @@ impl Mailbox {
     }
 
     /// Wakes the reader, or ends its next wait at once.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake(&self) {
         self.arrived.notify_one();
     }
 
@@ -99,7 +99,7 @@ struct Queue<C> {
     /// Whether the queue has contents. The flag is written only under the lock, so it is always set while
     /// there are contents. If a reader without the lock finds the flag clear, everything that was posted
     /// before has been read.
-    has_mail: AtomicBool,
+    has_contents: AtomicBool,
     bytes: AtomicUsize,
 }
 
@@ -121,7 +121,7 @@ impl<C: Contents> Queue<C> {
         self.bytes
             .store(waiting.contents.bytes(), Ordering::Relaxed);
         // Release: a thread that sees the flag sees the contents.
-        !self.has_mail.swap(true, Ordering::Release)
+        !self.has_contents.swap(true, Ordering::Release)
     }
 
     /// Passes everything to `read`, if there is anything.
@@ -129,12 +129,12 @@ impl<C: Contents> Queue<C> {
     fn take(&self, read: impl FnOnce(&C)) {
         // Acquire pairs with the Release in `put`. A plain load first: the queue is empty nearly always, and a
         // swap would take the cache line from producers each time.
-        if !self.has_mail.load(Ordering::Acquire) {
+        if !self.has_contents.load(Ordering::Acquire) {
             return;
         }
         let mut waiting = self.waiting.lock();
         // Relaxed, because the lock orders this store with every `put`.
-        self.has_mail.store(false, Ordering::Relaxed);
+        self.has_contents.store(false, Ordering::Relaxed);
         let spare = std::mem::take(&mut waiting.spare);
         let mut contents = std::mem::replace(&mut waiting.contents, spare);
         self.bytes.store(0, Ordering::Relaxed);
@@ -147,7 +147,7 @@ impl<C: Contents> Queue<C> {
 
     fn is_empty(&self) -> bool {
         // Relaxed: the value is a hint, and no other memory access depends on it.
-        !self.has_mail.load(Ordering::Relaxed)
+        !self.has_contents.load(Ordering::Relaxed)
     }
 
     /// Returns the approximate size of the contents in bytes.

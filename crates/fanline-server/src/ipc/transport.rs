@@ -39,7 +39,7 @@ pub(crate) struct Upgraded {
     pub(crate) agreed: Box<Upgrade>,
     pub(crate) address: SocketAddr,
     /// The identity of a dashboard user who has logged in.
-    pub(crate) vouched: Option<Box<Vouched>>,
+    pub(crate) identity: Option<Box<Vouched>>,
 }
 
 /// The kind of a listener.

@@ -39,7 +39,7 @@ use store_folder::StoreFolder;
 use syncer::{Job, Synced, Syncer};
 
 /// Maximum number of times in a row that the service applies messages to itself, before other work runs.
-const OWN_ROUNDS_MAX: usize = 16;
+const SELF_BATCHES_MAX: usize = 16;
 /// Interval of checks whether a full mailbox has room again.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -132,7 +132,7 @@ async fn run<H: Handler + Send + 'static>(
     let mut thread = Service {
         index,
         service,
-        own: Batch::default(),
+        self_batch: Batch::default(),
         folders,
         files,
         syncer,
@@ -141,7 +141,7 @@ async fn run<H: Handler + Send + 'static>(
         sleeps_until: None,
         common: Arc::clone(&common),
     };
-    thread.end_round();
+    thread.send_results();
     let shared = Arc::new(SharedService::new(thread));
     let service: Weak<SharedService<H>> = Arc::downgrade(&shared);
     // `set` fails only if there is a service already, and there is one per server.
@@ -150,7 +150,8 @@ async fn run<H: Handler + Send + 'static>(
     let _ = ready.send(());
     // A separate task costs fewer system calls, for the reason explained where the shard's runtime starts its
     // tasks.
-    let task = tokio::task::spawn_local(async move { work(&shared, commands, synced).await });
+    let task =
+        tokio::task::spawn_local(async move { run_service(&shared, commands, synced).await });
     let ended = task.await;
     // Releases the folder last, because another server may use it from then on.
     drop(store);
@@ -173,7 +174,7 @@ struct Service<H> {
     common: Arc<Common>,
     service: JetStreamService<H>,
     /// Buffer for a batch of messages from the service to itself while they are applied.
-    own: Batch,
+    self_batch: Batch,
     folders: Option<AccountsFolder>,
     files: OpenFiles,
     syncer: Syncer,
@@ -186,7 +187,7 @@ struct Service<H> {
 }
 
 /// Runs until the command to stop arrives. Holds no lock while it waits. Returns `None` after a panic.
-async fn work<H: Handler + Send>(
+async fn run_service<H: Handler + Send>(
     shared: &SharedService<H>,
     mut commands: UnboundedReceiver<Command>,
     mut synced: UnboundedReceiver<Synced>,
@@ -213,7 +214,7 @@ async fn work<H: Handler + Send>(
                 thread.handle_synced(done);
             }
             thread.continue_after_sync();
-            thread.round();
+            thread.process_pending();
         }
         wait_for_room(common, &commands).await;
     }
@@ -234,14 +235,14 @@ enum Pause {
 
 /// Waits for a batch or the timer.
 async fn wait(common: &Common, pause: Pause) {
-    let mail = common.mailboxes[common.mailboxes.len() - 1].wait();
+    let mailbox_wait = common.mailboxes[common.mailboxes.len() - 1].wait();
     match pause {
         Pause::None => tokio::task::yield_now().await,
         Pause::Until(at) => {
             // Whichever event comes first, the thread continues to work.
-            let _ = tokio::time::timeout_at(common.instant(at), mail).await;
+            let _ = tokio::time::timeout_at(common.instant(at), mailbox_wait).await;
         }
-        Pause::Endless => mail.await,
+        Pause::Endless => mailbox_wait.await,
     }
 }
 
@@ -282,14 +283,14 @@ impl<H: Handler + Send> Service<H> {
         }
         // The batch goes through the mailbox, so that batches that other shards post now are processed in
         // order.
-        mailbox.post_silently(batch);
-        self.round();
+        mailbox.post_without_wake(batch);
+        self.process_pending();
         // Wakes the JetStream thread if work remains, or if a timer is due earlier than the thread knows.
         let next = self.service.next_timeout();
         let is_sooner = next.is_some_and(|at| self.sleeps_until.is_none_or(|until| at < until));
         if is_sooner || !self.service.outgoing(self.index).is_empty() {
             self.sleeps_until = next;
-            mailbox.ring();
+            mailbox.wake();
         }
         true
     }
@@ -297,7 +298,7 @@ impl<H: Handler + Send> Service<H> {
     /// Writes and syncs everything.
     fn close(&mut self) {
         self.take_batches();
-        self.end_round();
+        self.send_results();
         let now = self.now();
         self.service
             .with(|handler, ports| handler.close(now, ports));
@@ -335,7 +336,7 @@ impl<H: Handler + Send> Service<H> {
     }
 
     /// Applies pending batches and due timers, and sends the results.
-    fn round(&mut self) {
+    fn process_pending(&mut self) {
         self.take_batches();
         let now = self.now();
         if self
@@ -345,7 +346,7 @@ impl<H: Handler + Send> Service<H> {
         {
             self.service.handle_timeout(now);
         }
-        self.end_round();
+        self.send_results();
     }
 
     /// Applies the batches that shards have posted.
@@ -368,33 +369,33 @@ impl<H: Handler + Send> Service<H> {
     }
 
     /// Sends the results of applied batches and timers.
-    fn end_round(&mut self) {
+    fn send_results(&mut self) {
         let now = self.now();
         self.service.settle(now);
-        self.apply_own_messages(now);
+        self.apply_self_messages(now);
         self.send_output(now);
         self.report();
     }
 
     /// Applies messages from the service to itself, and further ones that result from them. Streams that feed
-    /// each other in a cycle produce messages without end. Messages that remain after [`OWN_ROUNDS_MAX`]
+    /// each other in a cycle produce messages without end. Messages that remain after [`SELF_BATCHES_MAX`]
     /// times therefore wait until other work has run.
-    fn apply_own_messages(&mut self, now: Now) {
-        for _ in 0..OWN_ROUNDS_MAX {
+    fn apply_self_messages(&mut self, now: Now) {
+        for _ in 0..SELF_BATCHES_MAX {
             let outgoing = self.service.outgoing(self.index);
             if outgoing.is_empty() {
                 return;
             }
-            let mut own = std::mem::take(&mut self.own);
-            own.append(outgoing);
-            self.apply(&own);
-            own.clear();
-            self.own = own;
+            let mut batch = std::mem::take(&mut self.self_batch);
+            batch.append(outgoing);
+            self.apply(&batch);
+            batch.clear();
+            self.self_batch = batch;
             self.service.settle(now);
         }
     }
 
-    /// Sends all output. Starts the next sync before acknowledgments are sent, to keep the disk busy.
+    /// Sends all output. Starts the next sync before acknowledgements are sent, to keep the disk busy.
     fn send_output(&mut self, now: Now) {
         self.start_syncs(now.since_start);
         self.release_acks(now.since_start);
@@ -439,7 +440,7 @@ impl<H: Handler + Send> Service<H> {
         })
     }
 
-    /// Sends acknowledgments of messages that finished syncs have made durable.
+    /// Sends acknowledgements of messages that finished syncs have made durable.
     fn release_acks(&mut self, now: Duration) {
         self.service
             .with(|handler, ports| handler.release_acks(now, ports));
@@ -480,7 +481,7 @@ impl<H: Handler + Send> Service<H> {
             .with(|handler, _| handler.handle_synced(account, stream, id, result, now));
     }
 
-    /// After a sync has finished, starts the next sync and sends the acknowledgments of the finished one,
+    /// After a sync has finished, starts the next sync and sends the acknowledgements of the finished one,
     /// before batches are processed.
     fn continue_after_sync(&mut self) {
         if std::mem::take(&mut self.was_synced) {

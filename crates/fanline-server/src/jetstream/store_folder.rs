@@ -20,13 +20,13 @@ use crate::private_files;
 use super::disk::{FolderDisk, OpenFiles, child, disk_error, names, sync_folder};
 
 /// nats-server stores its own files next to this folder.
-const OWN: &str = "fanline";
+const FOLDER_NAME: &str = "fanline";
 /// Name that nats-server appends to `store_dir`. It reports the result.
 const JETSTREAM: &str = "jetstream";
 const LOCK: &str = "lock";
 const STREAMS: &str = "streams";
 /// Name of a stream's folder during its removal. No stream can have this name.
-const GONE: &str = ".gone";
+const BEING_REMOVED: &str = ".gone";
 
 /// Reason for which a store folder cannot be used.
 #[derive(Debug)]
@@ -69,11 +69,11 @@ pub(crate) fn reported(store_dir: &Path) -> PathBuf {
 /// Returns the possible store folders of a `store_dir`. A new store is created in the first.
 fn candidates(store_dir: &Path) -> Vec<PathBuf> {
     let is_called = |name| store_dir.file_name().is_some_and(|last| last == name);
-    let mut candidates = vec![store_dir.join(OWN)];
+    let mut candidates = vec![store_dir.join(FOLDER_NAME)];
     if !is_called(JETSTREAM) {
-        candidates.insert(0, store_dir.join(JETSTREAM).join(OWN));
+        candidates.insert(0, store_dir.join(JETSTREAM).join(FOLDER_NAME));
     }
-    if is_called(OWN) {
+    if is_called(FOLDER_NAME) {
         // The first versions reported the store folder itself.
         candidates.push(store_dir.to_owned());
     }
@@ -220,7 +220,7 @@ impl StreamFolders {
 
     /// Completes a removal that a crash has interrupted.
     fn finish_removal(&self) -> Result<(), DiskError> {
-        match fs::remove_dir_all(self.path.join(GONE)) {
+        match fs::remove_dir_all(self.path.join(BEING_REMOVED)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(disk_error(error)),
             _ => Ok(()),
         }
@@ -246,7 +246,7 @@ impl StreamFolders {
     /// Removes a stream's folder. Renames it first, so that a crash never leaves a part of it.
     pub(super) fn remove(&self, stream: &str) -> Result<(), DiskError> {
         self.finish_removal()?;
-        match fs::rename(self.folder(stream)?, self.path.join(GONE)) {
+        match fs::rename(self.folder(stream)?, self.path.join(BEING_REMOVED)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed.map_err(disk_error)?,
         }
@@ -273,7 +273,7 @@ mod tests {
             synced.push((folder.to_owned(), entries));
             Ok(())
         };
-        let path = root.join("a").join(JETSTREAM).join(OWN);
+        let path = root.join("a").join(JETSTREAM).join(FOLDER_NAME);
         make(&path, &mut sync).expect("it can be created");
         make(&path, &mut sync).expect("it is there");
         let above = root.join("a").join(JETSTREAM);

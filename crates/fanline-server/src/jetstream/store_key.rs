@@ -49,7 +49,7 @@ pub(super) fn open(
             key
         }
     };
-    Ok(Some(key.sealing_with(encryption.cipher)))
+    Ok(Some(key.with_algorithm(encryption.cipher)))
 }
 
 /// Returns the key from the first copy that the secret decrypts. Repairs the other copy.

@@ -42,14 +42,14 @@ pub(super) struct Synced {
 #[derive(Default)]
 struct JobQueue {
     queue: Mutex<Queue>,
-    has_come: Condvar,
+    job_added: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
     /// Whether no more jobs will be added.
-    is_over: bool,
+    is_closed: bool,
 }
 
 impl JobQueue {
@@ -64,10 +64,10 @@ impl JobQueue {
             if let Some(job) = queue.jobs.pop_front() {
                 return Some(job);
             }
-            if queue.is_over {
+            if queue.is_closed {
                 return None;
             }
-            let waited = self.has_come.wait(queue);
+            let waited = self.job_added.wait(queue);
             queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -75,41 +75,41 @@ impl JobQueue {
 
 /// The sync threads. They end when this is dropped and all jobs are done.
 pub(super) struct Syncer {
-    todo: Arc<JobQueue>,
+    jobs: Arc<JobQueue>,
 }
 
 impl Syncer {
     /// Starts the threads. They send the result of each job to `done`.
     pub(super) fn start(done: &UnboundedSender<Synced>, common: &Arc<Common>) -> io::Result<Self> {
         let syncer = Syncer {
-            todo: Arc::default(),
+            jobs: Arc::default(),
         };
         for index in 0..THREADS {
-            let (todo, done, common) = (Arc::clone(&syncer.todo), done.clone(), Arc::clone(common));
+            let (jobs, done, common) = (Arc::clone(&syncer.jobs), done.clone(), Arc::clone(common));
             let thread = std::thread::Builder::new().name(format!("sync-{index}"));
-            thread.spawn(move || work(&todo, &done, &common))?;
+            thread.spawn(move || run_sync_thread(&jobs, &done, &common))?;
         }
         Ok(syncer)
     }
 
     pub(super) fn submit(&self, job: Job) {
-        self.todo.lock().jobs.push_back(job);
-        self.todo.has_come.notify_one();
+        self.jobs.lock().jobs.push_back(job);
+        self.jobs.job_added.notify_one();
     }
 }
 
 impl Drop for Syncer {
     fn drop(&mut self) {
-        self.todo.lock().is_over = true;
-        self.todo.has_come.notify_all();
+        self.jobs.lock().is_closed = true;
+        self.jobs.job_added.notify_all();
     }
 }
 
-fn work(todo: &JobQueue, done: &UnboundedSender<Synced>, common: &Common) {
+fn run_sync_thread(jobs: &JobQueue, done: &UnboundedSender<Synced>, common: &Common) {
     // If a sync panics, its result would never arrive, so the server stops instead.
     let _at_work = JetStreamAtWork::begin();
     let _guard = common.panic_stop.guard();
-    while let Some(job) = todo.next() {
+    while let Some(job) = jobs.next() {
         let began = Instant::now();
         let synced = Synced {
             account: job.account,

@@ -142,7 +142,7 @@ impl Proxy {
         hub: &ServerAddress,
     ) -> Result<(), String> {
         let wrong = |what: &str| self.wrong(what);
-        let failed = |error: std::io::Error| wrong(&crate::error::plain(&error));
+        let failed = |error: std::io::Error| wrong(&crate::error::os_error_text(&error));
         let request = self.request(hub)?;
         stream.write_all(request.as_bytes()).await.map_err(failed)?;
         stream.flush().await.map_err(failed)?;
@@ -222,11 +222,11 @@ mod tests {
             assert_eq!(usual.is_tls(), is_tls, "{url}");
         }
         let usual = Proxy::new(&proxy("http://squid", None)).unwrap();
-        let told = ServerAddress {
+        let address = ServerAddress {
             host: "hub\r\nX: y".into(),
             ..hub
         };
-        assert!(usual.request(&told).is_err());
+        assert!(usual.request(&address).is_err());
     }
 
     #[test]

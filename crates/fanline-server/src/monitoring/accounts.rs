@@ -142,17 +142,18 @@ pub(super) async fn accountz(monitor: &Monitor, query: &Query) -> Result<Answer,
     let access = monitor.shared.access();
     let system = access.account(AccountId::SYSTEM);
     let system = system.filter(|_| !monitor.shared.options().no_system_account);
-    let asked = access.account_id(query.text("acc"));
-    let imports = asked.map_or_else(Vec::new, |id| access.imports_of(id));
+    let requested = access.account_id(query.text("acc"));
+    let imports = requested.map_or_else(Vec::new, |id| access.imports_of(id));
     let (mut accounts, mut account_detail) = (Vec::new(), None);
     match query.text("acc") {
         "" => {
             let all = (0..).map(AccountId).zip(access.accounts());
-            let told = all.filter(|(id, _)| *id != AccountId::SYSTEM || system.is_some());
-            accounts.extend(told.map(|(_, account)| &*account.name));
+            let listed = all.filter(|(id, _)| *id != AccountId::SYSTEM || system.is_some());
+            accounts.extend(listed.map(|(_, account)| &*account.name));
         }
         name => {
-            let Some((id, account)) = asked.and_then(|id| Some((id, access.account(id)?))) else {
+            let Some((id, account)) = requested.and_then(|id| Some((id, access.account(id)?)))
+            else {
                 let problem = format!("Account {name} does not exist");
                 return Err(Refusal::BadRequest(problem));
             };

@@ -64,8 +64,8 @@ pub(super) async fn leafs(
     with_subscriptions: bool,
 ) -> Result<Vec<LeafStatus>, Refusal> {
     let command = |to| Command::LeafNodes(with_subscriptions, to);
-    let told = ask(&shared.shards, TIME_LIMIT, command).await?;
-    Ok(told.into_iter().flatten().collect())
+    let replies = ask(&shared.shards, TIME_LIMIT, command).await?;
+    Ok(replies.into_iter().flatten().collect())
 }
 
 /// Returns the state of each account with JetStream; `None` if JetStream is off.
@@ -96,7 +96,7 @@ pub(super) async fn of_all<T>(
 /// Sends a command to several shards at once, and waits for the replies.
 async fn ask<T>(
     shards: &[mpsc::UnboundedSender<Command>],
-    patience: Duration,
+    time_limit: Duration,
     command: impl Fn(oneshot::Sender<T>) -> Command,
 ) -> Result<Vec<T>, Refusal> {
     let mut answers = Vec::new();
@@ -107,14 +107,14 @@ async fn ask<T>(
         answers.push(answer);
     }
     let all = async {
-        let mut told = Vec::new();
+        let mut replies = Vec::new();
         for answer in answers {
-            told.push(answer.await.map_err(|_| Refusal::Silent)?);
+            replies.push(answer.await.map_err(|_| Refusal::Silent)?);
         }
-        Ok(told)
+        Ok(replies)
     };
-    match tokio::time::timeout(patience, all).await {
-        Ok(told) => told,
+    match tokio::time::timeout(time_limit, all).await {
+        Ok(replies) => replies,
         Err(_) => Err(Refusal::Silent),
     }
 }
@@ -125,12 +125,12 @@ mod tests {
 
     fn ask_one(shard: mpsc::UnboundedSender<Command>) -> Result<usize, Refusal> {
         let time_limit = Duration::from_millis(1);
-        let asked = async {
+        let request = async {
             ask(&[shard], time_limit, Command::Status)
                 .await
                 .map(|all| all.len())
         };
-        crate::threads::block_on(asked).unwrap()
+        crate::threads::block_on(request).unwrap()
     }
 
     #[test]

@@ -354,8 +354,8 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
         closed: options.state != State::Open,
         ..ConnectionQuery::default()
     };
-    let told = collect::connections(&monitor.shared, &wanted).await?;
-    let mut found = found_in(told);
+    let report = collect::connections(&monitor.shared, &wanted).await?;
+    let mut found = found_in(report);
     let access = monitor.shared.access();
     let account = access.account_id(&options.account);
     // A query for one account does not reveal the number of connections in others.
@@ -383,12 +383,12 @@ pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, R
     }))
 }
 
-fn found_in(told: ConnectionReport) -> Vec<Found> {
-    let open = told
+fn found_in(report: ConnectionReport) -> Vec<Found> {
+    let open = report
         .open
         .into_iter()
         .map(|status| Found { status, end: None });
-    let closed = told.closed.into_iter().map(|closed| Found {
+    let closed = report.closed.into_iter().map(|closed| Found {
         status: closed.status,
         end: Some((closed.stopped_at, closed.reason)),
     });
@@ -407,12 +407,12 @@ async fn list_subscriptions(monitor: &Monitor, found: &mut [Found]) -> Result<()
         subscriptions: true,
         ..ConnectionQuery::default()
     };
-    let mut told = collect::connections(&monitor.shared, &wanted).await?.open;
-    told.sort_by_key(|status| status.cid);
+    let mut open = collect::connections(&monitor.shared, &wanted).await?.open;
+    open.sort_by_key(|status| status.cid);
     for found in found {
         // A connection that has closed meanwhile has an empty list.
-        if let Ok(at) = told.binary_search_by_key(&found.status.cid, |status| status.cid) {
-            found.status.subscriptions_list = std::mem::take(&mut told[at].subscriptions_list);
+        if let Ok(at) = open.binary_search_by_key(&found.status.cid, |status| status.cid) {
+            found.status.subscriptions_list = std::mem::take(&mut open[at].subscriptions_list);
             // The engine returns the newest first.
             found.status.subscriptions_list.reverse();
         }

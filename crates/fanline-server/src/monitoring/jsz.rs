@@ -86,13 +86,13 @@ impl<'a> Request<'a> {
 }
 
 pub(super) async fn answer(monitor: &Monitor, query: &Query) -> Result<Answer, Refusal> {
-    let asked = Request::parse(query)?;
-    let accounts = collect::jetstream(&monitor.shared, asked.wanted).await?;
+    let request = Request::parse(query)?;
+    let accounts = collect::jetstream(&monitor.shared, request.wanted).await?;
     let options = &monitor.shared.options().jetstream;
     let jsz = match (options, accounts) {
         (Some(options), Some(accounts)) => {
             let config = Config::of(options, &Overview::sum(&accounts));
-            enabled(monitor, &asked, (config, Limits::of(options)), accounts)
+            enabled(monitor, &request, (config, Limits::of(options)), accounts)
         }
         _ => disabled(monitor),
     };
@@ -120,7 +120,7 @@ fn disabled(monitor: &Monitor) -> Jsz<'_> {
 
 fn enabled<'a>(
     monitor: &'a Monitor,
-    asked: &Request<'_>,
+    request: &Request<'_>,
     (config, limits): (Config, Limits),
     mut accounts: Vec<AccountOverview>,
 ) -> Jsz<'a> {
@@ -134,19 +134,19 @@ fn enabled<'a>(
         config,
         limits: Some(limits),
         streams,
-        streams_leader: asked.leaders.then_some(streams),
+        streams_leader: request.leaders.then_some(streams),
         consumers,
-        consumers_leader: asked.leaders.then_some(consumers),
+        consumers_leader: request.leaders.then_some(consumers),
         messages: overview.messages,
         bytes: overview.memory + overview.storage,
         account_details: Vec::new(),
         total: overview.accounts,
     };
-    match asked.account {
-        "" if asked.details => {}
+    match request.account {
+        "" if request.details => {}
         name => accounts.retain(|account| account.name == name),
     }
-    let details = page(accounts, asked.offset, asked.limit).into_iter();
+    let details = page(accounts, request.offset, request.limit).into_iter();
     let details = details.map(|account| Detail {
         stats: Stats::of_account(&account),
         id: account.name.clone(),

@@ -350,7 +350,7 @@ fn add_jetstream(page: &mut Page, overview: &Overview) {
     );
 }
 
-/// Adds a histogram of the time that acknowledgments wait for the disk.
+/// Adds a histogram of the time that acknowledgements wait for the disk.
 fn add_syncs(page: &mut Page, syncs: &SyncCounts) {
     let name = "fanline_jetstream_sync_seconds";
     page.heading(name, "histogram", "Duration of disk syncs");

@@ -69,14 +69,6 @@ const CONNECTION_TIME: Duration = Duration::from_secs(300);
 /// Time limit for a client to read this last response.
 const LAST_ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// nats-server's feature flags with their defaults.
-const FEATURE_FLAGS: [(&str, bool); 4] = [
-    ("js_ack_fc_v2", false),
-    ("js_api_reply_v2", false),
-    ("js_raft_delete_range", true),
-    ("js_snapshot_sources", false),
-];
-
 /// A monitoring endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {

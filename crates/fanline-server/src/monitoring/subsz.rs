@@ -170,8 +170,8 @@ pub(super) async fn all_subscriptions(
         subscriptions: true,
         ..ConnectionQuery::default()
     };
-    let told = collect::connections(&monitor.shared, &wanted).await?;
-    let lists = told
+    let report = collect::connections(&monitor.shared, &wanted).await?;
+    let lists = report
         .open
         .into_iter()
         .map(|status| status.subscriptions_list);

@@ -12,9 +12,10 @@ use serde::Serialize;
 use super::answer::{Answer, Number, Refusal};
 use super::connz::ProxyKey;
 use super::listeners::{WebSocket, not_after, tls_timeout};
-use super::{FEATURE_FLAGS, Monitor, collect, jetstream, now_text, process, time};
+use super::{Monitor, collect, jetstream, now_text, process, time};
 use crate::Options;
 use crate::client::url::Url;
+use crate::config::FEATURE_FLAGS;
 use crate::version::{COMPATIBLE_VERSION, VERSION};
 
 #[derive(Serialize)]

@@ -60,13 +60,13 @@ fn may_upgrade(shared: &Shared, address: SocketAddr) -> bool {
 }
 
 /// Upgrades a WebSocket request and assigns the connection to a shard. Returns `None` for other requests.
-/// `vouched` is the identity of a client that is already authenticated.
+/// `identity` is the identity of a client that is already authenticated.
 pub(super) fn hand_over(
     shared: &Arc<Shared>,
     request: &mut Request<Body>,
     address: SocketAddr,
     rules: &UpgradeRules,
-    vouched: Option<Box<Vouched>>,
+    identity: Option<Box<Vouched>>,
 ) -> Option<Response<Full<Bytes>>> {
     let agreed = match agree(&as_text(request), rules) {
         UpgradeResult::Granted(agreed) => agreed,
@@ -86,7 +86,7 @@ pub(super) fn hand_over(
             stream: theirs,
             agreed,
             address,
-            vouched,
+            identity,
         });
         shared.assign(Transport::Wire(incoming, Listener::WebSocket), None);
         // An error is ignored, because the session handles the end of the connection.

@@ -89,11 +89,11 @@ pub(crate) fn start(
         .enable_all()
         .build()?;
     // The channel contains at most one request for each connection that authenticates.
-    let (wanted, asked) = mpsc::unbounded_channel();
+    let (wanted, requests) = mpsc::unbounded_channel();
     let shared = Arc::downgrade(shared);
     std::thread::Builder::new()
         .name("resolver".into())
-        .spawn(move || runtime.block_on(run(&resolver, &shared, asked)))?;
+        .spawn(move || runtime.block_on(run(&resolver, &shared, requests)))?;
     Ok(AccountResolver { wanted, directory })
 }
 
@@ -106,9 +106,9 @@ fn store_known(directory: &Directory, shared: &Shared) {
         match directory.store(account, authority.token()) {
             Ok(Stored::Updated) => {}
             Ok(Stored::Older) => {
-                let kept = directory.load(account);
-                if let Some(kept) = kept.filter(|kept| kept != authority.token()) {
-                    add(shared, account, &kept);
+                let stored = directory.load(account);
+                if let Some(stored) = stored.filter(|stored| stored != authority.token()) {
+                    add(shared, account, &stored);
                 }
             }
             Err(error) => warn!("account {account} could not be stored: {error}"),
@@ -119,7 +119,7 @@ fn store_known(directory: &Directory, shared: &Shared) {
 async fn run(
     resolver: &Arc<Resolver>,
     shared: &Weak<Shared>,
-    mut asked: mpsc::UnboundedReceiver<AccountRequest>,
+    mut requests: mpsc::UnboundedReceiver<AccountRequest>,
 ) {
     let mut waiting: HashMap<String, Vec<AccountRequest>> = HashMap::new();
     let mut fetches = JoinSet::new();
@@ -132,7 +132,7 @@ async fn run(
     };
     loop {
         tokio::select! {
-            next = asked.recv(), if waiting.len() < FETCHES_MAX => {
+            next = requests.recv(), if waiting.len() < FETCHES_MAX => {
                 let Some(next) = next else { return };
                 let account = next.account.clone();
                 let others = waiting.entry(account.clone()).or_default();

@@ -145,10 +145,10 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let served = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut asked = vec![0; 4096];
-            let count = stream.read(&mut asked).await.unwrap();
+            let mut request = vec![0; 4096];
+            let count = stream.read(&mut request).await.unwrap();
             stream.write_all(answer).await.unwrap();
-            String::from_utf8_lossy(&asked[..count]).into_owned()
+            String::from_utf8_lossy(&request[..count]).into_owned()
         });
         let url = Url::new(&at(format!("http://127.0.0.1:{port}/accounts/"))).unwrap();
         (url.get("AB").await, served.await.unwrap())
@@ -156,13 +156,13 @@ mod tests {
 
     #[tokio::test]
     async fn asks_for_an_account() {
-        let (answer, asked) = ask(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\na.b.c").await;
+        let (answer, request) = ask(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\na.b.c").await;
         assert_eq!(answer.unwrap(), "a.b.c");
         assert!(
-            asked.starts_with("GET /accounts/AB HTTP/1.1\r\n"),
-            "{asked}"
+            request.starts_with("GET /accounts/AB HTTP/1.1\r\n"),
+            "{request}"
         );
-        assert!(asked.contains("host: 127.0.0.1:"), "{asked}");
+        assert!(request.contains("host: 127.0.0.1:"), "{request}");
     }
 
     #[tokio::test]

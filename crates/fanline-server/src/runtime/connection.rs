@@ -20,7 +20,7 @@ use super::chunks::new_chunk;
 use super::dialled::open_dialled;
 use super::link::{Link, Writer};
 use super::opening::{self, NotOpened, Opened};
-use super::{BEHIND, Runtime, close_log};
+use super::{Runtime, SLOW_WAIT_MAX, close_log};
 use crate::ipc::{CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic};
 use crate::leaf::{Dialled, credentials_for};
 use crate::sync::Ordering;
@@ -40,7 +40,7 @@ const READS_IN_A_ROW_MAX: u32 = 2;
 
 /// Partial input of at least this size stays in its chunk until the next read. Smaller input is copied, and the
 /// chunk returns to the pool.
-const HELD_BYTES_MIN: usize = 16 * 1024;
+const IN_PLACE_BYTES_MIN: usize = 16 * 1024;
 
 /// Starts the task of a connection. A task occupies as much memory as its largest state for as long as the
 /// connection lasts. Large states and those of handshakes are therefore boxed.
@@ -247,8 +247,8 @@ async fn serve_session(
         runtime,
         id,
         link: &link,
-        held: PartialInput::None,
-        carry: Vec::new(),
+        partial: PartialInput::None,
+        partial_bytes: Vec::new(),
         reads_in_a_row: 0,
         is_announced: runtime.engine.borrow().is_system_client(id),
     };
@@ -284,9 +284,9 @@ struct Connection<'a> {
     runtime: &'a Rc<Runtime>,
     id: SessionId,
     link: &'a Rc<Link>,
-    held: PartialInput,
+    partial: PartialInput,
     /// The beginning of a short frame. The buffer is reused for successive reads.
-    carry: Vec<u8>,
+    partial_bytes: Vec<u8>,
     /// Number of reads since other tasks last ran.
     reads_in_a_row: u32,
     /// Whether the connect event was sent.
@@ -296,7 +296,7 @@ struct Connection<'a> {
 /// Input that is not complete yet.
 enum PartialInput {
     None,
-    /// The beginning of a short frame is in `carry`.
+    /// The beginning of a short frame is in `partial_bytes`.
     Copied,
     /// The beginning of a long frame is in this chunk, with its length in bytes.
     InPlace(Chunk, usize),
@@ -350,9 +350,9 @@ impl Connection<'_> {
             Poll::Pending => {
                 self.reads_in_a_row = 0;
                 if filled == 0 {
-                    self.carry = Vec::new();
+                    self.partial_bytes = Vec::new();
                 }
-                self.hold(chunk, 0..filled);
+                self.store_partial(chunk, 0..filled);
                 Poll::Pending
             }
         }
@@ -413,8 +413,10 @@ impl Connection<'_> {
             if runtime.posted_to_congested.take()
                 && !runtime.config.borrow().limits.no_fast_producer_stall
             {
-                self.while_writing(wait_while(BEHIND, || runtime.is_any_mailbox_congested()))
-                    .await;
+                self.while_writing(wait_while(SLOW_WAIT_MAX, || {
+                    runtime.is_any_mailbox_congested()
+                }))
+                .await;
             }
             self.while_writing(self.wait_for_room()).await;
             if receipt.awaits_check {
@@ -431,9 +433,9 @@ impl Connection<'_> {
             let room = Chunk::get_mut(&mut larger).expect("it is new");
             room[..filled - from].copy_from_slice(&chunk[from..filled]);
             runtime.chunks.borrow_mut().give_back(chunk);
-            self.held = PartialInput::InPlace(larger, filled - from);
+            self.partial = PartialInput::InPlace(larger, filled - from);
         } else {
-            self.hold(chunk, from..filled);
+            self.store_partial(chunk, from..filled);
         }
     }
 
@@ -555,22 +557,22 @@ impl Connection<'_> {
 
     /// Returns a chunk to read into, and the number of bytes at its front that are incomplete input.
     fn take_chunk(&mut self) -> (Chunk, usize) {
-        match std::mem::replace(&mut self.held, PartialInput::None) {
+        match std::mem::replace(&mut self.partial, PartialInput::None) {
             PartialInput::InPlace(chunk, filled) => (chunk, filled),
             PartialInput::None => (self.runtime.chunks.borrow_mut().take(), 0),
             PartialInput::Copied => {
                 let mut chunk = self.runtime.chunks.borrow_mut().take();
                 let room = Chunk::get_mut(&mut chunk).expect("a free chunk is not shared");
-                room[..self.carry.len()].copy_from_slice(&self.carry);
-                (chunk, self.carry.len())
+                room[..self.partial_bytes.len()].copy_from_slice(&self.partial_bytes);
+                (chunk, self.partial_bytes.len())
             }
         }
     }
 
     /// Stores incomplete input, a part of a chunk, until the next read. A short part is copied out of the
     /// chunk.
-    fn hold(&mut self, mut chunk: Chunk, part: std::ops::Range<usize>) {
-        if part.len() >= HELD_BYTES_MIN {
+    fn store_partial(&mut self, mut chunk: Chunk, part: std::ops::Range<usize>) {
+        if part.len() >= IN_PLACE_BYTES_MIN {
             match Chunk::get_mut(&mut chunk) {
                 Some(bytes) => bytes.copy_within(part.clone(), 0),
                 None => {
@@ -583,20 +585,20 @@ impl Connection<'_> {
                         .give_back(std::mem::replace(&mut chunk, other));
                 }
             }
-            self.held = PartialInput::InPlace(chunk, part.len());
+            self.partial = PartialInput::InPlace(chunk, part.len());
             return;
         }
         if !part.is_empty() {
-            self.carry.clear();
-            self.carry.extend_from_slice(&chunk[part]);
-            self.held = PartialInput::Copied;
+            self.partial_bytes.clear();
+            self.partial_bytes.extend_from_slice(&chunk[part]);
+            self.partial = PartialInput::Copied;
         }
         self.runtime.chunks.borrow_mut().give_back(chunk);
     }
 
     /// Writes the last output and closes the connection.
     async fn close(&mut self, read: &mut impl Input, reason: CloseReason) {
-        self.held = PartialInput::None;
+        self.partial = PartialInput::None;
         // The engine or the peer may have ended the session already. Nothing is delivered from here on.
         self.runtime.engine.borrow_mut().end(self.id, reason);
         self.runtime.post_batches();
@@ -610,7 +612,7 @@ impl Connection<'_> {
             self.link.try_write_all(&mut Outbox::default());
         }
         self.link.shut_down();
-        self.leave().await;
+        self.remove_subscriptions().await;
         let peer_waits = !matches!(
             reason,
             CloseReason::ClientClosed | CloseReason::ServerShutdown
@@ -629,16 +631,16 @@ impl Connection<'_> {
         );
         // The scratch buffers may contain half-processed bytes of this connection.
         self.runtime.scratch.take();
-        self.held = PartialInput::None;
+        self.partial = PartialInput::None;
         let reason = CloseReason::InternalError;
         self.runtime.engine.borrow_mut().end(self.id, reason);
         self.runtime.post_batches();
-        self.leave().await;
+        self.remove_subscriptions().await;
         reason
     }
 
     /// Removes the client's subscriptions. If there are many, other tasks run in between.
-    async fn leave(&self) {
+    async fn remove_subscriptions(&self) {
         loop {
             let is_more = self
                 .runtime
@@ -724,10 +726,10 @@ mod tests {
             tokio::task::yield_now().await;
             let busy = tokio::task::spawn_local(async move {
                 peer.write_all(b"x").unwrap();
-                let mut turns = 0;
+                let mut polls = 0;
                 poll_fn(|context| {
-                    turns += 1;
-                    match turns {
+                    polls += 1;
+                    match polls {
                         1 | 2 => wake_after_others(context),
                         _ => Poll::Ready(()),
                     }

@@ -33,10 +33,12 @@ pub(super) async fn open_dialled(
     let stream = TcpStream::from_std(stream)?;
     let socket = match &hub.proxy {
         None => Socket::Tcp(stream),
-        Some(proxy) => match timeout_at(reached_by, lead(proxy, stream, address)).await {
-            Ok(led) => led.map_err(NotOpened::Unreached)?,
-            Err(_) => return Err(NotOpened::Unreached(proxy.wrong("i/o timeout"))),
-        },
+        Some(proxy) => {
+            match timeout_at(reached_by, connect_through_proxy(proxy, stream, address)).await {
+                Ok(connected) => connected.map_err(NotOpened::Unreached)?,
+                Err(_) => return Err(NotOpened::Unreached(proxy.wrong("i/o timeout"))),
+            }
+        }
     };
     let mut wire = Wire::new(socket, &runtime.scratch, Layers::default());
     let time = hub.options.first_info_timeout;
@@ -45,14 +47,14 @@ pub(super) async fn open_dialled(
         if hub.wants_tls(address) {
             wire.encrypt(hub, address).await?;
         }
-        let asked = timeout(time, wire.upgrade(hub, address, path)).await;
-        asked.map_err(|_| NotOpened::Late("the upgrade to WebSocket"))??;
+        let upgraded = timeout(time, wire.upgrade(hub, address, path)).await;
+        upgraded.map_err(|_| NotOpened::Late("the upgrade to WebSocket"))??;
     } else if hub.begins_with_tls() {
         wire.encrypt(hub, address).await?;
         is_clear = false;
     }
-    let said = timeout(time, wire.read_info()).await;
-    let info = said.map_err(|_| NotOpened::Late("the first INFO"))??;
+    let received = timeout(time, wire.read_info()).await;
+    let info = received.map_err(|_| NotOpened::Late("the first INFO"))??;
     if !info.is_of_leaf_port() {
         return Err(NotOpened::Refused("attempted to connect to wrong port"));
     }
@@ -67,7 +69,7 @@ pub(super) async fn open_dialled(
 }
 
 /// Connects to the hub through a proxy.
-async fn lead(
+async fn connect_through_proxy(
     proxy: &Proxy,
     mut stream: TcpStream,
     address: &LeafAddress,
@@ -76,9 +78,9 @@ async fn lead(
         proxy.open_tunnel(&mut stream, &address.server).await?;
         return Ok(Socket::Tcp(stream));
     }
-    let mut secret = proxy.tls_handshake(stream).await?;
-    proxy.open_tunnel(&mut secret, &address.server).await?;
-    Ok(Socket::Tls(RefCell::new(Box::new(secret))))
+    let mut tls_stream = proxy.tls_handshake(stream).await?;
+    proxy.open_tunnel(&mut tls_stream, &address.server).await?;
+    Ok(Socket::Tls(RefCell::new(Box::new(tls_stream))))
 }
 
 impl Wire {
@@ -145,7 +147,7 @@ impl Wire {
         let Some(by) = by.filter(|_| !is_compressed) else {
             return Ok((None, Agreed::default()));
         };
-        let asked_at = runtime.now();
+        let requested_at = runtime.now();
         self.send(info.compression_request(by.name()).as_bytes())
             .await?;
         let layers = self.layers.get_mut();
@@ -154,7 +156,7 @@ impl Wire {
         }
         layers.s2 = Some(Box::new(S2Layer::new(Level::Uncompressed)));
         let again = self.read_info().await?;
-        let rtt = runtime.now().saturating_sub(asked_at);
+        let rtt = runtime.now().saturating_sub(requested_at);
         self.set_level(by.level(rtt));
         let agreed = Agreed {
             greeted_at: None,

@@ -39,17 +39,17 @@ use link::Link;
 
 /// Longest time that a publisher waits after each input, or a shard after each batch, for a slow subscriber
 /// that still reads.
-const BEHIND: Duration = Duration::from_millis(2);
+const SLOW_WAIT_MAX: Duration = Duration::from_millis(2);
 /// Longest wait for a subscriber that is close to its limit of pending bytes.
-const ABOUT_TO_BE_DROPPED: Duration = Duration::from_millis(10);
+const URGENT_WAIT_MAX: Duration = Duration::from_millis(10);
 /// Longest wait for another server. It may share the cores with this server, and then runs less often.
-const LINK_BEHIND: Duration = Duration::from_millis(10);
+const LEAF_WAIT_MAX: Duration = Duration::from_millis(10);
 /// Longest wait for another server with many pending subscription changes, because messages of other clients
 /// to that server are sent only after the changes. It is shorter than any ping interval, because a waiting
 /// publisher answers no pings.
-const ANNOUNCING: Duration = Duration::from_millis(250);
-/// Bytes of subscription changes from which [`ANNOUNCING`] applies.
-const ANNOUNCED_BYTES_MIN: usize = 16 * 1024;
+const INTEREST_WAIT_MAX: Duration = Duration::from_millis(250);
+/// Bytes of subscription changes from which [`INTEREST_WAIT_MAX`] applies.
+const INTEREST_BYTES_MIN: usize = 16 * 1024;
 /// Number of pending bytes below which a subscriber delays no publisher.
 const ROOM_AGAIN_BYTES: usize = 1024 * 1024;
 
@@ -86,7 +86,7 @@ pub(crate) struct Runtime {
     /// Whether a batch was posted to a shard that delays publishers.
     posted_to_congested: Cell<bool>,
     /// The number of interest changes that were posted to other shards.
-    interest_told: Cell<u64>,
+    interest_posted: Cell<u64>,
     closed: RefCell<ClosedRing>,
     /// Buffers of connections that are not plain TCP.
     scratch: SharedScratch,
@@ -120,25 +120,25 @@ pub(crate) async fn run(
         drained: Notify::new(),
         congestion: Cell::new(None),
         posted_to_congested: Cell::new(false),
-        interest_told: Cell::new(0),
+        interest_posted: Cell::new(0),
         closed: closed.into(),
         scratch: SharedScratch::default(),
     });
     // These are separate tasks, not parts of this future. The tokio runtime polls for events before it polls
     // this future again, and each such poll is a system call.
     tokio::task::spawn_local(flush_when_wanted(Rc::clone(&runtime)));
-    tokio::task::spawn_local(keep_time(Rc::clone(&runtime)));
+    tokio::task::spawn_local(run_timers(Rc::clone(&runtime)));
     tokio::task::spawn_local(read_mailbox(Rc::clone(&runtime)));
     tokio::select! {
         // A poisoned shard ends at once. Its connections close with the runtime, and nothing can use the shard
         // again.
         biased;
         () = runtime.engine.poisoned() => {}
-        () = obey(&runtime, commands) => {}
+        () = handle_commands(&runtime, commands) => {}
     }
 }
 
-async fn obey(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Command>) {
+async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedReceiver<Command>) {
     while let Some(command) = commands.recv().await {
         match command {
             Command::Serve {
@@ -220,7 +220,7 @@ async fn flush_when_wanted(runtime: Rc<Runtime>) {
     }
 }
 
-async fn keep_time(runtime: Rc<Runtime>) {
+async fn run_timers(runtime: Rc<Runtime>) {
     let _guard = runtime.common.panic_stop.guard();
     loop {
         let next = runtime.engine.borrow().next_timeout();
@@ -321,7 +321,7 @@ impl Runtime {
         let written = link.written_bytes();
         let is_stuck = match self.congestion.get() {
             Some(known) if known.slow == slow && known.written_bytes == written => {
-                now.saturating_sub(known.since) > BEHIND
+                now.saturating_sub(known.since) > SLOW_WAIT_MAX
             }
             _ => {
                 self.congestion.set(Some(Congestion {
@@ -387,7 +387,7 @@ impl Runtime {
             }
         }
         let changes = engine.interest_changes();
-        if self.interest_told.replace(changes) != changes {
+        if self.interest_posted.replace(changes) != changes {
             // Release: if a thread sees this count and then queries a shard, the changes are already in the
             // shard's mailbox.
             self.common.interest.fetch_add(1, Ordering::Release);
@@ -596,7 +596,7 @@ impl Runtime {
     /// Delays a publisher for a short time while a subscriber of its last messages has much pending output
     /// and reads it. `announced_bytes` is the size of the subscription changes for other servers that the
     /// input has caused.
-    async fn hold_back(&self, slow: SessionId, announced_bytes: usize) {
+    async fn hold_back(&self, slow: SessionId, interest_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;
         if limits.no_fast_producer_stall {
@@ -610,14 +610,14 @@ impl Runtime {
             return;
         }
         let is_link = self.engine.borrow().is_linked(slow);
-        let most = if is_link && announced_bytes >= ANNOUNCED_BYTES_MIN {
-            ANNOUNCING
+        let most = if is_link && interest_bytes >= INTEREST_BYTES_MIN {
+            INTEREST_WAIT_MAX
         } else if is_link {
-            LINK_BEHIND
+            LEAF_WAIT_MAX
         } else if is_urgent {
-            ABOUT_TO_BE_DROPPED
+            URGENT_WAIT_MAX
         } else {
-            BEHIND
+            SLOW_WAIT_MAX
         };
         let deadline = tokio::time::Instant::now() + most;
         let target = (at_first / 2).min(ROOM_AGAIN_BYTES);

@@ -169,7 +169,7 @@ fn accept(incoming: Incoming) -> io::Result<Accepted> {
         Incoming::Upgraded(upgraded) => {
             let socket = Socket::Pipe(RefCell::new(upgraded.stream));
             let peer = Peer {
-                vouched: upgraded.vouched,
+                vouched: upgraded.identity,
                 ..peer_at(upgraded.address)
             };
             Ok(Accepted {
@@ -249,19 +249,19 @@ impl Opening<'_> {
         }
         let greeted_at = self.runtime.now();
         self.agreed.greeted_at = Some(greeted_at);
-        let mut said = Vec::new();
+        let mut received = Vec::new();
         let time = self.runtime.config().limits.auth_timeout_of(true);
-        let line_bytes = timeout(time, self.read_wish(&mut said)).await;
+        let line_bytes = timeout(time, self.read_compression_request(&mut received)).await;
         let line_bytes = line_bytes.unwrap_or(Ok(None))?.unwrap_or(0);
-        let wish = said[..line_bytes].strip_prefix(WISH);
-        let wish = wish.and_then(|json| LeafInfo::parse(json.trim_ascii()));
-        let by = wish.and_then(|wish| wanted.agree(&wish.compression));
+        let request = received[..line_bytes].strip_prefix(COMPRESSION_REQUEST);
+        let request = request.and_then(|json| LeafInfo::parse(json.trim_ascii()));
+        let by = request.and_then(|request| wanted.agree(&request.compression));
         let layers = self.wire.layers.get_mut();
         let Some(by) = by else {
-            layers.unread = said;
+            layers.unread = received;
             return Ok(());
         };
-        let rest = &said[line_bytes..];
+        let rest = &received[line_bytes..];
         if layers.frames.is_some() && !rest.is_empty() {
             return Err(NotOpened::Refused("it goes on before it was answered"));
         }
@@ -277,16 +277,18 @@ impl Opening<'_> {
 
     /// Reads until it is clear whether the leaf node requests compression first. Returns the length of the
     /// request.
-    async fn read_wish(&self, said: &mut Vec<u8>) -> io::Result<Option<usize>> {
+    async fn read_compression_request(&self, received: &mut Vec<u8>) -> io::Result<Option<usize>> {
         loop {
-            let compared = said.len().min(WISH.len());
-            if said[..compared] != WISH[..compared] || said.len() > LEAF_LINE_BYTES_MAX {
+            let compared = received.len().min(COMPRESSION_REQUEST.len());
+            if received[..compared] != COMPRESSION_REQUEST[..compared]
+                || received.len() > LEAF_LINE_BYTES_MAX
+            {
                 return Ok(None);
             }
-            if let Some(end) = said.iter().position(|b| *b == b'\n') {
+            if let Some(end) = received.iter().position(|b| *b == b'\n') {
                 return Ok(Some(end + 1));
             }
-            if !self.wire.read_more(said).await? {
+            if !self.wire.read_more(received).await? {
                 return Ok(None);
             }
         }
@@ -389,10 +391,10 @@ impl Opening<'_> {
             .await
             .map_err(|_| NotOpened::Late("the TLS handshake"))?
             .map_err(|error| NotOpened::Tls(error.to_string()))?;
-        let told = tls
+        let tls_peer = tls
             .peer(records.session(), is_first)
             .map_err(|what| NotOpened::Tls(what.into()))?;
-        self.peer.tls = Some(Box::new(told));
+        self.peer.tls = Some(Box::new(tls_peer));
         self.wire.layers.get_mut().records = Some(records);
         Ok(())
     }
@@ -412,8 +414,8 @@ impl Opening<'_> {
         if let Some(tls) = &self.runtime.tls().websocket {
             self.accept_tls(tls, true).await?;
         }
-        let asked = timeout(listener.handshake_timeout, self.upgrade(&listener.rules)).await;
-        asked.map_err(|_| NotOpened::Late("the WebSocket handshake"))?
+        let upgraded = timeout(listener.handshake_timeout, self.upgrade(&listener.rules)).await;
+        upgraded.map_err(|_| NotOpened::Late("the WebSocket handshake"))?
     }
 
     async fn upgrade(&mut self, rules: &UpgradeRules) -> Result<(), NotOpened> {
@@ -504,4 +506,4 @@ impl Opening<'_> {
 /// Largest number of bytes that are read to recognize TLS.
 const FIRST_BYTES: usize = 4 * 1024;
 /// The beginning of a leaf node's request for compression.
-const WISH: &[u8] = b"INFO ";
+const COMPRESSION_REQUEST: &[u8] = b"INFO ";

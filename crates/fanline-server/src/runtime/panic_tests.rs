@@ -86,7 +86,7 @@ async fn client(server: &Handle, panics: fn(&Rc<Runtime>)) -> Client {
 /// Regression: a task that panicked outside of the handshake left its session behind, with the subscriptions
 /// and the socket.
 #[tokio::test]
-async fn panic_beside_the_shard_closes_its_connection_alone() {
+async fn panic_outside_the_shard_closes_only_its_connection() {
     let server = start();
     let unlucky = client(&server, |_| panic!("in a frame")).await;
     let subscription = unlucky.subscribe("wanted").await.expect("subscribed");

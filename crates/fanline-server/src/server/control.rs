@@ -24,7 +24,7 @@ use crate::remotes::run_remotes;
 use crate::shared::Shared;
 
 /// Time limit for the JetStream service to announce the stop to clients.
-const GOODBYE_MAX: Duration = Duration::from_secs(1);
+const ANNOUNCE_STOP_MAX: Duration = Duration::from_secs(1);
 
 /// Time for the system account to start before connections are accepted, so that it also reports the first
 /// connections.
@@ -88,7 +88,7 @@ impl Control {
         if order == Some(Order::LameDuck) {
             announce(&system, "LAMEDUCK").await;
             tokio::select! {
-                () = self.go_away() => {}
+                () = self.run_lame_duck() => {}
                 () = stop_ordered(&mut orders) => {}
             }
         }
@@ -98,7 +98,7 @@ impl Control {
     }
 
     /// Runs lame duck mode. The listeners are closed already.
-    async fn go_away(&self) {
+    async fn run_lame_duck(&self) {
         info!("Entering lame duck mode, stop accepting new clients");
         let shared = &self.shared;
         shared.send_to_all(|| Command::AnnounceLameDuck);
@@ -133,7 +133,7 @@ impl Control {
                 .commands
                 .send(jetstream::Command::AnnounceStop(done));
             // A slow disk delays the JetStream service, but not the rest of the server.
-            let _ = tokio::time::timeout(GOODBYE_MAX, is_done).await;
+            let _ = tokio::time::timeout(ANNOUNCE_STOP_MAX, is_done).await;
         }
         self.shared.send_to_all(|| Command::Stop);
         for thread in self.threads.drain(..) {

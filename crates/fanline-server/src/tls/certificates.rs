@@ -15,10 +15,10 @@ use crate::options::Certificate;
 
 /// The certificates of one listener, at least one.
 #[derive(Debug)]
-pub(super) struct Certificates(Vec<Shown>);
+pub(super) struct Certificates(Vec<NamedCertificate>);
 
 #[derive(Debug)]
-struct Shown {
+struct NamedCertificate {
     key: Arc<CertifiedKey>,
     /// Host names, in lower case.
     names: Vec<String>,
@@ -26,13 +26,13 @@ struct Shown {
 
 impl Certificates {
     pub(super) fn read(files: &[Certificate], provider: &CryptoProvider) -> Result<Self, TlsError> {
-        let shown: Result<Vec<Shown>, TlsError> =
+        let certificates: Result<Vec<NamedCertificate>, TlsError> =
             files.iter().map(|files| read(files, provider)).collect();
-        match shown? {
+        match certificates? {
             none if none.is_empty() => Err(TlsError::Option(
                 "TLS needs a certificate and its key".into(),
             )),
-            shown => Ok(Certificates(shown)),
+            certificates => Ok(Certificates(certificates)),
         }
     }
 
@@ -46,20 +46,20 @@ impl Certificates {
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name().map(str::to_ascii_lowercase);
-        let fits = |shown: &&Shown| {
-            let mut names = shown.names.iter();
+        let fits = |certificate: &&NamedCertificate| {
+            let mut names = certificate.names.iter();
             name.as_ref()
                 .is_some_and(|name| names.any(|known| matches(known, name)))
         };
         // Several certificates for one name may have keys of different kinds.
-        let can_sign = |shown: &&Shown| {
+        let can_sign = |certificate: &&NamedCertificate| {
             let offered = hello.signature_schemes();
-            shown.key.key.choose_scheme(offered).is_some()
+            certificate.key.key.choose_scheme(offered).is_some()
         };
         let best = self.0.iter().filter(fits).find(can_sign);
         best.or_else(|| self.0.iter().find(can_sign))
             .or_else(|| self.0.first())
-            .map(|shown| Arc::clone(&shown.key))
+            .map(|certificate| Arc::clone(&certificate.key))
     }
 }
 
@@ -72,7 +72,7 @@ fn matches(known: &str, name: &str) -> bool {
         })
 }
 
-fn read(files: &Certificate, provider: &CryptoProvider) -> Result<Shown, TlsError> {
+fn read(files: &Certificate, provider: &CryptoProvider) -> Result<NamedCertificate, TlsError> {
     let (chain, key) = read_chain_and_key(&files.cert_file, &files.key_file)?;
     let content = |what: String| TlsError::Content {
         path: files.key_file.clone(),
@@ -84,7 +84,7 @@ fn read(files: &Certificate, provider: &CryptoProvider) -> Result<Shown, TlsErro
         .map_or_else(Vec::new, |names| names.dns_names);
     let certified = CertifiedKey::from_der(chain, key, provider)
         .map_err(|error| content(format!("the key cannot be used: {error}")))?;
-    Ok(Shown {
+    Ok(NamedCertificate {
         key: Arc::new(certified),
         names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
     })

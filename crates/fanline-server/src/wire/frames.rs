@@ -46,13 +46,13 @@ pub(crate) struct Frames {
     frame_left: usize,
     /// The frame in progress if its payload is not in the outbox: a control frame, or a compressed copy of
     /// bytes of the outbox.
-    own: Vec<u8>,
-    own_at: usize,
-    own_covers: usize,
+    separate_frame: Vec<u8>,
+    separate_at: usize,
+    separate_outbox_bytes: usize,
     /// Pending pong frames, in order.
     pongs: Vec<u8>,
     close_frame: Option<Vec<u8>>,
-    has_said_goodbye: bool,
+    close_is_sent: bool,
 }
 
 /// A part of a compressed message in `raw`.
@@ -89,12 +89,12 @@ impl Frames {
             head: FrameHead::default(),
             head_at: 0,
             frame_left: 0,
-            own: Vec::new(),
-            own_at: 0,
-            own_covers: 0,
+            separate_frame: Vec::new(),
+            separate_at: 0,
+            separate_outbox_bytes: 0,
             pongs: Vec::new(),
             close_frame: None,
-            has_said_goodbye: false,
+            close_is_sent: false,
         }
     }
 
@@ -103,31 +103,31 @@ impl Frames {
     }
 
     pub(crate) fn has_pending_control(&self) -> bool {
-        !self.pongs.is_empty() || !self.own.is_empty()
+        !self.pongs.is_empty() || !self.separate_frame.is_empty()
     }
 
     /// Queues a close frame with the reason, unless one was sent.
     pub(crate) fn queue_close(&mut self, reason: CloseReason) {
-        if self.close_frame.is_none() && !self.has_said_goodbye {
+        if self.close_frame.is_none() && !self.close_is_sent {
             self.close_frame = Some(close_frame(close_code(reason), &reason.to_string()));
         }
     }
 
     /// Starts a frame if none is in progress and there is output.
     pub(crate) fn prepare(&mut self, out: &Outbox, deflater: &mut Deflater) {
-        let is_busy = !self.own.is_empty() || self.frame_left > 0;
-        if is_busy || self.has_said_goodbye {
+        let is_busy = !self.separate_frame.is_empty() || self.frame_left > 0;
+        if is_busy || self.close_is_sent {
             return;
         }
         if !self.pongs.is_empty() {
-            self.own = mem::take(&mut self.pongs);
+            self.separate_frame = mem::take(&mut self.pongs);
             return;
         }
         let bytes = out.pending_bytes().min(self.frame_bytes_max);
         if bytes == 0 {
             if let Some(close_frame) = self.close_frame.take() {
-                self.begin_own(close_frame);
-                self.has_said_goodbye = true;
+                self.begin_separate_frame(close_frame);
+                self.close_is_sent = true;
             }
             return;
         }
@@ -141,8 +141,8 @@ impl Frames {
             let mut frame = frame_head(Opcode::Binary, false, bytes).as_bytes().to_vec();
             out.slices(bytes)
                 .for_each(|slice| frame.extend_from_slice(slice));
-            self.begin_own(frame);
-            self.own_covers = bytes;
+            self.begin_separate_frame(frame);
+            self.separate_outbox_bytes = bytes;
             return;
         }
         self.head = frame_head(Opcode::Binary, false, bytes);
@@ -158,14 +158,14 @@ impl Frames {
             return false;
         }
         let head = frame_head(Opcode::Binary, true, body.len());
-        self.begin_own([head.as_bytes(), &body].concat());
-        self.own_covers = bytes;
+        self.begin_separate_frame([head.as_bytes(), &body].concat());
+        self.separate_outbox_bytes = bytes;
         true
     }
 
     /// Starts a frame that is not in the outbox.
-    fn begin_own(&mut self, frame: Vec<u8>) {
-        self.own = self.masked(frame);
+    fn begin_separate_frame(&mut self, frame: Vec<u8>) {
+        self.separate_frame = self.masked(frame);
     }
 
     /// Masks a frame if this side masks.
@@ -189,8 +189,8 @@ impl Frames {
 
     /// Fills `parts` with the next bytes to write.
     pub(crate) fn parts<'a>(&'a self, out: &'a Outbox, parts: &mut [IoSlice<'a>]) -> usize {
-        if !self.own.is_empty() {
-            parts[0] = IoSlice::new(&self.own[self.own_at..]);
+        if !self.separate_frame.is_empty() {
+            parts[0] = IoSlice::new(&self.separate_frame[self.separate_at..]);
             return 1;
         }
         if self.frame_left == 0 || out.is_empty() {
@@ -209,13 +209,13 @@ impl Frames {
 
     /// Counts bytes as written.
     pub(crate) fn advance(&mut self, out: &mut Outbox, written: usize) {
-        if !self.own.is_empty() {
-            self.own_at += written;
-            if self.own_at >= self.own.len() {
-                self.own = Vec::new();
-                self.own_at = 0;
-                let covered = mem::take(&mut self.own_covers);
-                out.advance(covered.min(out.pending_bytes()));
+        if !self.separate_frame.is_empty() {
+            self.separate_at += written;
+            if self.separate_at >= self.separate_frame.len() {
+                self.separate_frame = Vec::new();
+                self.separate_at = 0;
+                let outbox_bytes = mem::take(&mut self.separate_outbox_bytes);
+                out.advance(outbox_bytes.min(out.pending_bytes()));
             }
             return;
         }

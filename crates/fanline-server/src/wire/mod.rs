@@ -38,7 +38,7 @@ const READ_BYTES: usize = 4 * 1024;
 /// Size of one read of ciphertext in bytes.
 const INCOMING_BYTES: usize = 192 * 1024;
 /// Largest number of bytes encrypted at once: four TLS records.
-const SEALED_BYTES_MAX: usize = 64 * 1024;
+const ENCRYPTED_BYTES_MAX: usize = 64 * 1024;
 
 /// Buffers that all connections of a shard use in turn.
 pub(crate) struct Scratch {
@@ -47,7 +47,7 @@ pub(crate) struct Scratch {
     /// Plain bytes to encrypt, if they come from several slices.
     plain: Vec<u8>,
     /// Encrypted bytes.
-    sealed: Vec<u8>,
+    ciphertext: Vec<u8>,
     deflater: Deflater,
     s2: S2Scratch,
 }
@@ -57,7 +57,7 @@ impl Default for Scratch {
         Scratch {
             incoming: vec![0; INCOMING_BYTES].into(),
             plain: Vec::new(),
-            sealed: Vec::new(),
+            ciphertext: Vec::new(),
             deflater: Deflater::default(),
             s2: S2Scratch::default(),
         }
@@ -77,8 +77,8 @@ struct Ended(CloseReason);
 
 /// Returns the close reason that a read error contains.
 pub(crate) fn close_reason(error: &io::Error) -> CloseReason {
-    let told = error.get_ref().and_then(|inner| inner.downcast_ref());
-    told.map_or(CloseReason::ReadError, |Ended(reason)| *reason)
+    let ended = error.get_ref().and_then(|inner| inner.downcast_ref());
+    ended.map_or(CloseReason::ReadError, |Ended(reason)| *reason)
 }
 
 /// The layers of one connection.

@@ -12,7 +12,7 @@ use rustls::unbuffered::{
 };
 use tokio::io::ReadBuf;
 
-use super::{SEALED_BYTES_MAX, Scratch, Socket, gather};
+use super::{ENCRYPTED_BYTES_MAX, Scratch, Socket, gather};
 
 /// Largest incomplete handshake message, in bytes. A longer one closes the connection.
 const HANDSHAKE_BYTES_MAX: usize = 80 * 1024;
@@ -26,13 +26,13 @@ const OVERHEAD_BYTES: usize = 1024;
 pub(crate) struct Records {
     session: UnbufferedServerConnection,
     /// An incomplete record.
-    held: Vec<u8>,
+    partial: Vec<u8>,
     /// Decrypted bytes that did not fit into the reader's buffer.
     decrypted: Vec<u8>,
     /// Ciphertext that is not written yet.
     outgoing: Vec<u8>,
     /// Number of plain bytes whose ciphertext is in `outgoing`.
-    covers: usize,
+    plain_bytes: usize,
     peer_closed: bool,
 }
 
@@ -49,10 +49,10 @@ impl Records {
     ) -> io::Result<Self> {
         let mut records = Records {
             session: UnbufferedServerConnection::new(config).map_err(invalid)?,
-            held: Vec::new(),
+            partial: Vec::new(),
             decrypted: Vec::new(),
             outgoing: Vec::new(),
-            covers: 0,
+            plain_bytes: 0,
             peer_closed: false,
         };
         let mut bytes = early;
@@ -65,7 +65,7 @@ impl Records {
             if !records.session.is_handshaking() {
                 return Ok(records);
             }
-            bytes = mem::take(&mut records.held);
+            bytes = mem::take(&mut records.partial);
             let is_too_long = bytes.len() > HANDSHAKE_BYTES_MAX;
             if is_too_long || !socket.read_more(&mut bytes, HANDSHAKE_READ_BYTES).await? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -100,18 +100,21 @@ impl Records {
             if buffer.filled().len() > before || self.peer_closed {
                 return Poll::Ready(Ok(()));
             }
-            let held = self.held.len();
-            if held > HANDSHAKE_BYTES_MAX {
+            let partial_bytes = self.partial.len();
+            if partial_bytes > HANDSHAKE_BYTES_MAX {
                 return Poll::Ready(Err(invalid("a record that does not end")));
             }
             // Decrypted bytes are fewer than encrypted bytes, so they should fit into the buffer.
-            let wanted = buffer.remaining().saturating_sub(held).max(READ_BYTES_MIN);
-            let end = (held + wanted).min(incoming.len());
-            let read = match socket.poll_read(context, &mut incoming[held..end]) {
+            let wanted = buffer
+                .remaining()
+                .saturating_sub(partial_bytes)
+                .max(READ_BYTES_MIN);
+            let end = (partial_bytes + wanted).min(incoming.len());
+            let read = match socket.poll_read(context, &mut incoming[partial_bytes..end]) {
                 Poll::Ready(read) => read?,
                 Poll::Pending => {
-                    if held == 0 {
-                        self.held = Vec::new();
+                    if partial_bytes == 0 {
+                        self.partial = Vec::new();
                         self.decrypted = Vec::new();
                     }
                     return Poll::Pending;
@@ -120,8 +123,8 @@ impl Records {
             if read == 0 {
                 return Poll::Ready(Ok(()));
             }
-            incoming[..held].copy_from_slice(&self.held);
-            self.take(&mut incoming[..held + read], buffer)?;
+            incoming[..partial_bytes].copy_from_slice(&self.partial);
+            self.take(&mut incoming[..partial_bytes + read], buffer)?;
         }
     }
 
@@ -161,8 +164,8 @@ impl Records {
                 break;
             }
         }
-        self.held.clear();
-        self.held.extend_from_slice(&bytes[from..]);
+        self.partial.clear();
+        self.partial.extend_from_slice(&bytes[from..]);
         Ok(())
     }
 
@@ -195,31 +198,33 @@ impl Records {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             self.outgoing = Vec::new();
-            let covered = mem::take(&mut self.covers);
-            if covered > 0 {
-                return Ok(covered);
+            let plain_bytes = mem::take(&mut self.plain_bytes);
+            if plain_bytes > 0 {
+                return Ok(plain_bytes);
             }
         }
-        let Scratch { plain, sealed, .. } = scratch;
+        let Scratch {
+            plain, ciphertext, ..
+        } = scratch;
         let bytes = match parts {
             [] => return Ok(0),
-            [one] => &one[..one.len().min(SEALED_BYTES_MAX)],
-            several => gather(several, SEALED_BYTES_MAX, plain),
+            [one] => &one[..one.len().min(ENCRYPTED_BYTES_MAX)],
+            several => gather(several, ENCRYPTED_BYTES_MAX, plain),
         };
-        sealed.clear();
-        self.encrypt(bytes, sealed)?;
-        let written = write_from(socket, sealed)?;
-        if written < sealed.len() {
-            self.outgoing.extend_from_slice(&sealed[written..]);
-            self.covers = bytes.len();
+        ciphertext.clear();
+        self.encrypt(bytes, ciphertext)?;
+        let written = write_from(socket, ciphertext)?;
+        if written < ciphertext.len() {
+            self.outgoing.extend_from_slice(&ciphertext[written..]);
+            self.plain_bytes = bytes.len();
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(bytes.len())
     }
 
-    fn encrypt(&mut self, plain: &[u8], sealed: &mut Vec<u8>) -> io::Result<()> {
+    fn encrypt(&mut self, plain: &[u8], ciphertext: &mut Vec<u8>) -> io::Result<()> {
         self.with_traffic(
-            sealed,
+            ciphertext,
             |traffic, scratch| traffic.encrypt(plain, scratch),
             plain.len(),
         )
@@ -230,25 +235,25 @@ impl Records {
         if !self.outgoing.is_empty() {
             return;
         }
-        let mut sealed = Vec::new();
+        let mut ciphertext = Vec::new();
         if self
             .with_traffic(
-                &mut sealed,
+                &mut ciphertext,
                 |traffic, scratch| traffic.queue_close_notify(scratch),
                 0,
             )
             .is_ok()
         {
             // Best effort.
-            let _ = write_from(socket, &sealed);
+            let _ = write_from(socket, &ciphertext);
         }
     }
 
-    /// Appends the ciphertext that `seal` produces for this many bytes.
+    /// Appends the ciphertext that `encrypt` produces for this many bytes.
     fn with_traffic<F>(
         &mut self,
-        sealed: &mut Vec<u8>,
-        seal: F,
+        ciphertext: &mut Vec<u8>,
+        encrypt: F,
         plain_bytes: usize,
     ) -> io::Result<()>
     where
@@ -260,21 +265,22 @@ impl Records {
         loop {
             // Incomplete input is passed in, because it may contain a part of a handshake message.
             let UnbufferedStatus { discard, state } =
-                self.session.process_tls_records(&mut self.held);
+                self.session.process_tls_records(&mut self.partial);
             match state.map_err(invalid)? {
-                ConnectionState::EncodeTlsData(data) => encode(data, sealed)?,
+                ConnectionState::EncodeTlsData(data) => encode(data, ciphertext)?,
                 ConnectionState::TransmitTlsData(data) => data.done(),
                 ConnectionState::PeerClosed => self.peer_closed = true,
                 ConnectionState::WriteTraffic(mut traffic) => {
-                    let from = sealed.len();
-                    sealed.resize(from + plain_bytes + OVERHEAD_BYTES, 0);
-                    let sealed_bytes = seal(&mut traffic, &mut sealed[from..]).map_err(invalid)?;
-                    sealed.truncate(from + sealed_bytes);
+                    let from = ciphertext.len();
+                    ciphertext.resize(from + plain_bytes + OVERHEAD_BYTES, 0);
+                    let ciphertext_bytes =
+                        encrypt(&mut traffic, &mut ciphertext[from..]).map_err(invalid)?;
+                    ciphertext.truncate(from + ciphertext_bytes);
                     return Ok(());
                 }
                 _ => return Err(io::ErrorKind::BrokenPipe.into()),
             }
-            self.held.drain(..discard);
+            self.partial.drain(..discard);
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct S2Layer {
     outgoing: Vec<u8>,
     at: usize,
     /// Number of plain bytes whose compressed form is in `outgoing`.
-    covers: usize,
+    plain_bytes: usize,
 }
 
 impl S2Layer {
@@ -38,7 +38,7 @@ impl S2Layer {
             unpacker: Unpacker::default(),
             outgoing: STREAM_HEAD.to_vec(),
             at: 0,
-            covers: 0,
+            plain_bytes: 0,
         }
     }
 
@@ -62,14 +62,14 @@ impl S2Layer {
     ) -> io::Result<usize> {
         loop {
             // The stream header is not written before the first data.
-            while self.covers > 0 && self.at < self.outgoing.len() {
+            while self.plain_bytes > 0 && self.at < self.outgoing.len() {
                 self.at += below(&[IoSlice::new(&self.outgoing[self.at..])], scratch)?;
             }
-            let covered = mem::take(&mut self.covers);
-            if covered > 0 {
+            let plain_bytes = mem::take(&mut self.plain_bytes);
+            if plain_bytes > 0 {
                 self.outgoing.clear();
                 self.at = 0;
-                return Ok(covered);
+                return Ok(plain_bytes);
             }
             match parts {
                 [] => {
@@ -89,7 +89,7 @@ impl S2Layer {
     fn pack(&mut self, bytes: &[u8], scratch: &mut Scratch) {
         let packer = &mut scratch.s2.packer;
         packer.pack(self.level, bytes, &mut self.outgoing);
-        self.covers = bytes.len();
+        self.plain_bytes = bytes.len();
     }
 
     pub(crate) fn poll_read(

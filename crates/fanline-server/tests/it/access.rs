@@ -30,7 +30,7 @@ pub(crate) enum Over {
 }
 
 /// Runs each test for each kind of connection.
-macro_rules! however_clients_come {
+macro_rules! for_each_transport {
     ($($test:ident),+ $(,)?) => {
         mod over_tcp {
             $(#[test] fn $test() { super::$test(super::Over::Tcp); })+
@@ -43,23 +43,23 @@ macro_rules! however_clients_come {
         }
     };
 }
-pub(crate) use however_clients_come;
+pub(crate) use for_each_transport;
 
-however_clients_come!(
+for_each_transport!(
     tokens,
     passwords_plain_and_hashed,
     input_behind_a_slow_connect_waits,
     nkeys,
-    who_shows_nothing_is_the_user_named_for_it,
-    users_come_the_way_they_may,
+    client_without_credentials_is_the_no_auth_user,
+    users_connect_over_allowed_connection_types,
     proxy_required_user_is_refused_without_a_proxy,
-    who_comes_through_a_trusted_proxy_may,
-    who_says_nothing_is_sent_away,
+    user_connects_through_a_trusted_proxy,
+    silent_client_is_disconnected,
     publishing,
     subscribing,
     answering,
-    accounts_keep_to_themselves,
-    another_directory_takes_the_place_of_the_first,
+    accounts_are_isolated,
+    new_directory_replaces_the_first,
 );
 
 pub(crate) trait Duplex: Read + Write {}
@@ -274,7 +274,7 @@ fn nkeys(over: Over) {
     );
 }
 
-fn who_shows_nothing_is_the_user_named_for_it(over: Over) {
+fn client_without_credentials_is_the_no_auth_user(over: Over) {
     let mut guest = User::new("guest", "pw");
     guest.permissions = Some(Permissions {
         publish: Allowed::publish(Some(&["open.>"]), &[]).unwrap(),
@@ -296,7 +296,7 @@ fn who_shows_nothing_is_the_user_named_for_it(over: Over) {
     assert_eq!(bare.line(), "PONG");
 }
 
-fn users_come_the_way_they_may(over: Over) {
+fn users_connect_over_allowed_connection_types(over: Over) {
     let mut web = User::new("web", "pw");
     web.connection_kinds = vec![ConnectionKind::WebSocket];
     let mut tcp = User::new("tcp", "pw");
@@ -335,7 +335,7 @@ fn proxy_required_user_is_refused_without_a_proxy(over: Over) {
     assert_eq!(inside.lines_to_end(), [REFUSAL]);
 }
 
-fn who_comes_through_a_trusted_proxy_may(over: Over) {
+fn user_connects_through_a_trusted_proxy(over: Over) {
     let proxy = |number| SecretKey::new(KeyKind::User, [number; KEY_BYTES]);
     let config = |trusted: u8| {
         let mut ada = User::new("ada", "pw");
@@ -387,7 +387,7 @@ fn who_comes_through_a_trusted_proxy_may(over: Over) {
     assert_eq!(through(2, "bob").line(), "PONG");
 }
 
-fn who_says_nothing_is_sent_away(over: Over) {
+fn silent_client_is_disconnected(over: Over) {
     let server = Site::with(
         over,
         Options {
@@ -512,7 +512,7 @@ fn answering(over: Over) {
     assert_eq!(all.settle(), []);
 }
 
-fn accounts_keep_to_themselves(over: Over) {
+fn accounts_are_isolated(over: Over) {
     let mut config = AccessConfig::default();
     config.account_mut("A").users.push(User::new("ada", "pw"));
     config.account_mut("B").users.push(User::new("bob", "pw"));
@@ -526,7 +526,7 @@ fn accounts_keep_to_themselves(over: Over) {
     assert_eq!(ada.message().payload, b"own");
 }
 
-fn another_directory_takes_the_place_of_the_first(over: Over) {
+fn new_directory_replaces_the_first(over: Over) {
     let open = || User::new("ada", "pw");
     let server = server(
         over,

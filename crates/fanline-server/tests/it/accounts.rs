@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::folder::TempFolder;
-use crate::raw::{PATIENCE, SHARD_COUNTS, options};
+use crate::raw::{SHARD_COUNTS, WAIT_MAX, options};
 
 /// A server that stops with its test.
 struct Running(Handle);
@@ -64,7 +64,7 @@ impl Running {
 
     async fn stop(self) {
         self.0.shutdown();
-        timeout(PATIENCE, self.0.wait()).await.expect("it stops");
+        timeout(WAIT_MAX, self.0.wait()).await.expect("it stops");
     }
 }
 
@@ -119,12 +119,12 @@ fn three() -> AccessConfig {
 }
 
 async fn next(subscription: &mut Subscription) -> Message {
-    let next = timeout(PATIENCE, subscription.next()).await;
+    let next = timeout(WAIT_MAX, subscription.next()).await;
     next.expect("in time").expect("a message")
 }
 
 async fn ask(client: &Client, subject: &str, payload: &str) -> String {
-    let reply = client.request(subject, payload.to_owned(), PATIENCE).await;
+    let reply = client.request(subject, payload.to_owned(), WAIT_MAX).await;
     let reply = reply.unwrap_or_else(|error| panic!("{subject}: {error}"));
     String::from_utf8_lossy(reply.payload()).into_owned()
 }
@@ -194,7 +194,7 @@ async fn imports_lead_there_and_back() {
         for _ in 0..shards {
             let (a, b) = (server.client("A").await, server.client("B").await);
             let mut news = b.subscribe("from.a.>").await.expect("subscribed");
-            let mut asked = a.queue_subscribe("time.*", "q").await.expect("subscribed");
+            let mut requests = a.queue_subscribe("time.*", "q").await.expect("subscribed");
             b.flush().await.expect("flushed");
             a.publish("news.one.two", "hi").await.expect("published");
             let got = next(&mut news).await;
@@ -206,7 +206,7 @@ async fn imports_lead_there_and_back() {
             let answerer = a.clone();
             let answers = tokio::spawn(async move {
                 for _ in 0..3 {
-                    let request = next(&mut asked).await;
+                    let request = next(&mut requests).await;
                     assert_eq!(request.subject(), "time.zurich");
                     let info = request.headers().and_then(|h| h.get("Nats-Request-Info"));
                     assert!(info.is_some_and(|info| info.contains(r#""acc":"B""#)));
@@ -217,7 +217,7 @@ async fn imports_lead_there_and_back() {
                     }
                 }
                 // The members leave before the next round.
-                drop(asked);
+                drop(requests);
                 answerer.flush().await.expect("flushed");
             });
             for _ in 0..3 {
@@ -225,7 +225,7 @@ async fn imports_lead_there_and_back() {
             }
             answers.await.expect("answered");
             let c = server.client("C").await;
-            let nobody = c.request("clock.zurich", "?", PATIENCE).await;
+            let nobody = c.request("clock.zurich", "?", WAIT_MAX).await;
             assert!(nobody.is_err(), "C has imported nothing");
         }
     }
@@ -289,10 +289,10 @@ async fn each_account_has_streams_of_its_own() {
     assert!(read.contains("ZnJvbSBh"), "{read}");
     let own = ask(&b, "$JS.API.STREAM.INFO.S", "").await;
     assert!(own.contains(r#""messages":1"#), "{own}");
-    let told = server.monitoring("/jsz?accounts=1&streams=1&acc=B");
-    assert_eq!(told["accounts"], 2);
-    assert_eq!(told["streams"], 2);
-    let details = told["account_details"].as_array().expect("a list");
+    let reply = server.monitoring("/jsz?accounts=1&streams=1&acc=B");
+    assert_eq!(reply["accounts"], 2);
+    assert_eq!(reply["streams"], 2);
+    let details = reply["account_details"].as_array().expect("a list");
     assert_eq!(details.len(), 1);
     assert_eq!(details[0]["name"], "B");
     assert_eq!(details[0]["stream_detail"][0]["state"]["messages"], 1);
@@ -374,13 +374,13 @@ async fn importing_account_leaves_the_api_to_the_other() {
     assert!(ask(&client, "s.x", "hi").await.contains(r#""seq":1"#));
     let info = ask(&client, "$JS.API.INFO", "").await;
     assert!(info.contains(r#""streams":1"#), "{info}");
-    let record = client.request("$JS.API.DIRECT.GET.S.s.x", "", PATIENCE);
+    let record = client.request("$JS.API.DIRECT.GET.S.s.x", "", WAIT_MAX);
     let record = record.await.expect("a record");
     assert_eq!(record.payload(), b"hi");
     // The publisher's identity is not stored.
     let headers = record.headers().expect("headers");
     assert_eq!(headers.get("Nats-Request-Info"), None);
-    let unknown = client.request("$JS.API.DIRECT.GET.T", "", PATIENCE).await;
+    let unknown = client.request("$JS.API.DIRECT.GET.T", "", WAIT_MAX).await;
     assert!(unknown.is_err(), "no stream has this name");
     // Without an import of the account information, the account's own API rejects requests that are not
     // imported.
@@ -390,18 +390,18 @@ async fn importing_account_leaves_the_api_to_the_other() {
         let client = server.client("C").await;
         // The threads apply the change at different times.
         let is_there = async || {
-            let info = client.request("$JS.API.INFO", "", PATIENCE).await;
+            let info = client.request("$JS.API.INFO", "", WAIT_MAX).await;
             info.is_ok_and(|info| String::from_utf8_lossy(info.payload()).contains(expected))
         };
         let info = async || while !is_there().await {};
-        timeout(PATIENCE, info()).await.expect("in time");
+        timeout(WAIT_MAX, info()).await.expect("in time");
         client
     };
     let client = replaced(&["$JS.API.DIRECT.GET.S"], r#""err_code":10039"#).await;
     let last = ask(&client, "$JS.API.DIRECT.GET.S", r#"{"last_by_subj":"s.x"}"#).await;
     assert_eq!(last, "hi");
     for unknown in ["$JS.API.DIRECT.GET.T", "$JS.API.CONSUMER.MSG.NEXT.S.d"] {
-        let answer = client.request(unknown, "", PATIENCE).await;
+        let answer = client.request(unknown, "", WAIT_MAX).await;
         assert!(answer.is_err(), "{unknown}");
     }
     replaced(&["$JS.API.>"], r#""streams":1"#).await;
@@ -410,7 +410,7 @@ async fn importing_account_leaves_the_api_to_the_other() {
 const DIRECT: &str = r#"{"name":"S","subjects":["s.>"],"storage":"memory","allow_direct":true}"#;
 
 #[tokio::test]
-async fn accounts_are_told_apart_in_monitoring() {
+async fn monitoring_separates_accounts() {
     let server = Running::start(2, three());
     let (a, b) = (server.client("A").await, server.client("B").await);
     let _news = b.subscribe("from.a.>").await.expect("subscribed");
@@ -521,14 +521,14 @@ async fn account_mappings_rename_subjects() {
 }
 
 /// Repeats a request until the response contains a text.
-async fn until_told(client: &Client, subject: &str, wanted: &str) {
+async fn wait_for_response(client: &Client, subject: &str, wanted: &str) {
     let asking = async {
         while !ask(client, subject, "").await.contains(wanted) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let found = timeout(PATIENCE, asking).await;
-    assert!(found.is_ok(), "{subject} never tells of {wanted}");
+    let found = timeout(WAIT_MAX, asking).await;
+    assert!(found.is_ok(), "{subject} never responds with {wanted}");
 }
 
 #[tokio::test]
@@ -565,7 +565,7 @@ async fn an_account_copies_the_stream_of_another() {
         }
         for name in ["M", "C"] {
             let info = format!("$JS.API.STREAM.INFO.{name}");
-            until_told(&b, &info, &format!(r#""last_seq":{RECORDS},"#)).await;
+            wait_for_response(&b, &info, &format!(r#""last_seq":{RECORDS},"#)).await;
             let read = format!("$JS.API.STREAM.MSG.GET.{name}");
             let last = ask(&b, &read, &format!(r#"{{"seq":{RECORDS}}}"#)).await;
             let subject = format!(r#""subject":"s.{}""#, RECORDS - 1);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fanline_server::{Auth, Limits};
 
-use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, options};
+use crate::raw::{RawClient, SHARD_COUNTS, TestServer, WAIT_MAX, options};
 
 const REFUSAL: &str = "-ERR 'maximum connections exceeded'";
 
@@ -39,7 +39,7 @@ fn lingering_refused_clients_do_not_occupy_slots() {
                 break;
             }
             lingering.push(client);
-            assert!(start.elapsed() < PATIENCE, "nobody gets in");
+            assert!(start.elapsed() < WAIT_MAX, "nobody gets in");
         }
     }
 }

@@ -19,7 +19,7 @@ use fanline_server::client::{ClientError, ConnectOptions, Disconnect, Message, O
 use fanline_server::{Auth, Handle, JetStreamOptions, Options};
 use serde::{Deserialize, Serialize};
 
-use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, block_on, options, until};
+use crate::raw::{RawClient, SHARD_COUNTS, TestServer, WAIT_MAX, block_on, options, until};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Tick {
@@ -45,7 +45,7 @@ fn follow<T: Clone + Send + Sync + 'static>(source: &Source<T>) -> (Guard, Recei
 }
 
 fn next<T>(seen: &Receiver<T>) -> T {
-    seen.recv_timeout(PATIENCE).expect("it arrives")
+    seen.recv_timeout(WAIT_MAX).expect("it arrives")
 }
 
 fn nothing_more<T: Debug>(seen: &Receiver<T>) {
@@ -314,7 +314,7 @@ fn requests_are_answered() {
     });
     block_on(async {
         let client = server.handle.client().await.expect("connected");
-        let answer = client.request("double", "ab", PATIENCE).await;
+        let answer = client.request("double", "ab", WAIT_MAX).await;
         assert_eq!(answer.expect("an answer").payload(), b"abab");
     });
     // A request from this process, and then one through the server.
@@ -331,7 +331,7 @@ fn requests_are_answered() {
 }
 
 #[test]
-fn replies_and_headers_are_kept() {
+fn replies_and_headers_are_preserved() {
     let server = TestServer::start(1);
     let bridge = server.handle.bridge().expect("a bridge");
     let (_inside, inside) = follow(&bridge.observe("copies").expect("observed"));
@@ -451,7 +451,7 @@ fn replay_has_the_requested_length() {
     replayed(stream().replay(Replay::one()), &[5]);
     replayed(stream().replay(Replay::many(100)), &[0, 1, 2, 3, 4, 5]);
     replayed(
-        stream().replay(Replay::within(PATIENCE)),
+        stream().replay(Replay::within(WAIT_MAX)),
         &[0, 1, 2, 3, 4, 5],
     );
     replayed(
@@ -461,7 +461,7 @@ fn replay_has_the_requested_length() {
     // An early observer receives no more stored messages than a late one.
     let odd = || stream().filter("orders.odd");
     replayed(odd().replay(Replay::many(2)), &[3, 5]);
-    replayed(odd().replay(Replay::many_within(1, PATIENCE)), &[5]);
+    replayed(odd().replay(Replay::many_within(1, WAIT_MAX)), &[5]);
     let (_guard, seen) = follow(&odd().replay(Replay::one()).expect("replayed"));
     assert_eq!(next(&seen).payload(), b"5");
     server.client().publish("orders.odd", "7");
@@ -638,7 +638,7 @@ fn guarded() -> TestServer {
 }
 
 #[test]
-fn a_bridge_may_do_what_its_user_may_do() {
+fn bridge_has_the_permissions_of_its_user() {
     let server = guarded();
     assert!(matches!(
         server.handle.observe("mine.a"),
@@ -683,8 +683,8 @@ fn the_end_of_the_server_is_the_end_of_the_bridge() {
                 .push("completed".to_owned());
         }))
         .detach();
-    let said = move |fault: &Fault| faults.lock().expect("no panic").push(fault.to_string());
-    bridge.faults().subscribe(said).detach();
+    let received = move |fault: &Fault| faults.lock().expect("no panic").push(fault.to_string());
+    bridge.faults().subscribe(received).detach();
     server.handle.shutdown();
     until("both end", || ended.lock().expect("no panic").len() == 2);
     let ended = ended.lock().expect("no panic").clone();
@@ -850,7 +850,7 @@ fn a_hub_stands_between_two_subjects() {
 }
 
 #[test]
-fn an_observer_that_panics_is_removed_and_the_rest_goes_on() {
+fn panicking_observer_is_removed_and_others_continue() {
     let server = TestServer::start(1);
     let source = server.handle.observe("a").expect("observed");
     let _bad = source.subscribe(|message| {

@@ -84,16 +84,19 @@ fn claims(token: &[u8]) -> Value {
 /// publish only to `caw`. The response for `liar` has a wrong signature. `nobody` gets no response.
 async fn decide(client: &Client, mut requests: Subscription) {
     while let Some(request) = requests.next().await {
-        let asked = claims(request.payload());
-        let shown = &asked["nats"]["connect_opts"];
+        let callout_claims = claims(request.payload());
+        let shown = &callout_claims["nats"]["connect_opts"];
         let user = shown["user"].as_str().unwrap_or_default();
         let (server, nkey) = (
-            &asked["nats"]["server_id"]["id"],
-            &asked["nats"]["user_nkey"],
+            &callout_claims["nats"]["server_id"]["id"],
+            &callout_claims["nats"]["user_nkey"],
         );
-        assert_eq!((&asked["iss"], &asked["sub"]), (server, nkey));
-        assert_eq!(asked["aud"], "nats-authorization-request");
-        assert_eq!(asked["nats"]["client_info"]["host"], "127.0.0.1");
+        assert_eq!(
+            (&callout_claims["iss"], &callout_claims["sub"]),
+            (server, nkey)
+        );
+        assert_eq!(callout_claims["aud"], "nats-authorization-request");
+        assert_eq!(callout_claims["nats"]["client_info"]["host"], "127.0.0.1");
         let mut nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
         if user == "crow" {
             nats["pub"] = json!({"allow": ["caw"]});
@@ -114,10 +117,10 @@ async fn decide(client: &Client, mut requests: Subscription) {
 }
 
 /// Returns the service's response that admits `ada`.
-fn let_in(asked: &Value) -> String {
+fn let_in(request: &Value) -> String {
     let (server, nkey) = (
-        &asked["nats"]["server_id"]["id"],
-        &asked["nats"]["user_nkey"],
+        &request["nats"]["server_id"]["id"],
+        &request["nats"]["user_nkey"],
     );
     let nats = json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1});
     let token = json!({"sub": nkey, "aud": "BIRDS", "name": "ada", "iat": 1, "nats": nats});
@@ -208,10 +211,10 @@ fn callout_service_admits_clients() {
         assert_eq!(ada.message().payload, b"fish");
         let mut crow = admitted(&server, "crow", "crow");
         crow.publish("sea", "caw");
-        let told = error(&mut crow);
+        let reply = error(&mut crow);
         assert!(
-            told.contains("Permissions Violation for Publish to \"sea\""),
-            "{told}"
+            reply.contains("Permissions Violation for Publish to \"sea\""),
+            "{reply}"
         );
     });
 }
@@ -230,11 +233,11 @@ fn client_rejected_by_the_service_is_disconnected() {
 fn client_without_a_response_is_disconnected_in_time() {
     let server = server(config(&[]), Duration::from_secs(1));
     with_service(&server, || {
-        let told = connect(&server, "nobody", "nobody").lines_to_end();
+        let reply = connect(&server, "nobody", "nobody").lines_to_end();
         let timeout = "-ERR 'Authentication Timeout'".to_owned();
         assert!(
-            told == [REFUSAL.to_owned()] || told == [timeout],
-            "{told:?}"
+            reply == [REFUSAL.to_owned()] || reply == [timeout],
+            "{reply:?}"
         );
     });
 }
@@ -242,17 +245,20 @@ fn client_without_a_response_is_disconnected_in_time() {
 #[test]
 fn without_the_service_only_its_own_user_is_admitted() {
     let server = server(config(&[]), Duration::from_secs(1));
-    let told = connect(&server, "ada", "ada").lines_to_end();
+    let reply = connect(&server, "ada", "ada").lines_to_end();
     assert!(
-        told.iter().all(|line| line.starts_with("-ERR 'Auth")),
-        "{told:?}"
+        reply.iter().all(|line| line.starts_with("-ERR 'Auth")),
+        "{reply:?}"
     );
     refused(&server, "auth", "other");
     let mut auth = admitted(&server, "auth", "pw");
     // Only the server may publish requests to the service.
     auth.publish(SUBJECT, "x");
-    let told = error(&mut auth);
-    assert!(told.contains("Permissions Violation for Publish"), "{told}");
+    let reply = error(&mut auth);
+    assert!(
+        reply.contains("Permissions Violation for Publish"),
+        "{reply}"
+    );
 }
 
 #[test]
@@ -293,14 +299,16 @@ fn callout_request_is_sealed_for_the_service() {
                 Sealer::new(secret.try_into().unwrap())
             });
             let sealer = sealer.unwrap();
-            let asked = claims(&sealer.open(sealed).unwrap());
-            assert_eq!(asked["nats"]["connect_opts"]["pass"], "hush");
-            let xkey = asked["nats"]["server_id"]["xkey"].as_str().unwrap();
+            let callout_claims = claims(&sealer.open(sealed).unwrap());
+            assert_eq!(callout_claims["nats"]["connect_opts"]["pass"], "hush");
+            let xkey = callout_claims["nats"]["server_id"]["xkey"]
+                .as_str()
+                .unwrap();
             assert_eq!(
                 PublicKey::parse(xkey).unwrap().bytes().as_slice(),
                 theirs.bytes().as_slice()
             );
-            let response = let_in(&asked).into_bytes();
+            let response = let_in(&callout_claims).into_bytes();
             let response = match how {
                 "sealed" => sealer.seal(&[7; NONCE_BYTES], &response),
                 "clear" => response,
@@ -350,8 +358,8 @@ fn accounts_have_their_own_callout_services() {
     // The service may assign users to account 3 and to its own account 2, but not to account 4.
     for (account, is_admitted) in [(3, true), (4, false), (2, true)] {
         let mut client = operator_connect(&server, &sentinel, 8);
-        let asked = service.message();
-        let request = claims(&asked.payload);
+        let message = service.message();
+        let request = claims(&message.payload);
         let (id, nkey) = (
             &request["nats"]["server_id"]["id"],
             &request["nats"]["user_nkey"],
@@ -361,7 +369,7 @@ fn accounts_have_their_own_callout_services() {
         let nats = json!({"type": "authorization_response", "version": 2, "jwt": token});
         let response = json!({"sub": nkey, "aud": id, "iat": 1, "nats": nats});
         let response = sign(response, &issuer(2));
-        service.publish(&asked.reply.unwrap(), response);
+        service.publish(&message.reply.unwrap(), response);
         match is_admitted {
             true => assert_eq!(client.line(), "PONG", "{account}"),
             false => assert_eq!(client.lines_to_end(), [REFUSAL], "{account}"),
@@ -370,8 +378,8 @@ fn accounts_have_their_own_callout_services() {
             client.settle();
             client.publish("sea", "fish");
             client.settle();
-            let heard = near.settle().len();
-            assert_eq!(heard, usize::from(account == 3), "{account}");
+            let received = near.settle().len();
+            assert_eq!(received, usize::from(account == 3), "{account}");
         }
     }
     // An invalid token causes no request.

@@ -10,7 +10,7 @@ const CHANGES: usize = 10_000;
 const BATCH: usize = 100;
 
 #[test]
-fn churn_loses_nothing_of_what_others_publish() {
+fn churn_loses_no_messages() {
     for shards in SHARD_COUNTS {
         let server = TestServer::start(shards);
         let churners = server.clients(shards + 1);

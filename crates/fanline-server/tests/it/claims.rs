@@ -196,14 +196,17 @@ fn invalid_claims_are_rejected_with_a_reason() {
     }
     // This token is signed by an untrusted operator.
     let refused = ask_json(&mut system, UPDATE, &account(3, 7));
-    let told = refused["error"]["description"].as_str().unwrap();
-    assert!(told.starts_with("jwt validation failed - "), "{told}");
+    let reply = refused["error"]["description"].as_str().unwrap();
+    assert!(reply.starts_with("jwt validation failed - "), "{reply}");
     let request = deletion(json!([name(2)]), 1);
-    let told = format!(
+    let reply = format!(
         "delete accounts request by {} failed - delete must be enabled in server config",
         public(KeyKind::Operator, 1)
     );
-    assert_eq!(ask_json(&mut system, DELETE, &request), failed(None, &told));
+    assert_eq!(
+        ask_json(&mut system, DELETE, &request),
+        failed(None, &reply)
+    );
     assert_eq!(list(&mut system), sorted(&[2, SYSTEM]));
     // Requests of users of other accounts are ignored.
     let mut other = admitted(&server, 2);
@@ -232,8 +235,8 @@ fn accounts_are_deleted_where_that_is_allowed() {
         ),
         ("x".to_owned(), String::new(), "expected 3 chunks"),
     ] {
-        let told = format!("delete accounts request by {by} failed - {problem}");
-        assert_eq!(ask_json(&mut system, DELETE, &token), failed(None, &told));
+        let reply = format!("delete accounts request by {by} failed - {problem}");
+        assert_eq!(ask_json(&mut system, DELETE, &token), failed(None, &reply));
     }
     let done = ask_json(
         &mut system,
@@ -328,21 +331,21 @@ fn user_info_reports_claims_of_tokens() {
     let mut client = connect(&server, &token, 9);
     assert_eq!(client.line(), "PONG");
     client.subscribe("inbox", "1");
-    let told = &ask_json(&mut client, INFO, "")["data"];
-    assert_eq!(told["user"], public(KeyKind::User, 9).as_str());
-    assert_eq!(told["user_name"], "ada");
-    assert_eq!(told["account"], name(2).as_str());
+    let reply = &ask_json(&mut client, INFO, "")["data"];
+    assert_eq!(reply["user"], public(KeyKind::User, 9).as_str());
+    assert_eq!(reply["user_name"], "ada");
+    assert_eq!(reply["account"], name(2).as_str());
     let permissions = json!({
         "publish": {"allow": [INFO], "deny": ["b"]},
         "responses": {"max": 2, "ttl": 1_000_000_000},
     });
-    assert_eq!(told["permissions"], permissions);
-    let left = told["expires"].as_u64().expect("a time");
+    assert_eq!(reply["permissions"], permissions);
+    let left = reply["expires"].as_u64().expect("a time");
     assert!((1..=600_000_000_000).contains(&left), "{left}");
     // A user without restrictions gets no limits in the response.
-    let told = &ask_json(&mut admitted(&server, 2), INFO, "")["data"];
+    let reply = &ask_json(&mut admitted(&server, 2), INFO, "")["data"];
     assert!(
-        told["permissions"].is_null() && told["expires"].is_null(),
-        "{told}"
+        reply["permissions"].is_null() && reply["expires"].is_null(),
+        "{reply}"
     );
 }

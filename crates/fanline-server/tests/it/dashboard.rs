@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::folder::TempFolder;
 use crate::operator;
-use crate::raw::{RawClient, Said, TestServer, options};
-use crate::transports::{Talker, connect};
+use crate::raw::{RawClient, Received, TestServer, options};
+use crate::transports::{ByteClient, connect};
 use crate::websocket::Page;
 
 const ADA: &str = r#"{"user":"ada","password":"s3cret"}"#;
@@ -96,14 +96,14 @@ impl Visitor {
     }
 
     fn request(&self, start: &str, headers: &str, body: &str) -> Reply {
-        let mut talker = Talker::new(connect(self.address));
+        let mut connection = ByteClient::new(connect(self.address));
         let host = self.address;
         let length = body.len();
-        talker.say(format!(
+        connection.send(format!(
             "{start} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\
              {headers}\r\n{body}"
         ));
-        let text = talker.rest();
+        let text = connection.read_to_end();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         Reply {
             status: head.split(' ').nth(1).unwrap().parse().unwrap(),
@@ -146,8 +146,8 @@ fn error_after(client: &mut RawClient<Page<TcpStream>>, sent: &str) -> String {
     client.send(sent);
     loop {
         match client.next() {
-            Some(Said::Line(line)) if line.starts_with("INFO ") || line == "PING" => {}
-            Some(Said::Line(line)) => return line,
+            Some(Received::Line(line)) if line.starts_with("INFO ") || line == "PING" => {}
+            Some(Received::Line(line)) => return line,
             other => panic!("{other:?}"),
         }
     }
@@ -373,12 +373,12 @@ fn requests_of_other_pages_are_refused() {
         assert!(!reply.head.contains("access-control-allow-origin"));
     }
     // The page was opened by another host name that resolves to this machine.
-    let mut talker = Talker::new(connect(visitor.address));
-    talker.say(
+    let mut connection = ByteClient::new(connect(visitor.address));
+    connection.send(
         "POST /dashboard/api/ticket HTTP/1.1\r\nHost: elsewhere.example\r\nConnection: close\r\n\
          Fanline-Dashboard: 1\r\nContent-Length: 0\r\n\r\n",
     );
-    assert!(talker.rest().starts_with("HTTP/1.1 403 "));
+    assert!(connection.read_to_end().starts_with("HTTP/1.1 403 "));
 }
 
 #[test]
@@ -418,10 +418,10 @@ fn users_of_an_account_see_their_account() {
         "connz?cid=1",
         "subsz?subs=1&acc=B",
     ] {
-        let told = ada.get(name).to_string();
+        let reply = ada.get(name).to_string();
         assert!(
-            !told.contains("secret") && !told.contains("\"cid\""),
-            "{name}: {told}"
+            !reply.contains("secret") && !reply.contains("\"cid\""),
+            "{name}: {reply}"
         );
     }
     let account = ada.get("accountz?acc=B");
@@ -467,9 +467,9 @@ fn read_only_page_cannot_publish() {
         "$JS.API.CONSUMER.MSG.NEXT.X.Y",
         "inbox.2",
     ] {
-        let told = error_after(&mut page, &format!("PUB {subject} 0\r\n\r\n"));
+        let reply = error_after(&mut page, &format!("PUB {subject} 0\r\n\r\n"));
         let wanted = format!("-ERR 'Permissions Violation for Publish to \"{subject}\"'");
-        assert_eq!(told, wanted);
+        assert_eq!(reply, wanted);
     }
 }
 
@@ -487,8 +487,8 @@ fn read_only_page_cannot_publish_before_connect() {
     client.subscribe(">", "1");
     let mut page = RawClient::over(Page::at(&target, connect(visitor.address), ""));
     page.expect_info();
-    let told = error_after(&mut page, "PUB orders.1 0\r\n\r\n");
-    assert!(told.contains("Permissions Violation"), "{told}");
+    let reply = error_after(&mut page, "PUB orders.1 0\r\n\r\n");
+    assert!(reply.contains("Permissions Violation"), "{reply}");
     assert_eq!(client.settle(), []);
 }
 
@@ -511,8 +511,11 @@ fn writable_page_has_permissions_of_its_user() {
     page.subscribe("orders.*", "1");
     page.send("PUB orders.1 2\r\nhi\r\n");
     assert_eq!(page.message().payload, b"hi");
-    let told = error_after(&mut page, "PUB prices.1 0\r\n\r\n");
-    assert!(told.contains("Permissions Violation for Publish"), "{told}");
+    let reply = error_after(&mut page, "PUB prices.1 0\r\n\r\n");
+    assert!(
+        reply.contains("Permissions Violation for Publish"),
+        "{reply}"
+    );
     let connz = visitor.get("connz?auth=1");
     assert_eq!(connz["connections"][0]["authorized_user"], "ada");
     assert_eq!(connz["connections"][0]["type"], "websocket");

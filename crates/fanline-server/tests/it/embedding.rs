@@ -6,7 +6,7 @@ use fanline_server::client::{Client, ClientError, ConnectOptions, Disconnect};
 use fanline_server::{Auth, Handle, Options, Server};
 use tokio::time::timeout;
 
-use crate::raw::{PATIENCE, SHARD_COUNTS, options};
+use crate::raw::{SHARD_COUNTS, WAIT_MAX, options};
 
 fn start(shards: usize) -> Handle {
     Server::start(options(shards)).expect("the server starts")
@@ -24,7 +24,7 @@ async fn in_process(server: &Handle) -> Client {
 
 async fn stop(server: &Handle) {
     server.shutdown();
-    let stopped = timeout(PATIENCE, server.wait()).await;
+    let stopped = timeout(WAIT_MAX, server.wait()).await;
     stopped.expect("the server stops");
 }
 
@@ -48,7 +48,7 @@ async fn messages_go_both_ways_whatever_their_size() {
                 for bytes in [0, 5, 70_000, 1024 * 1024] {
                     let payload = vec![b'x'; bytes];
                     publisher.publish(&subject, payload).await.expect("sent");
-                    let got = timeout(PATIENCE, messages.next()).await.expect("in time");
+                    let got = timeout(WAIT_MAX, messages.next()).await.expect("in time");
                     let got = got.expect("a message");
                     assert_eq!(got.payload().len(), bytes, "{shards} shards");
                     assert!(got.payload().iter().all(|byte| *byte == b'x'));
@@ -78,7 +78,7 @@ async fn requests_go_both_ways() {
             let ask = async {
                 for number in 0..20 {
                     let text = number.to_string();
-                    let answer = requester.request("double", text.clone(), PATIENCE).await;
+                    let answer = requester.request("double", text.clone(), WAIT_MAX).await;
                     let answer = answer.expect("an answer");
                     assert_eq!(answer.payload(), text.repeat(2).as_bytes());
                 }
@@ -86,7 +86,7 @@ async fn requests_go_both_ways() {
             tokio::join!(serve, ask);
             drop(requests);
             service.flush().await.expect("flushed");
-            let nobody = requester.request("double", "1", PATIENCE).await;
+            let nobody = requester.request("double", "1", WAIT_MAX).await;
             assert!(
                 matches!(nobody, Err(ClientError::NoResponders)),
                 "{nobody:?}"
@@ -140,12 +140,12 @@ async fn a_client_learns_that_its_server_has_stopped() {
         let late = server.client().await;
         assert!(late.is_err(), "a server that is gone takes nobody");
         // Waiting for a server that has already stopped returns at once.
-        timeout(PATIENCE, server.wait()).await.expect("stopped");
+        timeout(WAIT_MAX, server.wait()).await.expect("stopped");
     }
 }
 
 #[tokio::test]
-async fn credentials_are_asked_of_clients_in_process_too() {
+async fn in_process_clients_need_credentials() {
     let server = Server::start(Options {
         auth: Auth::Token("s3cret".into()),
         ..options(2)
@@ -182,7 +182,7 @@ async fn many_servers_in_one_process_know_nothing_of_each_other() {
     }
     for (number, (client, mut messages)) in subscriptions.into_iter().enumerate() {
         client.flush().await.expect("flushed");
-        let message = timeout(PATIENCE, messages.next()).await.expect("in time");
+        let message = timeout(WAIT_MAX, messages.next()).await.expect("in time");
         assert_eq!(
             message.expect("a message").payload(),
             number.to_string().as_bytes()

@@ -7,7 +7,7 @@ use fanline_server::{Handle, JetStreamOptions, Options, Server};
 use tokio::time::timeout;
 
 use crate::folder::TempFolder;
-use crate::raw::{PATIENCE, SHARD_COUNTS, options};
+use crate::raw::{SHARD_COUNTS, WAIT_MAX, options};
 
 fn with_store(shards: usize, folder: &TempFolder) -> Options {
     Options {
@@ -21,7 +21,7 @@ fn with_store(shards: usize, folder: &TempFolder) -> Options {
 }
 
 pub(crate) async fn ask(client: &Client, subject: &str, payload: &str) -> String {
-    let reply = client.request(subject, payload.to_owned(), PATIENCE).await;
+    let reply = client.request(subject, payload.to_owned(), WAIT_MAX).await;
     let reply = reply.unwrap_or_else(|error| panic!("{subject}: {error}"));
     String::from_utf8_lossy(reply.payload()).into_owned()
 }
@@ -37,13 +37,13 @@ async fn next(client: &Client, stream: &str) -> Message {
         ..OutgoingMessage::default()
     };
     client.publish_message(&pull).await.expect("published");
-    let next = timeout(PATIENCE, records.next()).await.expect("in time");
+    let next = timeout(WAIT_MAX, records.next()).await.expect("in time");
     next.expect("a record")
 }
 
 pub(crate) async fn stop(server: &Handle) {
     server.shutdown();
-    let stopped = timeout(PATIENCE, server.wait()).await;
+    let stopped = timeout(WAIT_MAX, server.wait()).await;
     stopped.expect("the server stops");
 }
 
@@ -111,10 +111,10 @@ async fn waiting_pull_gets_409_when_the_server_stops() {
         let info = ask(&client, "$JS.API.CONSUMER.INFO.S.d", "").await;
         assert!(info.contains(r#""num_waiting":1"#), "{info}");
         stop(&server).await;
-        let told = timeout(PATIENCE, records.next()).await.expect("in time");
-        let told = told.expect("a last word");
-        assert_eq!(told.status(), Some(409));
-        let left = told
+        let status = timeout(WAIT_MAX, records.next()).await.expect("in time");
+        let status = status.expect("a last word");
+        assert_eq!(status.status(), Some(409));
+        let left = status
             .headers()
             .and_then(|headers| headers.get("Nats-Pending-Messages"));
         assert_eq!(left, Some("5"));
@@ -268,7 +268,7 @@ async fn wildcard_observer_does_not_activate_a_push_consumer() {
         ask(&client, "s", "tea").await;
         assert!(!is_bound(&client).await);
         let mut receiver = client.subscribe("d.x").await.expect("subscribed");
-        let record = timeout(PATIENCE, receiver.next()).await.expect("in time");
+        let record = timeout(WAIT_MAX, receiver.next()).await.expect("in time");
         assert_eq!(record.expect("a record").payload(), b"tea");
         assert!(is_bound(&client).await);
         stop(&server).await;

@@ -16,7 +16,7 @@ use fanline_server::{
 };
 use serde_json::Value;
 
-use crate::raw::{PATIENCE, RawClient, TestServer, block_on, options, until};
+use crate::raw::{RawClient, TestServer, WAIT_MAX, block_on, options, until};
 use crate::transports::Authority;
 
 pub(crate) fn named(name: &str, shards: usize) -> Options {
@@ -76,12 +76,12 @@ pub(crate) fn leafz(server: &TestServer) -> Vec<Value> {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     let (_, body) = text.split_once("\r\n\r\n").expect("headers end");
-    let told: Value = serde_json::from_str(body).expect("JSON");
+    let reply: Value = serde_json::from_str(body).expect("JSON");
     assert_eq!(
-        told["leafnodes"],
-        told["leafs"].as_array().map_or(0, Vec::len)
+        reply["leafnodes"],
+        reply["leafs"].as_array().map_or(0, Vec::len)
     );
-    told["leafs"].as_array().cloned().unwrap_or_default()
+    reply["leafs"].as_array().cloned().unwrap_or_default()
 }
 
 /// Waits until `leafs` leaf nodes of a server have interest in a filter.
@@ -122,7 +122,7 @@ pub(crate) fn check_link(hub: &TestServer, spoke: &TestServer) {
                 sent.expect("it takes it");
             }
             for number in 0..200 {
-                let next = tokio::time::timeout(PATIENCE, messages.next()).await;
+                let next = tokio::time::timeout(WAIT_MAX, messages.next()).await;
                 let message = next.expect("in time").expect("a message");
                 assert_eq!(message.payload(), format!("{number}").as_bytes());
             }
@@ -155,17 +155,17 @@ fn requests_cross_links_and_fail_without_responders() {
     let spoke = spoke("spoke", 2, vec![remote(&hub)]);
     block_on(async {
         let (above, below) = (client(&hub).await, client(&spoke).await);
-        let mut asked = above.subscribe("ask").await.expect("a filter");
+        let mut request = above.subscribe("ask").await.expect("a filter");
         above.flush().await.expect("it answers");
         until_wanted(&spoke, "ask", 1);
         let answering = async {
-            let question = asked.next().await.expect("a question");
+            let question = request.next().await.expect("a question");
             let reply = question.reply().expect("a reply").to_owned();
             above.publish(&reply, "yes").await.expect("it takes it");
         };
-        let (answer, ()) = tokio::join!(below.request("ask", "?", PATIENCE), answering);
+        let (answer, ()) = tokio::join!(below.request("ask", "?", WAIT_MAX), answering);
         assert_eq!(answer.expect("an answer").payload(), b"yes");
-        assert!(below.request("nobody", "?", PATIENCE).await.is_err());
+        assert!(below.request("nobody", "?", WAIT_MAX).await.is_err());
     });
 }
 
@@ -341,7 +341,7 @@ fn garbage_on_the_leaf_port_affects_only_its_sender() {
         ("LS+ a\r\n", "-ERR 'Authorization Violation'"),
     ] {
         let mut stream = TcpStream::connect(leaf_port(&hub)).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
         stream.write_all(garbage.as_bytes()).expect("it reads");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("it closes");
@@ -371,7 +371,7 @@ fn links_are_encrypted_when_the_hub_says_so() {
     let trusting = LeafnodeRemote {
         tls: Some(TlsOptions {
             ca_file: Some(authority.ca()),
-            timeout: PATIENCE,
+            timeout: WAIT_MAX,
             ..TlsOptions::default()
         }),
         urls: vec![format!("tls://localhost:{}", leaf_port(&hub).port())],
@@ -396,7 +396,7 @@ fn a_reload_changes_how_a_hub_is_dialled() {
     let with = |tls: TlsOptions| {
         let remote = LeafnodeRemote {
             tls: Some(TlsOptions {
-                timeout: PATIENCE,
+                timeout: WAIT_MAX,
                 ..tls
             }),
             urls: vec![format!("tls://localhost:{}", leaf_port(&hub).port())],
@@ -505,16 +505,16 @@ fn jetstream_api_is_separate_unless_configured_otherwise() {
         until("the link", || leafz(&spoke).len() == 1);
         block_on(async {
             let (above, below) = (ada(&hub).await, ada(&spoke).await);
-            let mut heard = above.subscribe("$KV.>").await.expect("a filter");
+            let mut received = above.subscribe("$KV.>").await.expect("a filter");
             let mut marks = above.subscribe("mark").await.expect("a filter");
             above.flush().await.expect("it answers");
             until_wanted(&spoke, "mark", 1);
             below.publish("$KV.b.k", "v").await.expect("it takes it");
             below.publish("mark", "").await.expect("it takes it");
-            let mark = tokio::time::timeout(PATIENCE, marks.next()).await;
+            let mark = tokio::time::timeout(WAIT_MAX, marks.next()).await;
             mark.expect("in time").expect("a message");
-            let heard = tokio::time::timeout(Duration::from_millis(100), heard.next()).await;
-            assert_eq!(heard.is_ok(), crosses, "{domain:?}");
+            let received = tokio::time::timeout(Duration::from_millis(100), received.next()).await;
+            assert_eq!(received.is_ok(), crosses, "{domain:?}");
         });
     }
 }
@@ -606,7 +606,7 @@ async fn check_bucket(client: &Client, domain: &str) {
 }
 
 async fn ask(client: &Client, subject: &str, body: &str) -> Value {
-    let answer = client.request(subject, body.to_owned(), PATIENCE).await;
+    let answer = client.request(subject, body.to_owned(), WAIT_MAX).await;
     let answer = answer.unwrap_or_else(|error| panic!("{subject}: {error}"));
     serde_json::from_slice(answer.payload()).expect("JSON")
 }
@@ -636,6 +636,6 @@ async fn until_last(client: &Client, stream: &str, last: u64) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let found = tokio::time::timeout(PATIENCE, waiting).await;
+    let found = tokio::time::timeout(WAIT_MAX, waiting).await;
     assert_eq!(found.expect("it catches up"), Some(last), "{stream}");
 }

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::leaf::{
     check_link, client, hub, leaf_port, leafz, named, remote, spoke, spoke_options, until_wanted,
 };
-use crate::raw::{PATIENCE, TestServer, block_on, until};
+use crate::raw::{TestServer, WAIT_MAX, block_on, until};
 use crate::transports::Authority;
 
 /// Checks that payloads of many sizes and contents arrive unchanged in both directions.
@@ -46,7 +46,7 @@ fn check_payloads(hub: &TestServer, spoke: &TestServer) {
                 sent.expect("it takes it");
             }
             for payload in &payloads {
-                let next = timeout(PATIENCE, messages.next()).await.expect("in time");
+                let next = timeout(WAIT_MAX, messages.next()).await.expect("in time");
                 let found = next.expect("a message");
                 assert!(found.payload() == &payload[..], "{} bytes", payload.len());
             }
@@ -95,13 +95,17 @@ fn links_are_compressed_as_both_sides_want() {
         let spoke = spoke("spoke", 2, vec![remote]);
         check_link(&hub, &spoke);
         check_payloads(&hub, &spoke);
-        let told = [&hub, &spoke].map(|server| leafz(server)[0]["compression"].clone());
+        let reply = [&hub, &spoke].map(|server| leafz(server)[0]["compression"].clone());
         if expected[0] == "s2_uncompressed" {
             // On a busy machine the round-trip time may be long, so that a level with compression is chosen.
-            assert!(told[0].as_str().is_some_and(|name| name.starts_with("s2_")));
-            assert_eq!(told[1], expected[1]);
+            assert!(
+                reply[0]
+                    .as_str()
+                    .is_some_and(|name| name.starts_with("s2_"))
+            );
+            assert_eq!(reply[1], expected[1]);
         } else {
-            assert_eq!(told, expected);
+            assert_eq!(reply, expected);
         }
     }
 }
@@ -180,7 +184,7 @@ fn links_go_over_websocket_and_tls() {
     let doubting = spoke("doubting", 1, vec![at(None)]);
     let trusting = at(Some(TlsOptions {
         ca_file: Some(authority.ca()),
-        timeout: PATIENCE,
+        timeout: WAIT_MAX,
         ..TlsOptions::default()
     }));
     let spoke = spoke("spoke", 1, vec![trusting]);
@@ -244,7 +248,7 @@ fn links_go_through_a_proxy() {
     let through = |password: &str| LeafnodeProxy {
         username: Some("ada".into()),
         password: Some(password.into()),
-        timeout: Some(PATIENCE),
+        timeout: Some(WAIT_MAX),
         ..LeafnodeProxy::new(format!("http://{proxy}"))
     };
     for url in [
@@ -307,7 +311,7 @@ fn links_go_through_an_https_proxy() {
     let through = |tls: Option<TlsOptions>| LeafnodeProxy {
         username: Some("ada".into()),
         password: Some("secret".into()),
-        timeout: Some(PATIENCE),
+        timeout: Some(WAIT_MAX),
         tls,
         ..LeafnodeProxy::new(format!("https://localhost:{}", proxy.port()))
     };
@@ -383,7 +387,7 @@ fn new_links_use_the_reloaded_compression() {
 /// Opens a leaf connection that has requested compression.
 fn asks_for_compression(hub: &TestServer) -> TcpStream {
     let mut stream = TcpStream::connect(leaf_port(hub)).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
     let mut byte = [0];
     while byte != *b"\n" {
         stream.read_exact(&mut byte).expect("INFO");
@@ -410,10 +414,13 @@ fn invalid_compressed_stream_closes_only_its_link() {
     ] {
         let mut stream = asks_for_compression(&hub);
         stream.write_all(garbage).expect("it reads");
-        let mut said = Vec::new();
+        let mut received = Vec::new();
         // The server may close the socket with unread bytes.
-        let _ = stream.read_to_end(&mut said);
-        assert!(said.is_empty() || said.starts_with(head), "{said:?}");
+        let _ = stream.read_to_end(&mut received);
+        assert!(
+            received.is_empty() || received.starts_with(head),
+            "{received:?}"
+        );
     }
     check_link(&hub, &spoke);
     assert_eq!(leafz(&hub).len(), 1);
@@ -453,10 +460,10 @@ fn links_are_published_in_the_system_account() {
         let mut events = events.expect("a filter");
         system.flush().await.expect("it answers");
         let spoke = TestServer::with(spoke_options("spoke", 1, vec![at]));
-        let event = told(&mut events, "LEAFNODE.CONNECT").await;
+        let event = reply(&mut events, "LEAFNODE.CONNECT").await;
         assert_eq!(event["acc"], "A", "{event}");
         assert_eq!(event["server"]["name"], "hub", "{event}");
-        let counts = told(&mut events, "SERVER.CONNS").await;
+        let counts = reply(&mut events, "SERVER.CONNS").await;
         assert_eq!(counts["leafnodes"], 1, "{counts}");
         assert_eq!(counts["total_conns"], 1, "{counts}");
         let answer = ask(&system, "$SYS.REQ.ACCOUNT.A.LEAFZ", "").await;
@@ -467,10 +474,10 @@ fn links_are_published_in_the_system_account() {
         let server = event["server"]["id"].as_str().expect("an id");
         let kick = format!("$SYS.REQ.SERVER.{server}.KICK");
         ask(&system, &kick, &json!({ "cid": leaf["id"] }).to_string()).await;
-        let event = told(&mut events, "DISCONNECT").await;
+        let event = reply(&mut events, "DISCONNECT").await;
         assert_eq!(event["client"]["kind"], "Leafnode", "{event}");
         assert_eq!(event["client"]["user"], "edge", "{event}");
-        told(&mut events, "LEAFNODE.CONNECT").await;
+        reply(&mut events, "LEAFNODE.CONNECT").await;
         for server in [&hub, &spoke] {
             until("the link is there again", || {
                 let leafs = leafz(server);
@@ -492,9 +499,9 @@ fn links_are_published_in_the_system_account() {
 }
 
 /// Returns the next event of the account with this subject.
-async fn told(events: &mut Subscription, what: &str) -> Value {
+async fn reply(events: &mut Subscription, what: &str) -> Value {
     loop {
-        let next = timeout(PATIENCE, events.next()).await.expect("in time");
+        let next = timeout(WAIT_MAX, events.next()).await.expect("in time");
         let message = next.expect("a message");
         if message.subject().ends_with(what) {
             return serde_json::from_slice(message.payload()).expect("JSON");
@@ -503,7 +510,7 @@ async fn told(events: &mut Subscription, what: &str) -> Value {
 }
 
 async fn ask(system: &Client, subject: &str, body: &str) -> Value {
-    let answer = system.request(subject, body.to_owned(), PATIENCE).await;
+    let answer = system.request(subject, body.to_owned(), WAIT_MAX).await;
     let answer = answer.unwrap_or_else(|error| panic!("{subject}: {error}"));
     serde_json::from_slice(answer.payload()).expect("JSON")
 }

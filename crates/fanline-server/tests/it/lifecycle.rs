@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fanline_server::{Limits, Options, Server};
 
-use crate::raw::{RawClient, SHARD_COUNTS, Said, TestServer, options};
+use crate::raw::{RawClient, Received, SHARD_COUNTS, TestServer, options};
 
 #[test]
 fn a_client_that_answers_no_ping_is_stale() {
@@ -93,7 +93,7 @@ fn a_shutdown_closes_all_and_the_port_is_free_at_once() {
             for client in &mut clients {
                 let words = client.message();
                 assert_eq!(words.payload, b"words");
-                assert_eq!(client.next(), None::<Said>);
+                assert_eq!(client.next(), None::<Received>);
             }
             server.wait();
         }

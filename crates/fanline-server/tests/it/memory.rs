@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanline_server::Limits;
 
-use crate::raw::{PATIENCE, RawClient, TestServer, publish_frame};
+use crate::raw::{RawClient, TestServer, WAIT_MAX, publish_frame};
 
 const MIB: usize = 1024 * 1024;
 const ALONE: &str = "FANLINE_TEST_ALONE";
@@ -142,7 +142,7 @@ fn memory_of_pending_messages_is_bounded() {
 fn patient(pending_bytes_max: usize) -> Limits {
     Limits {
         pending_bytes_max,
-        write_deadline: PATIENCE * 10,
+        write_deadline: WAIT_MAX * 10,
         // The test measures memory. Delaying the publisher would only take time.
         no_fast_producer_stall: true,
         ..Limits::default()
@@ -160,10 +160,10 @@ fn in_a_process_of_its_own(name: &str, test: impl FnOnce()) {
         .env(ALONE, name)
         .output()
         .expect("it starts");
-    let said = String::from_utf8_lossy(&outcome.stdout);
+    let received = String::from_utf8_lossy(&outcome.stdout);
     assert!(
-        said.contains("1 passed") && outcome.status.success(),
-        "{said}\n{}",
+        received.contains("1 passed") && outcome.status.success(),
+        "{received}\n{}",
         String::from_utf8_lossy(&outcome.stderr)
     );
 }

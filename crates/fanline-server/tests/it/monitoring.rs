@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanline_server::{Auth, Handle, JetStreamOptions, Limits, Options, Server, WebSocketOptions};
 use serde_json::Value;
 
-use crate::raw::{PATIENCE, until};
+use crate::raw::{WAIT_MAX, until};
 use crate::transports::Authority;
 
 /// A server that stops with its test.
@@ -51,7 +51,7 @@ impl Running {
 
     fn connect_http(&self) -> TcpStream {
         let stream = TcpStream::connect(self.monitoring()).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
         stream
     }
 
@@ -92,7 +92,7 @@ impl Running {
     /// Returns a client that has sent these lines and received a PONG.
     fn client(&self, connect: &str, lines: &str) -> TcpStream {
         let stream = TcpStream::connect(self.0.addresses().clients).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
         let text = format!("CONNECT {connect}\r\n{lines}PING\r\n");
         (&stream).write_all(text.as_bytes()).expect("it reads");
         let mut reader = BufReader::new(&stream);
@@ -485,7 +485,7 @@ async fn with_a_stream() -> (Running, Vec<String>) {
         ..Options::default()
     });
     let client = server.0.client().await.expect("connected");
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     for (subject, payload) in [
         (
             "$JS.API.STREAM.CREATE.S",
@@ -501,17 +501,21 @@ async fn with_a_stream() -> (Running, Vec<String>) {
         ),
         ("s.a", "x"),
     ] {
-        let reply = client.request(subject, payload, PATIENCE).await;
+        let reply = client.request(subject, payload, WAIT_MAX).await;
         let reply = reply.unwrap_or_else(|error| panic!("{subject}: {error}"));
-        said.push(String::from_utf8_lossy(reply.payload()).into_owned());
+        received.push(String::from_utf8_lossy(reply.payload()).into_owned());
     }
-    (server, said)
+    (server, received)
 }
 
 #[tokio::test]
 async fn jetstream_endpoints_report_streams_and_consumers() {
-    let (server, said) = with_a_stream().await;
-    assert!(said[1].contains("\"err_code\":10028"), "{}", said[1]);
+    let (server, received) = with_a_stream().await;
+    assert!(
+        received[1].contains("\"err_code\":10028"),
+        "{}",
+        received[1]
+    );
     let jsz = server.json("/jsz?consumers=1&config=1");
     let counts = [
         "streams",

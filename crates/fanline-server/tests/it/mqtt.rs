@@ -1,7 +1,7 @@
 //! MQTT over real sockets: both versions, all QoS levels, and exchange with NATS clients.
 
 pub(crate) mod client;
-mod kept;
+mod stored_state;
 
 use std::net::SocketAddr;
 
@@ -144,7 +144,7 @@ fn a_window_of_messages_is_under_way_at_once() {
         publisher.publish("w", &n.to_string(), 2);
     }
     let first: Vec<Published> = (0..3).map(|_| subscriber.message()).collect();
-    // Further messages are not sent before an acknowledgment.
+    // Further messages are not sent before an acknowledgement.
     subscriber.settle();
     for message in &first {
         subscriber.send_packet(0x40, &message.id.to_be_bytes());
@@ -159,7 +159,7 @@ fn one_client_has_an_id() {
     for shards in SHARD_COUNTS {
         let server = TestServer::with(in_memory(shards));
         for version in BOTH {
-            let hello = Hello::kept("twin", version);
+            let hello = Hello::persistent("twin", version);
             let (mut first, _) = MqttClient::connect(address(&server), version, &hello);
             first.subscribe(&[("t", 1)]);
             let mut publisher = client(&server, version, "publisher");
@@ -196,19 +196,19 @@ fn properties_are_headers() {
     let mut publisher = client(&server, V5, "publisher");
     let mut reply = vec![0x08];
     push_text(&mut reply, b"answers/here");
-    let told = [user("k", "v"), user("k", "w")].concat();
+    let user_properties = [user("k", "v"), user("k", "w")].concat();
     for qos in [0, 1] {
         publisher.send_publish_with(
             "p",
             b"hi",
             qos << 1,
-            &[told.clone(), reply.clone()].concat(),
+            &[user_properties.clone(), reply.clone()].concat(),
         );
         let message = nats.message();
         assert_eq!(message.reply.as_deref(), Some("answers.here"));
         let message = subscriber.message();
         assert_eq!(message.qos, qos);
-        for part in [&told[..], &reply[..], &identifier[..]] {
+        for part in [&user_properties[..], &reply[..], &identifier[..]] {
             let has = message
                 .properties
                 .windows(part.len())
@@ -296,15 +296,15 @@ fn listener_settings_change_connack_and_limits() {
         }),
         ..in_memory(1)
     });
-    for (asked, told) in [(120, true), (0, true), (60, false), (30, false)] {
+    for (request, reply) in [(120, true), (0, true), (60, false), (30, false)] {
         let mut device = MqttClient::open(address(&server), V5);
         let ack = device.greet(&Hello {
-            keep_alive: asked,
+            keep_alive: request,
             ..Hello::new("one")
         });
         let server_keep_alive = [0x13, 0, 60];
         let is_told = ack.windows(3).any(|property| property == server_keep_alive);
-        assert_eq!(is_told, told, "{asked}");
+        assert_eq!(is_told, reply, "{request}");
         let granted = device.subscribe(&[("test/nosubscribe", 2), ("test/other", 2)]);
         assert_eq!(granted, [0x80, 2]);
         device.disconnect();
@@ -358,8 +358,8 @@ fn users_permissions_and_kinds_apply() {
         assert_eq!(granted, [refused, 1, refused]);
         device.publish("down/a", "not allowed", 0);
         device.send_publish("down/a", b"not allowed", 2);
-        let told = device.until(0x40).body;
-        assert_eq!(told.get(2).copied(), (version == V5).then_some(0x87));
+        let reply = device.until(0x40).body;
+        assert_eq!(reply.get(2).copied(), (version == V5).then_some(0x87));
         device.publish("up/a", "allowed", 2);
         device.disconnect();
     }
@@ -398,9 +398,9 @@ fn invalid_packet_closes_only_its_connection() {
     assert_eq!(eager.until(0x20).body, [0, 0]);
     // A client without an id is assigned one.
     let mut nameless = MqttClient::open(address(&server), V5);
-    let told = nameless.greet(&Hello::new(""));
-    assert_eq!(told[1], 0);
-    assert!(told.windows(8).any(|part| part == b"fanline-"));
+    let reply = nameless.greet(&Hello::new(""));
+    assert_eq!(reply[1], 0);
+    assert!(reply.windows(8).any(|part| part == b"fanline-"));
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn over_websocket() {
         .expect("WebSocket is on");
     let mut stream = std::net::TcpStream::connect(address).expect("it listens");
     stream
-        .set_read_timeout(Some(crate::raw::PATIENCE))
+        .set_read_timeout(Some(crate::raw::WAIT_MAX))
         .expect("a socket");
     stream
         .write_all(
@@ -529,8 +529,8 @@ fn mqtt_clients_may_have_credentials_of_their_own() {
             user: shown,
             ..Hello::new("one")
         };
-        let told = MqttClient::open(address(&server), V4).greet(&hello);
-        assert_eq!(told[1] == 0, is_admitted, "{shown:?}");
+        let reply = MqttClient::open(address(&server), V4).greet(&hello);
+        assert_eq!(reply[1] == 0, is_admitted, "{shown:?}");
         // NATS clients still need no credentials.
         server.client();
     }
@@ -544,11 +544,11 @@ fn requests_cross_both_ways() {
     device.subscribe(&[("ask", 1), ("answer/here", 1)]);
     nats.subscribe("_INBOX.me.*", "1");
     nats.send("PUB ask _INBOX.me.1 8\r\nquestion\r\n");
-    let asked = device.message();
+    let request = device.message();
     let mut wanted = vec![0x08];
     push_text(&mut wanted, b"_INBOX/me/1");
     assert_eq!(
-        (asked.properties, &*asked.payload),
+        (request.properties, &*request.payload),
         (wanted, &b"question"[..])
     );
     device.publish("_INBOX/me/1", "answer", 0);
@@ -565,8 +565,8 @@ fn requests_cross_both_ways() {
             device.until(0x50);
             device.send_packet(0x62, &id);
         }
-        let asked = nats.message();
-        let to = asked.reply.expect("a reply subject");
+        let request = nats.message();
+        let to = request.reply.expect("a reply subject");
         device.until(if qos == 2 { 0x70 } else { 0x40 });
         nats.publish(&to, "answer");
         assert_eq!(device.take(), triple("answer/here", "answer", 0));
@@ -606,9 +606,9 @@ fn the_domain_of_mqtt_is_this_servers_own() {
 fn id_is_assigned_only_to_clients_without_one() {
     let server = TestServer::with(in_memory(1));
     let mut named = MqttClient::open(address(&server), V5);
-    let told = named.greet(&Hello::new("fanline-1"));
-    assert_eq!(told[1], 0);
-    assert!(!told.windows(8).any(|part| part == b"fanline-"));
+    let reply = named.greet(&Hello::new("fanline-1"));
+    assert_eq!(reply[1], 0);
+    assert!(!reply.windows(8).any(|part| part == b"fanline-"));
 }
 
 /// Tests a topic with the largest number of levels, and the longest level. Matching must not use stack space
@@ -657,8 +657,8 @@ fn reload_changes_receive_maximum() {
     let server = TestServer::with(with(100));
     let mut before = client(&server, V5, "before");
     server.handle.reload(with(7)).expect("it may change");
-    let told = MqttClient::open(address(&server), V5).greet(&Hello::new("after"));
+    let reply = MqttClient::open(address(&server), V5).greet(&Hello::new("after"));
     // These bytes are the property Receive Maximum.
-    assert!(told.windows(3).any(|p| p == [0x21, 0, 7]), "{told:?}");
+    assert!(reply.windows(3).any(|p| p == [0x21, 0, 7]), "{reply:?}");
     before.settle();
 }

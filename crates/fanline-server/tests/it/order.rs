@@ -2,7 +2,7 @@
 
 use fanline_server::Limits;
 
-use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer, publish_frame};
+use crate::raw::{RawClient, SHARD_COUNTS, TestServer, WAIT_MAX, publish_frame};
 
 /// Payload sizes in bytes. Small payloads are copied and large ones are referenced, so they take different
 /// paths.
@@ -37,7 +37,7 @@ fn order_holds_when_all_flood_all() {
         let limits = Limits {
             // The limits are so large that no subscriber is disconnected for reading slowly.
             pending_bytes_max: 1 << 30,
-            write_deadline: PATIENCE * 10,
+            write_deadline: WAIT_MAX * 10,
             ..Limits::default()
         };
         let server = TestServer::with_limits(shards, limits);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanline_server::{Handle, Limits, Options, Server};
 
 /// Time limit after which a test fails instead of hanging.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds. `what` names the condition in the failure message.
 #[track_caller]
@@ -16,8 +16,8 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = std::time::Instant::now();
     while !holds() {
         assert!(
-            began.elapsed() < PATIENCE,
-            "{what}: not within {PATIENCE:?}"
+            began.elapsed() < WAIT_MAX,
+            "{what}: not within {WAIT_MAX:?}"
         );
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -69,7 +69,7 @@ impl TestServer {
     /// Waits until the server has stopped, for any reason.
     pub(crate) fn wait(&self) {
         block_on(async {
-            let stopped = tokio::time::timeout(PATIENCE, self.handle.wait());
+            let stopped = tokio::time::timeout(WAIT_MAX, self.handle.wait());
             stopped.await.expect("the server stops");
         });
     }
@@ -109,7 +109,7 @@ pub(crate) struct Message {
 
 /// A message or another protocol line from a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum Received {
     Message(Message),
     /// A line without its end.
     Line(String),
@@ -127,8 +127,8 @@ impl RawClient {
     pub(crate) fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_nodelay(true).expect("a socket");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+        stream.set_read_timeout(Some(WAIT_MAX)).expect("a socket");
+        stream.set_write_timeout(Some(WAIT_MAX)).expect("a socket");
         RawClient::over(stream)
     }
 
@@ -187,9 +187,9 @@ impl<S: Read + Write> RawClient<S> {
         let mut messages = Vec::new();
         loop {
             match self.next() {
-                Some(Said::Message(message)) => messages.push(message),
-                Some(Said::Line(line)) if line == "PONG" => return messages,
-                Some(Said::Line(line)) if line == "PING" || line.starts_with("INFO ") => {}
+                Some(Received::Message(message)) => messages.push(message),
+                Some(Received::Line(line)) if line == "PONG" => return messages,
+                Some(Received::Line(line)) if line == "PING" || line.starts_with("INFO ") => {}
                 other => panic!("PONG was expected, not {other:?}"),
             }
         }
@@ -199,8 +199,8 @@ impl<S: Read + Write> RawClient<S> {
     pub(crate) fn message(&mut self) -> Message {
         loop {
             match self.next() {
-                Some(Said::Message(message)) => return message,
-                Some(Said::Line(line)) if line == "PING" || line.starts_with("INFO ") => {}
+                Some(Received::Message(message)) => return message,
+                Some(Received::Line(line)) if line == "PING" || line.starts_with("INFO ") => {}
                 other => panic!("a message was expected, not {other:?}"),
             }
         }
@@ -209,7 +209,7 @@ impl<S: Read + Write> RawClient<S> {
     /// Returns the next line, which must exist.
     pub(crate) fn line(&mut self) -> String {
         match self.next() {
-            Some(Said::Line(line)) => line,
+            Some(Received::Line(line)) => line,
             other => panic!("a line was expected, not {other:?}"),
         }
     }
@@ -217,8 +217,8 @@ impl<S: Read + Write> RawClient<S> {
     /// Reads until the connection ends, also by a reset. Returns the lines, without messages.
     pub(crate) fn lines_to_end(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
-        while let Some(said) = self.next() {
-            if let Said::Line(line) = said {
+        while let Some(received) = self.next() {
+            if let Received::Line(line) = received {
                 lines.push(line);
             }
         }
@@ -226,7 +226,7 @@ impl<S: Read + Write> RawClient<S> {
     }
 
     /// Returns the next message or line. Returns `None` at the end of the connection.
-    pub(crate) fn next(&mut self) -> Option<Said> {
+    pub(crate) fn next(&mut self) -> Option<Received> {
         let line = self.take_line()?;
         let words: Vec<&str> = line.split(' ').collect();
         let (subject, sid, reply, headers, total) = match words[..] {
@@ -236,12 +236,12 @@ impl<S: Read + Write> RawClient<S> {
             ["HMSG", subject, sid, reply, headers, total] => {
                 (subject, sid, Some(reply), headers, total)
             }
-            _ => return Some(Said::Line(line)),
+            _ => return Some(Received::Line(line)),
         };
         let size = |word: &str| word.parse::<usize>().expect("a size");
         let body = self.take(size(total) + 2)?;
         assert!(body.ends_with(b"\r\n"), "{line}");
-        Some(Said::Message(Message {
+        Some(Received::Message(Message {
             subject: subject.into(),
             sid: sid.into(),
             reply: reply.map(Into::into),

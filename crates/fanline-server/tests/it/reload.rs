@@ -6,7 +6,7 @@ use std::time::Duration;
 use fanline_server::auth::{Access, AccessConfig, Allowed, Permissions, User};
 use fanline_server::{Auth, Limits, Options};
 
-use crate::raw::{RawClient, SHARD_COUNTS, Said, TestServer, options};
+use crate::raw::{RawClient, Received, SHARD_COUNTS, TestServer, options};
 
 const VIOLATION: &str = "-ERR 'Authorization Violation'";
 
@@ -101,9 +101,9 @@ fn fewer_connections_allowed_close_the_youngest() {
             .reload(reloaded(2))
             .expect("it can be reloaded");
         for mut client in clients.drain(2..) {
-            let told = client.lines_to_end();
+            let reply = client.lines_to_end();
             assert_eq!(
-                told,
+                reply,
                 ["-ERR 'maximum connections exceeded'"],
                 "{shards} shards"
             );
@@ -295,7 +295,7 @@ fn reload_of_5000_users_does_not_affect_unchanged_ones() {
         let mut limited = readers.remove(1);
         loop {
             match limited.next() {
-                Some(Said::Line(line)) if line == dropped => break,
+                Some(Received::Line(line)) if line == dropped => break,
                 Some(_) => {}
                 None => panic!("the connection ended"),
             }

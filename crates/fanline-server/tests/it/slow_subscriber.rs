@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fanline_server::Limits;
 
-use crate::raw::{PATIENCE, RawClient, SHARD_COUNTS, TestServer};
+use crate::raw::{RawClient, SHARD_COUNTS, TestServer, WAIT_MAX};
 
 const PAYLOAD_BYTES: usize = 16 * 1024;
 /// Number of messages. They are far more than the buffers of both sockets and the lowered limit can contain.
@@ -22,7 +22,7 @@ fn stuck_subscriber_is_dropped_and_others_get_everything() {
             shards,
             Limits {
                 pending_bytes_max: 4 * 1024 * 1024,
-                write_deadline: PATIENCE * 10,
+                write_deadline: WAIT_MAX * 10,
                 ..Limits::default()
             },
         );
@@ -90,7 +90,7 @@ fn publish_to_readers(server: &TestServer, shards: usize) {
             payload[..8].copy_from_slice(&number.to_le_bytes());
             publisher.publish("load", &payload);
             let is_behind = |read: &AtomicUsize| read.load(Ordering::Relaxed) + WINDOW < number;
-            while have_read.iter().any(is_behind) && start.elapsed() < PATIENCE {
+            while have_read.iter().any(is_behind) && start.elapsed() < WAIT_MAX {
                 std::thread::yield_now();
             }
         }
@@ -102,7 +102,7 @@ fn publish_to_readers(server: &TestServer, shards: usize) {
 fn wait_until_refused(mut client: RawClient) {
     let start = Instant::now();
     while client.stream.write_all(b"PING\r\n").is_ok() {
-        assert!(start.elapsed() < PATIENCE, "it is still connected");
+        assert!(start.elapsed() < WAIT_MAX, "it is still connected");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

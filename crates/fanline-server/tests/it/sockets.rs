@@ -7,7 +7,7 @@ use fanline_server::{ClientCertificates, Options, TlsOptions, WebSocketOptions};
 
 use crate::folder::TempFolder;
 use crate::raw::{TestServer, options};
-use crate::transports::{Authority, Talker, TlsClient, connect};
+use crate::transports::{Authority, ByteClient, TlsClient, connect};
 
 #[cfg(unix)]
 #[test]
@@ -21,13 +21,13 @@ fn clients_connect_over_a_unix_socket() {
         })
     };
     let server = start();
-    let mut client = Talker::new(UnixStream::connect(&path).expect("it listens"));
+    let mut client = ByteClient::new(UnixStream::connect(&path).expect("it listens"));
     client.greet();
-    client.say("SUB a 1\r\nPING\r\n");
-    client.until("PONG\r\n");
+    client.send("SUB a 1\r\nPING\r\n");
+    client.read_until("PONG\r\n");
     server.client().publish("a", vec![b'x'; 500_000]);
-    client.until("MSG a 1 500000\r\n");
-    client.until("x\r\n");
+    client.read_until("MSG a 1 500000\r\n");
+    client.read_until("x\r\n");
     // A socket in use is not replaced.
     let second = fanline_server::Server::start(Options {
         unix_socket: Some(path.clone()),
@@ -40,7 +40,7 @@ fn clients_connect_over_a_unix_socket() {
     // A socket left by a killed server is replaced.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket"));
     let _server = start();
-    Talker::new(UnixStream::connect(&path).expect("it listens")).greet();
+    ByteClient::new(UnixStream::connect(&path).expect("it listens")).greet();
 }
 
 #[test]
@@ -62,22 +62,22 @@ fn proxy_header_sets_the_client_address() {
         // The header may be missing.
         (b"PING\r\n", "127.0.0.1"),
     ] {
-        let mut client = Talker::new(connect(server.address()));
+        let mut client = ByteClient::new(connect(server.address()));
         for byte in header {
-            client.say([*byte]);
+            client.send([*byte]);
         }
-        let info = client.until("\r\n");
+        let info = client.read_until("\r\n");
         assert!(info.contains(&format!("\"client_ip\":\"{ip}\"")), "{info}");
         client.connect();
     }
     // A client without a proxy may wait for INFO before it sends anything.
-    let mut direct = Talker::new(connect(server.address()));
-    let info = direct.until("\r\n");
+    let mut direct = ByteClient::new(connect(server.address()));
+    let info = direct.read_until("\r\n");
     assert!(info.contains("\"client_ip\":\"127.0.0.1\""), "{info}");
     direct.connect();
-    let mut wrong = Talker::new(connect(server.address()));
-    wrong.say("PROXY TCP4 nobody\r\n");
-    assert_eq!(wrong.rest(), "");
+    let mut wrong = ByteClient::new(connect(server.address()));
+    wrong.send("PROXY TCP4 nobody\r\n");
+    assert_eq!(wrong.read_to_end(), "");
 }
 
 #[test]
@@ -99,26 +99,26 @@ fn monitoring_is_served_over_https_and_upgrades() {
                 false => Box::new(connect(address)),
             }
         };
-        let mut client = Talker::new(open());
-        client.say("GET /varz HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        client.until("HTTP/1.1 200 OK");
-        client.until("\"server_id\"");
-        let mut nats = Talker::new(connect(server.address()));
-        nats.until("\r\n");
-        let mut nats = Talker::new(TlsClient::new(&ca).over(nats.stream));
+        let mut client = ByteClient::new(open());
+        client.send("GET /varz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.read_until("HTTP/1.1 200 OK");
+        client.read_until("\"server_id\"");
+        let mut nats = ByteClient::new(connect(server.address()));
+        nats.read_until("\r\n");
+        let mut nats = ByteClient::new(TlsClient::new(&ca).over(nats.stream));
         nats.connect();
-        client.say("GET /connz HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        client.until("\"tls_version\": \"1.3\"");
-        let mut page = Talker::new(open());
-        page.say(
+        client.send("GET /connz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.read_until("\"tls_version\": \"1.3\"");
+        let mut page = ByteClient::new(open());
+        page.send(
             "GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
              Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
              Sec-WebSocket-Version: 13\r\nNats-No-Masking: true\r\n\r\n",
         );
-        page.until("HTTP/1.1 101 ");
-        page.until("INFO {");
-        page.say(b"\x82\x06PING\r\n");
-        page.until("PONG\r\n");
+        page.read_until("HTTP/1.1 101 ");
+        page.read_until("INFO {");
+        page.send(b"\x82\x06PING\r\n");
+        page.read_until("PONG\r\n");
     }
 }
 
@@ -157,13 +157,13 @@ fn monitoring_port_does_not_bypass_the_websocket_listener() {
             true => Box::new(TlsClient::new(&authority.ca()).over(connect(address))),
             false => Box::new(connect(address)),
         };
-        let mut page = Talker::new(stream);
-        page.say(
+        let mut page = ByteClient::new(stream);
+        page.send(
             "GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
              Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
              Sec-WebSocket-Version: 13\r\n\r\n",
         );
-        page.until(if is_upgraded {
+        page.read_until(if is_upgraded {
             "HTTP/1.1 101 "
         } else {
             "HTTP/1.1 404 "

@@ -1,6 +1,6 @@
 //! Input has the same effect wherever it is split.
 
-use crate::raw::{RawClient, Said, TestServer};
+use crate::raw::{RawClient, Received, TestServer};
 
 const SESSION: &str = "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true}\r\n\
     SUB a.* 1\r\nSUB q workers 22\r\nPUB a.b 5\r\nhello\r\nPUB a.c reply.to 0\r\n\r\n\
@@ -17,7 +17,7 @@ fn input_may_be_split_anywhere() {
     }
 }
 
-fn replay(server: &TestServer, cut: usize) -> Vec<Said> {
+fn replay(server: &TestServer, cut: usize) -> Vec<Received> {
     let mut client = RawClient::open(server.address());
     client.expect_info();
     let (first, second) = SESSION.split_at(cut);
@@ -27,18 +27,18 @@ fn replay(server: &TestServer, cut: usize) -> Vec<Said> {
     std::thread::yield_now();
     RawClient::connect(server.address());
     client.send(second);
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     loop {
         match client.next() {
-            Some(Said::Line(line)) if line.starts_with("INFO ") || line == "PING" => {}
+            Some(Received::Line(line)) if line.starts_with("INFO ") || line == "PING" => {}
             Some(other) => {
-                let is_last = other == Said::Line("PONG".into());
-                said.push(other);
+                let is_last = other == Received::Line("PONG".into());
+                received.push(other);
                 if is_last {
-                    return said;
+                    return received;
                 }
             }
-            None => panic!("closed, after {said:?}"),
+            None => panic!("closed, after {received:?}"),
         }
     }
 }

@@ -12,7 +12,7 @@ use fanline_server::{Auth, Limits, Options};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, block_on, options};
+use crate::raw::{SHARD_COUNTS, TestServer, WAIT_MAX, block_on, options};
 
 /// Returns accounts A and B and the system account SYS. Each has a user, and A also has a restricted user.
 fn accounts() -> AccessConfig {
@@ -53,13 +53,13 @@ async fn client(server: &TestServer, user: &str) -> Client {
 }
 
 async fn ask(client: &Client, subject: &str, body: &str) -> Value {
-    let answer = client.request(subject, body.to_owned(), PATIENCE).await;
+    let answer = client.request(subject, body.to_owned(), WAIT_MAX).await;
     let answer = answer.unwrap_or_else(|error| panic!("{subject}: {error}"));
     serde_json::from_slice(answer.payload()).expect("JSON")
 }
 
 async fn next(subscription: &mut Subscription) -> (String, Value) {
-    let next = timeout(PATIENCE, subscription.next()).await;
+    let next = timeout(WAIT_MAX, subscription.next()).await;
     let message = next.expect("in time").expect("a message");
     let body = serde_json::from_slice(message.payload()).expect("JSON");
     (message.subject().to_owned(), body)
@@ -102,7 +102,7 @@ async fn users_of_the_system_account_ask_for_everything_and_others_do_not() {
             "$SYS.REQ.USER.A.INFO",
         ] {
             let subject = subject.replace("<id>", &id);
-            let refused = a.request(&subject, "", PATIENCE).await;
+            let refused = a.request(&subject, "", WAIT_MAX).await;
             let is_refused = matches!(refused, Err(ClientError::NoResponders));
             assert!(is_refused, "{subject}: {refused:?}");
         }
@@ -142,9 +142,9 @@ async fn responses_are_compressed_on_request() {
             subject: "$SYS.REQ.SERVER.PING.VARZ".into(),
             ..OutgoingMessage::default()
         };
-        let said = message.headers.append("Accept-Encoding", accepted);
-        said.expect("a header");
-        let answer = system.request_message(&message, PATIENCE).await;
+        let received = message.headers.append("Accept-Encoding", accepted);
+        received.expect("a header");
+        let answer = system.request_message(&message, WAIT_MAX).await;
         let answer = answer.expect("an answer");
         let encoding = answer
             .headers()
@@ -202,7 +202,7 @@ async fn subscribers_are_counted_in_the_requesters_account() {
         ] {
             assert_eq!(ask(client, SUBSCRIBERS, body).await, count, "{body}");
         }
-        let refused = a.request(SUBSCRIBERS, "foo", PATIENCE).await;
+        let refused = a.request(SUBSCRIBERS, "foo", WAIT_MAX).await;
         assert!(
             matches!(refused, Err(ClientError::NoResponders)),
             "{refused:?}"
@@ -303,7 +303,7 @@ async fn connections_are_closed_on_request() {
     }
     let done = ask(&system, &kick, &json!({ "cid": cid }).to_string()).await;
     assert_eq!(done["error"], Value::Null, "{done}");
-    timeout(PATIENCE, a.closed()).await.expect("it is closed");
+    timeout(WAIT_MAX, a.closed()).await.expect("it is closed");
 }
 
 #[tokio::test]
@@ -385,7 +385,7 @@ fn a_server_does_without_its_system_account() {
             let own = Client::connect(&ConnectOptions::new(&url).expect("an address")).await;
             let own = own.expect("it listens");
             for subject in ["$SYS.REQ.USER.INFO", "$SYS.REQ.ACCOUNT.PING.CONNZ"] {
-                let answer = own.request(subject, "", PATIENCE).await;
+                let answer = own.request(subject, "", WAIT_MAX).await;
                 assert_eq!(answer.is_err(), is_without, "{subject}: {answer:?}");
             }
         });

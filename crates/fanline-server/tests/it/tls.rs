@@ -10,8 +10,8 @@ use fanline_server::{
     MqttOptions, Options, TlsHandshake, TlsOptions, TlsVersion, WebSocketOptions,
 };
 
-use crate::raw::{PATIENCE, SHARD_COUNTS, TestServer, block_on, options};
-use crate::transports::{Authority, Talker, TlsClient, connect};
+use crate::raw::{SHARD_COUNTS, TestServer, WAIT_MAX, block_on, options};
+use crate::transports::{Authority, ByteClient, TlsClient, connect};
 
 fn server(tls: TlsOptions) -> TestServer {
     TestServer::with(Options {
@@ -30,15 +30,15 @@ fn tls_begins_after_info() {
         vec![&rustls::version::TLS13],
     ] {
         let server = server(authority.tls());
-        let mut plain = Talker::new(connect(server.address()));
-        let info = plain.until("\r\n");
+        let mut plain = ByteClient::new(connect(server.address()));
+        let info = plain.read_until("\r\n");
         assert!(info.contains("\"tls_required\":true"), "{info}");
         let mut client = TlsClient::new(&ca);
         client.versions = versions;
-        let mut client = Talker::new(client.over(plain.stream));
+        let mut client = ByteClient::new(client.over(plain.stream));
         client.connect();
-        client.say("SUB a.* 1\r\nPUB a.b 2\r\nhi\r\n");
-        assert_eq!(client.until("hi\r\n").lines().last(), Some("hi"));
+        client.send("SUB a.* 1\r\nPUB a.b 2\r\nhi\r\n");
+        assert_eq!(client.read_until("hi\r\n").lines().last(), Some("hi"));
     }
 }
 
@@ -52,41 +52,41 @@ fn large_and_split_messages_arrive_whole_over_tls() {
     let ca = authority.ca();
     let begin = || {
         let stream = connect(server.address());
-        let mut client = Talker::new(TlsClient::new(&ca).over(stream));
+        let mut client = ByteClient::new(TlsClient::new(&ca).over(stream));
         let info = client.greet();
         assert!(info.contains("\"tls_required\":true"), "{info}");
         client
     };
     let (mut publisher, mut subscriber) = (begin(), begin());
-    subscriber.say("SUB big 1\r\nPING\r\n");
-    subscriber.until("PONG\r\n");
+    subscriber.send("SUB big 1\r\nPING\r\n");
+    subscriber.read_until("PONG\r\n");
     let payloads: Vec<String> = [1, 4000, 5000, 16_384, 70_000, 1_000_000]
         .iter()
         .map(|bytes| "x".repeat(*bytes))
         .collect();
     for payload in &payloads {
-        publisher.say(format!("PUB big {}\r\n{payload}\r\n", payload.len()));
+        publisher.send(format!("PUB big {}\r\n{payload}\r\n", payload.len()));
     }
     // Each write has one byte, so each byte is a TLS record of its own.
     for byte in b"PUB big 3\r\nend\r\n" {
-        publisher.say([*byte]);
+        publisher.send([*byte]);
     }
     for payload in &payloads {
-        let told = subscriber.until(&format!("{}\r\n{payload}\r\n", payload.len()));
-        assert!(told.starts_with("MSG big 1 "), "{}", &told[..20]);
+        let reply = subscriber.read_until(&format!("{}\r\n{payload}\r\n", payload.len()));
+        assert!(reply.starts_with("MSG big 1 "), "{}", &reply[..20]);
     }
-    subscriber.until("MSG big 1 3\r\nend\r\n");
+    subscriber.read_until("MSG big 1 3\r\nend\r\n");
 }
 
 #[test]
 fn clear_client_gets_tls_required_error() {
     let authority = Authority::new();
     let server = server(authority.tls());
-    let mut client = Talker::new(connect(server.address()));
-    client.until("\r\n");
-    client.say("CONNECT {}\r\n");
-    let told = client.rest();
-    assert_eq!(told, "-ERR 'Secure Connection - TLS Required'\r\n");
+    let mut client = ByteClient::new(connect(server.address()));
+    client.read_until("\r\n");
+    client.send("CONNECT {}\r\n");
+    let reply = client.read_to_end();
+    assert_eq!(reply, "-ERR 'Secure Connection - TLS Required'\r\n");
 }
 
 #[test]
@@ -97,13 +97,13 @@ fn both_are_served_where_that_is_allowed() {
         allow_non_tls: true,
         ..options(1)
     });
-    let mut plain = Talker::new(connect(server.address()));
+    let mut plain = ByteClient::new(connect(server.address()));
     let info = plain.greet();
     assert!(info.contains("\"tls_available\":true"), "{info}");
     assert!(!info.contains("tls_required"), "{info}");
-    let mut secret = Talker::new(connect(server.address()));
-    secret.until("\r\n");
-    let mut secret = Talker::new(TlsClient::new(&authority.ca()).over(secret.stream));
+    let mut secret = ByteClient::new(connect(server.address()));
+    secret.read_until("\r\n");
+    let mut secret = ByteClient::new(TlsClient::new(&authority.ca()).over(secret.stream));
     secret.connect();
 }
 
@@ -116,14 +116,14 @@ fn handshake_first_auto_accepts_both_orders() {
     });
     let ca = authority.ca();
     // A client that waits receives INFO.
-    let mut late = Talker::new(connect(server.address()));
-    late.until("\r\n");
-    Talker::new(TlsClient::new(&ca).over(late.stream)).connect();
+    let mut late = ByteClient::new(connect(server.address()));
+    late.read_until("\r\n");
+    ByteClient::new(TlsClient::new(&ca).over(late.stream)).connect();
     // A client that starts TLS receives INFO after the handshake. On a slow machine the server may already
     // have sent INFO.
     let mut early = TlsClient::new(&ca).over(connect(server.address()));
     if early.flush().is_ok() && early.conn.complete_io(&mut early.sock).is_ok() {
-        Talker::new(early).greet();
+        ByteClient::new(early).greet();
     }
 }
 
@@ -152,7 +152,7 @@ fn client_certificates_are_verified() {
         let ca = authority.ca();
         let mut client = TlsClient::new(&ca);
         client.certificate = certificate;
-        let mut client = Talker::new(client.over(connect(server.address())));
+        let mut client = ByteClient::new(client.over(connect(server.address())));
         let info = client.first_line();
         assert_eq!(info.contains("\"tls_verify\":true"), expected, "{info:?}");
     }
@@ -195,7 +195,7 @@ fn listed_authority_is_accepted_as_client() {
             let mut client = TlsClient::new(&ca);
             client.certificate = Some(certificate);
             client.versions = vec![version];
-            let mut client = Talker::new(client.over(connect(server.address())));
+            let mut client = ByteClient::new(client.over(connect(server.address())));
             let info = client.first_line();
             assert_eq!(
                 info.contains("\"tls_verify\":true"),
@@ -214,7 +214,7 @@ fn listed_authority_is_accepted_as_client() {
     check("not listed", &authority.own("stranger", |_| {}), false);
 }
 
-impl<S: Read + Write> Talker<S> {
+impl<S: Read + Write> ByteClient<S> {
     /// Returns the first line, or an empty text.
     fn first_line(&mut self) -> String {
         let mut byte = [0];
@@ -242,7 +242,7 @@ fn certificate_is_chosen_by_host_name() {
     for name in ["first.example", "second.example", "any.third.example"] {
         let mut client = TlsClient::new(&ca);
         client.name = name;
-        Talker::new(client.over(connect(server.address()))).greet();
+        ByteClient::new(client.over(connect(server.address()))).greet();
     }
 }
 
@@ -259,9 +259,9 @@ fn old_versions_and_unwanted_suites_are_refused() {
     });
     let mut client = TlsClient::new(&ca);
     client.versions = vec![&rustls::version::TLS12];
-    let mut refused = Talker::new(client.over(connect(newest.address())));
+    let mut refused = ByteClient::new(client.over(connect(newest.address())));
     assert_eq!(refused.first_line(), "");
-    let mut fine = Talker::new(TlsClient::new(&ca).over(connect(newest.address())));
+    let mut fine = ByteClient::new(TlsClient::new(&ca).over(connect(newest.address())));
     fine.greet();
     let suite = fine.stream.conn.negotiated_cipher_suite().expect("one");
     assert_eq!(suite.suite(), rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -277,23 +277,26 @@ fn new_certificates_are_for_new_connections() {
     };
     let files = tls.certificates[0].clone();
     let server = server(tls);
-    let mut before = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
+    let mut before =
+        ByteClient::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
     before.greet();
     // An invalid file changes nothing.
     std::fs::write(&files.cert_file, "nothing").expect("a file");
     assert!(server.handle.reload_tls().is_err());
-    let mut still = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
+    let mut still =
+        ByteClient::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
     still.greet();
     let new = successor.host("localhost");
     std::fs::copy(new.cert_file, files.cert_file).expect("a file");
     std::fs::copy(new.key_file, files.key_file).expect("a file");
     server.handle.reload_tls().expect("the new files are fine");
-    let mut after = Talker::new(TlsClient::new(&successor.ca()).over(connect(server.address())));
+    let mut after =
+        ByteClient::new(TlsClient::new(&successor.ca()).over(connect(server.address())));
     after.greet();
-    let mut old = Talker::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
+    let mut old = ByteClient::new(TlsClient::new(&authority.ca()).over(connect(server.address())));
     assert_eq!(old.first_line(), "");
-    before.say("PING\r\n");
-    before.until("PONG\r\n");
+    before.send("PING\r\n");
+    before.read_until("PONG\r\n");
 }
 
 #[test]
@@ -305,7 +308,7 @@ fn reload_changes_client_certificate_requirements() {
         ..authority.tls()
     };
     let server = server(tls.clone());
-    let mut before = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
+    let mut before = ByteClient::new(TlsClient::new(&ca).over(connect(server.address())));
     before.greet();
     let stricter = Options {
         tls: Some(TlsOptions {
@@ -316,14 +319,14 @@ fn reload_changes_client_certificate_requirements() {
         ..options(2)
     };
     server.handle.reload(stricter).expect("it makes sense");
-    let mut nobody = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
+    let mut nobody = ByteClient::new(TlsClient::new(&ca).over(connect(server.address())));
     assert_eq!(nobody.first_line(), "");
     let (ada, _) = authority.user("ada");
     let mut client = TlsClient::new(&ca);
     client.certificate = Some(&ada);
-    Talker::new(client.over(connect(server.address()))).greet();
-    before.say("PING\r\n");
-    before.until("PONG\r\n");
+    ByteClient::new(client.over(connect(server.address()))).greet();
+    before.send("PING\r\n");
+    before.read_until("PONG\r\n");
 }
 
 #[test]
@@ -338,23 +341,26 @@ fn reload_turns_tls_on_and_off_for_new_connections() {
         };
         let server = TestServer::with(with(None, false));
         let reload = |options| server.handle.reload(options).expect("it makes sense");
-        let mut plain = Talker::new(connect(server.address()));
+        let mut plain = ByteClient::new(connect(server.address()));
         assert!(!plain.greet().contains("tls_"));
-        plain.say("SUB a 1\r\nPING\r\n");
-        plain.until("PONG\r\n");
+        plain.send("SUB a 1\r\nPING\r\n");
+        plain.read_until("PONG\r\n");
         // With `allow_non_tls`, no client is refused while clients change to TLS.
         reload(with(Some(authority.tls()), true));
-        let mut either = Talker::new(connect(server.address()));
+        let mut either = ByteClient::new(connect(server.address()));
         assert!(either.greet().contains("\"tls_available\":true"));
         reload(with(Some(authority.tls()), false));
-        let mut secret = Talker::new(connect(server.address()));
-        assert!(secret.until("\r\n").contains("\"tls_required\":true"));
-        let mut secret = Talker::new(TlsClient::new(&ca).over(secret.stream));
+        let mut secret = ByteClient::new(connect(server.address()));
+        assert!(secret.read_until("\r\n").contains("\"tls_required\":true"));
+        let mut secret = ByteClient::new(TlsClient::new(&ca).over(secret.stream));
         secret.connect();
-        let mut late = Talker::new(connect(server.address()));
-        late.until("\r\n");
-        late.say("CONNECT {}\r\n");
-        assert_eq!(late.rest(), "-ERR 'Secure Connection - TLS Required'\r\n");
+        let mut late = ByteClient::new(connect(server.address()));
+        late.read_until("\r\n");
+        late.send("CONNECT {}\r\n");
+        assert_eq!(
+            late.read_to_end(),
+            "-ERR 'Secure Connection - TLS Required'\r\n"
+        );
         // A missing file changes nothing.
         let broken = TlsOptions {
             ca_file: Some("nowhere.pem".into()),
@@ -363,22 +369,22 @@ fn reload_turns_tls_on_and_off_for_new_connections() {
         };
         assert!(server.handle.reload(with(Some(broken), false)).is_err());
         reload(with(None, false));
-        let mut last = Talker::new(connect(server.address()));
+        let mut last = ByteClient::new(connect(server.address()));
         assert!(!last.greet().contains("tls_"));
         for (number, client) in [&mut either, &mut last].into_iter().enumerate() {
-            client.say(format!("PUB a 1\r\n{number}\r\n"));
-            plain.until(&format!("MSG a 1 1\r\n{number}\r\n"));
+            client.send(format!("PUB a 1\r\n{number}\r\n"));
+            plain.read_until(&format!("MSG a 1 1\r\n{number}\r\n"));
         }
-        secret.say("PUB a 6\r\nsecret\r\n");
-        plain.until("secret\r\n");
+        secret.send("PUB a 6\r\nsecret\r\n");
+        plain.read_until("secret\r\n");
     }
 }
 
 /// Sends CONNECT as an MQTT client.
 fn mqtt_hello<S: Read + Write>(stream: S) {
-    let mut client = Talker::new(stream);
-    client.say(b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a");
-    client.until("\x20\x02\0\0");
+    let mut client = ByteClient::new(stream);
+    client.send(b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01a");
+    client.read_until("\x20\x02\0\0");
 }
 
 #[test]
@@ -401,7 +407,7 @@ fn a_reload_changes_the_tls_of_every_listener() {
         },
         websocket: Some(WebSocketOptions {
             tls: websocket,
-            handshake_timeout: PATIENCE,
+            handshake_timeout: WAIT_MAX,
             ..WebSocketOptions::default()
         }),
         ..options(2)
@@ -413,25 +419,33 @@ fn a_reload_changes_the_tls_of_every_listener() {
     let leaf = || connect(addresses.leafnodes.expect("it listens"));
     let page = |ca: &Path| {
         let stream = connect(addresses.websocket.expect("it listens"));
-        let mut page = Talker::new(TlsClient::new(ca).over(stream));
+        let mut page = ByteClient::new(TlsClient::new(ca).over(stream));
         // This fails if the peer does not trust the authority.
         let _ = page.stream.write_all(b"GET / HTTP/1.1\r\n\r\n");
         page.first_line()
     };
     mqtt_hello(mqtt());
-    assert!(!Talker::new(leaf()).until("\r\n").contains("tls_required"));
+    assert!(
+        !ByteClient::new(leaf())
+            .read_until("\r\n")
+            .contains("tls_required")
+    );
     assert!(page(&ca).starts_with("HTTP/1.1 4"));
     reload(with(Some(authority.tls()), Some(successor.tls())));
     mqtt_hello(TlsClient::new(&ca).over(mqtt()));
-    let mut secret = Talker::new(leaf());
-    let told = secret.until("\r\n");
-    assert!(told.contains("\"tls_required\":true"), "{told}");
+    let mut secret = ByteClient::new(leaf());
+    let reply = secret.read_until("\r\n");
+    assert!(reply.contains("\"tls_required\":true"), "{reply}");
     assert!(page(&newer).starts_with("HTTP/1.1 4"));
     assert_eq!(page(&ca), "");
     // A reload cannot turn off TLS of the WebSocket listener.
     reload(with(None, None));
     mqtt_hello(mqtt());
-    assert!(!Talker::new(leaf()).until("\r\n").contains("tls_required"));
+    assert!(
+        !ByteClient::new(leaf())
+            .read_until("\r\n")
+            .contains("tls_required")
+    );
     assert!(page(&newer).starts_with("HTTP/1.1 4"));
 }
 
@@ -457,14 +471,14 @@ fn a_thousand_half_open_handshakes_end_and_others_are_served() {
         })
         .collect();
     let ca = authority.ca();
-    let mut client = Talker::new(TlsClient::new(&ca).over(connect(server.address())));
+    let mut client = ByteClient::new(TlsClient::new(&ca).over(connect(server.address())));
     client.greet();
     for stream in half_open.drain(..) {
         // The server closes the connection. It may send something before.
-        Talker::new(stream).rest();
+        ByteClient::new(stream).read_to_end();
     }
-    client.say("PING\r\n");
-    client.until("PONG\r\n");
+    client.send("PING\r\n");
+    client.read_until("PONG\r\n");
 }
 
 #[test]
@@ -485,7 +499,7 @@ fn fanline_client_connects_over_tls() {
             let url = format!("tls://localhost:{}", server.address().port());
             let options = ConnectOptions::new(&url)
                 .expect("an address")
-                .connect_timeout(PATIENCE)
+                .connect_timeout(WAIT_MAX)
                 .tls_ca(authority.ca())
                 .tls_certificate(&ada.cert_file, &ada.key_file)
                 .tls_first(is_first);

@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::folder::TempFolder;
-use crate::raw::PATIENCE;
+use crate::raw::WAIT_MAX;
 
 /// An authority that writes signed certificates to a folder.
 pub(crate) struct Authority {
@@ -98,7 +98,7 @@ impl Authority {
     pub(crate) fn tls(&self) -> TlsOptions {
         TlsOptions {
             certificates: vec![self.host("localhost")],
-            timeout: PATIENCE,
+            timeout: WAIT_MAX,
             ..TlsOptions::default()
         }
     }
@@ -150,69 +150,69 @@ impl<'a> TlsClient<'a> {
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("the server listens");
     stream.set_nodelay(true).expect("a socket");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+    stream.set_read_timeout(Some(WAIT_MAX)).expect("a socket");
+    stream.set_write_timeout(Some(WAIT_MAX)).expect("a socket");
     stream
 }
 
 /// A peer that sends bytes, and waits for texts in the input.
-pub(crate) struct Talker<S> {
+pub(crate) struct ByteClient<S> {
     pub(crate) stream: S,
-    pub(crate) heard: Vec<u8>,
+    pub(crate) received: Vec<u8>,
 }
 
-impl<S: Read + Write> Talker<S> {
+impl<S: Read + Write> ByteClient<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Talker {
+        ByteClient {
             stream,
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
-    pub(crate) fn say(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).expect("it reads");
         self.stream.flush().expect("it reads");
     }
 
     /// Consumes input up to and including a text.
     #[track_caller]
-    pub(crate) fn until(&mut self, wanted: &str) -> String {
+    pub(crate) fn read_until(&mut self, wanted: &str) -> String {
         let wanted = wanted.as_bytes();
         let mut scanned = 0;
         loop {
-            let rest = &self.heard[scanned..];
+            let rest = &self.received[scanned..];
             if let Some(at) = rest.windows(wanted.len()).position(|w| w == wanted) {
-                let taken: Vec<u8> = self.heard.drain(..scanned + at + wanted.len()).collect();
+                let taken: Vec<u8> = self.received.drain(..scanned + at + wanted.len()).collect();
                 return String::from_utf8_lossy(&taken).into_owned();
             }
-            scanned = self.heard.len().saturating_sub(wanted.len());
-            let more = self.hear().expect("more is said");
+            scanned = self.received.len().saturating_sub(wanted.len());
+            let more = self.read_more().expect("there is more");
             assert!(
                 more,
                 "ended after {:?}",
-                String::from_utf8_lossy(&self.heard)
+                String::from_utf8_lossy(&self.received)
             );
         }
     }
 
     /// Returns all input until the end of the connection, including a reset.
-    pub(crate) fn rest(&mut self) -> String {
-        while let Ok(true) = self.hear() {}
-        String::from_utf8_lossy(&std::mem::take(&mut self.heard)).into_owned()
+    pub(crate) fn read_to_end(&mut self) -> String {
+        while let Ok(true) = self.read_more() {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.received)).into_owned()
     }
 
     /// Reads more input. Returns false at the end of the stream.
-    fn hear(&mut self) -> io::Result<bool> {
+    fn read_more(&mut self) -> io::Result<bool> {
         let mut room = [0; 16 * 1024];
         let read = self.stream.read(&mut room)?;
-        self.heard.extend_from_slice(&room[..read]);
+        self.received.extend_from_slice(&room[..read]);
         Ok(read > 0)
     }
 
     /// Reads INFO, connects, and waits for the PONG. Returns the INFO.
     #[track_caller]
     pub(crate) fn greet(&mut self) -> String {
-        let info = self.until("\r\n");
+        let info = self.read_until("\r\n");
         assert!(info.starts_with("INFO {"), "{info}");
         self.connect();
         info
@@ -220,7 +220,7 @@ impl<S: Read + Write> Talker<S> {
 
     #[track_caller]
     pub(crate) fn connect(&mut self) {
-        self.say("CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n");
-        self.until("PONG\r\n");
+        self.send("CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n");
+        self.read_until("PONG\r\n");
     }
 }

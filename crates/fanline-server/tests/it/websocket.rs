@@ -8,7 +8,7 @@ use fanline_server::auth::{Access, AccessConfig, User};
 use fanline_server::{Auth, Limits, Options, WebSocketOptions};
 
 use crate::raw::{TestServer, options};
-use crate::transports::{Authority, Talker, TlsClient, connect};
+use crate::transports::{Authority, ByteClient, TlsClient, connect};
 
 const MASK: [u8; 4] = [9, 7, 5, 3];
 
@@ -64,7 +64,7 @@ struct Heard {
 
 /// An upgraded WebSocket client.
 pub(crate) struct Page<S> {
-    talker: Talker<S>,
+    connection: ByteClient<S>,
     response: String,
     /// Unread data of frames.
     data: Vec<u8>,
@@ -77,19 +77,19 @@ impl<S: Read + Write> Page<S> {
 
     /// Upgrades at this path.
     pub(crate) fn at(target: &str, stream: S, extra: &str) -> Self {
-        let mut talker = Talker::new(stream);
-        talker.say(request_for(target, extra));
-        let response = talker.until("\r\n\r\n");
+        let mut connection = ByteClient::new(stream);
+        connection.send(request_for(target, extra));
+        let response = connection.read_until("\r\n\r\n");
         assert!(response.starts_with("HTTP/1.1 101 "), "{response}");
         Page {
-            talker,
+            connection,
             response,
             data: Vec::new(),
         }
     }
 
     fn send(&mut self, text: impl AsRef<[u8]>) {
-        self.talker.say(frame(0x82, text.as_ref()));
+        self.connection.send(frame(0x82, text.as_ref()));
     }
 
     fn frame(&mut self) -> Option<Heard> {
@@ -115,13 +115,13 @@ impl<S: Read + Write> Page<S> {
 
     fn take(&mut self, bytes: usize) -> Option<Vec<u8>> {
         let mut room = [0; 16 * 1024];
-        while self.talker.heard.len() < bytes {
-            match self.talker.stream.read(&mut room) {
-                Ok(read) if read > 0 => self.talker.heard.extend_from_slice(&room[..read]),
+        while self.connection.received.len() < bytes {
+            match self.connection.stream.read(&mut room) {
+                Ok(read) if read > 0 => self.connection.received.extend_from_slice(&room[..read]),
                 _ => return None,
             }
         }
-        Some(self.talker.heard.drain(..bytes).collect())
+        Some(self.connection.received.drain(..bytes).collect())
     }
 
     /// Reads frames until their data contains a text.
@@ -136,11 +136,11 @@ impl<S: Read + Write> Page<S> {
                 let taken: Vec<u8> = self.data.drain(..at + wanted.len()).collect();
                 return String::from_utf8_lossy(&taken).into_owned();
             }
-            let heard = self.frame().expect("more comes");
-            match heard.first {
-                0x82 => self.data.extend(heard.payload),
-                0xc2 => self.data.extend(inflate(&heard.payload)),
-                _ => panic!("{heard:?}"),
+            let received = self.frame().expect("more comes");
+            match received.first {
+                0x82 => self.data.extend(received.payload),
+                0xc2 => self.data.extend(inflate(&received.payload)),
+                _ => panic!("{received:?}"),
             }
         }
     }
@@ -149,9 +149,9 @@ impl<S: Read + Write> Page<S> {
     #[track_caller]
     fn close_code(&mut self) -> u16 {
         loop {
-            let heard = self.frame().expect("a close frame comes");
-            if heard.first == 0x88 {
-                return u16::from_be_bytes([heard.payload[0], heard.payload[1]]);
+            let received = self.frame().expect("a close frame comes");
+            if received.first == 0x88 {
+                return u16::from_be_bytes([received.payload[0], received.payload[1]]);
             }
         }
     }
@@ -168,7 +168,7 @@ impl<S: Read + Write> Read for Page<S> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         while self.data.is_empty() {
             match self.frame() {
-                Some(heard) if heard.first == 0x82 => self.data = heard.payload,
+                Some(received) if received.first == 0x82 => self.data = received.payload,
                 _ => return Ok(0),
             }
         }
@@ -181,12 +181,12 @@ impl<S: Read + Write> Read for Page<S> {
 
 impl<S: Read + Write> Write for Page<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let stream = &mut self.talker.stream;
+        let stream = &mut self.connection.stream;
         stream.write_all(&frame(0x82, bytes)).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.talker.stream.flush()
+        self.connection.stream.flush()
     }
 }
 
@@ -240,19 +240,19 @@ fn fragments_text_and_control_frames_are_understood() {
     let mut page = page(&server, "");
     page.connect();
     page.send("SUB a 1\r\n");
-    let talker = &mut page.talker;
-    talker.say(frame(0x01, b"PUB a "));
-    talker.say(frame(0x89, b"there?"));
-    talker.say(frame(0x00, b"5\r\nhel"));
-    talker.say(frame(0x8a, b"unasked"));
-    talker.say(frame(0x80, b"lo\r\n"));
+    let connection = &mut page.connection;
+    connection.send(frame(0x01, b"PUB a "));
+    connection.send(frame(0x89, b"there?"));
+    connection.send(frame(0x00, b"5\r\nhel"));
+    connection.send(frame(0x8a, b"unasked"));
+    connection.send(frame(0x80, b"lo\r\n"));
     let mut pong = None;
     let mut data = Vec::new();
     while !data.ends_with(b"MSG a 1 5\r\nhello\r\n") {
-        let heard = page.frame().expect("more comes");
-        match heard.first {
-            0x8a => pong = Some(heard.payload),
-            _ => data.extend(heard.payload),
+        let received = page.frame().expect("more comes");
+        match received.first {
+            0x8a => pong = Some(received.payload),
+            _ => data.extend(received.payload),
         }
     }
     assert_eq!(pong.as_deref(), Some(&b"there?"[..]));
@@ -264,12 +264,12 @@ fn pings_are_answered_in_order() {
     let mut page = page(&server, "");
     page.connect();
     let pings: Vec<Vec<u8>> = (0..10_u8).map(|n| frame(0x89, &[n])).collect();
-    page.talker.say(pings.concat());
+    page.connection.send(pings.concat());
     for n in 0..10_u8 {
         let pong = loop {
-            let heard = page.frame().expect("a pong comes");
-            if heard.first == 0x8a {
-                break heard.payload;
+            let received = page.frame().expect("a pong comes");
+            if received.first == 0x8a {
+                break received.payload;
             }
         };
         assert_eq!(pong, [n]);
@@ -282,11 +282,11 @@ fn a_close_is_answered_with_its_code_and_reason() {
     for payload in [&b""[..], b"\x03\xe8", b"\x0f\xa0that is all"] {
         let mut page = page(&server, "");
         page.connect();
-        page.talker.say(frame(0x88, payload));
+        page.connection.send(frame(0x88, payload));
         let answer = loop {
-            let heard = page.frame().expect("a close frame comes");
-            if heard.first == 0x88 {
-                break heard.payload;
+            let received = page.frame().expect("a close frame comes");
+            if received.first == 0x88 {
+                break received.payload;
             }
         };
         assert_eq!(answer, payload);
@@ -303,8 +303,8 @@ fn compressed_message_may_end_with_an_empty_frame() {
     let mut page = page(&server, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
     page.connect();
     let packed = deflate(b"SUB a 1\r\nPUB a 2\r\nhi\r\n");
-    page.talker
-        .say([frame(0x42, &packed), frame(0x80, b"")].concat());
+    page.connection
+        .send([frame(0x42, &packed), frame(0x80, b"")].concat());
     page.until("MSG a 1 2\r\nhi\r\n");
 }
 
@@ -336,8 +336,8 @@ fn large_messages_arrive_whole() {
             let message = format!("PUB big {bytes}\r\n{payload}\r\n");
             match extra.contains("deflate") {
                 true => publisher
-                    .talker
-                    .say(frame(0xc2, &deflate(message.as_bytes()))),
+                    .connection
+                    .send(frame(0xc2, &deflate(message.as_bytes()))),
                 false => publisher.send(message),
             }
             subscriber.until(&format!("MSG big 1 {bytes}\r\n{payload}\r\n"));
@@ -355,9 +355,13 @@ fn browsers_get_small_frames() {
     page.send(format!("PUB a 10000\r\n{}\r\n", "x".repeat(10_000)));
     let mut left = 10_000;
     while left > 0 {
-        let heard = page.frame().expect("more comes");
-        assert!(heard.payload.len() <= 4096, "{}", heard.payload.len());
-        left -= heard.payload.iter().filter(|byte| **byte == b'x').count();
+        let received = page.frame().expect("more comes");
+        assert!(received.payload.len() <= 4096, "{}", received.payload.len());
+        left -= received
+            .payload
+            .iter()
+            .filter(|byte| **byte == b'x')
+            .count();
     }
 }
 
@@ -389,7 +393,7 @@ fn close_frame_has_a_code() {
     ] {
         let mut page = page(&server, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
         page.connect();
-        page.talker.say(&bytes);
+        page.connection.send(&bytes);
         assert_eq!(
             page.close_code(),
             code,
@@ -463,15 +467,15 @@ fn listener_has_its_own_credentials() {
         };
         client.until(expected);
         // A client over TCP uses the server's credentials.
-        let mut other = Talker::new(connect(server.address()));
-        let info = other.until("\r\n");
+        let mut other = ByteClient::new(connect(server.address()));
+        let info = other.read_until("\r\n");
         assert_eq!(
             info.contains("\"auth_required\":true"),
             of_server.is_required(),
             "{info}"
         );
-        other.say("CONNECT {\"auth_token\":\"web\"}\r\nPING\r\n");
-        other.until(match of_server.is_required() {
+        other.send("CONNECT {\"auth_token\":\"web\"}\r\nPING\r\n");
+        other.read_until(match of_server.is_required() {
             true => "-ERR 'Authorization Violation'\r\n",
             false => "PONG\r\n",
         });
@@ -495,10 +499,10 @@ fn no_auth_user_of_the_listener_applies() {
     assert!(!guest.until("\r\n").contains("auth_required"));
     guest.send("CONNECT {\"verbose\":false,\"protocol\":1}\r\nPING\r\n");
     guest.until("\"remote_account\":\"B\"");
-    let mut other = Talker::new(connect(server.address()));
-    other.until("\r\n");
-    other.say("CONNECT {}\r\n");
-    other.until("-ERR 'Authorization Violation'\r\n");
+    let mut other = ByteClient::new(connect(server.address()));
+    other.read_until("\r\n");
+    other.send("CONNECT {}\r\n");
+    other.read_until("-ERR 'Authorization Violation'\r\n");
 }
 
 #[test]
@@ -506,7 +510,7 @@ fn masks_are_optional_if_agreed() {
     let server = server(WebSocketOptions::default());
     let mut page = page(&server, "Nats-No-Masking: true\r\n");
     assert!(page.response.contains("Nats-No-Masking: true\r\n"));
-    page.talker.say(b"\x82\x06PING\r\n");
+    page.connection.send(b"\x82\x06PING\r\n");
     page.until("PONG\r\n");
 }
 
@@ -525,7 +529,7 @@ fn it_works_within_tls() {
     let authority = Authority::new();
     let server = server(WebSocketOptions {
         tls: Some(authority.tls()),
-        handshake_timeout: crate::raw::PATIENCE,
+        handshake_timeout: crate::raw::WAIT_MAX,
         ..WebSocketOptions::default()
     });
     let ca = authority.ca();
@@ -534,7 +538,7 @@ fn it_works_within_tls() {
     page.connect();
     page.send("SUB a 1\r\nPUB a 2\r\nhi\r\n");
     page.until("MSG a 1 2\r\nhi\r\n");
-    page.talker.say(frame(0x88, b"\x03\xe8"));
+    page.connection.send(frame(0x88, b"\x03\xe8"));
     assert_eq!(page.close_code(), 1000);
 }
 
@@ -544,7 +548,7 @@ fn invalid_upgrade_gets_an_error_response() {
         same_origin: true,
         ..WebSocketOptions::default()
     });
-    for (said, status) in [
+    for (received, status) in [
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), "400"),
         (request("").replace("GET", "POST"), "405"),
         (request("").replace("GET /", "GET /mqtt"), "404"),
@@ -552,9 +556,9 @@ fn invalid_upgrade_gets_an_error_response() {
         (request(&format!("X: {}\r\n", "y".repeat(20_000))), "431"),
         (request(&"X: y\r\n".repeat(70)), "431"),
     ] {
-        let mut talker = Talker::new(connect(address(&server)));
-        talker.say(said);
-        let response = talker.rest();
+        let mut connection = ByteClient::new(connect(address(&server)));
+        connection.send(received);
+        let response = connection.read_to_end();
         assert!(
             response.starts_with(&format!("HTTP/1.1 {status} ")),
             "{response}"
@@ -570,13 +574,13 @@ fn slow_upgrades_end_and_others_are_served() {
     });
     let mut slow: Vec<_> = (0..1000)
         .map(|_| {
-            let mut talker = Talker::new(connect(address(&server)));
-            talker.say("GET / HTTP/1.1\r\nHost: a\r\nX-");
-            talker
+            let mut connection = ByteClient::new(connect(address(&server)));
+            connection.send("GET / HTTP/1.1\r\nHost: a\r\nX-");
+            connection
         })
         .collect();
     page(&server, "").connect();
-    for talker in &mut slow {
-        assert_eq!(talker.rest(), "");
+    for connection in &mut slow {
+        assert_eq!(connection.read_to_end(), "");
     }
 }

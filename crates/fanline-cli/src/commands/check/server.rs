@@ -186,10 +186,10 @@ impl ServerCheck {
             Some(name) => serde_json::json!({"server_name": name, "exact_match": true}).to_string(),
             None => String::new(),
         };
-        let asked = client
+        let response = client
             .request("$SYS.REQ.SERVER.PING.VARZ", body, RESPONSE_LIMIT)
             .await;
-        let answer = asked.map_err(|error| {
+        let answer = response.map_err(|error| {
             Failure::NoAnswer(format!(
                 "the system account does not respond ({error}): connect as one of its users, or \
                  give the URL of the server's monitoring port with --monitor"

@@ -6,7 +6,7 @@ use fanline_client::jetstream::ConsumerAction;
 use super::config::ConfigArgs;
 use super::details;
 use crate::failure::Failure;
-use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
+use crate::jetstream::{JetStreamArgs, JsonArgs, SERVER_METADATA_PREFIX, print_json};
 
 /// Create a consumer with the configuration of another one, but not its position.
 #[derive(Args, Debug)]
@@ -28,9 +28,6 @@ pub(crate) struct CopyArgs {
     jetstream: JetStreamArgs,
 }
 
-/// Prefix of the metadata keys that the server adds.
-const SERVER_METADATA: &str = "_nats.";
-
 impl CopyArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
@@ -42,7 +39,7 @@ impl CopyArgs {
         }
         config
             .metadata
-            .retain(|key, _| !key.starts_with(SERVER_METADATA));
+            .retain(|key, _| !key.starts_with(SERVER_METADATA_PREFIX));
         self.settings.apply(&mut config);
         let info = jetstream
             .create_consumer(&self.stream, &config, ConsumerAction::Create)

@@ -5,7 +5,7 @@ use clap::Args;
 use super::config::ConfigArgs;
 use super::details;
 use crate::failure::Failure;
-use crate::jetstream::{JetStreamArgs, JsonArgs, print_json};
+use crate::jetstream::{JetStreamArgs, JsonArgs, SERVER_METADATA_PREFIX, print_json};
 
 /// Create a stream with the configuration of another one, but not its messages.
 #[derive(Args, Debug)]
@@ -28,9 +28,6 @@ pub(crate) struct CopyArgs {
     jetstream: JetStreamArgs,
 }
 
-/// Prefix of the metadata keys that the server adds.
-const SERVER_METADATA: &str = "_nats.";
-
 impl CopyArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
@@ -38,7 +35,7 @@ impl CopyArgs {
         config.name.clone_from(&self.destination);
         config
             .metadata
-            .retain(|key, _| !key.starts_with(SERVER_METADATA));
+            .retain(|key, _| !key.starts_with(SERVER_METADATA_PREFIX));
         self.config.apply(&mut config)?;
         let info = jetstream.create_stream(&config).await?;
         match self.json.json {

@@ -32,7 +32,7 @@ fn origin_text(origin: &OriginInfo) -> String {
         nanos => format!("{} ago", show::rounded(nanos)),
     };
     let (name, lag) = (&origin.name, show::count(origin.lag));
-    let place = match &origin.external {
+    let location = match &origin.external {
         Some(external) => format!(" by {}", external.api),
         None => String::new(),
     };
@@ -40,7 +40,7 @@ fn origin_text(origin: &OriginInfo) -> String {
         Some(error) => format!(": {error}"),
         None => String::new(),
     };
-    format!("{name}{place}, {lag} messages behind, last active {active}{error}")
+    format!("{name}{location}, {lag} messages behind, last active {active}{error}")
 }
 
 fn configuration(details: &mut Details, config: &StreamConfig) {
@@ -114,12 +114,12 @@ fn configuration(details: &mut Details, config: &StreamConfig) {
 pub(super) fn state(details: &mut Details, state: &StreamState) {
     details.value("Messages", show::count(state.messages));
     details.value("Bytes", show::bytes(state.bytes));
-    let place = |sequence, time| match state.messages {
+    let position = |sequence, time| match state.messages {
         0 => show::count(sequence),
         _ => format!("{} at {}", show::count(sequence), show::time(time)),
     };
-    details.value("First sequence", place(state.first_seq, state.first_ts));
-    details.value("Last sequence", place(state.last_seq, state.last_ts));
+    details.value("First sequence", position(state.first_seq, state.first_ts));
+    details.value("Last sequence", position(state.last_seq, state.last_ts));
     details.value("Active consumers", show::count(state.consumer_count));
     details.value_if(
         "Subjects",

@@ -490,20 +490,20 @@ mod tests {
 
     #[test]
     fn flags_become_options() {
-        let place = |request| {
+        let addresses = |request| {
             let (options, ..) = options(request);
             (options.host, options.port, options.monitoring)
         };
-        check("", place, ("0.0.0.0".into(), 4222, None));
-        check("-p 0", place, ("0.0.0.0".into(), 4222, None));
+        check("", addresses, ("0.0.0.0".into(), 4222, None));
+        check("-p 0", addresses, ("0.0.0.0".into(), 4222, None));
         check(
             "-m 8222 -p -1 -a ::1",
-            place,
+            addresses,
             ("::1".into(), 0, Some(("::1".into(), 8222))),
         );
         check(
             "--net=h --http_port=-1",
-            place,
+            addresses,
             ("h".into(), 4222, Some(("h".into(), 0))),
         );
         let auth = |request| options(request).0.auth;

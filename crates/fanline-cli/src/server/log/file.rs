@@ -76,10 +76,10 @@ impl LogFile {
             return;
         }
         let mut backups = self.backups();
-        let kept = self.files_max - 1;
+        let retained = self.files_max - 1;
         // The names contain times, so sorting them sorts the files by time.
         backups.sort();
-        for backup in &backups[..backups.len().saturating_sub(kept)] {
+        for backup in &backups[..backups.len().saturating_sub(retained)] {
             // If a file cannot be removed, logging continues.
             let _ = fs::remove_file(backup);
         }
@@ -137,12 +137,12 @@ mod tests {
         log.write(b"short").expect("written");
         assert_eq!(log.rotate_when_full(), None);
         assert_eq!(log.backups().len(), 2);
-        for (kept, is_kept) in [
+        for (name, is_retained) in [
             ("x.log", true),
             ("x.log.old", true),
             ("x.log.2020.01.01.00.00.00.1", false),
         ] {
-            assert_eq!(folder.join(kept).exists(), is_kept, "{kept}");
+            assert_eq!(folder.join(name).exists(), is_retained, "{name}");
         }
         assert!(folder.join("y.log.2020.01.01.00.00.00.1").exists());
         fs::remove_dir_all(&folder).expect("removed");

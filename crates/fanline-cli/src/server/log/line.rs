@@ -191,14 +191,14 @@ impl LineWriter {
 /// the terminal.
 fn one_line(text: &str) -> String {
     let text = text.trim_end();
-    if !text.contains(commands_terminal) {
+    if !text.contains(needs_escape) {
         return text.to_owned();
     }
     let mut line = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match c {
             '\n' | '\r' => line.push(' '),
-            c if commands_terminal(c) => line.extend(c.escape_unicode()),
+            c if needs_escape(c) => line.extend(c.escape_unicode()),
             c => line.push(c),
         }
     }
@@ -207,7 +207,7 @@ fn one_line(text: &str) -> String {
 
 /// Returns whether a character is a Unicode line end, a mark that changes the order of characters, or a
 /// control character other than the tab.
-fn commands_terminal(c: char) -> bool {
+fn needs_escape(c: char) -> bool {
     c.is_control() && c != '\t' || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use fanline_server::config::LogOptions;
+use fanline_server::os_error_text;
 use jiff::Zoned;
 use tracing::callsite::Identifier;
 use tracing::span;
@@ -150,7 +151,7 @@ pub(crate) fn fatal(text: &str) {
 }
 
 /// Like [`fatal`], for a panicking thread: never waits for a lock.
-pub(crate) fn last_words(text: &str) {
+pub(crate) fn fatal_without_wait(text: &str) {
     let log = LOG.try_read().ok().and_then(|log| log.clone());
     if let Some(log) = log
         && let Ok(mut state) = log.state.try_lock()
@@ -187,7 +188,7 @@ impl Sink {
                     format!(
                         "error opening file: open {}: {}",
                         path.display(),
-                        plain(&error)
+                        os_error_text(&error)
                     )
                 });
         }
@@ -198,15 +199,8 @@ impl Sink {
         };
         syslog
             .map(Sink::Syslog)
-            .map_err(|error| format!("error connecting to syslog: {}", plain(&error)))
+            .map_err(|error| format!("error connecting to syslog: {}", os_error_text(&error)))
     }
-}
-
-/// Returns the system's error message without the error number.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    text.to_lowercase()
 }
 
 impl Log {
@@ -223,9 +217,9 @@ impl Log {
             let text = format!("{} more like this: {}", withheld.count, withheld.example);
             self.write(&mut state, withheld.tag, &Entry::text(&text));
         }
-        let place = event.metadata().callsite();
+        let callsite = event.metadata().callsite();
         let is_written = !matches!(tag, Tag::Warning | Tag::Error)
-            || state.repeats.admits(place, tag, &entry.message, now);
+            || state.repeats.admits(callsite, tag, &entry.message, now);
         if is_written {
             self.write(&mut state, tag, &entry);
         }

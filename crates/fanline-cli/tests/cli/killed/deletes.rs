@@ -12,7 +12,7 @@ const SUBJECTS: u64 = 5;
 
 /// Confirmed deletions.
 #[derive(Default)]
-pub(super) struct Gone {
+pub(super) struct Deletions {
     /// Deleted sequences.
     deleted: BTreeSet<u64>,
     /// For each subject, the sequence up to which it was purged.
@@ -21,7 +21,7 @@ pub(super) struct Gone {
     consumers: Vec<String>,
 }
 
-impl fmt::Display for Gone {
+impl fmt::Display for Deletions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (deleted, consumers) = (self.deleted.len(), self.consumers.len());
         write!(f, "{deleted} records and {consumers} consumers deleted")
@@ -29,8 +29,8 @@ impl fmt::Display for Gone {
 }
 
 pub(super) async fn make(client: &Client) {
-    let gone = r#"{"name":"GONE","subjects":["gone.*"],"storage":"file"}"#;
-    ask(client, "STREAM.CREATE.GONE", gone).await;
+    let config = r#"{"name":"GONE","subjects":["gone.*"],"storage":"file"}"#;
+    ask(client, "STREAM.CREATE.GONE", config).await;
 }
 
 /// Returns the response to a successful request; `None` if the connection is lost.
@@ -44,34 +44,34 @@ async fn answer(client: &Client, subject: &str, body: String) -> Option<String> 
 /// Stores messages and deletes them in several ways, until the connection is lost.
 pub(super) async fn run(address: String, round: u64, promises: Shared) {
     if let Some(client) = connect(&address).await {
-        let mut turn = 0;
-        while delete(&client, round, turn, &promises).await.is_some() {
-            turn += 1;
+        let mut iteration = 0;
+        while delete(&client, round, iteration, &promises).await.is_some() {
+            iteration += 1;
         }
     }
 }
 
 /// Stores a message and deletes messages or a consumer. Returns `None` if the connection is lost.
-async fn delete(client: &Client, round: u64, turn: u64, promises: &Shared) -> Option<()> {
-    let subject = turn % SUBJECTS;
+async fn delete(client: &Client, round: u64, iteration: u64, promises: &Shared) -> Option<()> {
+    let subject = iteration % SUBJECTS;
     let stored = answer(client, &format!("gone.{subject}"), "a leaf".to_owned()).await?;
     let sequence = field(&stored, "seq").expect("a sequence");
-    match turn % 3 {
+    match iteration % 3 {
         0 => {
-            let no_erase = turn.is_multiple_of(2);
+            let no_erase = iteration.is_multiple_of(2);
             let body = format!(r#"{{"seq":{sequence},"no_erase":{no_erase}}}"#);
             answer(client, "$JS.API.STREAM.MSG.DELETE.GONE", body).await?;
             let mut promises = promises.lock().expect("whole");
-            promises.gone.deleted.insert(sequence);
+            promises.deletions.deleted.insert(sequence);
         }
         1 => {
             let body = format!(r#"{{"filter":"gone.{subject}"}}"#);
             answer(client, "$JS.API.STREAM.PURGE.GONE", body).await?;
             let mut promises = promises.lock().expect("whole");
-            promises.gone.purged.insert(subject, sequence);
+            promises.deletions.purged.insert(subject, sequence);
         }
         _ => {
-            let name = format!("c{round}-{turn}");
+            let name = format!("c{round}-{iteration}");
             let body = format!(
                 r#"{{"stream_name":"GONE","config":{{"durable_name":"{name}","ack_policy":"none"}}}}"#
             );
@@ -83,14 +83,19 @@ async fn delete(client: &Client, round: u64, turn: u64, promises: &Shared) -> Op
             .await?;
             let subject = format!("$JS.API.CONSUMER.DELETE.GONE.{name}");
             answer(client, &subject, String::new()).await?;
-            promises.lock().expect("whole").gone.consumers.push(name);
+            promises
+                .lock()
+                .expect("whole")
+                .deletions
+                .consumers
+                .push(name);
         }
     }
     Some(())
 }
 
-pub(super) async fn check(client: &Client, gone: &Gone) {
-    for (subject, purged) in &gone.purged {
+pub(super) async fn check(client: &Client, deletions: &Deletions) {
+    for (subject, purged) in &deletions.purged {
         let body = format!(r#"{{"next_by_subj":"gone.{subject}"}}"#);
         let subject = "$JS.API.STREAM.MSG.GET.GONE";
         let found = client.request(subject, body, RESPONSE_LIMIT).await;
@@ -100,11 +105,11 @@ pub(super) async fn check(client: &Client, gone: &Gone) {
             first.is_none_or(|first| first > *purged),
             "purged up to {purged}: {found}"
         );
-        let deleted = first.filter(|first| gone.deleted.contains(first));
+        let deleted = first.filter(|first| deletions.deleted.contains(first));
         assert_eq!(deleted, None, "it was deleted: {found}");
     }
     // Only the newest are checked, because older ones were checked after an earlier start.
-    for sequence in gone.deleted.iter().rev().take(20) {
+    for sequence in deletions.deleted.iter().rev().take(20) {
         let body = format!(r#"{{"seq":{sequence}}}"#);
         let subject = "$JS.API.STREAM.MSG.GET.GONE";
         let found = client.request(subject, body, RESPONSE_LIMIT).await;
@@ -112,7 +117,7 @@ pub(super) async fn check(client: &Client, gone: &Gone) {
         assert!(found.contains(r#""err_code":10037"#), "{sequence}: {found}");
     }
     let names = ask(client, "CONSUMER.NAMES.GONE", "").await;
-    let back = gone.consumers.iter().rev();
+    let back = deletions.consumers.iter().rev();
     let back = back.filter(|name| names.contains(&format!(r#""{name}""#)));
     assert_eq!(back.collect::<Vec<_>>(), Vec::<&String>::new());
 }

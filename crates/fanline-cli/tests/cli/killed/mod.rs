@@ -26,9 +26,9 @@ const KEYS: u64 = 20;
 const RESPONSE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Pseudo-random numbers (xorshift64*).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -45,11 +45,11 @@ fn setting(name: &str, default: u64) -> u64 {
 
 /// Returns the payload of a publisher's `number`th message, which is unique.
 fn payload(publisher: u64, number: u64) -> Vec<u8> {
-    let mut dice = Dice((publisher << 40 | number) + 1);
+    let mut random = Random((publisher << 40 | number) + 1);
     let mut text = format!("{publisher} {number} ").into_bytes();
-    let filler = if dice.below(50) == 0 { 20_000 } else { 300 };
-    let filler = dice.below(filler);
-    text.extend((0..filler).map(|_| u8::try_from(dice.below(256)).expect("a byte")));
+    let filler = if random.below(50) == 0 { 20_000 } else { 300 };
+    let filler = random.below(filler);
+    text.extend((0..filler).map(|_| u8::try_from(random.below(256)).expect("a byte")));
     text
 }
 
@@ -74,7 +74,7 @@ struct Promises {
     /// server confirmed.
     given: BTreeSet<u64>,
     acked: BTreeSet<u64>,
-    gone: deletes::Gone,
+    deletions: deletes::Deletions,
 }
 
 impl Promises {
@@ -87,9 +87,9 @@ impl Promises {
 
     /// Records an acknowledgement, whose subject ends with the stream and the message's number.
     fn note(&mut self, publisher: u64, ack: &Message) {
-        let said = text(ack);
-        let sequence = field(&said, "seq").filter(|seq| *seq > 0);
-        let sequence = sequence.unwrap_or_else(|| panic!("refused: {said}"));
+        let response = text(ack);
+        let sequence = field(&response, "seq").filter(|seq| *seq > 0);
+        let sequence = sequence.unwrap_or_else(|| panic!("refused: {response}"));
         let mut subject = ack.subject().rsplit('.');
         let number = subject.next().and_then(|number| number.parse().ok());
         let number: u64 = number.expect("the number that was sent");
@@ -340,13 +340,13 @@ fn acknowledged_messages_survive_kills() {
     let flags = ["-js", "-sd", &store];
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let promises = Shared::default();
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut checked = 1;
     for round in 0..=kills {
         let mut server = Server::start(&flags);
         let address = server.address.clone();
-        let mut held = promises.lock().expect("whole");
-        let promised = &mut *held;
+        let mut locked = promises.lock().expect("whole");
+        let promised = &mut *locked;
         runtime.block_on(async {
             let client = connect(&address).await.expect("connected");
             if round == 0 {
@@ -358,10 +358,10 @@ fn acknowledged_messages_survive_kills() {
             check_all(&client, from, promised).await;
             check_last(&client, promised).await;
             check_reader(&client, promised).await;
-            deletes::check(&client, &promised.gone).await;
+            deletes::check(&client, &promised.deletions).await;
             checked = promised.all.last_key_value().map_or(1, |(seq, _)| *seq);
         });
-        drop(held);
+        drop(locked);
         if round == kills {
             break;
         }
@@ -372,9 +372,13 @@ fn acknowledged_messages_survive_kills() {
         clients.push(runtime.spawn(reader(address, Arc::clone(&promises), false)));
         // The server writes the consumer's position to disk within 250 ms, or earlier if a request waits for
         // it. One sleep in eight may be longer than that.
-        let micros = if dice.below(8) == 0 { 500_000 } else { 130_000 };
-        std::thread::sleep(Duration::from_micros(dice.below(micros)));
-        match dice.below(10) {
+        let micros = if random.below(8) == 0 {
+            500_000
+        } else {
+            130_000
+        };
+        std::thread::sleep(Duration::from_micros(random.below(micros)));
+        match random.below(10) {
             0 => server.signal("quit"),
             _ => server.kill(),
         }
@@ -395,5 +399,5 @@ fn acknowledged_messages_survive_kills() {
     let last = *last.expect("something was acknowledged").0;
     assert_eq!((1..=last).find(|sequence| !given.contains(sequence)), None);
     println!("{} acknowledged, {} given", promises.all.len(), given.len());
-    println!("{}", promises.gone);
+    println!("{}", promises.deletions);
 }

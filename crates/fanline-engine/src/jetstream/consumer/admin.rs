@@ -6,7 +6,7 @@ use super::machine::{Consumer, Position};
 use super::pending::NO_LANE;
 use super::push::Push;
 use super::rules::Rules;
-use super::shared::{Round, Work};
+use super::shared::{CallContext, CallWithStore};
 use crate::jetstream::{ApiError, ConsumerConfig, DeliverPolicy, Timestamp};
 use crate::store::{Filters, Store, StoreError};
 
@@ -16,10 +16,14 @@ impl Consumer {
     ///
     /// # Errors
     /// `10204` if the deliver policy does not allow the sequence.
-    pub(super) fn reset(&mut self, sequence: u64, work: &mut Work<'_>) -> Result<u64, ApiError> {
+    pub(super) fn reset(
+        &mut self,
+        sequence: u64,
+        call: &mut CallWithStore<'_>,
+    ) -> Result<u64, ApiError> {
         let sequence = match sequence {
-            0 => self.floor.stream_sequence + 1,
-            sequence => self.checked_reset(sequence, work.store)?,
+            0 => self.ack_floor.stream_sequence + 1,
+            sequence => self.checked_reset(sequence, call.store)?,
         };
         self.next = sequence;
         self.listed.clear();
@@ -29,12 +33,12 @@ impl Consumer {
             stream_sequence: sequence - 1,
             ..Position::default()
         };
-        (self.delivered, self.floor) = (position, position);
-        let group = work.round.groups.get(self.group);
-        self.count(work.store, group)
+        (self.delivered, self.ack_floor) = (position, position);
+        let group = call.context.groups.get(self.group);
+        self.count(call.store, group)
             .map_err(ApiError::consumer_invalid_reset)?;
-        self.last_used = work.round.at;
-        self.touch(&mut work.round);
+        self.last_used = call.context.at;
+        self.touch(&mut call.context);
         Ok(sequence)
     }
 
@@ -110,7 +114,7 @@ impl Consumer {
     pub(super) fn handle_purged(
         &mut self,
         store: &mut Store,
-        round: &mut Round<'_>,
+        context: &mut CallContext<'_>,
     ) -> Result<(), StoreError> {
         let mut all = Filters::default();
         let pending: Vec<u64> = self
@@ -120,16 +124,16 @@ impl Consumer {
             .collect();
         for sequence in pending {
             if store.next_matching(&mut all, sequence)? != Some(sequence) {
-                self.finish(sequence, round);
+                self.remove_pending(sequence, context);
             }
         }
         let first = store.first_sequence();
         if self.next < first {
             self.next = first;
             self.delivered.stream_sequence = self.delivered.stream_sequence.max(first - 1);
-            self.raise_floor();
-            self.touch(round);
+            self.raise_ack_floor();
+            self.touch(context);
         }
-        self.count(store, round.groups.get(self.group))
+        self.count(store, context.groups.get(self.group))
     }
 }

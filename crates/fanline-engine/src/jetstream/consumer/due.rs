@@ -3,20 +3,20 @@
 use super::event::ConsumerEvent;
 use super::machine::Consumer;
 use super::requests::Due;
-use super::shared::Round;
+use super::shared::CallContext;
 use super::status::Status;
 use crate::jetstream::Timestamp;
 
 impl Consumer {
     /// Runs all due timers, except deliveries.
-    pub(super) fn handle_timeout(&mut self, round: &mut Round<'_>) {
-        self.resume_if_due(round);
-        self.expire_pending(round);
-        self.expire_requests(round);
-        self.heartbeat(round);
-        self.expire_pin(round);
-        if self.unused_since_too_long(round) {
-            round.shared.unused.push(self.id);
+    pub(super) fn handle_timeout(&mut self, context: &mut CallContext<'_>) {
+        self.resume_if_due(context);
+        self.expire_pending(context);
+        self.expire_requests(context);
+        self.heartbeat(context);
+        self.expire_pin(context);
+        if self.unused_since_too_long(context) {
+            context.shared.unused.push(self.id);
         }
     }
 
@@ -49,42 +49,42 @@ impl Consumer {
         .min()
     }
 
-    fn resume_if_due(&mut self, round: &mut Round<'_>) {
-        if self.resumes && !self.is_paused(round.now.unix_nanos) {
+    fn resume_if_due(&mut self, context: &mut CallContext<'_>) {
+        if self.resumes && !self.is_paused(context.now.unix_nanos) {
             self.resumes = false;
-            self.last_used = round.at;
-            self.report_pause(round);
+            self.last_used = context.at;
+            self.report_pause(context);
         }
     }
 
     /// Pauses the consumer until a time, or resumes it. The configuration shows the requested time even if it
     /// is in the past.
-    pub(super) fn set_paused(&mut self, until: Option<i64>, round: &mut Round<'_>) {
+    pub(super) fn set_paused(&mut self, until: Option<i64>, context: &mut CallContext<'_>) {
         let was = std::mem::replace(&mut self.paused_until, until);
-        self.resumes = self.is_paused(round.now.unix_nanos);
-        self.last_used = round.at;
+        self.resumes = self.is_paused(context.now.unix_nanos);
+        self.last_used = context.at;
         if was != until {
             // Clients send the year 1 for "no pause". That time does not fit in nanoseconds, and becomes
             // `None`.
             self.config.pause_until = until.map(Timestamp::from_unix_nanos);
-            self.report_pause(round);
+            self.report_pause(context);
         }
     }
 
-    fn report_pause(&self, round: &mut Round<'_>) {
+    fn report_pause(&self, context: &mut CallContext<'_>) {
         let event = ConsumerEvent::Pause {
             until: self.paused_until,
-            is_paused: self.is_paused(round.now.unix_nanos),
+            is_paused: self.is_paused(context.now.unix_nanos),
         };
-        round.publish_event(self.name(), &event);
+        context.publish_event(self.name(), &event);
     }
 
-    fn expire_requests(&mut self, round: &mut Round<'_>) {
+    fn expire_requests(&mut self, context: &mut CallContext<'_>) {
         let (consumer_sequence, stream_sequence) =
             (self.delivered.consumer_sequence, self.last_examined());
         let last_used = &mut self.last_used;
-        self.requests.each_due(round.at, &mut |due, request| {
-            *last_used = round.at;
+        self.requests.each_due(context.at, &mut |due, request| {
+            *last_used = context.at;
             let status = match due {
                 Due::Expired => Status::RequestTimeout(request.remaining()),
                 Due::Idle => Status::NoMessages,
@@ -94,7 +94,7 @@ impl Consumer {
                     stalled: None,
                 },
             };
-            round.send(&request.reply, b"", status);
+            context.send(&request.reply, b"", status);
         });
     }
 
@@ -109,16 +109,16 @@ impl Consumer {
         }
     }
 
-    fn unused_since_too_long(&mut self, round: &mut Round<'_>) -> bool {
+    fn unused_since_too_long(&mut self, context: &mut CallContext<'_>) -> bool {
         let Some(nanos) = self.rules.inactive_nanos.filter(|_| self.is_unused()) else {
             return false;
         };
-        if self.last_used.saturating_add(nanos) > round.at {
+        if self.last_used.saturating_add(nanos) > context.at {
             return false;
         }
-        self.drop_disconnected(round);
+        self.drop_disconnected(context);
         // Starts the inactivity period again, in case the consumer has requests or cannot be deleted.
-        self.last_used = round.at;
+        self.last_used = context.at;
         self.requests.is_empty()
     }
 }

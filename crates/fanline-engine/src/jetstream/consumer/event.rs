@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::shared::Round;
+use super::shared::CallContext;
 use crate::jetstream::{Message, Timestamp};
 
 /// A delivery, in an event.
@@ -145,7 +145,7 @@ struct Body<'a> {
     pause_until: Option<Timestamp>,
 }
 
-impl Round<'_> {
+impl CallContext<'_> {
     /// Publishes an event if its subject has subscribers.
     pub(super) fn publish_event(&mut self, consumer: &str, event: &ConsumerEvent<'_>) {
         let stream = self.shared.stream.as_str();

@@ -35,7 +35,7 @@ pub(super) struct Group {
     members: Vec<ConsumerId>,
     /// Index of the member that was last found to need a record. It is checked first, because the slowest
     /// member usually needs the next record, too.
-    blocker: usize,
+    slowest_member: usize,
 }
 
 /// Removals since a consumer last read them.
@@ -208,9 +208,9 @@ impl Groups {
             let group = &mut self.groups[*id];
             let count = group.members.len();
             for step in 0..count {
-                let at = (group.blocker + step) % count;
+                let at = (group.slowest_member + step) % count;
                 if needs(group.members[at]) {
-                    group.blocker = at;
+                    group.slowest_member = at;
                     return true;
                 }
             }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::machine::{Consumer, Position};
-use super::shared::Work;
+use super::shared::CallWithStore;
 use crate::jetstream::{ConsumerConfig, Timestamp};
 
 /// Description of a consumer in wire format.
@@ -82,10 +82,10 @@ impl From<Position> for SequenceInfo {
 
 impl Consumer {
     /// Returns the current description.
-    pub(super) fn info(&mut self, work: &mut Work<'_>) -> ConsumerInfo {
-        self.catch_up(work);
-        self.drop_disconnected(&mut work.round);
-        let now = work.round.now.unix_nanos;
+    pub(super) fn info(&mut self, call: &mut CallWithStore<'_>) -> ConsumerInfo {
+        self.catch_up(call);
+        self.drop_disconnected(&mut call.context);
+        let now = call.context.now.unix_nanos;
         let paused_until = self.paused_until.filter(|until| *until > now);
         let group = |name: &String| PriorityGroupInfo {
             group: name.clone(),
@@ -96,12 +96,12 @@ impl Consumer {
                 .map_or(Timestamp::ZERO, Timestamp::from_unix_nanos),
         };
         ConsumerInfo {
-            stream_name: work.round.shared.stream.clone(),
+            stream_name: call.context.shared.stream.clone(),
             name: self.config.name.clone(),
             created: Timestamp::from_unix_nanos(self.created),
             config: Some(self.config.clone()),
             delivered: self.delivered.into(),
-            ack_floor: self.floor.into(),
+            ack_floor: self.ack_floor.into(),
             num_ack_pending: self.pending.len() as u64,
             num_redelivered: self.pending.redelivered() as u64,
             num_waiting: self.requests.len() as u64,

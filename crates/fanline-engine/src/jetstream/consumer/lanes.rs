@@ -83,7 +83,7 @@ impl Lanes {
     }
 
     /// Removes the record that [`next`](Self::next) returned, and returns its lane. With `in_flight`, the
-    /// record counts toward its subject's limit until [`finished`](Self::finished).
+    /// record counts toward its subject's limit until [`release`](Self::release).
     pub(super) fn take(&mut self, in_flight: bool) -> u32 {
         let Some((_, id)) = self.ready.pop_first() else {
             return NO_LANE;
@@ -102,7 +102,7 @@ impl Lanes {
     }
 
     /// Registers that a record of this lane no longer waits for its acknowledgement.
-    pub(super) fn finished(&mut self, lane: u32) {
+    pub(super) fn release(&mut self, lane: u32) {
         let Some(id) = usize::try_from(lane)
             .ok()
             .filter(|id| self.lanes.contains(*id))
@@ -225,8 +225,8 @@ mod tests {
         let mut lanes = lanes(1, false, &BUSY);
         let out = drain(&mut lanes);
         assert_eq!(out.iter().map(|(s, _)| *s).collect::<Vec<_>>(), [1, 4, 5]);
-        lanes.finished(out[1].1);
-        lanes.finished(out[0].1);
+        lanes.release(out[1].1);
+        lanes.release(out[0].1);
         assert_eq!(
             drain(&mut lanes)
                 .iter()
@@ -249,7 +249,7 @@ mod tests {
         assert!(lanes.remove(3) && !lanes.remove(3));
         assert_eq!(lanes.first(), Some(1));
         let out = drain(&mut lanes);
-        out.iter().for_each(|(_, lane)| lanes.finished(*lane));
+        out.iter().for_each(|(_, lane)| lanes.release(*lane));
         assert!(lanes.lanes.is_empty() && lanes.by_subject.is_empty() && lanes.ready.is_empty());
         assert!(lanes.has_room() && lanes.sequences().is_empty());
     }

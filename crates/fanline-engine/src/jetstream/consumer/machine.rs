@@ -11,7 +11,7 @@ use super::push::Push;
 use super::requests::Requests;
 use super::rules::Rules;
 use super::serve::Replay;
-use super::shared::{Round, Work, nanos};
+use super::shared::{CallContext, CallWithStore, nanos};
 use crate::jetstream::{ConsumerConfig, DeliverPolicy, Now, Timestamp};
 use crate::store::{Filters, Store, StoreError};
 
@@ -49,7 +49,7 @@ pub struct Consumer {
     pub(super) backlog: Backlog,
 
     pub(super) delivered: Position,
-    pub(super) floor: Position,
+    pub(super) ack_floor: Position,
     pub(super) pending: Pending,
 
     pub(super) requests: Requests,
@@ -129,7 +129,7 @@ impl Consumer {
             lanes,
             backlog: Backlog::default(),
             delivered: Position::default(),
-            floor: Position::default(),
+            ack_floor: Position::default(),
             pending: Pending::default(),
             requests: Requests::default(),
             pin: Pin::default(),
@@ -166,7 +166,7 @@ impl Consumer {
 
     /// Returns the position up to which all records are acknowledged.
     pub fn ack_floor(&self) -> Position {
-        self.floor
+        self.ack_floor
     }
 
     /// Sets the position at which the deliver policy begins.
@@ -203,7 +203,7 @@ impl Consumer {
             stream_sequence: before,
             ..Position::default()
         };
-        (self.delivered, self.floor) = (position, position);
+        (self.delivered, self.ack_floor) = (position, position);
         self.count(store, groups.get(self.group))
     }
 
@@ -260,21 +260,21 @@ impl Consumer {
     }
 
     /// Updates the count of undelivered records from the group's counts.
-    pub(super) fn catch_up(&mut self, work: &mut Work<'_>) {
-        let groups = work.round.groups;
+    pub(super) fn catch_up(&mut self, call: &mut CallWithStore<'_>) {
+        let groups = call.context.groups;
         let group = groups.get(self.group);
         self.backlog.count += group.appended - self.backlog.appended_seen;
         self.backlog.appended_seen = group.appended;
         let mut is_lost = false;
         group.missed(self.backlog.removed_seen, &mut |missed| match missed {
             Missed::All(sequences) => {
-                sequences.for_each(|sequence| self.handle_removed(sequence, &mut work.round))
+                sequences.for_each(|sequence| self.handle_removed(sequence, &mut call.context))
             }
             Missed::Unknown => is_lost = true,
         });
         self.backlog.removed_seen = group.removed();
         // If the disk fails, the next call counts again.
-        if is_lost && self.count(work.store, group).is_err() {
+        if is_lost && self.count(call.store, group).is_err() {
             self.backlog.removed_seen = self
                 .backlog
                 .removed_seen
@@ -283,11 +283,11 @@ impl Consumer {
     }
 
     /// Drops the state of a record that was removed from the stream.
-    fn handle_removed(&mut self, sequence: u64, round: &mut Round<'_>) {
+    fn handle_removed(&mut self, sequence: u64, context: &mut CallContext<'_>) {
         if sequence >= self.next {
             self.backlog.take_one();
         } else if self.pending.get(sequence).is_some() {
-            self.finish(sequence, round);
+            self.remove_pending(sequence, context);
         } else if let Ok(at) = self.listed.binary_search(&sequence) {
             self.listed.remove(at);
             self.backlog.take_one();
@@ -322,20 +322,24 @@ impl Consumer {
     }
 
     /// Removes a record from the unacknowledged ones, and returns its entry.
-    pub(super) fn finish(&mut self, sequence: u64, round: &mut Round<'_>) -> Option<Slot> {
+    pub(super) fn remove_pending(
+        &mut self,
+        sequence: u64,
+        context: &mut CallContext<'_>,
+    ) -> Option<Slot> {
         let slot = self.pending.remove(sequence)?;
         if let Some(lanes) = &mut self.lanes
             && slot.lane != NO_LANE
         {
-            lanes.finished(slot.lane);
+            lanes.release(slot.lane);
         }
-        self.raise_floor();
-        self.touch(round);
+        self.raise_ack_floor();
+        self.touch(context);
         Some(slot)
     }
 
     /// Raises the acknowledgement floor to just below the lowest unacknowledged record.
-    pub(super) fn raise_floor(&mut self) {
+    pub(super) fn raise_ack_floor(&mut self) {
         let (consumer_sequence, stream_sequence) = match self.pending.first() {
             None => (
                 self.delivered.consumer_sequence,
@@ -348,20 +352,23 @@ impl Consumer {
         };
         // Records that wait in lanes or in `listed` may be older than the unacknowledged ones.
         let in_lanes = self.lanes.as_ref().and_then(Lanes::first);
-        let held = in_lanes
+        let oldest_waiting = in_lanes
             .into_iter()
             .chain(self.listed.front().copied())
             .min();
-        let held = held.map_or(u64::MAX, |first| first.saturating_sub(1));
-        self.floor.consumer_sequence = self.floor.consumer_sequence.max(consumer_sequence);
-        self.floor.stream_sequence = self.floor.stream_sequence.max(stream_sequence.min(held));
+        let below_waiting = oldest_waiting.map_or(u64::MAX, |first| first.saturating_sub(1));
+        self.ack_floor.consumer_sequence = self.ack_floor.consumer_sequence.max(consumer_sequence);
+        self.ack_floor.stream_sequence = self
+            .ack_floor
+            .stream_sequence
+            .max(stream_sequence.min(below_waiting));
     }
 
     /// Marks the state as changed, so that it will be saved.
-    pub(super) fn touch(&mut self, round: &mut Round<'_>) {
+    pub(super) fn touch(&mut self, context: &mut CallContext<'_>) {
         if !self.is_unsaved {
             self.is_unsaved = true;
-            round.shared.unsaved.push(self.id);
+            context.shared.unsaved.push(self.id);
         }
     }
 

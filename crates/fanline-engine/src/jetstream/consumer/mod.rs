@@ -4,13 +4,13 @@
 //!
 //! - a record is stored or removed: `groups`; a record is delivered: `serve`, with `requests` and `request`
 //!   for pull consumers, `push` for push consumers, and `lanes` if subjects have limits or take turns;
-//! - an acknowledgement arrives or is overdue: `ack`, `done`, and `pending`;
+//! - an acknowledgement arrives or is overdue: `ack`, `acknowledge`, and `pending`;
 //! - a timer is due: `due`; administration: `admin`, `pin`; messages to clients: `status`, `event`, `info`;
 //!   restart: `state`.
 
 mod ack;
+mod acknowledge;
 mod admin;
-mod done;
 mod due;
 mod event;
 mod groups;

@@ -3,7 +3,7 @@
 use super::event::ConsumerEvent;
 use super::machine::Consumer;
 use super::rules::Rules;
-use super::shared::Round;
+use super::shared::CallContext;
 use super::status::Status;
 use crate::jetstream::PriorityPolicy;
 
@@ -53,22 +53,22 @@ impl Pin {
 
 impl Consumer {
     /// Pins the client of a request, unless another client is pinned.
-    pub(super) fn pin_request(&mut self, at: usize, round: &mut Round<'_>) {
+    pub(super) fn pin_request(&mut self, at: usize, context: &mut CallContext<'_>) {
         if self.pin.pinned.is_some() {
             return;
         }
         let Some(request) = self.requests.get_mut(at) else {
             return;
         };
-        let id = round.shared.random.id();
+        let id = context.shared.random.id();
         request.id.clone_from(&id);
         self.pin.pinned = Some(Pinned {
             id: id.clone(),
-            since_unix_nanos: round.now.unix_nanos,
-            deadline: round.at.saturating_add(self.rules.priority_timeout_nanos),
+            since_unix_nanos: context.now.unix_nanos,
+            deadline: context.at.saturating_add(self.rules.priority_timeout_nanos),
         });
         let group = self.priority_group();
-        round.publish_event(
+        context.publish_event(
             self.name(),
             &ConsumerEvent::Pinned {
                 group,
@@ -78,7 +78,7 @@ impl Consumer {
     }
 
     /// Unpins the pinned client.
-    pub(super) fn unpin(&mut self, reason: &str, round: &mut Round<'_>) {
+    pub(super) fn unpin(&mut self, reason: &str, context: &mut CallContext<'_>) {
         let Some(pinned) = self.pin.pinned.take() else {
             return;
         };
@@ -86,20 +86,20 @@ impl Consumer {
         self.requests.remove_where(|request| {
             let is_its = request.id == pinned.id;
             if is_its {
-                round.send(&request.reply, b"", Status::WrongPinId(request.remaining()));
+                context.send(&request.reply, b"", Status::WrongPinId(request.remaining()));
             }
             is_its
         });
         let group = self.priority_group();
-        round.publish_event(self.name(), &ConsumerEvent::Unpinned { group, reason });
+        context.publish_event(self.name(), &ConsumerEvent::Unpinned { group, reason });
     }
 
     /// Unpins the client if it has sent no request for too long, and none of its requests waits for records.
-    pub(super) fn expire_pin(&mut self, round: &mut Round<'_>) {
+    pub(super) fn expire_pin(&mut self, context: &mut CallContext<'_>) {
         if self
             .pin
             .next_deadline()
-            .is_none_or(|deadline| deadline > round.at)
+            .is_none_or(|deadline| deadline > context.at)
         {
             return;
         }
@@ -107,14 +107,14 @@ impl Consumer {
         let mut is_waiting = false;
         self.requests.remove_where(|request| {
             let is_pinned = request.id == id;
-            let is_there = !is_pinned || round.port.has_interest(&request.reply);
+            let is_there = !is_pinned || context.port.has_interest(&request.reply);
             is_waiting |= is_pinned && is_there;
             !is_there
         });
         if is_waiting {
-            self.pin.used(round.at, &self.rules);
+            self.pin.used(context.at, &self.rules);
         } else {
-            self.unpin("timeout", round);
+            self.unpin("timeout", context);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::machine::Consumer;
 use super::rules::Rules;
-use super::shared::Round;
+use super::shared::CallContext;
 use super::status::Status;
 use crate::jetstream::{AckPolicy, ConsumerConfig, Port};
 
@@ -120,7 +120,7 @@ impl Push {
 
 impl Consumer {
     /// Sets whether there is a subscriber.
-    pub(super) fn set_active(&mut self, is_active: bool, round: &mut Round<'_>) {
+    pub(super) fn set_active(&mut self, is_active: bool, context: &mut CallContext<'_>) {
         let Some(push) = &mut self.push else {
             return;
         };
@@ -128,27 +128,27 @@ impl Consumer {
             return;
         }
         push.is_active = is_active;
-        push.last_sent = round.at;
+        push.last_sent = context.at;
         push.flow = self.config.flow_control.then(Flow::new);
-        self.last_used = round.at;
+        self.last_used = context.at;
         let is_mqtt = MQTT.iter().any(|prefix| push.subject.starts_with(prefix));
         if is_active && (is_mqtt || self.rules.ack_policy == AckPolicy::FlowControl) {
             // The previous subscriber may not have received these records. MQTT requires that a client
             // receives all unacknowledged messages when it reconnects (MQTT-4.4.0-1).
-            self.queue_all(round);
+            self.queue_all(context);
         }
     }
 
     /// Sends a flow control request when half of the allowed bytes have been sent.
-    pub(super) fn request_flow_control(&mut self, round: &mut Round<'_>) {
+    pub(super) fn request_flow_control(&mut self, context: &mut CallContext<'_>) {
         let half_pending = self.rules.ack_policy == AckPolicy::FlowControl
             && self.pending.len() > self.rules.pending_max / 2;
-        self.request_flow_control_if(round, |flow| flow.bytes > flow.window / 2 || half_pending);
+        self.request_flow_control_if(context, |flow| flow.bytes > flow.window / 2 || half_pending);
     }
 
     fn request_flow_control_if(
         &mut self,
-        round: &mut Round<'_>,
+        context: &mut CallContext<'_>,
         wanted: impl Fn(&Flow) -> bool,
     ) -> bool {
         let stream_sequence = self.delivered.stream_sequence;
@@ -162,10 +162,10 @@ impl Consumer {
         else {
             return false;
         };
-        let id = round.shared.random.token(FLOW_ID_CHARS);
+        let id = context.shared.random.token(FLOW_ID_CHARS);
         let subject =
-            format!("$JS.FC.{}.{}.{id}", round.shared.stream, self.config.name).into_bytes();
-        round.send(&push.subject, &subject, Status::FlowControlRequest);
+            format!("$JS.FC.{}.{}.{id}", context.shared.stream, self.config.name).into_bytes();
+        context.send(&push.subject, &subject, Status::FlowControlRequest);
         flow.request = Some(FlowRequest {
             subject,
             bytes: flow.bytes,
@@ -176,7 +176,7 @@ impl Consumer {
 
     /// Handles the answer to a flow control request, which confirms everything that was sent before the
     /// request.
-    pub(super) fn handle_flow_control(&mut self, subject: &[u8], round: &mut Round<'_>) {
+    pub(super) fn handle_flow_control(&mut self, subject: &[u8], context: &mut CallContext<'_>) {
         let Some(flow) = self.push.as_mut().and_then(|push| push.flow.as_mut()) else {
             return;
         };
@@ -185,30 +185,30 @@ impl Consumer {
         };
         flow.bytes = flow.bytes.saturating_sub(request.bytes);
         flow.window = (flow.window * 2).min(WINDOW_BYTES_MAX);
-        self.last_used = round.at;
+        self.last_used = context.at;
         if self.rules.ack_policy == AckPolicy::FlowControl {
-            self.finish_up_to(request.stream_sequence, round);
+            self.acknowledge_up_to(request.stream_sequence, context);
         }
     }
 
     /// Sends a heartbeat if one is due.
-    pub(super) fn heartbeat(&mut self, round: &mut Round<'_>) {
+    pub(super) fn heartbeat(&mut self, context: &mut CallContext<'_>) {
         let due = self
             .push
             .as_ref()
             .and_then(|push| push.next_heartbeat(&self.rules));
-        if due.is_none_or(|due| due > round.at) {
+        if due.is_none_or(|due| due > context.at) {
             return;
         }
         // If no record follows, the answer to this request is the only acknowledgement.
         if self.rules.ack_policy == AckPolicy::FlowControl && !self.pending.is_empty() {
-            self.request_flow_control_if(round, |_| true);
+            self.request_flow_control_if(context, |_| true);
         }
         let stream_sequence = self.last_examined();
         let Some(push) = &mut self.push else {
             return;
         };
-        push.last_sent = round.at;
+        push.last_sent = context.at;
         let request = push.flow.as_ref().filter(|flow| flow.is_stalled());
         let status = Status::IdleHeartbeat {
             consumer_sequence: self.delivered.consumer_sequence,
@@ -217,6 +217,6 @@ impl Consumer {
                 .and_then(|flow| flow.request.as_ref())
                 .map(|request| request.subject.as_slice()),
         };
-        round.send(&push.subject, b"", status);
+        context.send(&push.subject, b"", status);
     }
 }

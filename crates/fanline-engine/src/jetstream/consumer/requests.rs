@@ -26,7 +26,7 @@ pub(super) struct Request {
     min_ack_pending: u64,
     pub(super) id: String,
     priority: i64,
-    /// Number of the last call (`Round::number`) in which its reply subject had a subscriber.
+    /// Number of the last call (`CallContext::number`) in which its reply subject had a subscriber.
     pub(super) seen_in_round: u64,
 }
 

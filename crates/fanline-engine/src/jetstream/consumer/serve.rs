@@ -3,7 +3,7 @@
 use super::ack;
 use super::machine::Consumer;
 use super::pending::{NO_LANE, Sent, Slot};
-use super::shared::{Round, Work};
+use super::shared::{CallContext, CallWithStore};
 use super::status::Status;
 use crate::headers::Block;
 use crate::jetstream::{Message, PriorityPolicy};
@@ -89,34 +89,34 @@ enum Step {
 
 impl Consumer {
     /// Delivers records until the consumer must stop.
-    pub(super) fn serve(&mut self, work: &mut Work<'_>) -> ServeResult {
-        self.catch_up(work);
+    pub(super) fn serve(&mut self, call: &mut CallWithStore<'_>) -> ServeResult {
+        self.catch_up(call);
         for _ in 0..BURST_MAX {
-            if self.is_paused(work.round.now.unix_nanos) {
+            if self.is_paused(call.context.now.unix_nanos) {
                 return ServeResult::Blocked;
             }
-            if !self.has_recipient(&work.round) {
+            if !self.has_recipient(&call.context) {
                 return self.without_recipient();
             }
-            match self.step(work) {
+            match self.step(call) {
                 Ok(Step::Delivered | Step::Skipped)
-                    if work.round.shared.delivered_bytes > DELIVERED_BYTES_MAX =>
+                    if call.context.shared.delivered_bytes > DELIVERED_BYTES_MAX =>
                 {
                     return ServeResult::More;
                 }
                 Ok(Step::Delivered | Step::Skipped) => {}
                 Ok(Step::CaughtUp) => {
-                    self.caught_up(&mut work.round);
+                    self.caught_up(&mut call.context);
                     return ServeResult::WaitsForRecords;
                 }
                 Ok(Step::NoRecipient) => {
-                    self.end_idle_requests(&mut work.round);
+                    self.end_idle_requests(&mut call.context);
                     return self.without_recipient();
                 }
                 Ok(Step::Blocked) => return ServeResult::Blocked,
                 Ok(Step::NotDurable) => return ServeResult::WaitsForDisk,
                 Ok(Step::Searching) => {
-                    work.round.shared.delivered_bytes += SEARCH_BYTES;
+                    call.context.shared.delivered_bytes += SEARCH_BYTES;
                     return ServeResult::More;
                 }
                 // The store has removed a damaged record. The next step continues after it.
@@ -129,10 +129,10 @@ impl Consumer {
     }
 
     /// Returns whether a record has a possible recipient.
-    fn has_recipient(&self, round: &Round<'_>) -> bool {
+    fn has_recipient(&self, context: &CallContext<'_>) -> bool {
         match &self.push {
             None => !self.requests.is_empty(),
-            Some(push) => push.can_send(round.at),
+            Some(push) => push.can_send(context.at),
         }
     }
 
@@ -146,7 +146,7 @@ impl Consumer {
         }
     }
 
-    fn caught_up(&mut self, round: &mut Round<'_>) {
+    fn caught_up(&mut self, context: &mut CallContext<'_>) {
         self.replay = None;
         let none_held = self
             .lanes
@@ -155,50 +155,53 @@ impl Consumer {
         if none_held && self.listed.is_empty() {
             self.backlog.clear();
         }
-        self.end_idle_requests(round);
+        self.end_idle_requests(context);
     }
 
     /// Ends the requests that do not wait for more records.
-    fn end_idle_requests(&mut self, round: &mut Round<'_>) {
+    fn end_idle_requests(&mut self, context: &mut CallContext<'_>) {
         while let Some(request) = self.requests.next_idle() {
-            round.send(&request.reply, b"", Status::NoMessages);
+            context.send(&request.reply, b"", Status::NoMessages);
         }
     }
 
-    fn step(&mut self, work: &mut Work<'_>) -> Result<Step, StoreError> {
-        let candidate = match self.candidate(work)? {
+    fn step(&mut self, call: &mut CallWithStore<'_>) -> Result<Step, StoreError> {
+        let candidate = match self.candidate(call)? {
             Ok(candidate) => candidate,
             Err(why_none) => return Ok(why_none),
         };
-        let Some(record) = work.store.read(candidate.sequence())? else {
-            self.drop_candidate(candidate, &mut work.round);
+        let Some(record) = call.store.read(candidate.sequence())? else {
+            self.drop_candidate(candidate, &mut call.context);
             return Ok(Step::Skipped);
         };
-        let round = &mut work.round;
+        let context = &mut call.context;
         if matches!(candidate, Candidate::New { .. })
-            && self.replay_waits(record.unix_nanos, round.at)
+            && self.replay_waits(record.unix_nanos, context.at)
         {
             return Ok(Step::Blocked);
         }
         self.write_reply(
             candidate,
             record.unix_nanos,
-            &mut round.shared.scratch.reply,
+            &mut context.shared.scratch.reply,
         );
-        let reply = &round.shared.scratch.reply;
+        let reply = &context.shared.scratch.reply;
         let bytes =
             record.subject.len() + reply.len() + record.headers.len() + record.payload.len();
         let bytes = bytes as u64;
-        let Some(recipient) = self.choose(bytes, round) else {
+        let Some(recipient) = self.choose(bytes, context) else {
             return Ok(Step::NoRecipient);
         };
-        self.send(recipient, &record, round);
-        self.sent(candidate, recipient, bytes, record.unix_nanos, round);
+        self.send(recipient, &record, context);
+        self.sent(candidate, recipient, bytes, record.unix_nanos, context);
         Ok(Step::Delivered)
     }
 
     /// Returns the next record to deliver, or the reason for which there is none.
-    fn candidate(&mut self, work: &mut Work<'_>) -> Result<Result<Candidate, Step>, StoreError> {
+    fn candidate(
+        &mut self,
+        call: &mut CallWithStore<'_>,
+    ) -> Result<Result<Candidate, Step>, StoreError> {
         if let Some(slot) = self.pending.next_queued() {
             return Ok(Ok(Candidate::Redelivery(slot)));
         }
@@ -206,9 +209,9 @@ impl Consumer {
             return Ok(Err(Step::Blocked));
         }
         if self.lanes.is_some() {
-            return self.candidate_of_lanes(work);
+            return self.candidate_of_lanes(call);
         }
-        Ok(match self.next_new(work)? {
+        Ok(match self.next_new(call)? {
             Next::At(sequence, from) => Ok(Candidate::New { sequence, from }),
             Next::Nowhere => Err(Step::CaughtUp),
             Next::NotYet => Err(Step::Searching),
@@ -217,28 +220,28 @@ impl Consumer {
     }
 
     /// Returns the next record that was not examined yet.
-    fn next_new(&mut self, work: &mut Work<'_>) -> Result<Next, StoreError> {
+    fn next_new(&mut self, call: &mut CallWithStore<'_>) -> Result<Next, StoreError> {
         if let Some(sequence) = self.listed.front() {
             return Ok(Next::At(*sequence, FoundIn::List));
         }
         // Records before the result do not match, and are not examined again.
         let durable = match self.rules.durable_only {
-            true => work.store.durable(),
+            true => call.store.durable(),
             false => u64::MAX,
         };
-        let (next, found) = match work.store.search(&mut self.filters, self.next)? {
+        let (next, found) = match call.store.search(&mut self.filters, self.next)? {
             // A copy must not contain records or removals that its origin loses in a crash.
             Search::Found(sequence)
                 if sequence > durable
                     || self.config.direct
-                        && work.store.has_unsynced_removal(self.next..sequence) =>
+                        && call.store.has_unsynced_removal(self.next..sequence) =>
             {
                 (self.next, Next::NotDurable)
             }
             Search::Found(sequence) => (sequence, Next::At(sequence, FoundIn::Stream)),
-            Search::Nothing => (work.store.last_sequence() + 1, Next::Nowhere),
+            Search::Nothing => (call.store.last_sequence() + 1, Next::Nowhere),
             Search::NotBelow(sequence)
-                if self.config.direct && work.store.has_unsynced_removal(self.next..sequence) =>
+                if self.config.direct && call.store.has_unsynced_removal(self.next..sequence) =>
             {
                 (self.next, Next::NotDurable)
             }
@@ -252,7 +255,7 @@ impl Consumer {
     /// is room for; otherwise as few as possible.
     fn candidate_of_lanes(
         &mut self,
-        work: &mut Work<'_>,
+        call: &mut CallWithStore<'_>,
     ) -> Result<Result<Candidate, Step>, StoreError> {
         let mut is_at_end = false;
         loop {
@@ -263,7 +266,7 @@ impl Consumer {
             if is_enough || is_at_end || !lanes.has_room() {
                 break;
             }
-            let (sequence, from) = match self.next_new(work)? {
+            let (sequence, from) = match self.next_new(call)? {
                 Next::At(sequence, from) => (sequence, from),
                 Next::Nowhere => {
                     is_at_end = true;
@@ -272,7 +275,7 @@ impl Consumer {
                 Next::NotYet => return Ok(Err(Step::Searching)),
                 Next::NotDurable => return Ok(Err(Step::NotDurable)),
             };
-            if let (Some(record), Some(lanes)) = (work.store.read(sequence)?, &mut self.lanes) {
+            if let (Some(record), Some(lanes)) = (call.store.read(sequence)?, &mut self.lanes) {
                 lanes.push(sequence, record.subject);
             } else {
                 self.backlog.take_one();
@@ -308,10 +311,10 @@ impl Consumer {
     }
 
     /// Drops the state of a record that no longer exists.
-    fn drop_candidate(&mut self, candidate: Candidate, round: &mut Round<'_>) {
+    fn drop_candidate(&mut self, candidate: Candidate, context: &mut CallContext<'_>) {
         match candidate {
             Candidate::Redelivery(slot) => {
-                self.finish(slot.stream_sequence, round);
+                self.remove_pending(slot.stream_sequence, context);
             }
             Candidate::New { sequence, from } => {
                 if let (FoundIn::Lane, Some(lanes)) = (from, &mut self.lanes) {
@@ -370,25 +373,25 @@ impl Consumer {
 
     /// Returns the recipient for a record of this size. Removes requests of disconnected clients that it
     /// finds.
-    fn choose(&mut self, bytes: u64, round: &mut Round<'_>) -> Option<Recipient> {
+    fn choose(&mut self, bytes: u64, context: &mut CallContext<'_>) -> Option<Recipient> {
         if self.push.is_some() {
             return Some(Recipient::Subject);
         }
         let mut at = 0;
         loop {
             let request = self.requests.get_mut(at)?;
-            if request.is_expired(round.at) {
+            if request.is_expired(context.at) {
                 let request = self.requests.remove(at)?;
                 let status = Status::RequestTimeout(request.remaining());
-                round.send(&request.reply, b"", status);
+                context.send(&request.reply, b"", status);
                 continue;
             }
-            if request.seen_in_round != round.number {
-                if !round.port.has_interest(&request.reply) {
+            if request.seen_in_round != context.number {
+                if !context.port.has_interest(&request.reply) {
                     self.requests.remove(at);
                     continue;
                 }
-                request.seen_in_round = round.number;
+                request.seen_in_round = context.number;
             }
             let accepts = request.accepts(self.backlog.count(), self.pending.len() as u64);
             if !accepts || !self.pin.admits(&request.id, self.rules.priority) {
@@ -400,17 +403,17 @@ impl Consumer {
             }
             let request = self.requests.remove(at)?;
             let status = Status::MessageSizeExceedsMaxBytes(request.remaining());
-            round.send(&request.reply, b"", status);
+            context.send(&request.reply, b"", status);
         }
     }
 
     /// Delivers a record to the chosen recipient. Its acknowledgement subject was written before.
-    fn send(&mut self, recipient: Recipient, record: &Record<'_>, round: &mut Round<'_>) {
+    fn send(&mut self, recipient: Recipient, record: &Record<'_>, context: &mut CallContext<'_>) {
         let to = match recipient {
             Recipient::Subject => None,
             Recipient::Request(at) => {
                 if self.rules.priority == PriorityPolicy::PinnedClient {
-                    self.pin_request(at, round);
+                    self.pin_request(at, context);
                 }
                 self.requests.get(at).map(|request| &*request.reply)
             }
@@ -420,7 +423,7 @@ impl Consumer {
             (None, Some(push)) => push.subject(),
             (None, None) => return,
         };
-        let scratch = &mut round.shared.scratch;
+        let scratch = &mut context.shared.scratch;
         let mut headers = record.headers;
         let mut payload = record.payload;
         if self.rules.headers_only || self.pin.id().is_some() {
@@ -434,7 +437,7 @@ impl Consumer {
             }
             headers = block.end();
         }
-        round.port.deliver(
+        context.port.deliver(
             to,
             &Message {
                 subject: record.subject,
@@ -453,22 +456,22 @@ impl Consumer {
         recipient: Recipient,
         bytes: u64,
         unix_nanos: i64,
-        round: &mut Round<'_>,
+        context: &mut CallContext<'_>,
     ) {
-        let at = round.at;
-        round.shared.delivered_bytes += bytes;
+        let at = context.at;
+        context.shared.delivered_bytes += bytes;
         self.delivered.consumer_sequence += 1;
-        self.delivered.last_active = Some(round.now.unix_nanos);
+        self.delivered.last_active = Some(context.now.unix_nanos);
         match candidate {
             Candidate::Redelivery(slot) => {
                 let deadline = self.rules.deadline(at, slot.deliveries.saturating_add(1));
                 let sent = Sent {
-                    unix_nanos: round.now.unix_nanos,
+                    unix_nanos: context.now.unix_nanos,
                     deadline,
                 };
                 self.pending.redeliver(slot.stream_sequence, sent);
             }
-            Candidate::New { sequence, from } => self.sent_new(sequence, from, unix_nanos, round),
+            Candidate::New { sequence, from } => self.sent_new(sequence, from, unix_nanos, context),
         }
         match (recipient, &mut self.push) {
             (Recipient::Request(place), _) => {
@@ -477,15 +480,21 @@ impl Consumer {
             }
             (Recipient::Subject, Some(push)) => {
                 push.sent(bytes, at, &self.rules);
-                self.request_flow_control(round);
+                self.request_flow_control(context);
             }
             (Recipient::Subject, None) => {}
         }
         self.last_used = at;
-        self.touch(round);
+        self.touch(context);
     }
 
-    fn sent_new(&mut self, sequence: u64, from: FoundIn, unix_nanos: i64, round: &mut Round<'_>) {
+    fn sent_new(
+        &mut self,
+        sequence: u64,
+        from: FoundIn,
+        unix_nanos: i64,
+        context: &mut CallContext<'_>,
+    ) {
         let needs_acks = self.rules.needs_acks();
         let lane = match (from, &mut self.lanes) {
             (FoundIn::Lane, Some(lanes)) => lanes.take(needs_acks),
@@ -496,20 +505,20 @@ impl Consumer {
         self.delivered.stream_sequence = self.delivered.stream_sequence.max(sequence);
         if let Some(replay) = &mut self.replay {
             *replay = Replay {
-                last: Some((unix_nanos, round.at)),
+                last: Some((unix_nanos, context.at)),
                 due: None,
             };
         }
         if needs_acks {
             let sent = Sent {
-                unix_nanos: round.now.unix_nanos,
-                deadline: self.rules.deadline(round.at, 1),
+                unix_nanos: context.now.unix_nanos,
+                deadline: self.rules.deadline(context.at, 1),
             };
             self.pending
                 .insert(sequence, self.delivered.consumer_sequence, sent, 1, lane);
         } else {
-            self.raise_floor();
-            round.done(sequence);
+            self.raise_ack_floor();
+            context.note_unneeded(sequence);
         }
     }
 }

@@ -11,20 +11,18 @@ use super::groups::Groups;
 use super::info::ConsumerInfo;
 use super::machine::Consumer;
 use super::serve::{DELIVERED_BYTES_MAX, ServeResult};
-use super::shared::{CommonState, Context, Round, Work, nanos};
+use super::shared::{CallContext, CallWithStore, CommonState, Context, nanos};
 use super::state::State;
 use super::status::Status;
 use super::{ConsumerId, RestoreError};
 use crate::jetstream::api::requires_newer_level;
-use crate::jetstream::{AckPolicy, ApiError, ConsumerConfig, Message, Now, Retention};
+use crate::jetstream::{
+    AckPolicy, ApiError, ConsumerConfig, Message, Now, Retention, SAVE_DELAY_MAX,
+};
 use crate::random::Seed;
 use crate::store::StoreError;
 use crate::subject::Filter;
 use crate::timers::Timers;
-
-/// Maximum time from a change of a state until it is saved. After a crash, records delivered in that time may
-/// be redelivered.
-const SAVE_NANOS: u64 = 250_000_000;
 
 /// Maximum number of acknowledgements that wait for confirmation. Further ones are not confirmed, so that
 /// their senders retry.
@@ -37,7 +35,7 @@ const CONFIRMATIONS_MAX: usize = 65_536;
 /// Call [`handle_append`](Self::handle_append) for each stored record and
 /// [`handle_removed`](Self::handle_removed) for each removed one, before other methods. Call the other
 /// `handle_*` methods and commands for their events. Then call [`settle`](Self::settle) once, which delivers
-/// records. Afterward [`take_done`](Self::take_done) and [`take_unused`](Self::take_unused) return work for
+/// records. Afterward [`take_unneeded`](Self::take_unneeded) and [`take_unused`](Self::take_unused) return work for
 /// the stream, and [`next_timeout`](Self::next_timeout) returns the time at which to call
 /// [`handle_timeout`](Self::handle_timeout).
 ///
@@ -64,8 +62,8 @@ pub struct Consumers {
     /// Time of each consumer's next timer. It may be too early, but never too late.
     timers: Timers<ConsumerId>,
     /// Time at which to save changed states.
-    save_at: Option<u64>,
-    rounds: u64,
+    save_at: Option<Duration>,
+    calls: u64,
 }
 
 struct ConsumerEntry {
@@ -99,7 +97,7 @@ impl Consumers {
             durable: 0,
             timers: Timers::default(),
             save_at: None,
-            rounds: 0,
+            calls: 0,
         };
         consumers.set_retention(retention);
         consumers
@@ -107,7 +105,7 @@ impl Consumers {
 
     /// Sets the retention policy of the stream.
     pub fn set_retention(&mut self, retention: Retention) {
-        self.shared.reports_done = retention != Retention::Limits;
+        self.shared.reports_unneeded = retention != Retention::Limits;
     }
 
     /// Returns the number of consumers.
@@ -150,8 +148,8 @@ impl Consumers {
         context: &mut Context<'_>,
     ) -> Result<ConsumerId, StoreError> {
         let id = self.insert(config, created, context.now);
-        let started = self.with(id, context, |consumer, work| {
-            consumer.start(work.store, work.round.groups)
+        let started = self.with(id, context, |consumer, call| {
+            consumer.start(call.store, call.context.groups)
         });
         match started {
             Some(Err(error)) => {
@@ -181,9 +179,9 @@ impl Consumers {
         let state = State::decode(state)?;
         let id = self.insert(config, created, context.now);
         let now = context.now;
-        let counted = self.with(id, context, |consumer, work| {
-            consumer.restore(state, work.store, work.round.at, now.unix_nanos);
-            consumer.count(work.store, work.round.groups.get(consumer.group))
+        let counted = self.with(id, context, |consumer, call| {
+            consumer.restore(state, call.store, call.context.at, now.unix_nanos);
+            consumer.count(call.store, call.context.groups.get(consumer.group))
         });
         if let Some(Err(error)) = counted {
             self.remove(id);
@@ -217,10 +215,10 @@ impl Consumers {
     }
 
     fn begin(&mut self, id: ConsumerId, context: &mut Context<'_>) {
-        self.with(id, context, |consumer, work| {
+        self.with(id, context, |consumer, call| {
             if let Some(push) = &consumer.push {
-                let is_active = push.has_receiver(work.round.port);
-                consumer.set_active(is_active, &mut work.round);
+                let is_active = push.has_receiver(call.context.port);
+                consumer.set_active(is_active, &mut call.context);
             }
         });
         self.make_ready(id);
@@ -254,8 +252,8 @@ impl Consumers {
     /// Deletes a consumer. Clients with waiting requests are notified, but not subscribers of a push
     /// consumer.
     pub fn delete(&mut self, id: ConsumerId, context: &mut Context<'_>) -> Option<Consumer> {
-        self.with(id, context, |consumer, work| {
-            consumer.end_requests(|_| Status::ConsumerDeleted, &mut work.round);
+        self.with(id, context, |consumer, call| {
+            consumer.end_requests(|_| Status::ConsumerDeleted, &mut call.context);
         });
         self.remove(id)
     }
@@ -264,8 +262,8 @@ impl Consumers {
     pub fn notify_shutdown(&mut self, context: &mut Context<'_>) {
         let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.with(id, context, |consumer, work| {
-                consumer.end_requests(Status::ServerShutdown, &mut work.round);
+            self.with(id, context, |consumer, call| {
+                consumer.end_requests(Status::ServerShutdown, &mut call.context);
             });
         }
     }
@@ -287,15 +285,15 @@ impl Consumers {
 
     /// Pauses a consumer until a time in nanoseconds since 1970 UTC; `None` or a past time resumes it.
     pub fn pause(&mut self, id: ConsumerId, until: Option<i64>, context: &mut Context<'_>) {
-        self.and_ready(id, context, |consumer, work| {
-            consumer.set_paused(until, &mut work.round);
+        self.and_ready(id, context, |consumer, call| {
+            consumer.set_paused(until, &mut call.context);
         });
     }
 
     /// Unpins the pinned client.
     pub fn unpin(&mut self, id: ConsumerId, context: &mut Context<'_>) {
-        self.and_ready(id, context, |consumer, work| {
-            consumer.unpin("admin", &mut work.round)
+        self.and_ready(id, context, |consumer, call| {
+            consumer.unpin("admin", &mut call.context)
         });
     }
 
@@ -310,7 +308,7 @@ impl Consumers {
         sequence: u64,
         context: &mut Context<'_>,
     ) -> Result<u64, ApiError> {
-        self.and_ready(id, context, |consumer, work| consumer.reset(sequence, work))
+        self.and_ready(id, context, |consumer, call| consumer.reset(sequence, call))
             .unwrap_or(Err(ApiError::CONSUMER_NOT_FOUND))
     }
 
@@ -366,8 +364,8 @@ impl Consumers {
         self.groups.remove_many();
         let ids: Vec<ConsumerId> = self.iter().map(|(id, _)| id).collect();
         for id in ids {
-            let counted = self.and_ready(id, context, |consumer, work| {
-                consumer.handle_purged(work.store, &mut work.round)
+            let counted = self.and_ready(id, context, |consumer, call| {
+                consumer.handle_purged(call.store, &mut call.context)
             });
             counted.unwrap_or(Ok(()))?;
         }
@@ -381,13 +379,13 @@ impl Consumers {
         request: &Message<'_>,
         context: &mut Context<'_>,
     ) {
-        self.and_ready(id, context, |consumer, work| {
-            consumer.catch_up(work);
+        self.and_ready(id, context, |consumer, call| {
+            consumer.catch_up(call);
             if requires_newer_level(request.headers) {
-                work.round
+                call.context
                     .send(request.reply, b"", Status::RequiredApiLevel);
             } else {
-                consumer.handle_pull(request.payload, request.reply, &mut work.round);
+                consumer.handle_pull(request.payload, request.reply, &mut call.context);
             }
         });
     }
@@ -396,32 +394,32 @@ impl Consumers {
     /// expects acknowledgements. If the acknowledgement has a reply subject, it is
     /// [confirmed](Self::take_confirmations) later.
     pub fn handle_ack(&mut self, message: &Message<'_>, context: &mut Context<'_>) -> bool {
-        let takes_acks = |config: &ConsumerConfig| {
+        let expects_acks = |config: &ConsumerConfig| {
             matches!(config.ack_policy, AckPolicy::All | AckPolicy::Explicit)
         };
         let id = AckSubject::names(message.subject)
             .and_then(|(_, consumer)| std::str::from_utf8(consumer).ok())
             .and_then(|name| self.find(name));
         let config = id.and_then(|id| self.get(id)).map(Consumer::config);
-        let Some(id) = id.filter(|_| config.is_some_and(takes_acks)) else {
+        let Some(id) = id.filter(|_| config.is_some_and(expects_acks)) else {
             return false;
         };
         let Some(subject) = AckSubject::parse(message.subject) else {
             return true;
         };
         let ack = Ack::parse(message.payload);
-        let taken = self.and_ready(id, context, |consumer, work| {
-            consumer.catch_up(work);
+        let is_accepted = self.and_ready(id, context, |consumer, call| {
+            consumer.catch_up(call);
             if consumer.rules.durable_only && matches!(ack, Ack::Done | Ack::Terminate(_)) {
-                consumer.restore_delivery(subject.stream_sequence, work);
+                consumer.restore_delivery(subject.stream_sequence, call);
             }
             let is_known = subject.stream_sequence <= consumer.delivered.stream_sequence;
-            consumer.handle_ack(&subject, ack, message.reply, &mut work.round);
+            consumer.handle_ack(&subject, ack, message.reply, &mut call.context);
             is_known || !matches!(ack, Ack::Done | Ack::Terminate(_))
         });
         // The acknowledgement of a record that was never delivered is not confirmed. If it requests more
         // records, its reply subject receives these instead of a confirmation.
-        let is_answered = taken == Some(true) && !matches!(ack, Ack::Next(_));
+        let is_answered = is_accepted == Some(true) && !matches!(ack, Ack::Next(_));
         let confirmations = &mut self.shared.confirmations;
         if is_answered && !message.reply.is_empty() && confirmations.len() < CONFIRMATIONS_MAX {
             confirmations.push((id, message.reply.into()));
@@ -442,8 +440,8 @@ impl Consumers {
         let Some(id) = id.filter(|_| has_flow_control && tokens.count() == 1) else {
             return false;
         };
-        self.and_ready(id, context, |consumer, work| {
-            consumer.handle_flow_control(subject, &mut work.round);
+        self.and_ready(id, context, |consumer, call| {
+            consumer.handle_flow_control(subject, &mut call.context);
         });
         true
     }
@@ -453,7 +451,7 @@ impl Consumers {
         let Ok(filter) = Filter::parse(filter) else {
             return;
         };
-        let concerned: Vec<ConsumerId> = if filter.is_literal() {
+        let affected: Vec<ConsumerId> = if filter.is_literal() {
             self.by_subject
                 .get(filter.as_bytes())
                 .cloned()
@@ -465,7 +463,7 @@ impl Consumers {
                 .filter(|(subject, _)| filter.matches(subject));
             matching.flat_map(|(_, ids)| ids.iter().copied()).collect()
         };
-        for id in concerned {
+        for id in affected {
             self.begin(id, context);
         }
     }
@@ -473,7 +471,7 @@ impl Consumers {
     /// Delivers records. If consumers have delivered a maximum of bytes, the others continue in the next
     /// call, which [`next_timeout`](Self::next_timeout) requests immediately.
     pub fn settle(&mut self, context: &mut Context<'_>) {
-        self.rounds += 1;
+        self.calls += 1;
         self.shared.delivered_bytes = 0;
         for _ in 0..self.ready.len() {
             // The remaining consumers are served first in the next call.
@@ -495,17 +493,17 @@ impl Consumers {
             self.set_timer(id, context.now);
         }
         if !self.shared.unsaved.is_empty() && self.save_at.is_none() {
-            self.save_at = Some(nanos(context.now).saturating_add(SAVE_NANOS));
+            self.save_at = Some(context.now.since_start.saturating_add(SAVE_DELAY_MAX));
         }
     }
 
     /// Runs due timers, except saving states. Redeliveries happen in [`settle`](Self::settle).
     pub fn handle_timeout(&mut self, context: &mut Context<'_>) {
-        self.rounds += 1;
+        self.calls += 1;
         while let Some(id) = self.timers.pop(context.now.since_start) {
-            self.and_ready(id, context, |consumer, work| {
-                consumer.catch_up(work);
-                consumer.handle_timeout(&mut work.round);
+            self.and_ready(id, context, |consumer, call| {
+                consumer.catch_up(call);
+                consumer.handle_timeout(&mut call.context);
             });
         }
     }
@@ -516,14 +514,16 @@ impl Consumers {
         if !self.ready.is_empty() {
             return Some(Duration::ZERO);
         }
-        let save_at = self.save_at.map(Duration::from_nanos);
-        [self.timers.next(), save_at].into_iter().flatten().min()
+        [self.timers.next(), self.save_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Calls `save` with each state that is due, in the format of [`restore`](Self::restore). A state is due
     /// 250 ms after its change; with `all`, all changed states are passed.
     pub fn save(&mut self, now: Now, all: bool, save: &mut dyn FnMut(&Consumer, &[u8])) {
-        if !all && self.save_at.is_none_or(|at| at > nanos(now)) {
+        if !all && self.save_at.is_none_or(|at| at > now.since_start) {
             return;
         }
         self.save_at = None;
@@ -560,11 +560,11 @@ impl Consumers {
         }
     }
 
-    /// Moves the sequences that a consumer no longer needs to `done`. There are none if the retention policy
+    /// Moves the sequences that a consumer no longer needs to `unneeded`. There are none if the retention policy
     /// is `limits`. A work queue removes these records. A stream with interest retention removes those that
     /// no other consumer [needs](Self::needs).
-    pub fn take_done(&mut self, done: &mut Vec<u64>) {
-        done.append(&mut self.shared.done);
+    pub fn take_unneeded(&mut self, unneeded: &mut Vec<u64>) {
+        unneeded.append(&mut self.shared.unneeded);
     }
 
     /// Moves the consumers that were unused for too long to `unused`. The caller deletes them.
@@ -626,28 +626,28 @@ impl Consumers {
         &mut self,
         id: ConsumerId,
         context: &mut Context<'_>,
-        run: impl FnOnce(&mut Consumer, &mut Work<'_>) -> R,
+        run: impl FnOnce(&mut Consumer, &mut CallWithStore<'_>) -> R,
     ) -> Option<R> {
         let entry = self.entries.get_mut(id.0)?;
-        let mut work = Work {
+        let mut call = CallWithStore {
             store: context.store,
-            round: Round {
+            context: CallContext {
                 now: context.now,
                 at: nanos(context.now),
-                number: self.rounds,
+                number: self.calls,
                 port: context.port,
                 groups: &self.groups,
                 shared: &mut self.shared,
             },
         };
-        Some(run(&mut entry.consumer, &mut work))
+        Some(run(&mut entry.consumer, &mut call))
     }
 
     fn and_ready<R>(
         &mut self,
         id: ConsumerId,
         context: &mut Context<'_>,
-        run: impl FnOnce(&mut Consumer, &mut Work<'_>) -> R,
+        run: impl FnOnce(&mut Consumer, &mut CallWithStore<'_>) -> R,
     ) -> Option<R> {
         let result = self.with(id, context, run)?;
         self.make_ready(id);

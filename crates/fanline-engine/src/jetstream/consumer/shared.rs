@@ -22,8 +22,8 @@ pub(super) struct CommonState {
     pub(super) stream: String,
     pub(super) account: String,
     /// Whether the stream removes acknowledged records, and therefore needs their sequences.
-    pub(super) reports_done: bool,
-    pub(super) done: Vec<u64>,
+    pub(super) reports_unneeded: bool,
+    pub(super) unneeded: Vec<u64>,
     pub(super) unused: Vec<ConsumerId>,
     pub(super) unsaved: Vec<ConsumerId>,
     /// Consumers and reply subjects of acknowledgements that wait for confirmation.
@@ -40,8 +40,8 @@ impl CommonState {
         CommonState {
             stream: stream.to_owned(),
             account: account.to_owned(),
-            reports_done: false,
-            done: Vec::new(),
+            reports_unneeded: false,
+            unneeded: Vec::new(),
             unused: Vec::new(),
             unsaved: Vec::new(),
             confirmations: Vec::new(),
@@ -61,13 +61,13 @@ pub(super) struct Scratch {
 }
 
 /// Context of a call to one consumer, with the stream's records.
-pub(super) struct Work<'a> {
+pub(super) struct CallWithStore<'a> {
     pub(super) store: &'a mut Store,
-    pub(super) round: Round<'a>,
+    pub(super) context: CallContext<'a>,
 }
 
 /// Context without the stream's records, for use while a record is borrowed.
-pub(super) struct Round<'a> {
+pub(super) struct CallContext<'a> {
     pub(super) now: Now,
     /// Nanoseconds since the server's start.
     pub(super) at: u64,
@@ -79,7 +79,7 @@ pub(super) struct Round<'a> {
     pub(super) shared: &'a mut CommonState,
 }
 
-impl Round<'_> {
+impl CallContext<'_> {
     /// Sends a status.
     pub(super) fn send(&mut self, to: &[u8], reply: &[u8], status: Status<'_>) {
         let headers = &mut self.shared.scratch.headers;
@@ -94,9 +94,9 @@ impl Round<'_> {
     }
 
     /// Registers that the stream may be able to remove a record.
-    pub(super) fn done(&mut self, sequence: u64) {
-        if self.shared.reports_done {
-            self.shared.done.push(sequence);
+    pub(super) fn note_unneeded(&mut self, sequence: u64) {
+        if self.shared.reports_unneeded {
+            self.shared.unneeded.push(sequence);
         }
     }
 }

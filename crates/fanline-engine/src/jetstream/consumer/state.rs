@@ -30,7 +30,7 @@ pub enum StateError {
 pub(super) struct State {
     next: u64,
     delivered: Position,
-    floor: Position,
+    ack_floor: Position,
     pending: Vec<SavedSlot>,
     listed: Vec<u64>,
 }
@@ -79,7 +79,7 @@ impl State {
         Ok(State {
             next,
             delivered,
-            floor,
+            ack_floor: floor,
             pending,
             listed,
         })
@@ -87,7 +87,7 @@ impl State {
 
     /// Returns whether the state refers to records after `last`, the last sequence of the log.
     fn is_ahead(&self, last: u64) -> bool {
-        let positions = [self.delivered, self.floor].map(|position| position.stream_sequence);
+        let positions = [self.delivered, self.ack_floor].map(|position| position.stream_sequence);
         let pending = self.pending.iter().map(|slot| slot.stream_sequence);
         let listed = self.listed.iter().copied();
         let mut known = positions.into_iter().chain(pending).chain(listed);
@@ -98,7 +98,7 @@ impl State {
         out.clear();
         out.push(VERSION);
         write(out, self.next);
-        for position in [&self.delivered, &self.floor] {
+        for position in [&self.delivered, &self.ack_floor] {
             write(out, position.consumer_sequence);
             write(out, position.stream_sequence);
             write(
@@ -139,7 +139,7 @@ impl Consumer {
         let state = State {
             next: self.next,
             delivered: self.delivered,
-            floor: self.floor,
+            ack_floor: self.ack_floor,
             pending: pending.collect(),
             listed,
         };
@@ -159,7 +159,7 @@ impl Consumer {
         };
         self.next = state.next.min(last + 1).max(start).max(1);
         self.delivered = clamped(state.delivered, last);
-        self.floor = clamped(state.floor, last);
+        self.ack_floor = clamped(state.ack_floor, last);
         self.listed = state
             .listed
             .into_iter()
@@ -283,7 +283,7 @@ mod tests {
                 State {
                     next,
                     delivered: d,
-                    floor: f,
+                    ack_floor: f,
                     pending: pending.collect(),
                     listed: listed.into_iter().collect(),
                 }

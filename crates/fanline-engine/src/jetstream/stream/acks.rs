@@ -213,10 +213,10 @@ mod tests {
         acks.send(&whole(b"r3", 2, b"hello"), 0, &mut port);
         acks.send(&stored(b"r4", 3, b""), 0, &mut port);
         acks.send(&stored(b"", 3, b""), 0, &mut port);
-        assert_eq!(port.taken(), Vec::<String>::new());
+        assert_eq!(port.take_published(), Vec::<String>::new());
         acks.release(2, &mut port);
         assert_eq!(
-            port.taken(),
+            port.take_published(),
             [
                 r#"r1 {"stream":"S","seq":1}"#,
                 r#"r2 {"stream":"S","seq":2,"duplicate": true}"#,
@@ -226,18 +226,21 @@ mod tests {
         acks.fail(&ApiError::INSUFFICIENT_RESOURCES, &mut port);
         let error = r#"{"code":503,"err_code":10023,"description":"insufficient resources"}"#;
         assert_eq!(
-            port.taken(),
+            port.take_published(),
             [format!(r#"r4 {{"error":{error},"stream":"S","seq":0}}"#)]
         );
         acks.send(&stored(b"r5", 3, b""), 3, &mut port);
-        assert_eq!(port.taken(), [r#"r5 {"stream":"S","seq":3}"#]);
+        assert_eq!(port.take_published(), [r#"r5 {"stream":"S","seq":3}"#]);
     }
 
     #[test]
     fn acknowledgement_contains_domain() {
         let (mut acks, mut port) = (Acks::new("S", Some("hub")), Recorder::default());
         acks.send(&stored(b"r", 1, b""), 1, &mut port);
-        assert_eq!(port.taken(), [r#"r {"stream":"S","domain":"hub","seq":1}"#]);
+        assert_eq!(
+            port.take_published(),
+            [r#"r {"stream":"S","domain":"hub","seq":1}"#]
+        );
     }
 
     #[test]
@@ -254,7 +257,7 @@ mod tests {
             acks.release(sequence.saturating_sub(7), &mut port);
             if sequence > 7 {
                 let expected = format!("reply.{} {}", sequence - 7, sequence - 7);
-                assert_eq!(port.taken(), [expected]);
+                assert_eq!(port.take_published(), [expected]);
             }
         }
         assert!(acks.bytes.capacity() < 1_024);

@@ -20,8 +20,8 @@ impl Stream {
     pub fn poll_sync(&mut self, now: Duration) -> Option<SyncRequest> {
         let request = self.store.poll_sync(now);
         match &request {
-            Some(request) => self.barrier.note_requested(request.id),
-            None if self.store.failure().is_none() => self.barrier.note_idle(),
+            Some(request) => self.sync_marks.note_requested(request.id),
+            None if self.store.failure().is_none() => self.sync_marks.note_idle(),
             None => {}
         }
         request
@@ -31,7 +31,7 @@ impl Stream {
     /// [`release_acks`](Self::release_acks) afterwards.
     pub fn handle_synced(&mut self, id: SyncId, result: Result<(), DiskError>) {
         self.store.handle_synced(id, result);
-        self.barrier.note_synced(id, result.is_ok());
+        self.sync_marks.note_synced(id, result.is_ok());
         if result.is_ok() {
             self.consumers.handle_synced();
         }
@@ -49,7 +49,7 @@ impl Stream {
 
     /// Returns whether a sync is under way.
     pub(in crate::jetstream) fn is_syncing(&self) -> bool {
-        self.barrier.is_syncing()
+        self.sync_marks.is_syncing()
     }
 
     /// Returns whether acknowledgements wait for a sync.
@@ -58,15 +58,15 @@ impl Stream {
     }
 
     /// Requests a sync of all changes of the log so far, and returns a mark (a number) for them. The changes
-    /// are on disk when [`safe`](Self::safe) has reached the mark.
+    /// are on disk when [`durable_mark`](Self::durable_mark) has reached the mark.
     pub fn mark(&mut self) -> u64 {
         self.store.request_sync();
-        self.barrier.next_mark()
+        self.sync_marks.next_mark()
     }
 
     /// Returns the mark up to which changes of the log are on disk.
-    pub fn safe(&self) -> u64 {
-        self.barrier.safe()
+    pub fn durable_mark(&self) -> u64 {
+        self.sync_marks.durable_mark()
     }
 
     /// Call this when states of consumers are passed to the documents. If records were removed, delays
@@ -81,7 +81,7 @@ impl Stream {
     /// records, so their states count them as delivered. The removals must be on disk first. Otherwise a
     /// power cut could restore records that are then never delivered.
     pub(in crate::jetstream) fn may_write_states(&self) -> bool {
-        !self.commits() || self.safe() >= self.states_after
+        !self.commits() || self.durable_mark() >= self.states_after
     }
 
     /// Returns the error for which the disk refuses publishes; `None` while it accepts them.
@@ -103,14 +103,14 @@ impl Stream {
 /// Assigns increasing numbers (marks) to changes of the log, and tracks up to which mark the changes are on
 /// disk.
 #[derive(Default)]
-pub(super) struct Barrier {
+pub(super) struct SyncMarks {
     last_mark: u64,
     /// The current sync, and the mark up to which it covers changes.
     in_flight: Option<(SyncId, u64)>,
-    safe: u64,
+    durable_mark: u64,
 }
 
-impl Barrier {
+impl SyncMarks {
     /// Returns a mark for all changes so far.
     pub(super) fn next_mark(&mut self) -> u64 {
         self.last_mark += 1;
@@ -118,8 +118,8 @@ impl Barrier {
     }
 
     /// Returns the mark up to which changes are on disk.
-    pub(super) fn safe(&self) -> u64 {
-        self.safe
+    pub(super) fn durable_mark(&self) -> u64 {
+        self.durable_mark
     }
 
     /// Registers the beginning of a sync, which covers all changes so far.
@@ -134,7 +134,7 @@ impl Barrier {
     /// Registers that there is nothing to sync, so that all changes are on disk, unless a sync is under way.
     pub(super) fn note_idle(&mut self) {
         if self.in_flight.is_none() {
-            self.safe = self.last_mark;
+            self.durable_mark = self.last_mark;
         }
     }
 
@@ -142,7 +142,7 @@ impl Barrier {
     pub(super) fn note_synced(&mut self, id: SyncId, is_done: bool) {
         let in_flight = self.in_flight.take_if(|(in_flight, _)| *in_flight == id);
         if let Some((_, mark)) = in_flight.filter(|_| is_done) {
-            self.safe = mark;
+            self.durable_mark = mark;
         }
     }
 }
@@ -152,19 +152,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mark_is_safe_after_a_later_sync() {
-        let mut barrier = Barrier::default();
-        let first = barrier.next_mark();
-        barrier.note_requested(SyncId(1));
-        let second = barrier.next_mark();
-        barrier.note_idle();
-        assert_eq!(barrier.safe(), 0);
-        barrier.note_synced(SyncId(1), true);
-        assert_eq!(barrier.safe(), first);
-        barrier.note_requested(SyncId(2));
-        barrier.note_synced(SyncId(2), false);
-        assert_eq!(barrier.safe(), first);
-        barrier.note_idle();
-        assert_eq!(barrier.safe(), second);
+    fn mark_is_durable_after_a_later_sync() {
+        let mut marks = SyncMarks::default();
+        let first = marks.next_mark();
+        marks.note_requested(SyncId(1));
+        let second = marks.next_mark();
+        marks.note_idle();
+        assert_eq!(marks.durable_mark(), 0);
+        marks.note_synced(SyncId(1), true);
+        assert_eq!(marks.durable_mark(), first);
+        marks.note_requested(SyncId(2));
+        marks.note_synced(SyncId(2), false);
+        assert_eq!(marks.durable_mark(), first);
+        marks.note_idle();
+        assert_eq!(marks.durable_mark(), second);
     }
 }

@@ -41,7 +41,7 @@ use acks::Acks;
 pub(super) use append::refused;
 use batch::{AtomicBatches, FastBatches};
 use check::Edits;
-use commit::Barrier;
+use commit::SyncMarks;
 use dedupe::Dedupe;
 use schedule::Schedules;
 use source::Source;
@@ -61,7 +61,7 @@ pub struct Stream {
     transform: Option<Transform>,
     republish: Option<Republisher>,
     acks: Acks,
-    barrier: Barrier,
+    sync_marks: SyncMarks,
     /// Whether records were removed, other than by acknowledgements, since the states of consumers were last
     /// saved.
     has_removed: bool,
@@ -79,7 +79,7 @@ pub struct Stream {
     batch_limits: BatchLimits,
     consumers: Consumers,
     /// Sequences that a consumer no longer needs; empty between calls.
-    done: Vec<u64>,
+    unneeded: Vec<u64>,
     /// Streams of the account that copy from this one, each with the first sequence that it has not copied.
     copies: BTreeMap<Box<str>, u64>,
     /// The origin of a mirror, or the sources.
@@ -143,7 +143,7 @@ impl Stream {
                 .map(Republisher::new)
                 .transpose()?,
             acks: Acks::new(&config.name, place.domain),
-            barrier: Barrier::default(),
+            sync_marks: SyncMarks::default(),
             has_removed: false,
             states_after: 0,
             dedupe: None,
@@ -154,7 +154,7 @@ impl Stream {
             batches_elsewhere: OpenBatches::default(),
             batch_limits: BatchLimits::default(),
             consumers: Consumers::new(&config.name, place.account, config.retention, place.seed),
-            done: Vec::new(),
+            unneeded: Vec::new(),
             copies: BTreeMap::new(),
             sources: source::all(&config)?,
             inboxes_changed: false,
@@ -213,7 +213,7 @@ impl Stream {
     }
 
     /// Returns whether the stream stores messages to a subject.
-    pub fn takes(&self, subject: &[u8]) -> bool {
+    pub fn stores_subject(&self, subject: &[u8]) -> bool {
         let mut filters = self.config.subjects.iter();
         filters.any(|filter| Filter::parse(filter.as_bytes()).is_ok_and(|f| f.matches(subject)))
     }

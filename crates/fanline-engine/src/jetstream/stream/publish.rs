@@ -43,7 +43,7 @@ impl Stream {
         } else {
             let mut edits = std::mem::take(&mut self.edits);
             match self.accept(message, asked, &mut edits, port) {
-                Ok(taken) => self.acknowledge(self.reply_of(message), &taken, &edits, port),
+                Ok(accepted) => self.acknowledge(self.reply_of(message), &accepted, &edits, port),
                 Err(error) => self.refuse(message, &error, port),
             }
             self.edits = edits;
@@ -91,11 +91,17 @@ impl Stream {
         })
     }
 
-    fn acknowledge(&mut self, reply: &[u8], taken: &Accepted, edits: &Edits, port: &mut dyn Port) {
+    fn acknowledge(
+        &mut self,
+        reply: &[u8],
+        accepted: &Accepted,
+        edits: &Edits,
+        port: &mut dyn Port,
+    ) {
         let mut with_value = Vec::new();
-        let extra = if taken.is_duplicate {
+        let extra = if accepted.is_duplicate {
             &br#","duplicate": true"#[..]
-        } else if taken.is_counter {
+        } else if accepted.is_counter {
             with_value.push(b',');
             with_value.extend_from_slice(value_member(&edits.payload));
             &with_value[..]
@@ -104,9 +110,13 @@ impl Stream {
         };
         let ack = Ack {
             reply,
-            until: if taken.is_stored { taken.sequence } else { 0 },
+            until: if accepted.is_stored {
+                accepted.sequence
+            } else {
+                0
+            },
             content: AckContent::Stored {
-                sequence: taken.sequence,
+                sequence: accepted.sequence,
                 extra,
             },
         };

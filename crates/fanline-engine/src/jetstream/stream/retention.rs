@@ -37,9 +37,9 @@ impl Stream {
     /// one or more events.
     pub fn settle(&mut self, now: Now, port: &mut dyn Port) {
         self.with_consumers(now, port, |consumers, context| consumers.settle(context));
-        let mut done = std::mem::take(&mut self.done);
-        self.consumers.take_done(&mut done);
-        for sequence in done.drain(..) {
+        let mut unneeded = std::mem::take(&mut self.unneeded);
+        self.consumers.take_unneeded(&mut unneeded);
+        for sequence in unneeded.drain(..) {
             // If the disk cannot remove a record now, it is removed after the next restart.
             let _ = match self.config.retention {
                 Retention::Limits => Ok(false),
@@ -47,7 +47,7 @@ impl Stream {
                 Retention::Interest => self.drop_record(sequence, false),
             };
         }
-        self.done = done;
+        self.unneeded = unneeded;
     }
 
     /// In a stream with interest retention, removes the records that no consumer or copy needs. Call it after
@@ -149,9 +149,9 @@ impl Stream {
         };
         let subject = std::mem::take(&mut self.edits.subject);
         let subject = copied(subject, record.subject);
-        let goes = needed_or_not
+        let is_removed = needed_or_not
             || !(self.is_needed_by_copies(sequence) || self.consumers.needs(sequence, &subject));
-        let removed = match goes {
+        let removed = match is_removed {
             true => self.store.remove(sequence, false),
             false => Ok(false),
         };

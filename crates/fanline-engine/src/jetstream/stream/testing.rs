@@ -16,7 +16,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Returns the messages since the last call. Line ends in headers appear as `|`.
-    pub(crate) fn taken(&mut self) -> Vec<String> {
+    pub(crate) fn take_published(&mut self) -> Vec<String> {
         std::mem::take(&mut self.published)
     }
 }

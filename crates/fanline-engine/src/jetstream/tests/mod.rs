@@ -55,7 +55,7 @@ impl Account {
         };
         self.js.handle(&message, self.now, &mut self.port);
         self.js.settle(self.now, &mut self.port);
-        self.port.taken()
+        self.port.take_published()
     }
 
     /// Returns the answer to an API request; empty without an answer.
@@ -470,7 +470,7 @@ fn unknown_requests_get_no_answer() {
         let path = format!("CONSUMER.DURABLE.CREATE.BIRDS.{name}");
         assert_eq!(account.error(&path, &body), 0);
     }
-    account.port.taken();
+    account.port.take_published();
     for subject in [
         "FOO",
         "STREAM.FOO.BIRDS",
@@ -795,7 +795,7 @@ fn snapshot_without_subscriber_is_abandoned() {
     );
     account.wait(Duration::from_secs(3));
     assert_eq!(
-        account.port.taken(),
+        account.port.take_published(),
         ["backup NATS/1.0 408 No Flow Response||"]
     );
 }
@@ -819,7 +819,7 @@ fn backup_is_restored() {
     account
         .js
         .handle_interest(b"backup", account.now, &mut account.port);
-    let mut sent = account.port.taken();
+    let mut sent = account.port.take_published();
     assert!(sent.len() > 5, "{sent:?}");
     assert_eq!(sent.pop().unwrap(), "backup NATS/1.0 204||");
     let answer = account.ask("STREAM.RESTORE.BIRDS", r#"{"config":{"name":"BIRDS"}}"#);

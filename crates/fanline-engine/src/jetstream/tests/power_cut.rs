@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::restart::{Shelf, shelf, start};
+use super::restart::{DiskFolders, disk_folders, start};
 use super::*;
 use crate::store::disk_tests::seeds;
 use crate::store::faulty::{Dice, Reach};
@@ -25,7 +25,7 @@ struct State {
 
 impl State {
     /// Returns the sequences of records that a newer record with a rollup header should have removed.
-    fn kept_beside_rollups(&self) -> Vec<u64> {
+    fn not_removed_by_rollups(&self) -> Vec<u64> {
         let is_replaced = |(sequence, record): &(&u64, &String)| {
             let subject = record.split(' ').next();
             self.records.range(*sequence + 1..).any(|(_, newer)| {
@@ -118,10 +118,10 @@ struct PendingRequest {
 }
 
 /// An account with its simulated disks, and all expectations.
-struct World {
+struct Simulation {
     seed: u64,
     dice: Dice,
-    shelf: Shelf,
+    folders: DiskFolders,
     account: Account,
     histories: BTreeMap<&'static str, History>,
     /// Syncs that are requested and not performed, with what each makes durable.
@@ -139,19 +139,19 @@ struct World {
     number: u64,
 }
 
-impl World {
+impl Simulation {
     fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
-        let shelf = shelf(&STREAMS);
-        let mut account = start(&shelf);
+        let folders = disk_folders(&STREAMS);
+        let mut account = start(&folders);
         account.port.interest.insert(b"r.>".to_vec());
         account.port.interest.insert(b"d.>".to_vec());
         let histories = STREAMS.map(|name| (name, History::default()));
         let configs = configs(&mut dice);
-        let mut world = World {
+        let mut simulation = Simulation {
             seed,
             dice,
-            shelf,
+            folders,
             account,
             histories: histories.into(),
             syncs: Vec::new(),
@@ -165,7 +165,9 @@ impl World {
         };
         for (name, fields) in configs {
             let body = format!(r#"{{"name":"{name}",{fields}}}"#);
-            let error = world.account.error(&format!("STREAM.CREATE.{name}"), &body);
+            let error = simulation
+                .account
+                .error(&format!("STREAM.CREATE.{name}"), &body);
             assert_eq!(error, 0, "{body}");
         }
         for (stream, name) in CONSUMERS {
@@ -173,10 +175,10 @@ impl World {
                 r#"{{"stream_name":"{stream}","config":{{"durable_name":"{name}","ack_policy":"explicit","ack_wait":1000000000,"max_ack_pending":-1}}}}"#
             );
             let path = format!("CONSUMER.CREATE.{stream}.{name}");
-            assert_eq!(world.account.error(&path, &body), 0, "{body}");
+            assert_eq!(simulation.account.error(&path, &body), 0, "{body}");
         }
-        world.note_states();
-        world
+        simulation.note_states();
+        simulation
     }
 
     fn context(&self) -> String {
@@ -223,7 +225,7 @@ impl World {
     /// Processes the answers and deliveries that were sent.
     fn handle_messages(&mut self) {
         self.note_states();
-        for line in self.account.port.taken() {
+        for line in self.account.port.take_published() {
             let (subject, rest) = line.split_once(' ').unwrap_or((&line, ""));
             if let Some(request) = self.pending_requests.remove(subject) {
                 // The answer to a duplicate promises the first message, but not that its removal in the
@@ -286,11 +288,11 @@ impl World {
     }
 
     /// Requests syncs and performs some of them, at random.
-    fn turn(&mut self) {
+    fn sync_some(&mut self) {
         while self.dice.one_in(2)
             && let Some(sync) = self.poll_sync()
         {
-            let reach = self.shelf.disk(&sync.name).reach(&sync.request);
+            let reach = self.folders.disk(&sync.name).reach(&sync.request);
             self.syncs.push((sync, reach));
         }
         while !self.syncs.is_empty() && self.dice.one_in(2) {
@@ -312,7 +314,7 @@ impl World {
 
     fn finish(&mut self, at: usize) {
         let (sync, reach) = self.syncs.remove(at);
-        let mut disk = self.shelf.disk(&sync.name);
+        let mut disk = self.folders.disk(&sync.name);
         let result = disk.perform_until(&sync.request, &reach, &mut self.dice);
         let Account { js, now, .. } = &mut self.account;
         js.handle_synced(sync.stream, sync.request.id, result, now.since_start);
@@ -326,7 +328,7 @@ impl World {
 
     fn begin_syncs(&mut self) {
         while let Some(sync) = self.poll_sync() {
-            let reach = self.shelf.disk(&sync.name).reach(&sync.request);
+            let reach = self.folders.disk(&sync.name).reach(&sync.request);
             self.syncs.push((sync, reach));
         }
     }
@@ -391,7 +393,7 @@ impl World {
                 self.wait(STEP * steps);
             }
         }
-        self.turn();
+        self.sync_some();
     }
 
     /// Publishes an atomic batch. Only its last message gets an acknowledgement.
@@ -482,10 +484,10 @@ impl World {
     /// Cuts the power and restarts.
     fn cut(&mut self) {
         for stream in STREAMS {
-            self.shelf.disk(stream).crash(&mut self.dice);
+            self.folders.disk(stream).crash(&mut self.dice);
         }
         let now = self.account.now;
-        self.account = start(&self.shelf);
+        self.account = start(&self.folders);
         let Account { js, port, .. } = &mut self.account;
         assert_eq!(js.take_problems(), [""; 0], "seed {}", self.seed);
         port.interest.insert(b"r.>".to_vec());
@@ -527,8 +529,8 @@ impl World {
             // A mirror stores rollup headers of its origin's records, but removes records only when the
             // origin does.
             if stream != "COPY" {
-                let kept = found.kept_beside_rollups();
-                assert_eq!(kept, [0; 0], "{}: {stream} {found:#?}", self.context());
+                let remaining = found.not_removed_by_rollups();
+                assert_eq!(remaining, [0; 0], "{}: {stream} {found:#?}", self.context());
             }
             let mut history = History::default();
             history.note(found);
@@ -662,15 +664,15 @@ const ABOVE_LIMITS: [u64; 3] = [38_095, 61_255, 76_375];
 #[test]
 fn power_cuts_lose_nothing_acknowledged() {
     for seed in ABOVE_LIMITS.into_iter().chain(seeds().step_by(5)) {
-        let mut world = World::new(seed);
+        let mut simulation = Simulation::new(seed);
         for _ in 0..1 + seed % 3 {
-            for _ in 0..world.dice.below(120) {
-                world.step();
+            for _ in 0..simulation.dice.below(120) {
+                simulation.step();
             }
-            world.cut();
-            if world.dice.one_in(3) {
-                world.check_consumers();
-                world.check_copies();
+            simulation.cut();
+            if simulation.dice.one_in(3) {
+                simulation.check_consumers();
+                simulation.check_copies();
             }
         }
     }

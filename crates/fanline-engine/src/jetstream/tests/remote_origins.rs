@@ -26,47 +26,47 @@ struct Packet {
 
 /// The connection between the two servers.
 #[derive(Default)]
-struct Link {
+struct Connection {
     /// Subscriptions of each server, with their number.
     filters: [BTreeMap<Vec<u8>, usize>; 2],
     /// Filters for which a server has subscribed or unsubscribed, not announced yet.
-    news: VecDeque<(usize, Vec<u8>)>,
+    interest_changes: VecDeque<(usize, Vec<u8>)>,
     packets: VecDeque<(usize, Packet)>,
-    is_cut: bool,
+    is_closed: bool,
     /// Number of messages that the connection loses next.
     loses: usize,
     /// Messages that the clients of each server have received.
     received: [Vec<Packet>; 2],
 }
 
-impl Link {
-    fn is_wanted(&self, side: usize, subject: &[u8]) -> bool {
+impl Connection {
+    fn has_subscriber(&self, side: usize, subject: &[u8]) -> bool {
         let mut filters = self.filters[side].keys();
         filters.any(|filter| Filter::parse(filter).is_ok_and(|filter| filter.matches(subject)))
     }
 
     /// Returns whether a message may cross the connection. Requests to a server's own API do not cross.
-    fn crosses(&self, subject: &[u8]) -> bool {
-        !self.is_cut && !subject.starts_with(b"$JS.API.")
+    fn can_cross(&self, subject: &[u8]) -> bool {
+        !self.is_closed && !subject.starts_with(b"$JS.API.")
     }
 }
 
 /// The port of one server.
-struct Outside {
-    link: Rc<RefCell<Link>>,
+struct ServerPort {
+    connection: Rc<RefCell<Connection>>,
     side: usize,
 }
 
-impl Outside {
+impl ServerPort {
     fn send(&mut self, packet: Packet) {
-        self.link
+        self.connection
             .borrow_mut()
             .packets
             .push_back((self.side, packet));
     }
 }
 
-impl Port for Outside {
+impl Port for ServerPort {
     fn publish(&mut self, message: &Message<'_>) {
         self.send(Packet {
             subject: message.subject.into(),
@@ -88,10 +88,10 @@ impl Port for Outside {
     }
 
     fn has_interest(&mut self, subject: &[u8]) -> bool {
-        let link = self.link.borrow();
-        let beyond = 1 - self.side;
-        link.is_wanted(self.side, subject)
-            || (link.crosses(subject) && link.is_wanted(beyond, subject))
+        let connection = self.connection.borrow();
+        let other_side = 1 - self.side;
+        connection.has_subscriber(self.side, subject)
+            || (connection.can_cross(subject) && connection.has_subscriber(other_side, subject))
     }
 
     fn has_receiver(&mut self, subject: &[u8], group: &[u8]) -> bool {
@@ -99,44 +99,50 @@ impl Port for Outside {
     }
 
     fn subscribe(&mut self, filter: &[u8]) {
-        let mut link = self.link.borrow_mut();
-        *link.filters[self.side].entry(filter.into()).or_default() += 1;
-        link.news.push_back((self.side, filter.into()));
+        let mut connection = self.connection.borrow_mut();
+        *connection.filters[self.side]
+            .entry(filter.into())
+            .or_default() += 1;
+        connection
+            .interest_changes
+            .push_back((self.side, filter.into()));
     }
 
     fn unsubscribe(&mut self, filter: &[u8]) {
-        let mut link = self.link.borrow_mut();
-        let count = link.filters[self.side].get_mut(filter).unwrap();
+        let mut connection = self.connection.borrow_mut();
+        let count = connection.filters[self.side].get_mut(filter).unwrap();
         *count -= 1;
         if *count == 0 {
-            link.filters[self.side].remove(filter);
+            connection.filters[self.side].remove(filter);
         }
-        link.news.push_back((self.side, filter.into()));
+        connection
+            .interest_changes
+            .push_back((self.side, filter.into()));
     }
 }
 
-struct World {
-    link: Rc<RefCell<Link>>,
-    sides: [(JetStream, Outside); 2],
+struct Simulation {
+    connection: Rc<RefCell<Connection>>,
+    sides: [(JetStream, ServerPort); 2],
     now: Now,
     published: u64,
 }
 
-impl World {
+impl Simulation {
     fn new() -> Self {
         let now = Now {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,
         };
-        let link = Rc::new(RefCell::new(Link::default()));
+        let connection = Rc::new(RefCell::new(Connection::default()));
         let side = |side: usize| {
             let settings = Settings {
                 account: "$G".to_owned(),
                 domain: Some(["hub", "edge"][side].to_owned()),
                 ..Settings::default()
             };
-            let mut port = Outside {
-                link: Rc::clone(&link),
+            let mut port = ServerPort {
+                connection: Rc::clone(&connection),
                 side,
             };
             let seed = 7 + side as u64;
@@ -144,14 +150,14 @@ impl World {
             (js, port)
         };
         let sides = [side(ORIGIN), side(COPY)];
-        let mut world = World {
-            link,
+        let mut simulation = Simulation {
+            connection,
             sides,
             now,
             published: 0,
         };
-        world.run();
-        world
+        simulation.run();
+        simulation
     }
 
     fn handle(&mut self, side: usize, packet: &Packet) {
@@ -172,17 +178,17 @@ impl World {
             for (js, port) in &mut self.sides {
                 js.settle(self.now, port);
             }
-            let news = self.link.borrow_mut().news.pop_front();
-            if let Some((of, filter)) = news {
-                let is_cut = self.link.borrow().is_cut;
+            let interest_changes = self.connection.borrow_mut().interest_changes.pop_front();
+            if let Some((of, filter)) = interest_changes {
+                let is_closed = self.connection.borrow().is_closed;
                 for (side, (js, port)) in self.sides.iter_mut().enumerate() {
-                    if side == of || !is_cut {
+                    if side == of || !is_closed {
                         js.handle_interest(&filter, self.now, port);
                     }
                 }
                 continue;
             }
-            let packet = self.link.borrow_mut().packets.pop_front();
+            let packet = self.connection.borrow_mut().packets.pop_front();
             let Some((from, packet)) = packet else {
                 return;
             };
@@ -195,20 +201,20 @@ impl World {
     }
 
     fn arrives(&self, from: usize, side: usize, packet: &Packet) -> bool {
-        let mut link = self.link.borrow_mut();
+        let mut connection = self.connection.borrow_mut();
         if from != side {
-            if !link.crosses(&packet.subject) {
+            if !connection.can_cross(&packet.subject) {
                 return false;
             }
-            if link.is_wanted(side, &packet.subject) && link.loses > 0 {
-                link.loses -= 1;
+            if connection.has_subscriber(side, &packet.subject) && connection.loses > 0 {
+                connection.loses -= 1;
                 return false;
             }
         }
         if packet.subject.starts_with(b"received.") {
-            link.received[side].push(packet.clone());
+            connection.received[side].push(packet.clone());
         }
-        link.is_wanted(side, &packet.subject)
+        connection.has_subscriber(side, &packet.subject)
     }
 
     /// Advances the time and runs all timers that become due.
@@ -232,23 +238,23 @@ impl World {
     }
 
     /// Returns the answer to a request to the API of one server.
-    fn ask(&mut self, side: usize, path: &str, body: &str) -> serde_json::Value {
+    fn request(&mut self, side: usize, path: &str, body: &str) -> serde_json::Value {
         let packet = Packet {
             subject: format!("$JS.API.{path}").into_bytes(),
             reply: b"received.api".to_vec(),
             payload: body.as_bytes().to_vec(),
             ..Packet::default()
         };
-        self.link.borrow_mut().received[side].clear();
+        self.connection.borrow_mut().received[side].clear();
         self.handle(side, &packet);
         self.run();
-        let received = self.link.borrow().received[side].clone();
+        let received = self.connection.borrow().received[side].clone();
         serde_json::from_slice(&received[0].payload).unwrap()
     }
 
     fn add(&mut self, side: usize, name: &str, fields: &str) {
         let body = format!(r#"{{"name":"{name}","storage":"memory",{fields}}}"#);
-        let made = self.ask(side, &format!("STREAM.CREATE.{name}"), &body);
+        let made = self.request(side, &format!("STREAM.CREATE.{name}"), &body);
         assert!(made.get("error").is_none(), "{made}");
     }
 
@@ -271,20 +277,20 @@ impl World {
         }
     }
 
-    fn cut(&mut self) {
-        self.link.borrow_mut().is_cut = true;
+    fn disconnect(&mut self) {
+        self.connection.borrow_mut().is_closed = true;
         self.notify_all();
     }
 
-    fn mend(&mut self) {
-        self.link.borrow_mut().is_cut = false;
+    fn reconnect(&mut self) {
+        self.connection.borrow_mut().is_closed = false;
         self.notify_all();
     }
 
     /// Announces to each server which filters the other has, or that they are gone.
     fn notify_all(&mut self) {
         for side in [ORIGIN, COPY] {
-            let filters: Vec<_> = self.link.borrow().filters[1 - side]
+            let filters: Vec<_> = self.connection.borrow().filters[1 - side]
                 .keys()
                 .cloned()
                 .collect();
@@ -309,7 +315,7 @@ impl World {
     }
 
     fn origin_of(&mut self, stream: &str) -> serde_json::Value {
-        let info = self.ask(COPY, &format!("STREAM.INFO.{stream}"), "");
+        let info = self.request(COPY, &format!("STREAM.INFO.{stream}"), "");
         match info.get("mirror") {
             Some(mirror) => mirror.clone(),
             None => info["sources"][0].clone(),
@@ -319,20 +325,20 @@ impl World {
 
 const EXTERNAL: &str = r#""external":{"api":"$JS.hub.API","deliver":""}"#;
 
-fn origin(world: &mut World) {
-    world.add(ORIGIN, "O", r#""subjects":["o.>"],"allow_msg_ttl":true"#);
+fn origin(simulation: &mut Simulation) {
+    simulation.add(ORIGIN, "O", r#""subjects":["o.>"],"allow_msg_ttl":true"#);
 }
 
-fn mirror(world: &mut World, name: &str, more: &str) {
-    world.add(
+fn mirror(simulation: &mut Simulation, name: &str, more: &str) {
+    simulation.add(
         COPY,
         name,
         &format!(r#""mirror":{{"name":"O",{EXTERNAL}{more}}},"allow_msg_ttl":true"#),
     );
 }
 
-fn source(world: &mut World, name: &str, more: &str) {
-    world.add(
+fn source(simulation: &mut Simulation, name: &str, more: &str) {
+    simulation.add(
         COPY,
         name,
         &format!(r#""sources":[{{"name":"O",{EXTERNAL}{more}}}]"#),
@@ -341,9 +347,9 @@ fn source(world: &mut World, name: &str, more: &str) {
 
 #[test]
 fn remote_sources_filter_and_rename_records() {
-    let mut world = World::new();
-    origin(&mut world);
-    world.publish_some(3);
+    let mut simulation = Simulation::new();
+    origin(&mut simulation);
+    simulation.publish_some(3);
     for (more, expected) in [
         ("", &["1 o.1 1", "2 o.2 2", "3 o.0 3", "4 o.1 4"][..]),
         (r#","opt_start_seq":3"#, &["3 o.0 3", "4 o.1 4"]),
@@ -354,37 +360,37 @@ fn remote_sources_filter_and_rename_records() {
         ),
         (r#","opt_start_time":"2123-01-01T00:00:00Z""#, &[]),
     ] {
-        mirror(&mut world, "M", more);
-        world.wait(Duration::from_secs(2));
-        if world.published == 3 {
-            world.publish_some(1);
+        mirror(&mut simulation, "M", more);
+        simulation.wait(Duration::from_secs(2));
+        if simulation.published == 3 {
+            simulation.publish_some(1);
         }
-        world.wait(Duration::from_secs(1));
-        assert_eq!(world.records(COPY, "M"), expected, "{more}");
-        let deleted = world.ask(COPY, "STREAM.DELETE.M", "");
+        simulation.wait(Duration::from_secs(1));
+        assert_eq!(simulation.records(COPY, "M"), expected, "{more}");
+        let deleted = simulation.request(COPY, "STREAM.DELETE.M", "");
         assert_eq!(deleted["success"], true);
     }
-    world.wait(Duration::from_secs(20));
-    let info = world.ask(ORIGIN, "STREAM.INFO.O", "");
+    simulation.wait(Duration::from_secs(20));
+    let info = simulation.request(ORIGIN, "STREAM.INFO.O", "");
     assert_eq!(info["state"]["consumer_count"], 0);
-    let link = world.link.borrow();
-    let mut left = link.filters[COPY].keys();
+    let connection = simulation.connection.borrow();
+    let mut left = connection.filters[COPY].keys();
     assert!(!left.any(|filter| filter.starts_with(b"$JS.M.") || filter.starts_with(b"$JSC.")));
 }
 
 #[test]
 fn copy_has_source_header_and_ttl_of_origin() {
-    let mut world = World::new();
-    origin(&mut world);
+    let mut simulation = Simulation::new();
+    origin(&mut simulation);
     let headers = "NATS/1.0\r\nNats-TTL: 30s\r\nNats-Expected-Stream: O\r\nA: b\r\n\r\n";
-    world.publish("o.x", headers, "short");
-    world.publish("o.y", "", "long");
-    mirror(&mut world, "M", "");
-    source(&mut world, "S", "");
-    world.wait(Duration::from_secs(1));
-    assert_eq!(world.records(COPY, "M"), ["1 o.x short", "2 o.y long"]);
+    simulation.publish("o.x", headers, "short");
+    simulation.publish("o.y", "", "long");
+    mirror(&mut simulation, "M", "");
+    source(&mut simulation, "S", "");
+    simulation.wait(Duration::from_secs(1));
+    assert_eq!(simulation.records(COPY, "M"), ["1 o.x short", "2 o.y long"]);
     let mut headers = Vec::new();
-    world.sides[COPY].0.read("S", &[], 1, &mut |record| {
+    simulation.sides[COPY].0.read("S", &[], 1, &mut |record| {
         headers.push(String::from_utf8_lossy(record.headers).into_owned());
         true
     });
@@ -392,26 +398,26 @@ fn copy_has_source_header_and_ttl_of_origin() {
     assert!(headers[1].contains(source), "{}", headers[1]);
     assert!(headers[0].contains("A: b"), "{}", headers[0]);
     assert!(!headers[0].contains("Expected"), "{}", headers[0]);
-    world.wait(Duration::from_secs(30));
-    assert_eq!(world.records(COPY, "M"), ["2 o.y long"]);
-    assert_eq!(world.records(ORIGIN, "O"), ["2 o.y long"]);
+    simulation.wait(Duration::from_secs(30));
+    assert_eq!(simulation.records(COPY, "M"), ["2 o.y long"]);
+    assert_eq!(simulation.records(ORIGIN, "O"), ["2 o.y long"]);
 }
 
 /// A mirror may answer direct gets in place of its origin.
 #[test]
 fn mirror_answers_direct_gets_for_its_origin() {
-    let mut world = World::new();
-    origin(&mut world);
-    world.publish_some(1);
+    let mut simulation = Simulation::new();
+    origin(&mut simulation);
+    simulation.publish_some(1);
     for (is_direct, expected) in [("false", ""), ("true", "1")] {
-        world.add(
+        simulation.add(
             COPY,
             "M",
             &format!(r#""mirror":{{"name":"O",{EXTERNAL}}},"mirror_direct":{is_direct}"#),
         );
-        world.wait(Duration::from_secs(1));
-        world.link.borrow_mut().received[COPY].clear();
-        world.handle(
+        simulation.wait(Duration::from_secs(1));
+        simulation.connection.borrow_mut().received[COPY].clear();
+        simulation.handle(
             COPY,
             &Packet {
                 subject: b"$JS.API.DIRECT.GET.O.o.1".to_vec(),
@@ -419,60 +425,67 @@ fn mirror_answers_direct_gets_for_its_origin() {
                 ..Packet::default()
             },
         );
-        world.run();
-        let received = world.link.borrow().received[COPY].clone();
+        simulation.run();
+        let received = simulation.connection.borrow().received[COPY].clone();
         assert_eq!(received[0].payload, expected.as_bytes(), "{is_direct}");
-        world.ask(COPY, "STREAM.DELETE.M", "");
+        simulation.request(COPY, "STREAM.DELETE.M", "");
     }
 }
 
 #[test]
 fn stream_info_shows_status_of_remote_origin() {
-    let mut world = World::new();
-    mirror(&mut world, "M", "");
-    world.wait(Duration::from_secs(1));
-    let status = world.origin_of("M");
+    let mut simulation = Simulation::new();
+    mirror(&mut simulation, "M", "");
+    simulation.wait(Duration::from_secs(1));
+    let status = simulation.origin_of("M");
     assert_eq!(status["error"]["err_code"], 10059, "{status}");
     assert_eq!(
         (&status["lag"], &status["active"]),
         (&0.into(), &(-1).into())
     );
-    origin(&mut world);
-    world.publish_some(5);
-    world.wait(Duration::from_secs(12));
-    let status = world.origin_of("M");
+    origin(&mut simulation);
+    simulation.publish_some(5);
+    simulation.wait(Duration::from_secs(12));
+    let status = simulation.origin_of("M");
     assert!(status.get("error").is_none(), "{status}");
     assert_eq!(status["lag"], 0);
     assert!(
         status["active"].as_i64().unwrap() <= 1_000_000_000,
         "{status}"
     );
-    world.cut();
-    world.publish_some(5);
+    simulation.disconnect();
+    simulation.publish_some(5);
     // After hours without a connection, retries continue. Copying resumes within seconds of the reconnection.
-    world.wait(Duration::from_secs(3 * 3_600));
-    assert_eq!(world.records(COPY, "M").len(), 5);
-    world.mend();
-    world.wait(Duration::from_secs(2));
-    assert_eq!(world.records(COPY, "M"), world.records(ORIGIN, "O"));
+    simulation.wait(Duration::from_secs(3 * 3_600));
+    assert_eq!(simulation.records(COPY, "M").len(), 5);
+    simulation.reconnect();
+    simulation.wait(Duration::from_secs(2));
+    assert_eq!(
+        simulation.records(COPY, "M"),
+        simulation.records(ORIGIN, "O")
+    );
 }
 
 #[test]
 fn mirror_can_become_an_ordinary_stream() {
-    let mut world = World::new();
-    origin(&mut world);
-    world.publish_some(3);
-    mirror(&mut world, "M", "");
-    world.wait(Duration::from_secs(1));
+    let mut simulation = Simulation::new();
+    origin(&mut simulation);
+    simulation.publish_some(3);
+    mirror(&mut simulation, "M", "");
+    simulation.wait(Duration::from_secs(1));
     let body = r#"{"name":"M","storage":"memory","subjects":["m"],"allow_msg_ttl":true}"#;
-    let updated = world.ask(COPY, "STREAM.UPDATE.M", body);
+    let updated = simulation.request(COPY, "STREAM.UPDATE.M", body);
     assert!(updated.get("error").is_none(), "{updated}");
-    world.publish_some(3);
-    world.wait(Duration::from_secs(1));
-    assert_eq!(world.records(COPY, "M").len(), 3);
+    simulation.publish_some(3);
+    simulation.wait(Duration::from_secs(1));
+    assert_eq!(simulation.records(COPY, "M").len(), 3);
     let is_inlet = |filter: &Vec<u8>| filter.starts_with(b"$JS.M.");
-    assert!(!world.link.borrow().filters[COPY].keys().any(is_inlet));
-    world.handle(
+    assert!(
+        !simulation.connection.borrow().filters[COPY]
+            .keys()
+            .any(is_inlet)
+    );
+    simulation.handle(
         COPY,
         &Packet {
             subject: b"m".to_vec(),
@@ -480,57 +493,57 @@ fn mirror_can_become_an_ordinary_stream() {
             ..Packet::default()
         },
     );
-    world.run();
-    assert_eq!(world.records(COPY, "M")[3], "4 m own");
+    simulation.run();
+    assert_eq!(simulation.records(COPY, "M")[3], "4 m own");
 }
 
 /// A copy uses a preconfigured consumer, and tells it which records are durable.
 #[test]
 fn work_queue_is_copied_by_preconfigured_consumer() {
-    let mut world = World::new();
-    world.add(ORIGIN, "O", r#""subjects":["o.>"],"retention":"workqueue""#);
+    let mut simulation = Simulation::new();
+    simulation.add(ORIGIN, "O", r#""subjects":["o.>"],"retention":"workqueue""#);
     let consumer = r#"{"stream_name":"O","config":{"durable_name":"dur","ack_policy":"flow_control","deliver_subject":"to.me","flow_control":true,"idle_heartbeat":1000000000,"sourcing":true}}"#;
-    let made = world.ask(ORIGIN, "CONSUMER.DURABLE.CREATE.O.dur", consumer);
+    let made = simulation.request(ORIGIN, "CONSUMER.DURABLE.CREATE.O.dur", consumer);
     assert!(made.get("error").is_none(), "{made}");
     source(
-        &mut world,
+        &mut simulation,
         "S",
         r#","consumer":{"name":"dur","deliver_subject":"to.me"}"#,
     );
     for _ in 0..5 {
-        world.publish_some(20);
-        world.wait(Duration::from_secs(2));
-        world.cut();
-        world.publish_some(20);
-        world.wait(Duration::from_secs(20));
-        world.mend();
-        world.wait(Duration::from_secs(20));
+        simulation.publish_some(20);
+        simulation.wait(Duration::from_secs(2));
+        simulation.disconnect();
+        simulation.publish_some(20);
+        simulation.wait(Duration::from_secs(20));
+        simulation.reconnect();
+        simulation.wait(Duration::from_secs(20));
     }
-    let copied = world.records(COPY, "S");
+    let copied = simulation.records(COPY, "S");
     let payloads: Vec<_> = copied
         .iter()
         .map(|record| record.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
         .collect();
-    assert_eq!(payloads, (1..=world.published).collect::<Vec<_>>());
-    assert_eq!(world.records(ORIGIN, "O").len(), 0);
+    assert_eq!(payloads, (1..=simulation.published).collect::<Vec<_>>());
+    assert_eq!(simulation.records(ORIGIN, "O").len(), 0);
 }
 
 /// Records that were purged or deleted at the origin stay in the copy. The copy does not wait for them.
 #[test]
 fn removal_at_the_origin_does_not_stall_the_copy() {
-    let mut world = World::new();
-    origin(&mut world);
-    world.publish_some(4);
-    mirror(&mut world, "M", "");
-    world.wait(Duration::from_secs(1));
-    world.cut();
-    world.publish_some(4);
-    world.ask(ORIGIN, "STREAM.PURGE.O", r#"{"seq":7}"#);
-    world.mend();
-    world.wait(Duration::from_secs(30));
-    world.publish_some(1);
-    world.wait(Duration::from_secs(5));
-    let numbers: Vec<_> = world
+    let mut simulation = Simulation::new();
+    origin(&mut simulation);
+    simulation.publish_some(4);
+    mirror(&mut simulation, "M", "");
+    simulation.wait(Duration::from_secs(1));
+    simulation.disconnect();
+    simulation.publish_some(4);
+    simulation.request(ORIGIN, "STREAM.PURGE.O", r#"{"seq":7}"#);
+    simulation.reconnect();
+    simulation.wait(Duration::from_secs(30));
+    simulation.publish_some(1);
+    simulation.wait(Duration::from_secs(5));
+    let numbers: Vec<_> = simulation
         .records(COPY, "M")
         .iter()
         .map(|record| record.split(' ').next().unwrap().to_owned())
@@ -541,8 +554,8 @@ fn removal_at_the_origin_does_not_stall_the_copy() {
 #[derive(Clone, Debug)]
 enum Step {
     Publish(u64),
-    Cut,
-    Mend,
+    Disconnect,
+    Reconnect,
     Lose(usize),
     Wait(u64),
 }
@@ -550,8 +563,8 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (1..40_u64).prop_map(Step::Publish),
-        1 => Just(Step::Cut),
-        2 => Just(Step::Mend),
+        1 => Just(Step::Disconnect),
+        2 => Just(Step::Reconnect),
         1 => (1..5_usize).prop_map(Step::Lose),
         3 => (1..15_000_u64).prop_map(Step::Wait),
     ]
@@ -564,27 +577,27 @@ proptest! {
     fn every_record_is_copied_once_despite_connection_failures(
         steps in prop::collection::vec(step(), 0..40),
     ) {
-        let mut world = World::new();
-        origin(&mut world);
-        mirror(&mut world, "M", "");
-        source(&mut world, "S", r#","filter_subject":"o.1""#);
+        let mut simulation = Simulation::new();
+        origin(&mut simulation);
+        mirror(&mut simulation, "M", "");
+        source(&mut simulation, "S", r#","filter_subject":"o.1""#);
         for step in steps {
             match step {
-                Step::Publish(count) => world.publish_some(count),
-                Step::Cut => world.cut(),
-                Step::Mend => world.mend(),
-                Step::Lose(count) => world.link.borrow_mut().loses = count,
-                Step::Wait(millis) => world.wait(Duration::from_millis(millis)),
+                Step::Publish(count) => simulation.publish_some(count),
+                Step::Disconnect => simulation.disconnect(),
+                Step::Reconnect => simulation.reconnect(),
+                Step::Lose(count) => simulation.connection.borrow_mut().loses = count,
+                Step::Wait(millis) => simulation.wait(Duration::from_millis(millis)),
             }
         }
-        world.link.borrow_mut().loses = 0;
-        world.mend();
-        world.wait(Duration::from_secs(60));
-        prop_assert_eq!(world.records(COPY, "M"), world.records(ORIGIN, "O"));
+        simulation.connection.borrow_mut().loses = 0;
+        simulation.reconnect();
+        simulation.wait(Duration::from_secs(60));
+        prop_assert_eq!(simulation.records(COPY, "M"), simulation.records(ORIGIN, "O"));
         let payloads = |records: Vec<String>| -> Vec<String> {
             let parts = records.iter().map(|record| record.split_once(' ').unwrap().1.to_owned());
             parts.filter(|part| part.starts_with("o.1 ")).collect()
         };
-        prop_assert_eq!(payloads(world.records(COPY, "S")), payloads(world.records(ORIGIN, "O")));
+        prop_assert_eq!(payloads(simulation.records(COPY, "S")), payloads(simulation.records(ORIGIN, "O")));
     }
 }

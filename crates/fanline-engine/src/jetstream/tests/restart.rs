@@ -8,15 +8,15 @@ use crate::store::{Disk, DiskError};
 
 /// Folders that survive a restart.
 #[derive(Clone, Default)]
-pub(super) struct Shelf(BTreeMap<String, Faulty>);
+pub(super) struct DiskFolders(BTreeMap<String, Faulty>);
 
-impl Shelf {
+impl DiskFolders {
     pub(super) fn disk(&self, stream: &str) -> Faulty {
         self.0[stream].clone()
     }
 }
 
-impl Folders for Shelf {
+impl Folders for DiskFolders {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         let used = self.0.iter().filter(|(_, disk)| !disk.names().is_empty());
         Ok(used.map(|(name, _)| name.clone()).collect())
@@ -32,13 +32,13 @@ impl Folders for Shelf {
     }
 }
 
-pub(super) fn start(shelf: &Shelf) -> Account {
-    Account::over(Settings::default(), Some(Box::new(shelf.clone())))
+pub(super) fn start(folders: &DiskFolders) -> Account {
+    Account::over(Settings::default(), Some(Box::new(folders.clone())))
 }
 
 /// Creates folders with these names. All accounts that are started with them share the folders.
-pub(super) fn shelf(names: &[&str]) -> Shelf {
-    Shelf(
+pub(super) fn disk_folders(names: &[&str]) -> DiskFolders {
+    DiskFolders(
         names
             .iter()
             .map(|name| ((*name).to_owned(), Faulty::new()))
@@ -57,9 +57,9 @@ fn poll_sync(account: &mut Account) -> Option<StreamSync> {
 }
 
 /// Performs syncs until none is requested.
-fn sync(account: &mut Account, shelf: &Shelf) {
+fn sync(account: &mut Account, folders: &DiskFolders) {
     while let Some(sync) = poll_sync(account) {
-        let disk = &shelf.0[&sync.name];
+        let disk = &folders.0[&sync.name];
         let result = disk.clone().perform(&sync.request, &mut Dice::new(1));
         account.js.handle_synced(
             sync.stream,
@@ -77,8 +77,8 @@ fn create(account: &mut Account, name: &str) {
 }
 
 /// Creates a stream with five records, and a durable consumer that has acknowledged the first.
-fn birds(shelf: &Shelf) -> Account {
-    let mut account = start(shelf);
+fn birds(folders: &DiskFolders) -> Account {
+    let mut account = start(folders);
     create(&mut account, "BIRDS");
     for bird in ["heron", "crane", "owl", "jay", "wren"] {
         let answers = account.send(&format!("BIRDS.{bird}"), "", bird);
@@ -87,8 +87,8 @@ fn birds(shelf: &Shelf) -> Account {
             "acknowledged before it is on the disk: {answers:?}"
         );
     }
-    sync(&mut account, shelf);
-    let answers = account.port.taken();
+    sync(&mut account, folders);
+    let answers = account.port.take_published();
     assert_eq!(answers[4], r#"reply {"stream":"BIRDS","seq":5}"#);
     let body =
         r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit"}}"#;
@@ -102,16 +102,16 @@ fn birds(shelf: &Shelf) -> Account {
         "+ACK",
     );
     account.wait(Duration::from_secs(1));
-    sync(&mut account, shelf);
-    account.port.taken();
+    sync(&mut account, folders);
+    account.port.take_published();
     account
 }
 
 #[test]
 fn streams_and_consumers_are_recovered() {
-    let shelf = shelf(&["BIRDS"]);
-    birds(&shelf);
-    let mut account = start(&shelf);
+    let folders = disk_folders(&["BIRDS"]);
+    birds(&folders);
+    let mut account = start(&folders);
     assert_eq!(account.js.take_problems(), Vec::<String>::new());
     assert!(account.port.interest.contains(&b"BIRDS.*"[..]));
     let stream = account.ask("STREAM.INFO.BIRDS", "");
@@ -127,17 +127,17 @@ fn streams_and_consumers_are_recovered() {
     );
     assert!(consumer.contains(r#""num_pending":4"#), "{consumer}");
     assert_eq!(account.error("STREAM.DELETE.BIRDS", ""), 0);
-    assert!(shelf.0["BIRDS"].names().is_empty());
+    assert!(folders.0["BIRDS"].names().is_empty());
 }
 
 #[test]
 fn answered_publishes_survive_a_crash() {
     for seed in 0..50 {
-        let shelf = shelf(&["BIRDS"]);
-        let mut account = birds(&shelf);
+        let folders = disk_folders(&["BIRDS"]);
+        let mut account = birds(&folders);
         account.send("BIRDS.late", "", "not on the disk yet");
-        shelf.0["BIRDS"].crash(&mut Dice::new(seed));
-        let mut account = start(&shelf);
+        folders.0["BIRDS"].crash(&mut Dice::new(seed));
+        let mut account = start(&folders);
         let stream = account.ask("STREAM.INFO.BIRDS", "");
         let survives = ["5", "6"].map(|count| stream.contains(&format!(r#""messages":{count},"#)));
         assert!(survives.contains(&true), "seed {seed}: {stream}");
@@ -152,10 +152,10 @@ fn answered_publishes_survive_a_crash() {
 #[test]
 fn flipped_bit_loses_at_most_one_record() {
     for seed in 0..200 {
-        let shelf = shelf(&["BIRDS"]);
-        birds(&shelf);
-        let (file, at) = shelf.0["BIRDS"].flip(&mut Dice::new(seed));
-        let mut account = start(&shelf);
+        let folders = disk_folders(&["BIRDS"]);
+        birds(&folders);
+        let (file, at) = folders.0["BIRDS"].flip(&mut Dice::new(seed));
+        let mut account = start(&folders);
         let stream = account.ask("STREAM.INFO.BIRDS", "");
         let left = ["4", "5"].map(|count| stream.contains(&format!(r#""messages":{count},"#)));
         assert!(
@@ -170,19 +170,19 @@ fn flipped_bit_loses_at_most_one_record() {
 /// A folder without documents affects only its own stream. The server starts with all others.
 #[test]
 fn unreadable_folder_affects_only_its_stream() {
-    let shelf = shelf(&["BIRDS", "FISH"]);
-    let mut account = start(&shelf);
+    let folders = disk_folders(&["BIRDS", "FISH"]);
+    let mut account = start(&folders);
     create(&mut account, "BIRDS");
     create(&mut account, "FISH");
-    sync(&mut account, &shelf);
-    let mut disk = shelf.0["FISH"].clone();
+    sync(&mut account, &folders);
+    let mut disk = folders.0["FISH"].clone();
     for name in disk.names() {
         if name.contains("stream") {
             let file = disk.open(&name, false).unwrap();
             disk.write_at(file, 0, b"nothing").unwrap();
         }
     }
-    let mut account = start(&shelf);
+    let mut account = start(&folders);
     let problems = account.js.take_problems();
     assert!(
         problems.iter().any(|problem| problem.contains("FISH")),
@@ -203,15 +203,15 @@ fn unreadable_folder_affects_only_its_stream() {
 /// delivery counts even if a power cut has lost the consumer's state.
 #[test]
 fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
-    let shelf = shelf(&["BIRDS"]);
-    let mut account = start(&shelf);
+    let folders = disk_folders(&["BIRDS"]);
+    let mut account = start(&folders);
     create(&mut account, "BIRDS");
     let body = r#"{"stream_name":"BIRDS","config":{"durable_name":"watch","ack_policy":"explicit",
         "filter_subject":"BIRDS.heron","deliver_subject":"d","metadata":{"fanline.durable_only":"true"}}}"#;
     account.port.interest.insert(b"d".to_vec());
     assert_eq!(account.error("CONSUMER.CREATE.BIRDS.watch", body), 0);
-    sync(&mut account, &shelf);
-    account.port.taken();
+    sync(&mut account, &folders);
+    account.port.take_published();
     for bird in ["heron", "crane", "heron", "heron"] {
         let answers = account.send(&format!("BIRDS.{bird}"), "", bird);
         assert!(
@@ -219,18 +219,18 @@ fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
             "delivered before it is on the disk: {answers:?}"
         );
     }
-    sync(&mut account, &shelf);
+    sync(&mut account, &folders);
     let delivered = |answers: &[String]| {
         answers
             .iter()
             .filter(|answers| answers.starts_with("d "))
             .count()
     };
-    let answers = account.port.taken();
+    let answers = account.port.take_published();
     assert_eq!(delivered(&answers), 3, "{answers:?}");
     // The power cut loses the consumer's state, which is not synced yet.
-    shelf.0["BIRDS"].crash(&mut Dice::new(1));
-    let mut account = start(&shelf);
+    folders.0["BIRDS"].crash(&mut Dice::new(1));
+    let mut account = start(&folders);
     account.send("$JS.ACK.BIRDS.watch.1.3.2.1700000000000000000.1", "", "");
     let lost = account.ask("CONSUMER.INFO.BIRDS.watch", "");
     assert!(lost.contains(r#""num_pending":2"#), "{lost}");
@@ -238,7 +238,7 @@ fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
     let now = account.now;
     account.js.handle_interest(b"d", now, &mut account.port);
     account.js.settle(now, &mut account.port);
-    let answers = account.port.taken();
+    let answers = account.port.take_published();
     assert_eq!(delivered(&answers), 2, "{answers:?}");
     for sequence in [1, 4] {
         let ack = format!("$JS.ACK.BIRDS.watch.1.{sequence}.1.1700000000000000000.0");
@@ -254,12 +254,12 @@ fn durable_only_consumer_delivers_nothing_that_a_crash_removes() {
 }
 
 /// Publishes a message while the disk refuses writes, and returns the error code.
-fn refused(account: &mut Account, shelf: &Shelf) -> u64 {
-    account.port.taken();
+fn refused(account: &mut Account, folders: &DiskFolders) -> u64 {
+    account.port.take_published();
     // The payload is longer than the zeros that the store has already written after the last record.
     let mut answers = account.send("BIRDS.finch", "", &"no room".repeat(1000));
-    sync(account, shelf);
-    answers.append(&mut account.port.taken());
+    sync(account, folders);
+    answers.append(&mut account.port.take_published());
     let [answers] = &answers[..] else {
         panic!("one answer: {answers:?}");
     };
@@ -271,12 +271,12 @@ fn refused(account: &mut Account, shelf: &Shelf) -> u64 {
 
 #[test]
 fn full_disk_refuses_only_new_records() {
-    let shelf = shelf(&["BIRDS"]);
-    let mut account = birds(&shelf);
-    let disk = shelf.0["BIRDS"].clone();
+    let folders = disk_folders(&["BIRDS"]);
+    let mut account = birds(&folders);
+    let disk = folders.0["BIRDS"].clone();
     disk.set_room(Some(disk.used_bytes()));
     for _ in 0..3 {
-        assert_eq!(refused(&mut account, &shelf), 10023);
+        assert_eq!(refused(&mut account, &folders), 10023);
     }
     let read = account.ask("STREAM.MSG.GET.BIRDS", r#"{"seq":2}"#);
     assert!(read.contains("message"), "{read}");
@@ -284,11 +284,11 @@ fn full_disk_refuses_only_new_records() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     disk.set_room(None);
     account.wait(Duration::from_secs(1));
-    sync(&mut account, &shelf);
-    account.port.taken();
+    sync(&mut account, &folders);
+    account.port.take_published();
     account.send("BIRDS.finch", "", "there is room");
-    sync(&mut account, &shelf);
-    let answers = account.port.taken();
+    sync(&mut account, &folders);
+    let answers = account.port.take_published();
     assert!(
         answers[0].starts_with(r#"reply {"stream":"BIRDS","seq":"#),
         "{answers:?}"
@@ -297,7 +297,7 @@ fn full_disk_refuses_only_new_records() {
     // The refused record may be stored, because the result of its write is unknown.
     let kept = account.ask("STREAM.INFO.BIRDS", "");
     disk.crash(&mut Dice::new(3));
-    let mut account = start(&shelf);
+    let mut account = start(&folders);
     let left = account.ask("STREAM.INFO.BIRDS", "");
     let messages = |info: &str| info.split_once(r#""messages":"#).unwrap().1[..1].to_owned();
     assert_eq!(messages(&kept), messages(&left));
@@ -306,11 +306,11 @@ fn full_disk_refuses_only_new_records() {
 /// Story: a failed sync was requested again at once, which kept the server busy as long as the disk failed.
 #[test]
 fn failing_disk_is_retried_after_a_delay() {
-    let shelf = shelf(&["BIRDS"]);
-    let mut account = birds(&shelf);
-    let disk = shelf.0["BIRDS"].clone();
+    let folders = disk_folders(&["BIRDS"]);
+    let mut account = birds(&folders);
+    let disk = folders.0["BIRDS"].clone();
     disk.set_failing_syncs(100);
-    assert_eq!(refused(&mut account, &shelf), 10077);
+    assert_eq!(refused(&mut account, &folders), 10077);
     for _ in 0..10 {
         account.js.settle(account.now, &mut account.port);
         let next = poll_sync(&mut account);
@@ -319,16 +319,16 @@ fn failing_disk_is_retried_after_a_delay() {
         assert!(at.is_some_and(|at| at > account.now.since_start), "{at:?}");
         // The next attempt fails, too.
         account.wait(Duration::from_millis(300));
-        sync(&mut account, &shelf);
+        sync(&mut account, &folders);
     }
     assert_eq!(account.js.take_problems().len(), 1);
     disk.set_failing_syncs(0);
     account.wait(Duration::from_millis(300));
-    sync(&mut account, &shelf);
+    sync(&mut account, &folders);
     assert_eq!(account.js.take_problems().len(), 1);
     account.send("BIRDS.finch", "", "at last");
-    sync(&mut account, &shelf);
-    let answers = account.port.taken();
+    sync(&mut account, &folders);
+    let answers = account.port.take_published();
     let last = answers.last().unwrap();
     assert!(
         last.starts_with(r#"reply {"stream":"BIRDS","seq":"#),
@@ -339,14 +339,14 @@ fn failing_disk_is_retried_after_a_delay() {
 #[test]
 fn modes_without_sync_are_answered_at_once() {
     for mode in ["interval", "none"] {
-        let shelf = shelf(&["BIRDS"]);
-        let mut account = start(&shelf);
+        let folders = disk_folders(&["BIRDS"]);
+        let mut account = start(&folders);
         let body = format!(r#"{{"name":"BIRDS","subjects":["BIRDS.*"],"sync":"{mode}"}}"#);
         assert_eq!(account.error("STREAM.CREATE.BIRDS", &body), 0);
         account.send("BIRDS.owl", "", "hoo");
         let wanted = poll_sync(&mut account);
         assert_eq!(
-            account.port.taken(),
+            account.port.take_published(),
             [r#"reply {"stream":"BIRDS","seq":1}"#],
             "{mode}"
         );
@@ -361,16 +361,16 @@ fn modes_without_sync_are_answered_at_once() {
 
 #[test]
 fn close_syncs_everything() {
-    let shelf = shelf(&["BIRDS"]);
-    let mut account = birds(&shelf);
+    let folders = disk_folders(&["BIRDS"]);
+    let mut account = birds(&folders);
     assert_eq!(account.send("BIRDS.late", "", "just in time").len(), 0);
     account.js.close(account.now, &mut account.port);
     assert_eq!(
-        account.port.taken(),
+        account.port.take_published(),
         [r#"reply {"stream":"BIRDS","seq":6}"#]
     );
-    shelf.0["BIRDS"].crash(&mut Dice::new(5));
-    let mut account = start(&shelf);
+    folders.0["BIRDS"].crash(&mut Dice::new(5));
+    let mut account = start(&folders);
     assert_eq!(account.js.take_problems(), Vec::<String>::new());
     let stream = account.ask("STREAM.INFO.BIRDS", "");
     assert!(stream.contains(r#""messages":6,"#), "{stream}");
@@ -421,20 +421,20 @@ const OPERATIONS: [(&str, &str, [&str; 2]); 6] = [
 #[test]
 fn deletions_and_confirmed_acks_survive_a_crash() {
     for seed in 0..50 {
-        let shelf = shelf(&["BIRDS"]);
-        let mut account = birds(&shelf);
+        let folders = disk_folders(&["BIRDS"]);
+        let mut account = birds(&folders);
         account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
         for (subject, payload, [question, expected]) in OPERATIONS {
             let answers = account.send(subject, "", payload);
             assert_eq!(answers, [""; 0], "{subject}: before it is on the disk");
-            sync(&mut account, &shelf);
-            let answers = account.port.taken();
+            sync(&mut account, &folders);
+            let answers = account.port.take_published();
             assert!(
                 matches!(&answers[..], [answers] if answers.starts_with("reply") && !answers.contains("error")),
                 "{subject}: {answers:?}"
             );
-            shelf.0["BIRDS"].crash(&mut Dice::new(seed));
-            account = start(&shelf);
+            folders.0["BIRDS"].crash(&mut Dice::new(seed));
+            account = start(&folders);
             assert_eq!(
                 account.js.take_problems(),
                 [""; 0],
@@ -448,15 +448,15 @@ fn deletions_and_confirmed_acks_survive_a_crash() {
 
 #[test]
 fn failing_disk_confirms_no_acknowledgement() {
-    let shelf = shelf(&["BIRDS"]);
-    let mut account = birds(&shelf);
+    let folders = disk_folders(&["BIRDS"]);
+    let mut account = birds(&folders);
     account.send("$JS.API.CONSUMER.MSG.NEXT.BIRDS.watch", "", "1");
-    shelf.0["BIRDS"].set_failing_syncs(100);
+    folders.0["BIRDS"].set_failing_syncs(100);
     for (subject, payload, _) in [OPERATIONS[0], OPERATIONS[1]] {
         assert_eq!(account.send(subject, "", payload), [""; 0]);
     }
-    sync(&mut account, &shelf);
-    let answers = account.port.taken();
+    sync(&mut account, &folders);
+    let answers = account.port.take_published();
     assert!(
         matches!(&answers[..], [answers] if answers.contains("msg_delete") && answers.contains("10077")),
         "{answers:?}"
@@ -466,23 +466,23 @@ fn failing_disk_confirms_no_acknowledgement() {
 /// After the records of a copy were removed, its log does not contain its progress.
 #[test]
 fn source_resumes_after_its_records_were_removed() {
-    let shelf = shelf(&["BIRDS", "COPY"]);
-    let mut account = start(&shelf);
+    let folders = disk_folders(&["BIRDS", "COPY"]);
+    let mut account = start(&folders);
     create(&mut account, "BIRDS");
     let body = r#"{"name":"COPY","sources":[{"name":"BIRDS"}]}"#;
     assert_eq!(account.error("STREAM.CREATE.COPY", body), 0);
     for bird in ["heron", "crane"] {
         account.send(&format!("BIRDS.{bird}"), "", bird);
     }
-    sync(&mut account, &shelf);
+    sync(&mut account, &folders);
     account.send("$JS.API.STREAM.PURGE.COPY", "", "");
-    sync(&mut account, &shelf);
+    sync(&mut account, &folders);
     account.wait(Duration::from_secs(1));
-    sync(&mut account, &shelf);
-    let mut account = start(&shelf);
+    sync(&mut account, &folders);
+    let mut account = start(&folders);
     account.send("BIRDS.owl", "", "owl");
-    sync(&mut account, &shelf);
-    account.port.taken();
+    sync(&mut account, &folders);
+    account.port.take_published();
     let info = account.ask("STREAM.INFO.COPY", "");
     assert!(info.contains(r#""messages":1,"#), "{info}");
     assert!(info.contains(r#""seq":3,"#), "{info}");

@@ -41,7 +41,7 @@ fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
         ..Message::default()
     };
     account.js.handle(&piece, account.now, &mut account.port);
-    let mut answers = account.port.taken();
+    let mut answers = account.port.take_published();
     answers.extend(account.send(&deliver, "", ""));
     answers
 }

@@ -130,20 +130,20 @@ impl Reader {
     }
 
     /// Returns the number of bytes in memory that belong to an incomplete frame.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(super) fn buffered_bytes(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Returns the next complete frame. Fails if an incomplete one exceeds `held_bytes_max`.
+    /// Returns the next complete frame. Fails if an incomplete one exceeds `buffered_bytes_max`.
     pub(super) fn next(
         &mut self,
-        held_bytes_max: usize,
+        buffered_bytes_max: usize,
     ) -> Result<Option<Frame<'_>>, ArchiveError> {
         if self.has_ended {
             return self.check_end();
         }
         while !self.is_whole()? {
-            if self.held_bytes() > held_bytes_max {
+            if self.buffered_bytes() > buffered_bytes_max {
                 return Err(ArchiveError::TooLarge);
             }
             self.bytes.drain(..self.at);
@@ -179,7 +179,7 @@ impl Reader {
 
     /// Checks that the archive ends after the end frame.
     fn check_end(&mut self) -> Result<Option<Frame<'_>>, ArchiveError> {
-        match self.held_bytes() == 0 && self.unframer.read(&mut self.bytes)? == 0 {
+        match self.buffered_bytes() == 0 && self.unframer.read(&mut self.bytes)? == 0 {
             true => Ok(None),
             false => Err(ArchiveError::Damaged),
         }

@@ -15,7 +15,7 @@ use crate::jetstream::{
 
 /// Maximum memory of an account's restores for incomplete frames, and for consumers, which are created when
 /// the backup ends. A restore that exceeds it is refused.
-const HELD_BYTES_MAX: usize = 1 << 28;
+const BUFFERED_BYTES_MAX: usize = 1 << 28;
 /// Memory of a consumer in addition to the bytes of its configuration and state.
 const CONSUMER_OVERHEAD_BYTES: usize = 512;
 
@@ -86,9 +86,9 @@ impl JetStream {
                 let bytes = others.saturating_add(bytes);
                 self.usage.check(storage, bytes, &self.settings)
             };
-            let held = restores_held_bytes(&self.transfers.restores);
-            let may_hold = HELD_BYTES_MAX.saturating_sub(held);
-            match restore.take(message.payload, may_hold, &has_room) {
+            let buffered = total_buffered_bytes(&self.transfers.restores);
+            let may_buffer = BUFFERED_BYTES_MAX.saturating_sub(buffered);
+            match restore.take(message.payload, may_buffer, &has_room) {
                 Ok(()) => {
                     self.transfers.restores.push(restore);
                     Vec::new()
@@ -202,22 +202,22 @@ impl JetStream {
 
 impl Restore {
     /// Returns the memory for consumers and an incomplete frame.
-    fn held_bytes(&self) -> usize {
-        self.reader.held_bytes() + self.consumers_bytes
+    fn buffered_bytes(&self) -> usize {
+        self.reader.buffered_bytes() + self.consumers_bytes
     }
 
-    /// Handles a chunk, with at most `may_hold` bytes of memory. `has_room` checks whether the account's
+    /// Handles a chunk, with at most `may_buffer` bytes of memory. `has_room` checks whether the account's
     /// limits allow a stream of this size.
     fn take(
         &mut self,
         chunk: &[u8],
-        may_hold: usize,
+        may_buffer: usize,
         has_room: &dyn Fn(u64) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         self.reader.push(chunk);
         loop {
-            let may_hold = may_hold.saturating_sub(self.consumers_bytes);
-            let next = self.reader.next(may_hold);
+            let may_buffer = may_buffer.saturating_sub(self.consumers_bytes);
+            let next = self.reader.next(may_buffer);
             let Some(frame) = next.map_err(ApiError::stream_restore)? else {
                 return Ok(());
             };
@@ -236,7 +236,7 @@ impl Restore {
                 Frame::Consumer(config, state) => {
                     let bytes = config.len() + state.len() + CONSUMER_OVERHEAD_BYTES;
                     self.consumers_bytes += bytes;
-                    if bytes > may_hold {
+                    if bytes > may_buffer {
                         return Err(ApiError::stream_restore("its consumers are too large"));
                     }
                     self.consumers.push((config.to_vec(), state.to_vec()));
@@ -253,8 +253,8 @@ impl Restore {
     }
 }
 
-fn restores_held_bytes(restores: &[Restore]) -> usize {
-    restores.iter().map(Restore::held_bytes).sum()
+fn total_buffered_bytes(restores: &[Restore]) -> usize {
+    restores.iter().map(Restore::buffered_bytes).sum()
 }
 
 fn error_reply(error: &ApiError) -> Vec<u8> {

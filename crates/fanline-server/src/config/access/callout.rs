@@ -56,7 +56,7 @@ impl table::Block for CalloutBlock {
             |callout| json!(callout.xkey.map(|key| key.encode())),
         )
         .alias(&["key"])
-        .help("The service's public key (`X…`), to seal requests for."),
+        .help("The service's public key (`X…`), to encrypt requests for."),
     ];
 }
 

@@ -17,6 +17,7 @@ mod websocket;
 
 use super::draft::Draft;
 use super::table;
+pub(crate) use unsupported::FEATURE_FLAGS;
 
 /// An option at the top level, or in a block whose options are separate settings (a section).
 type Entry = table::Entry<Draft>;

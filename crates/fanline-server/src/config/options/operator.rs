@@ -100,7 +100,7 @@ pub(super) const OPTIONS: &[Entry] = &[
         |draft| text_list(&draft.loaded.operator.pinned_accounts),
     )
     .help("Keys of the only accounts whose users may connect, in addition to the system account."),
-    Entry::text("default_sentinel", |d| &mut d.loaded.operator.sentinel)
+    Entry::text("default_sentinel", |d| &mut d.loaded.operator.default_sentinel)
     .secret()
     .reloads()
     .help("A bearer JWT for clients without one."),

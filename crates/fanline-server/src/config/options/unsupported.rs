@@ -165,8 +165,13 @@ impl table::Block for RemoteGateway {
     ];
 }
 
-/// Feature flags of nats-server that are off by default and change its behavior.
-const FLAGS: &[&str] = &["js_ack_fc_v2", "js_api_reply_v2", "js_snapshot_sources"];
+/// nats-server's feature flags with their defaults.
+pub(crate) const FEATURE_FLAGS: [(&str, bool); 4] = [
+    ("js_ack_fc_v2", false),
+    ("js_api_reply_v2", false),
+    ("js_raft_delete_range", true),
+    ("js_snapshot_sources", false),
+];
 
 /// Warns of flags that change nats-server's behavior. nats-server accepts any name.
 fn flags(_: &mut Draft, given: &Given<'_>) -> Read<()> {
@@ -181,7 +186,9 @@ impl table::Block for Flags {
         .warns(|given, _| {
             let is_on = given.boolean().unwrap_or(false);
             let key = given.key;
-            let is_known = FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(key));
+            // To turn on a flag that is on by default changes nothing.
+            let mut off_by_default = FEATURE_FLAGS.iter().filter(|(_, default)| !default);
+            let is_known = off_by_default.any(|(flag, _)| flag.eq_ignore_ascii_case(key));
             (is_on && is_known).then(|| {
                 format!("feature flag {key} is without effect: Fanline does not support it")
             })

@@ -36,8 +36,8 @@ const WRONG_TIME: Duration = Duration::from_secs(1);
 
 /// The error for a page that was opened from another machine, or by a host name that may belong to another
 /// site.
-const NOT_TRUSTED: &str = "messages are shown on this machine only, at its address or as localhost, and \
-    connections are closed there: the server asks nobody for credentials";
+const NOT_TRUSTED: &str = "the server requires no credentials, so only this machine may see messages and \
+    close connections: open the page by IP address or as localhost";
 
 type Reply = Response<Full<Bytes>>;
 
@@ -59,7 +59,7 @@ pub(super) async fn answer(
     let Some(visitor) = visitor(monitor, request.headers(), address).await else {
         if name == "session" && *request.method() == Method::GET {
             // This is not an error. The response tells the page that it must request credentials.
-            let ways = visitor::ways(&monitor.shared.access());
+            let ways = visitor::auth_methods(&monitor.shared.access());
             let needs = json!({ "needs_credentials": true, "ways": ways });
             return reply(StatusCode::OK, &needs);
         }
@@ -110,7 +110,7 @@ fn session(headers: &HeaderMap) -> Option<&str> {
 /// Credentials from the sign-in form. For an nkey, they contain the page's signature instead of the key.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Shown {
+struct SignInForm {
     user: String,
     password: String,
     token: String,
@@ -120,7 +120,7 @@ struct Shown {
     sig: String,
 }
 
-impl Shown {
+impl SignInForm {
     /// Returns the part of the credentials that may be logged.
     fn login_name(&self) -> String {
         match (self.user.as_str(), self.nkey.as_str()) {
@@ -132,37 +132,37 @@ impl Shown {
 }
 
 async fn sign_in(monitor: &Monitor, request: &mut Request<Incoming>, address: SocketAddr) -> Reply {
-    let Ok(_place) = monitor.dashboard.sign_ins.try_acquire() else {
+    let Ok(_permit) = monitor.dashboard.sign_ins.try_acquire() else {
         let text = "others are signing in just now; try again";
         return refused(StatusCode::TOO_MANY_REQUESTS, text);
     };
     let body = Limited::new(request.body_mut(), BODY_BYTES_MAX).collect();
     let body = timeout(BODY_TIME_MAX, body).await;
-    let shown = body.ok().and_then(Result::ok).map(|body| body.to_bytes());
-    let shown = shown.and_then(|body| serde_json::from_slice::<Shown>(&body).ok());
-    let Some(shown) = shown else {
+    let form = body.ok().and_then(Result::ok).map(|body| body.to_bytes());
+    let form = form.and_then(|body| serde_json::from_slice::<SignInForm>(&body).ok());
+    let Some(form) = form else {
         return refused(StatusCode::BAD_REQUEST, "credentials are expected as JSON");
     };
     let credentials = Credentials {
-        user: &shown.user,
-        pass: &shown.password,
-        auth_token: &shown.token,
-        nkey: &shown.nkey,
-        jwt: &shown.jwt,
-        sig: &shown.sig,
+        user: &form.user,
+        pass: &form.password,
+        auth_token: &form.token,
+        nkey: &form.nkey,
+        jwt: &form.jwt,
+        sig: &form.sig,
         ..Credentials::default()
     };
     let is_known = {
         let mut sessions = monitor.dashboard.sessions.borrow_mut();
-        sessions.take_nonce(&shown.nonce, monitor.now())
+        sessions.take_nonce(&form.nonce, monitor.now())
     };
-    let nonce = if is_known { &*shown.nonce } else { "" };
+    let nonce = if is_known { &*form.nonce } else { "" };
     match visitor::admit(&monitor.shared, &credentials, address, nonce).await {
         Some(grant) => begin_session(monitor, grant),
         None => {
             error!(
                 "{address} - Dashboard: authentication error - {}",
-                shown.login_name()
+                form.login_name()
             );
             tokio::time::sleep(WRONG_TIME).await;
             refused(StatusCode::UNAUTHORIZED, "these credentials are not known")
@@ -201,7 +201,7 @@ fn identity(monitor: &Monitor, visitor: &Visitor) -> Reply {
         "user": &*visitor.grant.user,
         "account": visitor.account,
         "signed_in": visitor.grant.names_user(),
-        "ways": visitor::ways(&monitor.shared.access()),
+        "ways": visitor::auth_methods(&monitor.shared.access()),
         "sees_server": visitor.sees_server,
         "may_write": dashboard == Dashboard::Writable,
         "may_kick": visitor.may_kick(dashboard),

@@ -68,7 +68,7 @@ struct Asset {
     content_type: HeaderValue,
     tag: HeaderValue,
     plain: Bytes,
-    packed: Bytes,
+    compressed: Bytes,
 }
 
 /// All files. They are compressed at the first request.
@@ -79,7 +79,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
             content_type: HeaderValue::from_static(content_type),
             tag: tag(content),
             plain: Bytes::from_static(content),
-            packed: pack(content).map_or(Bytes::new(), Bytes::from),
+            compressed: pack(content).map_or(Bytes::new(), Bytes::from),
         };
     FILES.iter().map(prepare).collect()
 });
@@ -97,17 +97,19 @@ fn pack(content: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 /// Returns the file at a path below `/dashboard/`; `None` if there is none.
-pub(super) fn answer(at: &str, asked: &HeaderMap) -> Option<Response<Full<Bytes>>> {
+pub(super) fn answer(at: &str, request_headers: &HeaderMap) -> Option<Response<Full<Bytes>>> {
     let asset = ASSETS.iter().find(|asset| asset.at == at)?;
     let has = |header: HeaderName, what: &[u8]| {
-        let value = asked.get(header).map_or(&[][..], HeaderValue::as_bytes);
+        let value = request_headers
+            .get(header)
+            .map_or(&[][..], HeaderValue::as_bytes);
         value.windows(what.len()).any(|part| part == what)
     };
     let is_known = has(IF_NONE_MATCH, asset.tag.as_bytes());
-    let is_packed = has(ACCEPT_ENCODING, b"gzip") && !asset.packed.is_empty();
-    let body = match (is_known, is_packed) {
+    let is_compressed = has(ACCEPT_ENCODING, b"gzip") && !asset.compressed.is_empty();
+    let body = match (is_known, is_compressed) {
         (true, _) => Bytes::new(),
-        (false, true) => asset.packed.clone(),
+        (false, true) => asset.compressed.clone(),
         (false, false) => asset.plain.clone(),
     };
     let mut response = Response::new(Full::new(body));
@@ -124,7 +126,7 @@ pub(super) fn answer(at: &str, asked: &HeaderMap) -> Option<Response<Full<Bytes>
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     if !is_known {
         headers.insert(CONTENT_TYPE, asset.content_type.clone());
-        if is_packed {
+        if is_compressed {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
     }
@@ -139,9 +141,9 @@ mod tests {
     #[test]
     fn the_page_is_small() {
         let plain: usize = ASSETS.iter().map(|asset| asset.plain.len()).sum();
-        let packed: usize = ASSETS.iter().map(|asset| asset.packed.len()).sum();
+        let compressed: usize = ASSETS.iter().map(|asset| asset.compressed.len()).sum();
         assert!(plain < 300 * 1024, "{plain}");
-        assert!(packed < 100 * 1024, "{packed}");
+        assert!(compressed < 100 * 1024, "{compressed}");
     }
 
     /// Every file that the page refers to is built in. No file is external.
@@ -181,16 +183,16 @@ mod tests {
 
     #[test]
     fn unchanged_file_returns_304() {
-        let mut asked = HeaderMap::new();
-        let first = answer("style.css", &asked).expect("it is there");
+        let mut headers = HeaderMap::new();
+        let first = answer("style.css", &headers).expect("it is there");
         assert_eq!(first.status(), StatusCode::OK);
         assert!(!first.headers().contains_key(CONTENT_ENCODING));
-        asked.insert(ACCEPT_ENCODING, HeaderValue::from_static("br, gzip"));
-        let packed = answer("style.css", &asked).expect("it is there");
-        assert_eq!(packed.headers()[CONTENT_ENCODING], "gzip");
-        asked.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
-        let known = answer("style.css", &asked).expect("it is there");
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("br, gzip"));
+        let compressed = answer("style.css", &headers).expect("it is there");
+        assert_eq!(compressed.headers()[CONTENT_ENCODING], "gzip");
+        headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
+        let known = answer("style.css", &headers).expect("it is there");
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
-        assert!(answer("../Cargo.toml", &asked).is_none());
+        assert!(answer("../Cargo.toml", &headers).is_none());
     }
 }

@@ -102,8 +102,8 @@ fn open_websocket(
         is_tls: options.monitoring_tls,
         ..UpgradeRules::default()
     };
-    let vouched = Some(visitor::vouch(grant, options.dashboard));
-    let upgraded = websocket::hand_over(&monitor.shared, request, address, &rules, vouched);
+    let identity = Some(visitor::identity_of(grant, options.dashboard));
+    let upgraded = websocket::hand_over(&monitor.shared, request, address, &rules, identity);
     let no_upgrade = || {
         api::refused(
             StatusCode::BAD_REQUEST,

@@ -83,8 +83,8 @@ impl Sessions {
 
     /// Removes a ticket, and returns its grant.
     pub(super) fn redeem(&mut self, ticket: &str, now: Duration) -> Option<Grant> {
-        let held = self.tickets.0.remove(ticket)?;
-        (now < held.ends_at).then_some(held.grant)
+        let entry = self.tickets.0.remove(ticket)?;
+        (now < entry.ends_at).then_some(entry.grant)
     }
 }
 
@@ -105,9 +105,9 @@ impl Secrets {
         now: Duration,
         most: usize,
     ) -> Option<String> {
-        self.0.retain(|_, held| now < held.ends_at);
+        self.0.retain(|_, entry| now < entry.ends_at);
         if self.0.len() >= most {
-            let first = self.0.iter().min_by_key(|(_, held)| held.ends_at);
+            let first = self.0.iter().min_by_key(|(_, entry)| entry.ends_at);
             let first = first.map(|(secret, _)| secret.clone())?;
             self.0.remove(&first);
         }
@@ -117,8 +117,8 @@ impl Secrets {
     }
 
     fn get(&self, secret: &str, now: Duration) -> Option<(&Grant, Duration)> {
-        let held = self.0.get(secret).filter(|held| now < held.ends_at)?;
-        Some((&held.grant, held.ends_at))
+        let entry = self.0.get(secret).filter(|entry| now < entry.ends_at)?;
+        Some((&entry.grant, entry.ends_at))
     }
 }
 

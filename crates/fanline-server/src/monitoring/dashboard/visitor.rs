@@ -101,7 +101,7 @@ fn names_this_host(headers: &HeaderMap) -> bool {
 /// Checks credentials like a shard that has sent this nonce to a WebSocket client.
 pub(super) async fn admit(
     shared: &Shared,
-    shown: &Credentials<'_>,
+    credentials: &Credentials<'_>,
     address: SocketAddr,
     nonce: &str,
 ) -> Option<Grant> {
@@ -112,7 +112,7 @@ pub(super) async fn admit(
         ..Peer::default()
     };
     let mut access = shared.access();
-    let mut decision = access.admit(shown, &peer);
+    let mut decision = access.admit(credentials, &peer);
     if let Decision::Later(check) = &decision
         && let Some(account) = check.account_needed()
     {
@@ -122,7 +122,7 @@ pub(super) async fn admit(
             let _ = found.await;
         }
         access = shared.access();
-        decision = access.admit(shown, &peer);
+        decision = access.admit(credentials, &peer);
     }
     let grant = match decision {
         Decision::Admitted(grant) => Some(grant),
@@ -134,7 +134,7 @@ pub(super) async fn admit(
 }
 
 /// Returns the authentication methods that the page offers, the usual method first.
-pub(super) fn ways(access: &Access) -> &'static [&'static str] {
+pub(super) fn auth_methods(access: &Access) -> &'static [&'static str] {
     match (access.operators(), access.needs_nonce()) {
         (Some(_), _) => &["key"],
         (None, true) => &["user", "key", "token"],
@@ -143,7 +143,7 @@ pub(super) fn ways(access: &Access) -> &'static [&'static str] {
 }
 
 /// Returns the grant for the page's WebSocket.
-pub(super) fn vouch(grant: Grant, dashboard: Dashboard) -> Box<Vouched> {
+pub(super) fn identity_of(grant: Grant, dashboard: Dashboard) -> Box<Vouched> {
     let within = match dashboard {
         Dashboard::Writable => None,
         Dashboard::Off | Dashboard::ReadOnly => Some(Arc::new(Rights::new(&Permissions {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn read_only_dashboard_may_publish_only_reads() {
-        let within = |dashboard| vouch(Grant::default(), dashboard).within.is_some();
+        let within = |dashboard| identity_of(Grant::default(), dashboard).within.is_some();
         assert!(within(Dashboard::ReadOnly) && within(Dashboard::Off));
         assert!(!within(Dashboard::Writable));
     }

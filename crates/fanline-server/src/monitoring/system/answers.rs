@@ -10,7 +10,7 @@ use super::super::query::Query;
 use super::super::subsz::all_subscriptions;
 use super::super::{Endpoint, collect, expvars};
 use super::endpoints::{Operation, Page};
-use super::options::{Body, Myself};
+use super::options::{Body, ServerIdentity};
 use super::subscribers::Count;
 use super::{System, statsz, user};
 use crate::client::Message;
@@ -21,17 +21,17 @@ type Refused = Option<(u16, String)>;
 
 impl System {
     /// Returns the response to a request. Returns `None` if the request is for other servers.
-    pub(super) async fn answer(&self, request: &Message, asked: Operation) -> Option<Value> {
-        if asked == Operation::Subscribers {
+    pub(super) async fn answer(&self, request: &Message, operation: Operation) -> Option<Value> {
+        if operation == Operation::Subscribers {
             return Some(self.count_subscribers(request).await.into());
         }
-        let refused = match self.find(request, asked).await {
+        let refused = match self.find(request, operation).await {
             Ok(answer) => return Some(answer),
             Err(refused) => refused,
         };
         let (code, problem) = refused?;
         let mut refusal = self.envelope.refusal(&self.monitor, code, &problem);
-        if matches!(asked, Operation::Page(_)) {
+        if matches!(operation, Operation::Page(_)) {
             refusal["data"] = Value::Null;
         }
         Some(refusal)
@@ -53,23 +53,25 @@ impl System {
         all.iter().filter(counted).count()
     }
 
-    async fn find(&self, request: &Message, asked: Operation) -> Result<Value, Refused> {
+    async fn find(&self, request: &Message, operation: Operation) -> Result<Value, Refused> {
         let body = Body::parse(request.payload()).map_err(|problem| Some((400, problem)))?;
         if !self.is_addressed(&body) {
             return Err(None);
         }
         let account = account_of(request.subject());
-        let data = match asked {
+        let data = match operation {
             Operation::Idz => return Ok(self.identity()),
             Operation::Statsz => return self.statsz().await,
             Operation::AccountConnections => return self.connections_of(one(account)?).await,
             Operation::Kick => {
-                let nobody = "no such client or leafnode id";
-                return self.order(&body, Command::Kick, nobody).await;
+                let not_found = "no such client or leafnode id";
+                return self.order(&body, Command::Kick, not_found).await;
             }
             Operation::LameDuck => {
-                let nobody = "no such client id";
-                return self.order(&body, Command::RequestReconnect, nobody).await;
+                let not_found = "no such client id";
+                return self
+                    .order(&body, Command::RequestReconnect, not_found)
+                    .await;
             }
             Operation::Reload => return self.reload().await,
             Operation::Page(page) => self.page(page, &body, account).await?,
@@ -93,7 +95,7 @@ impl System {
     fn is_addressed(&self, body: &Body) -> bool {
         let info = &self.monitor.shared.info;
         let options = self.monitor.shared.options();
-        body.is_for(&Myself {
+        body.is_for(&ServerIdentity {
             name: &info.server_name,
             host: &info.host,
             cluster: info.cluster.as_deref().unwrap_or_default(),
@@ -215,7 +217,7 @@ impl System {
         &self,
         body: &Body,
         command: impl Fn(u64, oneshot::Sender<bool>) -> Command,
-        nobody: &str,
+        not_found: &str,
     ) -> Result<Value, Refused> {
         let cid = body.field("cid").as_u64().unwrap_or(0);
         let shared = &self.monitor.shared;
@@ -224,7 +226,7 @@ impl System {
             .map_err(refused)?;
         match done.contains(&true) {
             true => Ok(self.done()),
-            false => Err(Some((500, nobody.to_owned()))),
+            false => Err(Some((500, not_found.to_owned()))),
         }
     }
 

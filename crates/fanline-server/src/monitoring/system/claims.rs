@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tracing::{debug, error};
 
-use super::{Disconnected, System, unless_gone};
+use super::{Disconnected, System, unless_disconnected};
 use crate::account_directory::{Directory, StoreError};
 use crate::client::{ClientError, Message, Subscription};
 use crate::clock::unix_seconds;
@@ -119,9 +119,9 @@ impl System {
             return Ok(());
         }
         let store = TokenStore::of(self.directory().as_deref());
-        for (subject, asked) in store.subjects() {
+        for (subject, operation) in store.subjects() {
             let requests = self.client.subscribe(subject).await?;
-            tokio::task::spawn_local(Rc::clone(self).answer_claims(requests, asked, store));
+            tokio::task::spawn_local(Rc::clone(self).answer_claims(requests, operation, store));
         }
         Ok(())
     }
@@ -135,11 +135,11 @@ impl System {
     async fn answer_claims(
         self: Rc<Self>,
         mut requests: Subscription,
-        asked: Operation,
+        operation: Operation,
         store: TokenStore,
     ) {
         while let Some(request) = requests.next().await {
-            let done = match (asked, self.directory()) {
+            let done = match (operation, self.directory()) {
                 (Operation::Update, directory) => {
                     self.take_update(&request, directory, store).await
                 }
@@ -147,9 +147,12 @@ impl System {
                 (Operation::Delete, Some(directory)) => {
                     self.take_deletion(&request, directory).await
                 }
-                (asked, Some(directory)) => match request.reply() {
+                (operation, Some(directory)) => match request.reply() {
                     None => continue,
-                    Some(reply) => self.show_claims(&request, reply, asked, directory).await,
+                    Some(reply) => {
+                        self.show_claims(&request, reply, operation, directory)
+                            .await
+                    }
                 },
             };
             if done.is_err() {
@@ -163,10 +166,10 @@ impl System {
         &self,
         request: &Message,
         reply: &str,
-        asked: Operation,
+        operation: Operation,
         directory: Arc<Directory>,
     ) -> Result<(), Disconnected> {
-        if asked == Operation::Lookup {
+        if operation == Operation::Lookup {
             let account = account_of(request.subject()).unwrap_or_default().to_owned();
             let token = off_thread(move || directory.load(&account)).await.flatten();
             return self.send(reply, token.unwrap_or_default()).await;
@@ -176,7 +179,7 @@ impl System {
             error!("the account tokens cannot be read");
             return Ok(());
         };
-        if asked == Operation::List {
+        if operation == Operation::List {
             let accounts: Vec<&String> = tokens.iter().map(|(account, _)| account).collect();
             let answer = self.envelope.answer(&self.monitor, json!(accounts));
             return self.reply(request, &answer).await;
@@ -191,7 +194,7 @@ impl System {
     }
 
     async fn send(&self, to: &str, text: String) -> Result<(), Disconnected> {
-        unless_gone(to, self.client.publish(to, text).await)
+        unless_disconnected(to, self.client.publish(to, text).await)
     }
 
     async fn take_update(
@@ -202,7 +205,7 @@ impl System {
     ) -> Result<(), Disconnected> {
         let named = account_of(request.subject());
         let token = std::str::from_utf8(request.payload()).unwrap_or_default();
-        let said = match verified::<AccountClaims>(token) {
+        let result = match verified::<AccountClaims>(token) {
             Ok(claims) if named.is_some_and(|named| named != claims.subject) => {
                 let problem = "subject does not match jwt content";
                 Outcome::failed(
@@ -223,7 +226,7 @@ impl System {
                 )
             }
         };
-        self.report(request, said).await
+        self.report(request, result).await
     }
 
     /// Stores a token. Returns the message for the requester.
@@ -285,14 +288,14 @@ impl System {
             Ok(_) => self.delete(token, directory).await,
             Err(problem) => Err(words(problem)),
         };
-        let said = Outcome {
+        let result = Outcome {
             account: None,
             outcome: outcome.map_err(|problem| {
                 let by = by.unwrap_or_default();
                 format!("delete accounts request by {by} failed - {problem}")
             }),
         };
-        self.report(request, said).await
+        self.report(request, result).await
     }
 
     async fn delete(&self, token: &str, directory: Arc<Directory>) -> Result<String, String> {
@@ -331,8 +334,8 @@ impl System {
     }
 
     /// Logs the result of a change, and reports it to the requester.
-    async fn report(&self, request: &Message, said: Outcome) -> Result<(), Disconnected> {
-        let Outcome { account, outcome } = said;
+    async fn report(&self, request: &Message, result: Outcome) -> Result<(), Disconnected> {
+        let Outcome { account, outcome } = result;
         let mut answer = match &outcome {
             Ok(message) => {
                 debug!("{message} - {}", account.as_deref().unwrap_or_default());
@@ -418,7 +421,7 @@ mod tests {
             assert!(
                 subjects
                     .iter()
-                    .any(|(_, asked)| *asked == Operation::Update)
+                    .any(|(_, operation)| *operation == Operation::Update)
             );
         }
     }

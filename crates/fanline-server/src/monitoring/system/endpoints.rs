@@ -135,15 +135,15 @@ pub(super) fn subjects(id: &str) -> Vec<(String, Operation)> {
         ("$SYS.REQ.USER.*.INFO".to_owned(), Operation::UserInfo),
         ("$SYS.DEBUG.SUBSCRIBERS".to_owned(), Operation::Subscribers),
     ];
-    for (name, asked) in of_all() {
-        all.push((format!("$SYS.REQ.SERVER.PING.{name}"), asked));
-        all.push((format!("$SYS.REQ.SERVER.{id}.{name}"), asked));
+    for (name, operation) in of_all() {
+        all.push((format!("$SYS.REQ.SERVER.PING.{name}"), operation));
+        all.push((format!("$SYS.REQ.SERVER.{id}.{name}"), operation));
     }
-    for (name, asked) in of_one() {
-        all.push((format!("$SYS.REQ.SERVER.{id}.{name}"), asked));
+    for (name, operation) in of_one() {
+        all.push((format!("$SYS.REQ.SERVER.{id}.{name}"), operation));
     }
-    for (name, asked) in of_account() {
-        all.push((format!("$SYS.REQ.ACCOUNT.*.{name}"), asked));
+    for (name, operation) in of_account() {
+        all.push((format!("$SYS.REQ.ACCOUNT.*.{name}"), operation));
     }
     all
 }

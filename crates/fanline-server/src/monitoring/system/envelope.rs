@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::{FEATURE_FLAGS, Monitor, now_text};
+use super::super::{Monitor, now_text};
+use crate::config::FEATURE_FLAGS;
 use crate::identity;
 use crate::version::COMPATIBLE_VERSION;
 

@@ -9,9 +9,9 @@ mod endpoints;
 mod envelope;
 mod events;
 mod options;
+mod publishing;
 mod statsz;
 mod subscribers;
-mod telling;
 #[cfg(test)]
 mod tests;
 mod user;
@@ -59,9 +59,9 @@ impl System {
             monitor,
             envelope: Envelope::default(),
         });
-        for (subject, asked) in endpoints::subjects(system.monitor.server_id()) {
+        for (subject, operation) in endpoints::subjects(system.monitor.server_id()) {
             let requests = system.client.subscribe(&subject).await?;
-            tokio::task::spawn_local(Rc::clone(&system).answer_all(requests, asked));
+            tokio::task::spawn_local(Rc::clone(&system).answer_all(requests, operation));
         }
         system.serve_claims().await?;
         system.client.flush().await?;
@@ -70,12 +70,12 @@ impl System {
     }
 
     /// Responds to the requests of one subject.
-    async fn answer_all(self: Rc<Self>, mut requests: Subscription, asked: Operation) {
+    async fn answer_all(self: Rc<Self>, mut requests: Subscription, operation: Operation) {
         while let Some(request) = requests.next().await {
             if request.reply().is_none() {
                 continue;
             }
-            let Some(answer) = self.answer(&request, asked).await else {
+            let Some(answer) = self.answer(&request, operation).await else {
                 continue;
             };
             if self.reply(&request, &answer).await.is_err() {
@@ -92,7 +92,7 @@ impl System {
         };
         match self
             .client
-            .publish_message(&packed(request, to, answer))
+            .publish_message(&encoded_response(request, to, answer))
             .await
         {
             Err(error @ ClientError::PayloadTooLarge { .. }) => {
@@ -101,18 +101,18 @@ impl System {
                     .refusal(&self.monitor, 500, &error.to_string());
                 self.publish(to, &refusal).await
             }
-            sent => unless_gone(to, sent),
+            sent => unless_disconnected(to, sent),
         }
     }
 
     async fn publish(&self, subject: &str, body: &Value) -> Result<(), Disconnected> {
         let sent = self.client.publish(subject, body.to_string()).await;
-        unless_gone(subject, sent)
+        unless_disconnected(subject, sent)
     }
 }
 
 /// Returns a response in the requested encoding.
-fn packed(request: &Message, to: &str, answer: &Value) -> OutgoingMessage {
+fn encoded_response(request: &Message, to: &str, answer: &Value) -> OutgoingMessage {
     let mut message = OutgoingMessage {
         subject: to.into(),
         ..OutgoingMessage::default()
@@ -137,7 +137,7 @@ fn set_encoding(headers: &mut Headers, encoding: Encoding) -> bool {
 
 /// Ignores messages that cannot be sent, for instance because an account's name is not a valid token of a
 /// subject. Fails only if the client is disconnected.
-fn unless_gone(subject: &str, sent: Result<(), ClientError>) -> Result<(), Disconnected> {
+fn unless_disconnected(subject: &str, sent: Result<(), ClientError>) -> Result<(), Disconnected> {
     match sent {
         Ok(()) => Ok(()),
         Err(ClientError::Disconnected(_)) => Err(Disconnected),

@@ -19,7 +19,7 @@ struct Filter {
 }
 
 /// The server's properties that filters refer to.
-pub(super) struct Myself<'a> {
+pub(super) struct ServerIdentity<'a> {
     pub(super) name: &'a str,
     pub(super) host: &'a str,
     pub(super) cluster: &'a str,
@@ -54,18 +54,23 @@ impl Body {
     }
 
     /// Returns whether the filter includes this server. An invalid filter includes no server.
-    pub(super) fn is_for(&self, me: &Myself<'_>) -> bool {
+    pub(super) fn is_for(&self, server: &ServerIdentity<'_>) -> bool {
         let Ok(filter) = Filter::deserialize(Value::Object(self.0.clone())) else {
             return false;
         };
         let fits = |wanted: &str, is: &str| {
             wanted.is_empty() || wanted == is || !filter.exact_match && is.contains(wanted)
         };
-        let has = |tag: &String| me.tags.iter().any(|known| known.eq_ignore_ascii_case(tag));
-        fits(&filter.server_name, me.name)
-            && fits(&filter.host, me.host)
-            && fits(&filter.cluster, me.cluster)
-            && (filter.domain.is_empty() || me.domain == Some(&filter.domain))
+        let has = |tag: &String| {
+            server
+                .tags
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(tag))
+        };
+        fits(&filter.server_name, server.name)
+            && fits(&filter.host, server.host)
+            && fits(&filter.cluster, server.cluster)
+            && (filter.domain.is_empty() || server.domain == Some(&filter.domain))
             && filter.tags.iter().all(has)
     }
 
@@ -105,7 +110,7 @@ mod tests {
 
     #[test]
     fn only_servers_in_the_filter_answer() {
-        let me = Myself {
+        let server = ServerIdentity {
             name: "east-1",
             host: "0.0.0.0",
             cluster: "c-1",
@@ -128,7 +133,7 @@ mod tests {
             (r#"{"tags":5}"#, false),
         ] {
             let parsed = Body::parse(body.as_bytes()).expect("an object");
-            assert_eq!(parsed.is_for(&me), is_meant, "{body}");
+            assert_eq!(parsed.is_for(&server), is_meant, "{body}");
         }
         assert!(Body::parse(b"not json").is_err());
         assert!(Body::parse(b"[]").is_err());
@@ -138,8 +143,8 @@ mod tests {
     fn options_become_parameters() {
         let query = |name: &str, body: &str| {
             let mut all = endpoints::of_all();
-            let (_, asked) = all.find(|(known, _)| *known == name).expect("known");
-            let Operation::Page(page) = asked else {
+            let (_, operation) = all.find(|(known, _)| *known == name).expect("known");
+            let Operation::Page(page) = operation else {
                 panic!("{name} has no options");
             };
             Body::parse(body.as_bytes()).expect("an object").query(page)

@@ -27,16 +27,17 @@ impl<'a> Count<'a> {
         if self.queue.is_some_and(|queue| queue != sub.queue) {
             return false;
         }
-        let (asked, subscribed) = (self.subject, sub.subject.as_str());
+        let (requested, subscribed) = (self.subject, sub.subject.as_str());
         let matches = |filter: &str, subject: &str| {
             let filter = Filter::parse(filter.as_bytes());
             filter.is_ok_and(|filter| filter.matches(subject.as_bytes()))
         };
-        match asked.split('.').any(|token| matches!(token, "*" | ">")) {
-            false => matches(subscribed, asked),
+        match requested.split('.').any(|token| matches!(token, "*" | ">")) {
+            false => matches(subscribed, requested),
             // `a.*` does not cover `a.>`.
             true => {
-                matches(asked, subscribed) && (asked.ends_with('>') || !subscribed.ends_with('>'))
+                matches(requested, subscribed)
+                    && (requested.ends_with('>') || !subscribed.ends_with('>'))
             }
         }
     }

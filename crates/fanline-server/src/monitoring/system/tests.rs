@@ -52,8 +52,8 @@ impl Stage {
     }
 
     async fn ask(&self, subject: &str, body: &str) -> Value {
-        let asked = self.system.request(subject, body.to_owned(), TIME_LIMIT);
-        let answer = asked.await.expect("an answer");
+        let response = self.system.request(subject, body.to_owned(), TIME_LIMIT);
+        let answer = response.await.expect("an answer");
         serde_json::from_slice(answer.payload()).expect("JSON")
     }
 
@@ -73,10 +73,10 @@ fn run(test: impl AsyncFnOnce(Stage)) {
 #[test]
 fn every_response_holds_the_server_identity() {
     run(async |stage: Stage| {
-        for (name, asked) in super::endpoints::of_all() {
+        for (name, operation) in super::endpoints::of_all() {
             for to in ["PING", stage.id()] {
                 let answer = stage.ask(&format!("$SYS.REQ.SERVER.{to}.{name}"), "").await;
-                let server = match asked {
+                let server = match operation {
                     super::Operation::Idz => &answer,
                     _ => &answer["server"],
                 };

@@ -12,7 +12,7 @@ const REQUEST_INFO: &str = "Nats-Request-Info";
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Asker {
+struct Requester {
     acc: Option<String>,
     user: String,
     /// The user's name in its token.
@@ -23,36 +23,36 @@ struct Asker {
     expires: Option<u64>,
 }
 
-impl Asker {
+impl Requester {
     fn read(headers: Option<&Headers>) -> Self {
         let info = headers.and_then(|headers| headers.get(REQUEST_INFO));
-        let asker = info.and_then(|info| serde_json::from_str(info).ok());
-        asker.unwrap_or_default()
+        let requester = info.and_then(|info| serde_json::from_str(info).ok());
+        requester.unwrap_or_default()
     }
 }
 
 /// Returns the requester's account, if the request came from another account.
 pub(super) fn account_of_asker(headers: Option<&Headers>) -> Option<String> {
-    Asker::read(headers).acc
+    Requester::read(headers).acc
 }
 
 /// Returns the identity and permissions of an account's user.
 pub(super) fn info(access: &Access, account: &str, headers: Option<&Headers>) -> Value {
-    let asker = Asker::read(headers);
-    let user = asker.user;
+    let requester = Requester::read(headers);
+    let user = requester.user;
     let known = access.account_id(account).and_then(|id| access.account(id));
     let tag = known.map_or(account, Account::tag);
     let mut info = json!({ "user": user, "account": account, "account_name": tag });
     // Configured permissions are shown as they are configured. Permissions of a token are shown as the header
     // reports them.
     let configured = permissions_of(access, account, &user).map(show);
-    if let Some(permissions) = configured.or(asker.permissions) {
+    if let Some(permissions) = configured.or(requester.permissions) {
         info["permissions"] = permissions;
     }
-    if let Some(name) = asker.user_name {
+    if let Some(name) = requester.user_name {
         info["user_name"] = name.into();
     }
-    if let Some(left) = asker.expires {
+    if let Some(left) = requester.expires {
         info["expires"] = left.into();
     }
     info
@@ -122,10 +122,10 @@ mod tests {
             ..Permissions::default()
         });
         let access = Access::new(config).expect("a directory");
-        let told = |user: &str, account: &str| {
+        let shown = |user: &str, account: &str| {
             let mut headers = Headers::new();
-            let asker = json!({ "acc": "elsewhere", "user": user }).to_string();
-            headers.append(REQUEST_INFO, &asker).expect("a header");
+            let requester = json!({ "acc": "elsewhere", "user": user }).to_string();
+            headers.append(REQUEST_INFO, &requester).expect("a header");
             info(&access, account, Some(&headers))
         };
         let ada = json!({
@@ -136,11 +136,11 @@ mod tests {
                 "responses": { "max": 1, "ttl": 120_000_000_000_i64 },
             },
         });
-        assert_eq!(told("ada", "A"), ada);
-        let bob = told("bob", "A");
+        assert_eq!(shown("ada", "A"), ada);
+        let bob = shown("bob", "A");
         assert_eq!(bob["permissions"], json!({ "publish": { "allow": [] } }));
-        let nobody = json!({ "user": "", "account": "$G", "account_name": "$G" });
-        assert_eq!(told("", "$G"), nobody);
-        assert_eq!(info(&access, "$G", None), nobody);
+        let anonymous = json!({ "user": "", "account": "$G", "account_name": "$G" });
+        assert_eq!(shown("", "$G"), anonymous);
+        assert_eq!(info(&access, "$G", None), anonymous);
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::raw::PATIENCE;
+use crate::raw::WAIT_MAX;
 
 /// MQTT versions, as protocol levels.
 pub(crate) const V4: u8 = 4;
@@ -13,7 +13,7 @@ pub(crate) const V5: u8 = 5;
 #[derive(Clone, Default)]
 pub(crate) struct Hello {
     pub(crate) id: &'static str,
-    pub(crate) keeps: bool,
+    pub(crate) persistent: bool,
     /// Properties, for version 5.0.
     pub(crate) properties: Vec<u8>,
     /// Topic, payload, QoS, RETAIN, and properties of the will.
@@ -31,10 +31,10 @@ impl Hello {
     }
 
     /// Returns a CONNECT with a session that outlives the connection.
-    pub(crate) fn kept(id: &'static str, version: u8) -> Self {
+    pub(crate) fn persistent(id: &'static str, version: u8) -> Self {
         Hello {
             id,
-            keeps: true,
+            persistent: true,
             properties: match version {
                 V5 => vec![0x11, 0, 0, 0x0e, 0x10],
                 _ => Vec::new(),
@@ -44,7 +44,7 @@ impl Hello {
     }
 
     fn encode(&self, version: u8) -> Vec<u8> {
-        let mut flags = u8::from(!self.keeps) << 1;
+        let mut flags = u8::from(!self.persistent) << 1;
         if let Some((_, _, qos, retain, _)) = &self.will {
             flags |= 4 | qos << 3 | u8::from(*retain) << 5;
         }
@@ -99,7 +99,7 @@ impl MqttClient {
     pub(crate) fn open(address: SocketAddr, version: u8) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_nodelay(true).expect("a socket");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.set_read_timeout(Some(WAIT_MAX)).expect("a socket");
         MqttClient {
             stream,
             version,

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use super::World;
+use super::Simulation;
 use crate::jetstream::Retention;
 
 fn print(what: &str, count: u32, run: impl FnOnce()) {
@@ -17,13 +17,13 @@ fn print(what: &str, count: u32, run: impl FnOnce()) {
 #[ignore = "it measures"]
 fn costs() {
     const COUNT: u32 = 10_000;
-    let mut world = World::new(Retention::Limits);
+    let mut simulation = Simulation::new(Retention::Limits);
     for _ in 0..COUNT {
-        world.append(&["s.a=hello"]);
+        simulation.append(&["s.a=hello"]);
     }
     print("creating one of 10,000 filtered consumers", COUNT, || {
         for n in 0..COUNT {
-            world.create(
+            simulation.create(
                 &format!("F{n}"),
                 &format!(r#"{{"filter_subject":"other.{n}"}}"#),
             );
@@ -34,7 +34,7 @@ fn costs() {
         COUNT,
         || {
             for n in 0..COUNT {
-                world.create(&format!("A{n}"), "{}");
+                simulation.create(&format!("A{n}"), "{}");
             }
         },
     );
@@ -43,7 +43,7 @@ fn costs() {
         COUNT,
         || {
             for sequence in 1..=u64::from(COUNT) {
-                world.consumers.handle_append(sequence, b"s.a");
+                simulation.consumers.handle_append(sequence, b"s.a");
             }
         },
     );

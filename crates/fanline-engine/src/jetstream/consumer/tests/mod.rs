@@ -7,6 +7,6 @@ mod policies;
 mod pulling;
 mod pushing;
 mod restart;
-mod world;
+mod simulation;
 
-use world::World;
+use simulation::Simulation;

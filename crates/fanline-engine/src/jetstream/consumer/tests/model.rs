@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::World;
+use super::Simulation;
 use crate::jetstream::Retention;
 
 #[derive(Clone, Debug)]
@@ -117,26 +117,26 @@ impl Rules {
 }
 
 fn run(steps: &[Step], rules: &Rules, retention: Retention) {
-    let mut world = World::new(retention);
-    world.create("C", &rules.config());
+    let mut simulation = Simulation::new(retention);
+    simulation.create("C", &rules.config());
     let mut model = Model::default();
     for step in steps {
-        apply(step, &mut world, &mut model, retention);
-        check(&mut world, &mut model, rules);
+        apply(step, &mut simulation, &mut model, retention);
+        check(&mut simulation, &mut model, rules);
     }
     // Every record is delivered at least once: a client that requests and acknowledges all records receives
     // all of them.
     for _ in 0..100 {
-        world.pull("i", "50");
-        check(&mut world, &mut model, rules);
+        simulation.pull("i", "50");
+        check(&mut simulation, &mut model, rules);
         let out: Vec<u64> = model.out.keys().copied().collect();
         for sequence in out {
-            finish(sequence, "", &mut world, &mut model, retention);
-            check(&mut world, &mut model, rules);
+            finish(sequence, "", &mut simulation, &mut model, retention);
+            check(&mut simulation, &mut model, rules);
         }
         model.out.values_mut().for_each(|again| *again = true);
-        world.pass_millis(WAIT_MILLIS - 1);
-        check(&mut world, &mut model, rules);
+        simulation.pass_millis(WAIT_MILLIS - 1);
+        check(&mut simulation, &mut model, rules);
     }
     let wanted = model
         .subjects
@@ -150,46 +150,46 @@ fn run(steps: &[Step], rules: &Rules, retention: Retention) {
     }
 }
 
-fn apply(step: &Step, world: &mut World, model: &mut Model, retention: Retention) {
+fn apply(step: &Step, simulation: &mut Simulation, model: &mut Model, retention: Retention) {
     let nth_out = |n: &usize| model.out.keys().nth(*n).copied();
     match step {
         Step::Append(subject) => {
-            let sequence = world.store.last_sequence() + 1;
+            let sequence = simulation.store.last_sequence() + 1;
             model.subjects.insert(sequence, *subject);
-            world.append(&[&format!("{}={sequence}", SUBJECTS[*subject])]);
+            simulation.append(&[&format!("{}={sequence}", SUBJECTS[*subject])]);
         }
-        Step::Pull(batch) => world.pull("i", &batch.to_string()),
+        Step::Pull(batch) => simulation.pull("i", &batch.to_string()),
         Step::Ack(n) => {
             if let Some(sequence) = nth_out(n) {
-                finish(sequence, "", world, model, retention);
+                finish(sequence, "", simulation, model, retention);
             }
         }
         Step::Term(n) => {
             if let Some(sequence) = nth_out(n) {
-                finish(sequence, "+TERM", world, model, retention);
+                finish(sequence, "+TERM", simulation, model, retention);
             }
         }
         Step::Nak(n) => {
             if let Some(sequence) = nth_out(n) {
                 model.out.insert(sequence, true);
-                world.ack(sequence, "-NAK");
+                simulation.ack(sequence, "-NAK");
             }
         }
         Step::Remove(sequence) => {
             if model.subjects.remove(sequence).is_some() {
                 model.out.remove(sequence);
-                world.remove(*sequence);
+                simulation.remove(*sequence);
             }
         }
         Step::Pass(millis) => {
             // All unacknowledged records may be redelivered. Tests of `ack_wait` check the time of
             // redelivery.
             model.out.values_mut().for_each(|again| *again = true);
-            world.pass_millis(*millis);
+            simulation.pass_millis(*millis);
         }
         Step::Restart => {
             model.out.values_mut().for_each(|again| *again = true);
-            world.restart();
+            simulation.restart();
         }
     }
 }
@@ -197,7 +197,7 @@ fn apply(step: &Step, world: &mut World, model: &mut Model, retention: Retention
 fn finish(
     sequence: u64,
     payload: &str,
-    world: &mut World,
+    simulation: &mut Simulation,
     model: &mut Model,
     retention: Retention,
 ) {
@@ -205,10 +205,10 @@ fn finish(
         return;
     }
     model.over.insert(sequence);
-    world.ack(sequence, payload);
+    simulation.ack(sequence, payload);
     if retention == Retention::WorkQueue {
         assert_eq!(
-            world.store.read(sequence),
+            simulation.store.read(sequence),
             Ok(None),
             "{sequence} was acknowledged but not removed"
         );
@@ -216,17 +216,17 @@ fn finish(
     }
 }
 
-fn check(world: &mut World, model: &mut Model, rules: &Rules) {
-    for (_, sequence) in std::mem::take(&mut world.port.deliveries) {
+fn check(simulation: &mut Simulation, model: &mut Model, rules: &Rules) {
+    for (_, sequence) in std::mem::take(&mut simulation.port.deliveries) {
         model.deliver(sequence, rules);
     }
-    world.port.heard.clear();
+    simulation.port.messages.clear();
     let waiting = model.subjects.iter();
     let waiting = waiting
         .filter(|(sequence, subject)| rules.wants(**subject) && !model.seen.contains(sequence));
     let expected = (model.out.len(), waiting.count() as u64);
-    let id = world.id("C");
-    let info = world
+    let id = simulation.id("C");
+    let info = simulation
         .call(|consumers, context| consumers.info(id, context))
         .unwrap();
     let found = (
@@ -234,7 +234,7 @@ fn check(world: &mut World, model: &mut Model, rules: &Rules) {
         info.num_pending,
     );
     assert_eq!(
-        world.port.deliveries,
+        simulation.port.deliveries,
         [],
         "the query of the description delivered a record"
     );

@@ -238,11 +238,11 @@ impl Stream {
             return false;
         }
         let mut edits = std::mem::take(&mut self.edits);
-        let taken = self.accept(message, asked, &mut edits, port);
+        let accepted = self.accept(message, asked, &mut edits, port);
         self.edits = edits;
-        match taken {
-            Ok(taken) => {
-                batch.stored = batch.stored.max(taken.sequence);
+        match accepted {
+            Ok(accepted) => {
+                batch.stored = batch.stored.max(accepted.sequence);
                 batch.last = sequence;
             }
             // The message is too large. The batch continues, and its next message has the same sequence.

@@ -106,8 +106,9 @@ impl Stream {
         if rollups.into_iter().flatten().any(|text| !is_sub(text)) {
             return Err(ApiError::MESSAGE_SCHEDULES_ROLLUP_INVALID);
         }
-        let is_own =
-            |other: &[u8]| is_literal_subject(other) && self.takes(other) && other != subject;
+        let is_own = |other: &[u8]| {
+            is_literal_subject(other) && self.stores_subject(other) && other != subject
+        };
         let target = headers.schedule_target.filter(|target| is_own(target));
         let target = target.ok_or(ApiError::MESSAGE_SCHEDULES_TARGET_INVALID)?;
         let source = headers.schedule_source;

@@ -17,20 +17,20 @@ impl Stream {
         self.clock = now;
         let mut has_more = false;
         let mut sources = std::mem::take(&mut self.sources);
-        let mut safe_until = None;
+        let mut copied_below = None;
         for source in &mut sources {
             let is_it =
                 source.config.name == origin.config.name && source.config.external.is_none();
             if is_it {
                 // If the disk cannot be read, the next call tries again.
                 has_more |= self.pull_source(source, origin, port).unwrap_or(false);
-                self.remove_taken(source, origin);
-                let until = source.safe_until();
-                safe_until = Some(safe_until.map_or(until, |other: u64| other.min(until)));
+                self.remove_copied(source, origin);
+                let until = source.copied_below();
+                copied_below = Some(copied_below.map_or(until, |other: u64| other.min(until)));
             }
         }
         self.sources = sources;
-        if let Some(until) = safe_until {
+        if let Some(until) = copied_below {
             // If the disk cannot remove records now, they are removed after the next restart.
             let _ = origin.note_copied(&self.config.name, until);
         }
@@ -86,12 +86,13 @@ impl Stream {
                         payload: record.payload.to_vec(),
                     };
                     let origin_subject = record.subject.to_vec();
-                    let Ok(own) = self.store_copy(source, copy, &origin_subject, port) else {
+                    let Ok(copy_sequence) = self.store_copy(source, copy, &origin_subject, port)
+                    else {
                         // Retried later: there is no room for the copy, or a counter cannot be read.
                         break;
                     };
-                    source.to_remove.push_back((sequence, own));
-                    source.taken = sequence;
+                    source.to_remove.push_back((sequence, copy_sequence));
+                    source.last_copied = sequence;
                 }
                 Ok(None) | Err(StoreError::Damaged(_)) => {}
                 Err(error) => return Err(error),
@@ -105,7 +106,7 @@ impl Stream {
     }
 
     /// Removes records whose copies are durable from an origin with work queue retention.
-    fn remove_taken(&self, source: &mut Source, origin: &mut Stream) {
+    fn remove_copied(&self, source: &mut Source, origin: &mut Stream) {
         if origin.config.retention == Retention::Limits {
             source.to_remove.clear();
             return;
@@ -126,8 +127,10 @@ impl Stream {
 
 impl Source {
     /// Returns the lowest sequence of the origin without a durable copy.
-    fn safe_until(&self) -> u64 {
+    fn copied_below(&self) -> u64 {
         let next = self.next.unwrap_or(0);
-        self.to_remove.front().map_or(next, |(taken, _)| *taken)
+        self.to_remove
+            .front()
+            .map_or(next, |(sequence, _)| *sequence)
     }
 }

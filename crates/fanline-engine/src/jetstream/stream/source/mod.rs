@@ -48,7 +48,7 @@ pub(super) struct Source {
     /// Identity of the origin, which differs from that of earlier streams of this name.
     identity: String,
     /// Last copied sequence of the origin.
-    taken: u64,
+    last_copied: u64,
     lag: u64,
     active: Option<i64>,
     /// Sequences of the origin's records, each with the sequence of its copy here. When the copy is durable,
@@ -141,7 +141,7 @@ impl Source {
             renames,
             next: None,
             identity: String::new(),
-            taken: 0,
+            last_copied: 0,
             lag: 0,
             active: None,
             to_remove: VecDeque::new(),
@@ -233,7 +233,7 @@ impl Stream {
             name: source.config.name.clone(),
             external: source.config.external.clone(),
             lag: source.lag,
-            seq: Some(source.taken).filter(|seq| !source.is_mirror && *seq > 0),
+            seq: Some(source.last_copied).filter(|seq| !source.is_mirror && *seq > 0),
             active: source
                 .active
                 .map_or(-1, |at| now.unix_nanos.saturating_sub(at)),

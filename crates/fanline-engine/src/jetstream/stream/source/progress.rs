@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Stream;
 use super::Source;
-
-/// Maximum delay from a change of the progress until it is saved.
-const SAVE_WITHIN: Duration = Duration::from_millis(250);
+use crate::jetstream::SAVE_DELAY_MAX;
 
 /// Saved progress of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +17,8 @@ struct Progress {
     filters: String,
     destinations: String,
     /// Last copied sequence of the origin.
-    taken: u64,
+    #[serde(rename = "taken")]
+    last_copied: u64,
 }
 
 /// State of saving the progress.
@@ -44,12 +43,12 @@ impl Stream {
             return None;
         }
         let saved = &mut self.saved_progress;
-        let taken = self.sources.iter().map(|source| source.taken);
-        let mark = taken.fold(0, u64::wrapping_add);
+        let all_copied = self.sources.iter().map(|source| source.last_copied);
+        let mark = all_copied.fold(0, u64::wrapping_add);
         if saved.next.is_none() && mark != saved.mark {
             let progress = self.sources.iter().map(Progress::of).collect();
             saved.next = Some((self.store.last_sequence(), progress));
-            saved.due = Some(now.saturating_add(SAVE_WITHIN));
+            saved.due = Some(now.saturating_add(SAVE_DELAY_MAX));
             saved.mark = mark;
         }
         let is_due = is_last || saved.due.is_some_and(|due| due <= now);
@@ -66,8 +65,11 @@ impl Stream {
     pub(in crate::jetstream::stream) fn next_progress_save(&self) -> Option<Duration> {
         let saved = &self.saved_progress;
         // While the log is not durable, nothing is due, because the end of a sync causes another call.
-        let is_safe = |until: &u64| *until <= self.store.durable();
-        let is_waiting = saved.next.as_ref().is_some_and(|(until, _)| is_safe(until));
+        let is_durable = |until: &u64| *until <= self.store.durable();
+        let is_waiting = saved
+            .next
+            .as_ref()
+            .is_some_and(|(until, _)| is_durable(until));
         saved.due.filter(|_| is_waiting)
     }
 
@@ -80,10 +82,10 @@ impl Stream {
                 let names = (&saved.origin, &saved.filters, &saved.destinations);
                 names == (&known.origin, &known.filters, &known.destinations)
             };
-            let taken = all.iter().find(is_it).map_or(0, |saved| saved.taken);
-            if taken > source.taken {
-                source.taken = taken;
-                source.next = Some(taken.saturating_add(1));
+            let last_copied = all.iter().find(is_it).map_or(0, |saved| saved.last_copied);
+            if last_copied > source.last_copied {
+                source.last_copied = last_copied;
+                source.next = Some(last_copied.saturating_add(1));
             }
         }
     }
@@ -96,7 +98,7 @@ impl Progress {
             origin: source.label.clone(),
             filters,
             destinations,
-            taken: source.taken,
+            last_copied: source.last_copied,
         }
     }
 }

@@ -71,7 +71,7 @@ struct FlowAnswer {
     until: u64,
     reply: Vec<u8>,
     delivered: u64,
-    taken: u64,
+    last_copied: u64,
 }
 
 /// Names of a consumer at the origin, and of its subjects.
@@ -276,7 +276,13 @@ impl Reader {
     /// Answers a flow control request. A preconfigured consumer gets the answer when all delivered records
     /// are durable here, because the origin may then remove them. `until` is the sequence of the last of
     /// these records in this stream.
-    pub(super) fn answer(&mut self, reply: &[u8], taken: u64, until: u64, port: &mut dyn Port) {
+    pub(super) fn answer(
+        &mut self,
+        reply: &[u8],
+        last_copied: u64,
+        until: u64,
+        port: &mut dyn Port,
+    ) {
         let State::Reading(reading) = &mut self.state else {
             return;
         };
@@ -285,7 +291,7 @@ impl Reader {
                 until,
                 reply: reply.to_vec(),
                 delivered: reading.delivered,
-                taken,
+                last_copied,
             });
             return;
         }
@@ -307,7 +313,7 @@ impl Reader {
             let mut headers = Vec::new();
             let headers = Block::new(&mut headers)
                 .add_number("Nats-Last-Consumer", answer.delivered)
-                .add_number("Nats-Last-Stream", answer.taken)
+                .add_number("Nats-Last-Stream", answer.last_copied)
                 .end();
             port.publish(&Message {
                 subject: &answer.reply,
@@ -434,7 +440,7 @@ mod tests {
 
     const AT: Duration = Duration::from_secs(100);
 
-    fn asked() -> (Reader, Recorder) {
+    fn requested() -> (Reader, Recorder) {
         let external = External {
             api: "$JS.hub.API".to_owned(),
             deliver: "to.me".to_owned(),
@@ -511,7 +517,7 @@ mod tests {
             ("", "no JSON", "refused Some(10025)"),
             (" 503", "", "refused None"),
         ] {
-            let (mut reader, _) = asked();
+            let (mut reader, _) = requested();
             let found = event(&mut reader, "r", "", headers, payload);
             assert_eq!(found, expected, "{headers} {payload}");
             let is_error = expected.starts_with("refused Some");
@@ -521,7 +527,7 @@ mod tests {
 
     #[test]
     fn deliveries_are_classified() {
-        let (mut reader, _) = asked();
+        let (mut reader, _) = requested();
         let record = |stream: u64, consumer: u64| format!("$JS.ACK.O.C.1.{stream}.{consumer}.1.0");
         let beat = " 100 Idle Heartbeat|Nats-Last-Consumer: ";
         for (subject, reply, headers, expected) in [
@@ -551,7 +557,7 @@ mod tests {
 
     #[test]
     fn retry_delay_doubles_until_a_record_is_stored() {
-        let (mut reader, mut port) = asked();
+        let (mut reader, mut port) = requested();
         let mut rests = Vec::new();
         let mut now = AT;
         for _ in 0..8 {

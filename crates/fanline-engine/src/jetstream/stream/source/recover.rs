@@ -13,7 +13,7 @@ impl Stream {
         for source in &mut self.sources {
             if source.is_mirror && last > 0 {
                 source.next.get_or_insert(last + 1);
-                source.taken = last;
+                source.last_copied = last;
             }
             missing += usize::from(source.next.is_none());
         }
@@ -28,8 +28,8 @@ impl Stream {
                         .iter_mut()
                         .filter(|source| source.next.is_none());
                     for source in open {
-                        if let Some(taken) = source.sequence_of(header) {
-                            (source.next, source.taken) = (Some(taken + 1), taken);
+                        if let Some(sequence) = source.sequence_of(header) {
+                            (source.next, source.last_copied) = (Some(sequence + 1), sequence);
                             missing -= 1;
                         }
                     }

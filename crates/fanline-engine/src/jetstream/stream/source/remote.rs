@@ -82,7 +82,9 @@ impl Stream {
                 source.identity = started.identity.unwrap_or_default();
             }
             OriginEvent::Record(subject) => self.take_delivery(source, &subject, message, port),
-            OriginEvent::FlowControl(reply) => reader.answer(reply, source.taken, until, port),
+            OriginEvent::FlowControl(reply) => {
+                reader.answer(reply, source.last_copied, until, port)
+            }
             OriginEvent::Broken => reader.back_off(now.since_start, port),
             OriginEvent::Refused(_) => return reader.back_off(now.since_start, port),
         }
@@ -124,7 +126,8 @@ impl Stream {
                 reader.note_stored();
                 source.lag = delivery.pending;
                 if is_new {
-                    (source.next, source.taken) = (Some(sequence.saturating_add(1)), sequence);
+                    (source.next, source.last_copied) =
+                        (Some(sequence.saturating_add(1)), sequence);
                 }
             }
             // There is no room for the copy, or a counter cannot be read. The record is requested again.

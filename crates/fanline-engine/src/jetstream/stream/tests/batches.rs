@@ -162,8 +162,8 @@ fn server_limits_of_batches_apply() {
     }
     let fast = |bench: &mut Bench, reply: &str| {
         let reply = format!("i.{reply}.$FI");
-        let said = bench.publish_to(&reply, "a.1");
-        super::shortened(&said.replace(&format!("{reply} "), ""))
+        let answers = bench.publish_to(&reply, "a.1");
+        super::shortened(&answers.replace(&format!("{reply} "), ""))
     };
     assert_eq!(fast(&mut bench, "f.3.ok.1.0"), flow(0, 3));
     let too_many = "!10211 batch publish too many inflight";
@@ -208,10 +208,10 @@ fn check_fast(config: &str, steps: &[(&str, &str)]) {
         // Format: `id.flow.mode.seq.op headers`.
         let (reply, rest) = text.split_once(' ').unwrap_or((text, "x"));
         let reply = format!("i.{reply}.$FI");
-        let said = bench.publish_to(&reply, &format!("f.a {rest}"));
-        let said = said.replace(&format!("{reply} "), "");
-        let said: Vec<_> = said.split(" / ").map(super::shortened).collect();
-        assert_eq!(said.join(" / "), *expected, "{nth}: {text}");
+        let answers = bench.publish_to(&reply, &format!("f.a {rest}"));
+        let answers = answers.replace(&format!("{reply} "), "");
+        let answers: Vec<_> = answers.split(" / ").map(super::shortened).collect();
+        assert_eq!(answers.join(" / "), *expected, "{nth}: {text}");
     }
 }
 

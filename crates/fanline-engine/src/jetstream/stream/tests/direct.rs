@@ -20,7 +20,7 @@ fn get(bench: &mut Bench, subject: &str, body: &str) -> String {
     bench
         .stream
         .direct_get(subject.as_bytes(), body.as_bytes(), b"r", now, port);
-    let answers = bench.port.taken().into_iter().map(|line| {
+    let answers = bench.port.take_published().into_iter().map(|line| {
         let value = |name: &str| {
             let at = line.find(&format!("{name}: "))?;
             line[at..]
@@ -199,7 +199,7 @@ fn direct_get_headers_are_in_order() {
         &mut bench.port,
     );
     assert_eq!(
-        bench.port.taken()[0],
+        bench.port.take_published()[0],
         "r NATS/1.0|H: v|Nats-Stream: S|Nats-Subject: r.a|Nats-Sequence: 2|\
          Nats-Time-Stamp: 2026-11-21T22:33:09.64Z|Nats-Num-Pending: 3|Nats-Last-Sequence: 0|| xxx"
     );

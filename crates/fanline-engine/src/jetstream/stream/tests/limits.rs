@@ -194,8 +194,8 @@ proptest! {
                     headers.extend(rollup.map(|value| format!("|Nats-Rollup: {value}")));
                     headers.extend(id.map(|id| format!("|Nats-Msg-Id: {id}")));
                     let bar = if headers.is_empty() { "" } else { "| " };
-                    let said = bench.publish(&format!("{} {headers}{bar}x", SUBJECTS[subject]));
-                    prop_assert_eq!(said, model.publish(subject, rollup, id));
+                    let answers = bench.publish(&format!("{} {headers}{bar}x", SUBJECTS[subject]));
+                    prop_assert_eq!(answers, model.publish(subject, rollup, id));
                 }
                 Step::Wait(millis) => {
                     bench.wait(millis);
@@ -263,8 +263,8 @@ proptest! {
                 consumers.handle_pull(id, &request, context);
             });
             bench.stream.settle(now, &mut bench.port);
-            let taken = bench.port.taken();
-            let reply = taken.iter().find_map(|line| line.split(' ').find(|word| word.starts_with("$JS.ACK.")));
+            let published = bench.port.take_published();
+            let reply = published.iter().find_map(|line| line.split(' ').find(|word| word.starts_with("$JS.ACK.")));
             if let (Some(reply), true) = (reply, ack < 2) {
                 let acked: u64 = reply.split('.').nth(5).unwrap().parse().unwrap();
                 bench.stream.with_consumers(now, &mut bench.port, |consumers, context| {

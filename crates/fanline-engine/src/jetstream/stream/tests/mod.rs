@@ -51,7 +51,7 @@ impl Bench {
     }
 
     /// Publishes a message, written as `subject |header|header| payload`, and returns the answers as
-    /// [`said`](Self::said) does.
+    /// [`answers`](Self::answers) does.
     pub(super) fn publish(&mut self, text: &str) -> String {
         self.publish_to("r", text)
     }
@@ -75,7 +75,7 @@ impl Bench {
             ..Message::default()
         };
         self.stream.publish(&message, self.now, &mut self.port);
-        self.said()
+        self.answers()
     }
 
     /// Advances the time and runs all timers that become due.
@@ -90,7 +90,7 @@ impl Bench {
             assert!(rings < 1_000, "a timer fires without end");
         }
         self.advance(end - self.now.since_start);
-        self.said()
+        self.answers()
     }
 
     fn advance(&mut self, by: Duration) {
@@ -119,8 +119,8 @@ impl Bench {
 
     /// Returns the messages since the last call, shortened: `=7` for an acknowledgement, `!10071 text` for an
     /// error.
-    pub(super) fn said(&mut self) -> String {
-        let lines = self.port.taken();
+    pub(super) fn answers(&mut self) -> String {
+        let lines = self.port.take_published();
         let short: Vec<_> = lines.iter().map(|line| shortened(line)).collect();
         short.join(" / ")
     }

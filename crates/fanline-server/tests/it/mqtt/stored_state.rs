@@ -101,7 +101,7 @@ fn a_session_outlives_its_connection_and_the_server() {
         let id = if version == V4 { "four" } else { "five" };
         let unfinished = {
             let server = TestServer::with(on_disk(&folder, 2));
-            let hello = Hello::kept(id, version);
+            let hello = Hello::persistent(id, version);
             let (mut subscriber, present) = MqttClient::connect(address(&server), version, &hello);
             assert!(!present);
             subscriber.subscribe(&[("s/#", 2), ("zero", 0)]);
@@ -119,7 +119,7 @@ fn a_session_outlives_its_connection_and_the_server() {
         let server = TestServer::with(on_disk(&folder, 2));
         let mut publisher = client(&server, version, "publisher");
         publisher.publish("s/3", "after the restart", 4);
-        let hello = Hello::kept(id, version);
+        let hello = Hello::persistent(id, version);
         let (mut subscriber, present) = MqttClient::connect(address(&server), version, &hello);
         assert!(present);
         let again = subscriber.message();
@@ -155,8 +155,8 @@ fn a_session_outlives_its_connection_and_the_server() {
         subscriber.disconnect();
         // A clean start begins a new session.
         let clean = Hello {
-            keeps: false,
-            ..Hello::kept(if version == V4 { "four" } else { "five" }, version)
+            persistent: false,
+            ..Hello::persistent(if version == V4 { "four" } else { "five" }, version)
         };
         let (subscriber, present) = MqttClient::connect(address(&server), version, &clean);
         assert!(!present);
@@ -165,11 +165,11 @@ fn a_session_outlives_its_connection_and_the_server() {
 }
 
 #[test]
-fn held_qos_2_message_is_released_after_a_restart() {
+fn pending_qos_2_message_is_released_after_a_restart() {
     let folder = TempFolder::new("mqtt-what-was-held-is-released-after-a-restart");
     let id = {
         let server = TestServer::with(on_disk(&folder, 1));
-        let hello = Hello::kept("holder", V4);
+        let hello = Hello::persistent("holder", V4);
         let (mut publisher, _) = MqttClient::connect(address(&server), V4, &hello);
         let id = publisher.send_publish("h", b"once", 4).to_be_bytes();
         assert_eq!(publisher.until(0x50).body, id);
@@ -181,7 +181,7 @@ fn held_qos_2_message_is_released_after_a_restart() {
     let server = TestServer::with(on_disk(&folder, 1));
     let mut subscriber = client(&server, V4, "subscriber");
     subscriber.subscribe(&[("h", 2)]);
-    let hello = Hello::kept("holder", V4);
+    let hello = Hello::persistent("holder", V4);
     let (mut publisher, present) = MqttClient::connect(address(&server), V4, &hello);
     assert!(present);
     for _ in 0..2 {
@@ -200,7 +200,7 @@ fn delayed_will_is_canceled_by_a_reconnect() {
     // Two sessions, and wills with a delay and without.
     let hello = |id, topic, delay: u8| Hello {
         will: Some((topic, "bye", 0, false, vec![0x18, 0, 0, 0, delay])),
-        ..Hello::kept(id, V5)
+        ..Hello::persistent(id, V5)
     };
     let (waits, _) = MqttClient::connect(address(&server), V5, &hello("waits", "late/w", 250));
     drop(waits);
@@ -209,7 +209,7 @@ fn delayed_will_is_canceled_by_a_reconnect() {
     assert_eq!(watcher.take(), triple("late/g", "bye", 0));
     // A clean start ends the session, so the will is due.
     let clean = Hello {
-        keeps: false,
+        persistent: false,
         ..hello("waits", "late/w", 250)
     };
     let (again, present) = MqttClient::connect(address(&server), V5, &clean);
@@ -229,7 +229,7 @@ fn retained_message_in_flight_is_redelivered() {
         let mut publisher = client(&server, version, "publisher");
         publisher.publish("begun/1", "one", 3);
         publisher.publish("begun/2", "two", 5);
-        let hello = Hello::kept(id, version);
+        let hello = Hello::persistent(id, version);
         let (mut reader, _) = MqttClient::connect(address(&server), version, &hello);
         reader.subscribe(&[("begun/+", 2)]);
         let mut begun = [reader.message(), reader.message()];
@@ -239,7 +239,7 @@ fn retained_message_in_flight_is_redelivered() {
         }
         publisher.publish("begun/1", "", 3);
         assert_eq!(reader.message().payload, b"");
-        // The reader disconnects twice without an acknowledgment.
+        // The reader disconnects twice without an acknowledgement.
         for _ in 0..2 {
             drop(reader);
             let next = MqttClient::connect(address(&server), version, &hello);
@@ -277,7 +277,7 @@ fn a_full_disk_completes_nothing_and_can_be_emptied() {
             jetstream.file_bytes_max = Some(1_000_000);
         }
         let server = TestServer::with(options);
-        let hello = Hello::kept("away", version);
+        let hello = Hello::persistent("away", version);
         let (mut away, _) = MqttClient::connect(address(&server), version, &hello);
         away.subscribe(&[("f", 1)]);
         away.disconnect();
@@ -312,7 +312,7 @@ fn a_full_disk_completes_nothing_and_can_be_emptied() {
 #[test]
 fn a_session_that_ends_when_no_clock_can_show_it() {
     let folder = TempFolder::new("mqtt-a-session-that-ends-when-no-clock-can-show-it");
-    let hello = Hello::kept("somebody", V5);
+    let hello = Hello::persistent("somebody", V5);
     {
         let server = TestServer::with(on_disk(&folder, 1));
         let (mut somebody, _) = MqttClient::connect(address(&server), V5, &hello);

@@ -8,32 +8,32 @@ use super::subjects::Subjects;
 
 /// The saved states of subjects that have changed since the snapshot.
 #[derive(Default)]
-pub(super) struct Frozen {
+pub(super) struct Snapshot {
     /// Last name that was read.
-    done: Option<Box<[u8]>>,
+    read_to: Option<Box<[u8]>>,
     /// State of each changed subject at the snapshot, unless it was already read; `None` if it did not exist.
-    before: BTreeMap<Box<[u8]>, Option<Numbers>>,
+    before: BTreeMap<Box<[u8]>, Option<SubjectTotals>>,
 }
 
 /// Totals of a subject.
 #[derive(Clone, Copy)]
-pub(super) struct Numbers {
+pub(super) struct SubjectTotals {
     pub(super) messages: u64,
     pub(super) last: u64,
     pub(super) first_at_least: u64,
 }
 
-impl Frozen {
+impl Snapshot {
     /// Saves the state of a subject, which is about to change.
-    pub(super) fn note(&mut self, name: &[u8], numbers: Option<Numbers>) {
-        let is_done = self.done.as_deref().is_some_and(|done| name <= done);
+    pub(super) fn note(&mut self, name: &[u8], totals: Option<SubjectTotals>) {
+        let is_done = self.read_to.as_deref().is_some_and(|done| name <= done);
         if !is_done && !self.before.contains_key(name) {
-            self.before.insert(name.into(), numbers);
+            self.before.insert(name.into(), totals);
         }
     }
 
     /// Calls `each` with the saved states of all subjects up to the name `to`.
-    fn hand_out(&mut self, to: Bound<&[u8]>, each: &mut dyn FnMut(&IndexedSubject<'_>)) {
+    fn pass_saved(&mut self, to: Bound<&[u8]>, each: &mut dyn FnMut(&IndexedSubject<'_>)) {
         while let Some(entry) = self.before.first_entry() {
             let is_in = match to {
                 Bound::Included(name) => &**entry.key() <= name,
@@ -43,15 +43,15 @@ impl Frozen {
             if !is_in {
                 return;
             }
-            if let Some(numbers) = entry.get() {
-                each(&numbers.of(entry.key()));
+            if let Some(totals) = entry.get() {
+                each(&totals.of(entry.key()));
             }
             entry.remove();
         }
     }
 }
 
-impl Numbers {
+impl SubjectTotals {
     fn of(self, name: &[u8]) -> IndexedSubject<'_> {
         IndexedSubject {
             name,
@@ -63,29 +63,29 @@ impl Numbers {
 }
 
 impl Subjects {
-    /// Takes a snapshot, which [`hand_out`](Self::hand_out) reads.
-    pub(super) fn freeze(&mut self) {
+    /// Takes a snapshot, which [`read_snapshot`](Self::read_snapshot) reads.
+    pub(super) fn take_snapshot(&mut self) {
         self.sort();
-        self.frozen = Some(Box::default());
+        self.snapshot = Some(Box::default());
     }
 
     /// Drops the snapshot.
-    pub(super) fn thaw(&mut self) {
-        self.frozen = None;
+    pub(super) fn drop_snapshot(&mut self) {
+        self.snapshot = None;
     }
 
     /// Calls `each` with about `most` subjects of the snapshot, in name order. Returns whether the snapshot
     /// has no more subjects.
-    pub(super) fn hand_out(
+    pub(super) fn read_snapshot(
         &mut self,
         most: usize,
         each: &mut dyn FnMut(&IndexedSubject<'_>),
     ) -> bool {
-        let Some(mut frozen) = self.frozen.take() else {
+        let Some(mut snapshot) = self.snapshot.take() else {
             return true;
         };
         let sorted = self.sorted();
-        let from = match &frozen.done {
+        let from = match &snapshot.read_to {
             Some(done) => sorted.partition_point(|id| self.name(*id) <= &**done),
             None => 0,
         };
@@ -96,24 +96,24 @@ impl Subjects {
         }
         for id in &sorted[from..to] {
             let name = self.name(*id);
-            frozen.hand_out(Bound::Excluded(name), each);
+            snapshot.pass_saved(Bound::Excluded(name), each);
             // Subjects that were added, removed, or changed are read from their saved states.
             if let Some(subject) = self.get(*id)
-                && !frozen.before.contains_key(name)
+                && !snapshot.before.contains_key(name)
             {
-                each(&subject.numbers().of(name));
+                each(&subject.totals().of(name));
             }
         }
         if to == sorted.len() {
-            frozen.hand_out(Bound::Unbounded, each);
+            snapshot.pass_saved(Bound::Unbounded, each);
             return true;
         }
         if let Some(last) = sorted[..to].last() {
             let name = self.name(*last);
-            frozen.hand_out(Bound::Included(name), each);
-            frozen.done = Some(name.into());
+            snapshot.pass_saved(Bound::Included(name), each);
+            snapshot.read_to = Some(name.into());
         }
-        self.frozen = Some(frozen);
+        self.snapshot = Some(snapshot);
         false
     }
 }
@@ -148,10 +148,10 @@ mod tests {
             for subject in subjects.iter_in_order() {
                 expected.push((subject.name().to_vec(), subject.messages, subject.last));
             }
-            subjects.freeze();
+            subjects.take_snapshot();
             let mut found = Vec::new();
             loop {
-                let is_all = subjects.hand_out(1 + dice.below(700), &mut |subject| {
+                let is_all = subjects.read_snapshot(1 + dice.below(700), &mut |subject| {
                     found.push((subject.name.to_vec(), subject.messages, subject.last));
                 });
                 if is_all {

@@ -29,15 +29,15 @@ impl System {
         let mut connections = tokio::time::interval(CONNECTIONS_EVERY);
         let mut batch = Vec::new();
         loop {
-            let told = tokio::select! {
+            let published = tokio::select! {
                 count = events.recv_many(&mut batch, EVENTS_AT_ONCE) => match count {
                     0 => return,
                     _ => self.publish_batch(&mut batch).await,
                 },
-                _ = statsz.tick() => self.tell_statsz().await,
+                _ = statsz.tick() => self.publish_statsz().await,
                 _ = connections.tick() => self.publish_connections(None).await,
             };
-            if told.is_err() {
+            if published.is_err() {
                 return;
             }
         }
@@ -108,7 +108,7 @@ impl System {
         Ok(())
     }
 
-    async fn tell_statsz(&self) -> Result<(), Disconnected> {
+    async fn publish_statsz(&self) -> Result<(), Disconnected> {
         match self.statsz().await {
             Ok(statsz) => {
                 let subject = format!("$SYS.SERVER.{}.STATSZ", self.monitor.server_id());

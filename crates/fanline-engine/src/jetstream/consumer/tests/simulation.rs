@@ -15,7 +15,7 @@ pub(super) const EPOCH: i64 = 1_795_300_000_000_000_000;
 #[derive(Default)]
 pub(super) struct Recorder {
     pub(super) listening: BTreeSet<String>,
-    pub(super) heard: Vec<String>,
+    pub(super) messages: Vec<String>,
     /// Acknowledgement subject of the last delivery of each record, by consumer name and sequence.
     pub(super) acks: BTreeMap<(String, u64), String>,
     /// Subject of the last flow control request.
@@ -72,11 +72,11 @@ impl Port for Recorder {
                 .filter(|(name, _)| !known.contains(&name.as_str()))
                 .map(|(name, value)| format!("{name}={}", value.to_string().trim_matches('"')))
                 .collect();
-            self.heard.push(format!("{event} {}", fields.join(" ")));
+            self.messages.push(format!("{event} {}", fields.join(" ")));
             return;
         }
-        let said = format!("{subject} {} {payload}", headers_in_line(message.headers));
-        self.heard.push(said.trim_end().to_owned());
+        let line = format!("{subject} {} {payload}", headers_in_line(message.headers));
+        self.messages.push(line.trim_end().to_owned());
     }
 
     fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
@@ -97,14 +97,14 @@ impl Port for Recorder {
                 .to_owned();
             self.pin = Some(pin);
         }
-        let said = format!(
+        let line = format!(
             "{} {}={} x{deliveries} #{number} +{pending} {}",
             text(to),
             text(message.subject),
             text(message.payload),
             headers_in_line(message.headers)
         );
-        self.heard.push(said.trim_end().to_owned());
+        self.messages.push(line.trim_end().to_owned());
     }
 
     fn has_interest(&mut self, subject: &[u8]) -> bool {
@@ -128,7 +128,7 @@ impl Port for Recorder {
 }
 
 /// A stream with its consumers and simulated clients.
-pub(super) struct World {
+pub(super) struct Simulation {
     pub(super) store: Store,
     pub(super) consumers: Consumers,
     pub(super) port: Recorder,
@@ -139,12 +139,12 @@ pub(super) struct World {
     pub(super) saved: BTreeMap<String, (ConsumerConfig, Vec<u8>)>,
 }
 
-impl World {
+impl Simulation {
     /// Creates an empty stream. All events have a subscriber.
     pub(super) fn new(retention: Retention) -> Self {
         let mut port = Recorder::default();
         port.listening.insert("$JS.EVENT.>".into());
-        World {
+        Simulation {
             store: Store::memory(&StoreLimits::default()),
             consumers: Consumers::new("S", "$G", retention, 7.into()),
             port,
@@ -160,10 +160,10 @@ impl World {
 
     /// Creates a stream with these records and a consumer `C`.
     pub(super) fn with(records: &[&str], config: &str) -> Self {
-        let mut world = World::new(Retention::Limits);
-        world.append(records);
-        world.create("C", config);
-        world
+        let mut simulation = Simulation::new(Retention::Limits);
+        simulation.append(records);
+        simulation.create("C", config);
+        simulation
     }
 
     pub(super) fn call<R>(&mut self, run: impl FnOnce(&mut Consumers, &mut Context<'_>) -> R) -> R {
@@ -186,9 +186,9 @@ impl World {
                 port: &mut self.port,
             };
             self.consumers.settle(&mut context);
-            let mut done = Vec::new();
-            self.consumers.take_done(&mut done);
-            for sequence in done {
+            let mut unneeded = Vec::new();
+            self.consumers.take_unneeded(&mut unneeded);
+            for sequence in unneeded {
                 self.finish(sequence);
             }
             self.consumers.take_unused(&mut self.unused);
@@ -360,9 +360,9 @@ impl World {
 
     /// Compares the messages since the last call with the expected ones.
     #[track_caller]
-    pub(super) fn hears(&mut self, expected: &[&str]) {
-        let heard = std::mem::take(&mut self.port.heard);
-        assert_eq!(heard, expected);
+    pub(super) fn expect_messages(&mut self, expected: &[&str]) {
+        let messages = std::mem::take(&mut self.port.messages);
+        assert_eq!(messages, expected);
     }
 
     /// Returns the numbers of a consumer: `delivered floor ack_pending redelivered waiting pending`.

@@ -9,15 +9,15 @@ use fanline_server::auth::{
 };
 use fanline_server::{Auth, JetStreamOptions, Options};
 
-use crate::access::{Client, Over, Site, as_user, however_clients_come, server, with_users};
+use crate::access::{Client, Over, Site, as_user, for_each_transport, server, with_users};
 use crate::raw::options;
 
-however_clients_come!(
-    what_has_headers_is_filtered_too,
-    members_of_queue_groups_get_what_they_may,
-    other_names_do_not_help,
+for_each_transport!(
+    messages_with_headers_are_filtered,
+    queue_group_members_receive_permitted_messages,
+    permissions_apply_to_mapped_subjects,
     answers_have_headers_and_an_end,
-    jetstream_is_asked_for_what_is_allowed,
+    permissions_apply_to_jetstream_requests,
     permissions_hold_before_borders,
     permissions_hold_behind_borders,
 );
@@ -58,7 +58,7 @@ fn subjects(client: &mut Client) -> Vec<String> {
     client.settle().into_iter().map(|m| m.subject).collect()
 }
 
-fn what_has_headers_is_filtered_too(over: Over) {
+fn messages_with_headers_are_filtered(over: Over) {
     let ada = user(
         "ada",
         Permissions {
@@ -84,7 +84,7 @@ fn what_has_headers_is_filtered_too(over: Over) {
     }
 }
 
-fn members_of_queue_groups_get_what_they_may(over: Over) {
+fn queue_group_members_receive_permitted_messages(over: Over) {
     let ada = user(
         "ada",
         Permissions {
@@ -107,19 +107,19 @@ fn members_of_queue_groups_get_what_they_may(over: Over) {
     assert_eq!(subjects(&mut ada), ["jobs.open"]);
     // A user that may only join one queue group may not subscribe without a group or join another group.
     let mut crew = as_user(&server, "crew");
-    for (arguments, told) in [
+    for (arguments, reply) in [
         ("jobs.*", "\"jobs.*\""),
         ("jobs.* other", "\"jobs.*\" using queue \"other\""),
         ("> crew", "\">\" using queue \"crew\""),
     ] {
         crew.send(format!("SUB {arguments} 1\r\nPING\r\n"));
-        let expected = format!("-ERR 'Permissions Violation for Subscription to {told}'");
+        let expected = format!("-ERR 'Permissions Violation for Subscription to {reply}'");
         assert_eq!(crew.line(), expected);
         assert_eq!(crew.line(), "PONG");
     }
 }
 
-fn other_names_do_not_help(over: Over) {
+fn permissions_apply_to_mapped_subjects(over: Over) {
     // Permissions apply to the mapped subject.
     let mut config = with_users(vec![
         user("ada", allowed(Some(&["shown.*", "open.*"]), None)),
@@ -171,7 +171,7 @@ fn answers_have_headers_and_an_end(over: Over) {
     check_denied(&mut answers, "PUB inbox.3 1\r\nx\r\n", "inbox.3");
 }
 
-fn jetstream_is_asked_for_what_is_allowed(over: Over) {
+fn permissions_apply_to_jetstream_requests(over: Over) {
     let reader = Permissions {
         publish: Allowed::publish(
             Some(&["$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.>"]),
@@ -235,8 +235,8 @@ fn jetstream_is_asked_for_what_is_allowed(over: Over) {
         );
     }
     reader.send("PUB $JS.API.STREAM.INFO.ONE inbox.reader.1 0\r\n\r\n");
-    let told = String::from_utf8(reader.message().payload).unwrap();
-    assert!(told.contains("\"name\":\"ONE\""), "{told}");
+    let reply = String::from_utf8(reader.message().payload).unwrap();
+    assert!(reply.contains("\"name\":\"ONE\""), "{reply}");
     let info = ask("$JS.API.STREAM.INFO.ONE", "");
     assert!(info.contains("\"messages\":0"), "{info}");
     assert!(ask("$JS.API.STREAM.INFO.THREE", "").contains("10059"));
@@ -303,9 +303,9 @@ fn permissions_hold_before_borders(over: Over) {
     assert_eq!(subjects(&mut ada), Vec::<String>::new());
     bob.subscribe("inbox", "1");
     bob.send(with_header("time.now", "inbox", "x"));
-    let asked = ada.message();
-    assert_eq!(asked.subject, "time.now");
-    let reply = asked.reply.unwrap();
+    let request = ada.message();
+    assert_eq!(request.subject, "time.now");
+    let reply = request.reply.unwrap();
     assert_ne!(reply, "inbox");
     ada.publish(&reply, "noon");
     // The response is delivered once. A message to B's original reply subject in account A does not reach B.
@@ -325,10 +325,10 @@ fn permissions_hold_behind_borders(over: Over) {
     let (mut ada, mut bob) = (as_user(&server, "ada"), as_user(&server, "bob"));
     let mut bea = as_user(&server, "bea");
     bob.send("SUB news.secret 1\r\nPING\r\n");
-    let told = bob.line();
+    let reply = bob.line();
     assert!(
-        told.contains("Permissions Violation for Subscription to \"news.secret\""),
-        "{told}"
+        reply.contains("Permissions Violation for Subscription to \"news.secret\""),
+        "{reply}"
     );
     assert_eq!(bob.line(), "PONG");
     bob.send("SUB news.* 2\r\nSUB > 3\r\nSUB news.> crew 4\r\n");

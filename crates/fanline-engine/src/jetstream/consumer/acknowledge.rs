@@ -4,7 +4,7 @@ use super::ack::{Ack, AckSubject};
 use super::event::{ConsumerEvent, Delivery};
 use super::machine::Consumer;
 use super::pending::Slot;
-use super::shared::{Round, Work};
+use super::shared::{CallContext, CallWithStore};
 use crate::jetstream::AckPolicy;
 use crate::store::Search;
 
@@ -18,25 +18,25 @@ impl Consumer {
         subject: &AckSubject<'_>,
         ack: Ack<'_>,
         reply: &[u8],
-        round: &mut Round<'_>,
+        context: &mut CallContext<'_>,
     ) {
-        self.last_used = round.at;
+        self.last_used = context.at;
         let sequence = subject.stream_sequence;
         match ack {
-            Ack::Done => self.acknowledge(subject, round),
+            Ack::Done => self.acknowledge(subject, context),
             Ack::Next(body) => {
-                self.acknowledge(subject, round);
-                self.handle_pull(body, reply, round);
+                self.acknowledge(subject, context);
+                self.handle_pull(body, reply, context);
             }
-            Ack::Nak(delay) => self.refuse(subject, delay, round),
+            Ack::Nak(delay) => self.refuse(subject, delay, context),
             Ack::Progress => {
                 if let Some(slot) = self.pending.get(sequence).copied() {
-                    self.delivered.last_active = Some(round.now.unix_nanos);
-                    let deadline = self.rules.deadline(round.at, slot.deliveries);
+                    self.delivered.last_active = Some(context.now.unix_nanos);
+                    let deadline = self.rules.deadline(context.at, slot.deliveries);
                     self.pending.postpone(sequence, deadline);
                 }
             }
-            Ack::Terminate(reason) => self.terminate(subject, reason, round),
+            Ack::Terminate(reason) => self.terminate(subject, reason, context),
             Ack::Unknown => {}
         }
     }
@@ -44,13 +44,13 @@ impl Consumer {
     /// Handles the acknowledgement of a record that, according to the consumer's state, was not delivered. A
     /// power cut may have lost the newer state. The record is not delivered again. Earlier matching records
     /// are added to `listed`, so that they are still delivered.
-    pub(super) fn restore_delivery(&mut self, sequence: u64, work: &mut Work<'_>) {
+    pub(super) fn restore_delivery(&mut self, sequence: u64, call: &mut CallWithStore<'_>) {
         let is_explicit = self.rules.ack_policy == AckPolicy::Explicit;
-        if !is_explicit || self.lanes.is_some() || sequence > work.store.durable() {
+        if !is_explicit || self.lanes.is_some() || sequence > call.store.durable() {
             return;
         }
         while self.next <= sequence && self.listed.len() < LISTED_MAX {
-            match work.store.search(&mut self.filters, self.next) {
+            match call.store.search(&mut self.filters, self.next) {
                 Ok(Search::Found(found)) if found <= sequence => {
                     self.listed.push_back(found);
                     self.next = found + 1;
@@ -65,87 +65,97 @@ impl Consumer {
             self.backlog.take_one();
             self.delivered.consumer_sequence += 1;
             self.delivered.stream_sequence = self.delivered.stream_sequence.max(sequence);
-            self.raise_floor();
-            self.touch(&mut work.round);
+            self.raise_ack_floor();
+            self.touch(&mut call.context);
         }
     }
 
-    fn acknowledge(&mut self, subject: &AckSubject<'_>, round: &mut Round<'_>) {
+    fn acknowledge(&mut self, subject: &AckSubject<'_>, context: &mut CallContext<'_>) {
         let sequence = subject.stream_sequence;
         match self.rules.ack_policy {
             // Records need no acknowledgement, or flow control acknowledges them.
             AckPolicy::None | AckPolicy::FlowControl => return,
-            AckPolicy::All => self.finish_up_to(sequence, round),
-            AckPolicy::Explicit => match self.finish(sequence, round) {
+            AckPolicy::All => self.acknowledge_up_to(sequence, context),
+            AckPolicy::Explicit => match self.remove_pending(sequence, context) {
                 Some(slot) => {
-                    self.sample(subject, &slot, round);
-                    round.done(sequence);
+                    self.sample(subject, &slot, context);
+                    context.note_unneeded(sequence);
                 }
-                None => self.finished_late(sequence, round),
+                None => self.acknowledge_late(sequence, context),
             },
         }
-        self.floor.last_active = Some(round.now.unix_nanos);
+        self.ack_floor.last_active = Some(context.now.unix_nanos);
     }
 
     /// Handles an acknowledgement that arrives after the record's last allowed delivery has expired. The
     /// consumer no longer waits for the acknowledgement, but a stream with interest or work queue retention
     /// then removes the record.
-    fn finished_late(&self, sequence: u64, round: &mut Round<'_>) {
+    fn acknowledge_late(&self, sequence: u64, context: &mut CallContext<'_>) {
         if !self.needs(sequence) && sequence <= self.delivered.stream_sequence {
-            round.done(sequence);
+            context.note_unneeded(sequence);
         }
     }
 
     /// Acknowledges all records up to a sequence.
-    pub(super) fn finish_up_to(&mut self, sequence: u64, round: &mut Round<'_>) {
+    pub(super) fn acknowledge_up_to(&mut self, sequence: u64, context: &mut CallContext<'_>) {
         while let Some(first) = self
             .pending
             .first()
             .filter(|slot| slot.stream_sequence <= sequence)
         {
             let first = first.stream_sequence;
-            self.finish(first, round);
-            round.done(first);
+            self.remove_pending(first, context);
+            context.note_unneeded(first);
         }
     }
 
-    fn refuse(&mut self, subject: &AckSubject<'_>, delay: Option<u64>, round: &mut Round<'_>) {
+    fn refuse(
+        &mut self,
+        subject: &AckSubject<'_>,
+        delay: Option<u64>,
+        context: &mut CallContext<'_>,
+    ) {
         let sequence = subject.stream_sequence;
         let Some(slot) = self.pending.get(sequence).copied() else {
             return;
         };
-        round.publish_event(self.name(), &ConsumerEvent::Naked(delivery(subject, &slot)));
+        context.publish_event(self.name(), &ConsumerEvent::Naked(delivery(subject, &slot)));
         match delay {
             Some(delay) => self
                 .pending
-                .postpone(sequence, round.at.saturating_add(delay)),
-            None => self.queue_or_give_up(sequence, round),
+                .postpone(sequence, context.at.saturating_add(delay)),
+            None => self.queue_or_give_up(sequence, context),
         }
-        self.touch(round);
+        self.touch(context);
     }
 
-    fn terminate(&mut self, subject: &AckSubject<'_>, reason: &[u8], round: &mut Round<'_>) {
+    fn terminate(
+        &mut self,
+        subject: &AckSubject<'_>,
+        reason: &[u8],
+        context: &mut CallContext<'_>,
+    ) {
         let sequence = subject.stream_sequence;
         if self.rules.ack_policy == AckPolicy::All {
-            self.finish_up_to(sequence.saturating_sub(1), round);
+            self.acknowledge_up_to(sequence.saturating_sub(1), context);
         }
         let deliveries = self
             .pending
             .get(sequence)
             .map(|slot| u64::from(slot.deliveries));
-        if self.finish(sequence, round).is_some() {
-            round.done(sequence);
+        if self.remove_pending(sequence, context).is_some() {
+            context.note_unneeded(sequence);
         } else {
-            self.finished_late(sequence, round);
+            self.acknowledge_late(sequence, context);
         }
-        self.floor.last_active = Some(round.now.unix_nanos);
+        self.ack_floor.last_active = Some(context.now.unix_nanos);
         let delivery = Delivery {
             consumer_sequence: subject.consumer_sequence,
             stream_sequence: sequence,
             deliveries: deliveries.unwrap_or(subject.deliveries),
         };
         let reason = String::from_utf8_lossy(reason);
-        round.publish_event(
+        context.publish_event(
             self.name(),
             &ConsumerEvent::Terminated {
                 delivery,
@@ -155,29 +165,29 @@ impl Consumer {
     }
 
     /// Queues the records whose acknowledgements are overdue, for redelivery.
-    pub(super) fn expire_pending(&mut self, round: &mut Round<'_>) {
-        let mut expired = std::mem::take(&mut round.shared.scratch.sequences);
+    pub(super) fn expire_pending(&mut self, context: &mut CallContext<'_>) {
+        let mut expired = std::mem::take(&mut context.shared.scratch.sequences);
         expired.clear();
-        self.pending.expired(round.at, &mut expired);
+        self.pending.expired(context.at, &mut expired);
         for sequence in &expired {
-            self.queue_or_give_up(*sequence, round);
+            self.queue_or_give_up(*sequence, context);
         }
-        round.shared.scratch.sequences = expired;
+        context.shared.scratch.sequences = expired;
     }
 
     /// Queues all unacknowledged records for redelivery.
-    pub(super) fn queue_all(&mut self, round: &mut Round<'_>) {
+    pub(super) fn queue_all(&mut self, context: &mut CallContext<'_>) {
         let all: Vec<u64> = self
             .pending
             .iter()
             .map(|slot| slot.stream_sequence)
             .collect();
         for sequence in all {
-            self.queue_or_give_up(sequence, round);
+            self.queue_or_give_up(sequence, context);
         }
     }
 
-    fn queue_or_give_up(&mut self, sequence: u64, round: &mut Round<'_>) {
+    fn queue_or_give_up(&mut self, sequence: u64, context: &mut CallContext<'_>) {
         let Some(slot) = self.pending.get(sequence).copied() else {
             return;
         };
@@ -186,9 +196,9 @@ impl Consumer {
             return;
         }
         // The record is not removed from the stream, so that subscribers of the event can read it.
-        self.finish(sequence, round);
+        self.remove_pending(sequence, context);
         let deliveries = u64::from(slot.deliveries);
-        round.publish_event(
+        context.publish_event(
             self.name(),
             &ConsumerEvent::MaxDeliver {
                 stream_sequence: sequence,
@@ -198,13 +208,13 @@ impl Consumer {
     }
 
     /// Publishes an event for a sample of the acknowledgements.
-    fn sample(&mut self, subject: &AckSubject<'_>, slot: &Slot, round: &mut Round<'_>) {
+    fn sample(&mut self, subject: &AckSubject<'_>, slot: &Slot, context: &mut CallContext<'_>) {
         self.sampled += self.rules.sampled_percent;
         if self.sampled < 100 {
             return;
         }
         self.sampled -= 100;
-        let ack_time = round
+        let ack_time = context
             .now
             .unix_nanos
             .saturating_sub(slot.delivered_unix_nanos);
@@ -212,7 +222,7 @@ impl Consumer {
             delivery: delivery(subject, slot),
             ack_time,
         };
-        round.publish_event(self.name(), &event);
+        context.publish_event(self.name(), &event);
     }
 }
 

@@ -25,7 +25,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 /// Largest number of pending bytes from observers that publish on the bridge's own thread, which cannot wait.
 /// Further values are skipped, and reported as a fault.
-const BEYOND_BYTES_MAX: usize = 64 * 1024 * 1024;
+const OWN_THREAD_PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 thread_local! {
     /// The bridge that this thread serves. It is compared for each message. Comparing pointers is cheaper
@@ -35,11 +35,11 @@ thread_local! {
 
 /// Keeps a bridge open. Handles, bindings, and subscriptions own it together. When the last owner is dropped,
 /// the connection writes its buffered messages, and its thread ends.
-pub(super) struct Line {
+pub(super) struct Connection {
     pub(super) inner: Arc<Inner>,
 }
 
-impl Drop for Line {
+impl Drop for Connection {
     fn drop(&mut self) {
         self.inner.stop.notify_one();
     }
@@ -67,7 +67,10 @@ pub(super) struct Inner {
 }
 
 /// Opens a connection and starts its thread.
-pub(super) fn open(server: &Handle, options: &ConnectOptions) -> Result<Arc<Line>, BridgeError> {
+pub(super) fn open(
+    server: &Handle,
+    options: &ConnectOptions,
+) -> Result<Arc<Connection>, BridgeError> {
     let is_direct = !matches!(server.auth(), Auth::Directory(_));
     // The server must not report missing responders, because receivers in this process may respond.
     let options = options.clone().echo(!is_direct).no_responders(false);
@@ -79,7 +82,7 @@ pub(super) fn open(server: &Handle, options: &ConnectOptions) -> Result<Arc<Line
         .map_err(BridgeError::Thread)?;
     let gone = |_| ClientError::Disconnected(Disconnect::Closed);
     let inner = is_open.recv().map_err(gone)??;
-    Ok(Arc::new(Line { inner }))
+    Ok(Arc::new(Connection { inner }))
 }
 
 type Opened = mpsc::Sender<Result<Arc<Inner>, BridgeError>>;
@@ -197,7 +200,9 @@ impl Inner {
     /// Returns whether the messages were sent.
     pub(super) fn send(&self, encoded: &[u8], waits: bool) -> Result<bool, ClientError> {
         if self.is_own_thread() {
-            return self.client.send_within(BEYOND_BYTES_MAX, encoded);
+            return self
+                .client
+                .send_within(OWN_THREAD_PENDING_BYTES_MAX, encoded);
         }
         if self.client.try_send(encoded)? {
             return Ok(true);
