@@ -12,7 +12,8 @@ struct Counted;
 static ALLOCATOR: Counted = Counted;
 
 thread_local! {
-    // A constant without a destructor. So an access never allocates, and works until the thread ends.
+    // The initial value is a constant, and the type has no destructor. So an access never allocates, and works
+    // until the thread ends.
     static TOTALS: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
 }
 

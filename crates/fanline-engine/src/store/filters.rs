@@ -12,7 +12,7 @@ use crate::subject::{Filter, FilterError};
 
 /// Maximum number of cached subjects. If more match, the log is scanned in order instead.
 const SUBJECTS_MAX: usize = 8192;
-/// Number of new subjects in the store after which a set with too many matches counts them again.
+/// A set with too many matches counts its matches again after this number of new subjects in the store.
 const ADDED_MAX: usize = 8 * SUBJECTS_MAX;
 
 /// A set of subject filters for repeated queries of one store. It caches the subjects that match. An empty

@@ -50,8 +50,8 @@ pub(super) struct Inner {
     pub(super) client: Client,
     pub(super) receivers: Receivers,
     pub(super) faults: Subject<Fault>,
-    /// Whether messages go directly from publisher to observer within this process, without an echo of the
-    /// server. This is so if the server cannot rename or reject them.
+    /// Whether messages go directly from publisher to observer within this process, instead of through the
+    /// server and back. They do if the server can neither change their subjects nor reject them.
     pub(super) is_direct: bool,
     pub(super) interest: Interest,
     /// The longest protocol line, in bytes, that the server accepted when the bridge was opened. A longer

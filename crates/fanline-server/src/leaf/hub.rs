@@ -32,7 +32,7 @@ pub(crate) struct Dialled {
     pub(crate) credentials: Option<Credentials>,
     /// Deadline for the proxy to reach the hub.
     pub(crate) reached_by: Instant,
-    /// Receives the end of the session, or the reason why the hub was not reached. A closed channel means that
+    /// Reports the end of the session, or the reason why the hub was not reached. If its receiver is dropped,
     /// the connection is no longer needed.
     pub(crate) done: oneshot::Sender<Result<LeafEnded, String>>,
 }

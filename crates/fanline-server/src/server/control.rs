@@ -132,7 +132,7 @@ impl Control {
             let _ = jetstream
                 .commands
                 .send(jetstream::Command::AnnounceStop(done));
-            // A slow disk delays the JetStream service, but not the rest of the server.
+            // The wait is limited: a slow disk may delay the JetStream service, but not the stop of the server.
             let _ = tokio::time::timeout(ANNOUNCE_STOP_MAX, is_done).await;
         }
         self.shared.send_to_all(|| Command::Stop);

@@ -137,8 +137,8 @@ impl Combiner {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let target = if state == FREE { TAKEN } else { QUEUED };
-            // Acquire: if this acquires access, it and the check below come after the previous holder's
-            // writes. Release: the holder that finds `QUEUED` sees this thread's writes.
+            // Acquire: a thread that gets access here sees the previous holder's writes, also in the check
+            // below. Release: the holder that finds `QUEUED` sees this thread's writes.
             match self.state.compare_exchange_weak(
                 state,
                 target,

@@ -111,8 +111,8 @@ impl<S, L: Vacant> Gate<S, L> {
         // reader of this value must see.
         self.phase.store(phase, Ordering::Relaxed);
         self.fences.light_if_asymmetric();
-        // Relaxed: if the pointer is not null, the signal is down, and other threads finished their changes
-        // before the emitter lowered it.
+        // Relaxed: a pointer that is not null means that the signal is down. The emitter, which is this thread,
+        // lowered the signal after other threads had finished their changes.
         NonNull::new(self.alone.load(Ordering::Relaxed))
     }
 

@@ -6,7 +6,7 @@ use super::{by_name, imports};
 use crate::auth::account::{Account, ImportKind};
 use crate::auth::jwt::ExportClaims;
 
-/// Resolves the exports and imports of all accounts with a token; `now` is in seconds since 1970.
+/// Resolves the exports and imports of all accounts that have a token; `now` is in seconds since 1970.
 pub(super) fn resolve_imports(accounts: &mut [Account], now: i64) {
     let names = by_name(accounts);
     for at in 0..accounts.len() {
