@@ -28,8 +28,6 @@ pub(crate) mod disk_tests;
 pub mod documents;
 mod encoding;
 mod expiry;
-#[cfg(test)]
-pub(crate) mod faulty;
 mod files;
 mod filters;
 #[cfg(test)]
@@ -48,6 +46,8 @@ mod removal;
 mod scan;
 mod segment;
 mod segments;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulated_disk;
 mod slots;
 mod subjects;
 mod tail;

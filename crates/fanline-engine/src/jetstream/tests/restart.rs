@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::store::faulty::{Dice, Faulty};
+use crate::store::simulated_disk::{Dice, SimulatedDisk};
 use crate::store::{Disk, DiskError};
 
 /// Folders that outlive a server.
 #[derive(Clone, Default)]
-pub(super) struct Shelf(BTreeMap<String, Faulty>);
+pub(super) struct Shelf(BTreeMap<String, SimulatedDisk>);
 
 impl Shelf {
-    pub(super) fn disk(&self, stream: &str) -> Faulty {
+    pub(super) fn disk(&self, stream: &str) -> SimulatedDisk {
         self.0[stream].clone()
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn shelf(names: &[&str]) -> Shelf {
     Shelf(
         names
             .iter()
-            .map(|name| ((*name).to_owned(), Faulty::new()))
+            .map(|name| ((*name).to_owned(), SimulatedDisk::new()))
             .collect(),
     )
 }

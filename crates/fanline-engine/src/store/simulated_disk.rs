@@ -1,7 +1,8 @@
-//! A disk in memory that loses, tears, and flips bytes and fails, all from a seed.
+//! A disk in memory that loses, tears, and flips bytes and fails, all from a seed. It exists in tests, and with
+//! the feature `simulation`.
 #![expect(
     clippy::disallowed_types,
-    reason = "a test looks at the disk that its store owns"
+    reason = "a simulation looks at the disk that its store owns"
 )]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,28 +18,32 @@ const EIO: DiskError = DiskError::Other(5);
 
 /// Random choices from a seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(FastRandom);
+pub struct Dice(FastRandom);
 
 impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Creates the choices of a seed.
+    pub fn new(seed: u64) -> Self {
         Dice(FastRandom::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.0.next() >> 33).unwrap() % end.max(1)
+    /// Returns a number below `end`; 0 if `end` is 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        let number = usize::try_from(self.0.next() >> 33).unwrap_or_default();
+        number % end.max(1)
     }
 
-    pub(crate) fn one_in(&mut self, sides: usize) -> bool {
+    /// Returns true with a probability of one in `sides`.
+    pub fn one_in(&mut self, sides: usize) -> bool {
         self.below(sides) == 0
     }
 }
 
 /// How much of each file of a request a sync covers.
-pub(crate) struct Reach(Vec<usize>);
+pub struct Reach(Vec<usize>);
 
-/// The disk; clones share it.
-#[derive(Clone)]
-pub(crate) struct Faulty(Arc<Mutex<World>>);
+/// A disk in memory. Clones share it.
+#[derive(Clone, Default)]
+pub struct SimulatedDisk(Arc<Mutex<World>>);
 
 #[derive(Clone, Default)]
 struct World {
@@ -203,6 +208,10 @@ fn apply(names: &mut BTreeMap<String, usize>, change: Change) {
     }
 }
 
+fn to_usize(offset: u64) -> usize {
+    usize::try_from(offset).expect("files are small")
+}
+
 fn put(bytes: &mut Vec<u8>, at: usize, part: &[u8]) {
     if bytes.len() < at + part.len() {
         bytes.resize(at + part.len(), 0);
@@ -210,45 +219,50 @@ fn put(bytes: &mut Vec<u8>, at: usize, part: &[u8]) {
     bytes[at..at + part.len()].copy_from_slice(part);
 }
 
-impl Faulty {
-    pub(crate) fn new() -> Self {
-        Faulty(Arc::default())
+impl SimulatedDisk {
+    /// Creates an empty disk.
+    pub fn new() -> Self {
+        SimulatedDisk::default()
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        self.0.lock().unwrap()
+        self.0.lock().expect("no holder panics")
     }
 
-    pub(crate) fn set_room(&self, bytes: Option<usize>) {
+    /// Sets the most bytes that all files together may have; `None` is unlimited.
+    pub fn set_room(&self, bytes: Option<usize>) {
         self.world().room_bytes = bytes;
     }
 
-    pub(crate) fn set_failing_syncs(&self, percent: usize) {
+    /// Sets how many of 100 syncs fail.
+    pub fn set_failing_syncs(&self, percent: usize) {
         self.world().failing_syncs_percent = percent;
     }
 
-    pub(crate) fn used_bytes(&self) -> usize {
+    /// Returns the bytes of all files.
+    pub fn used_bytes(&self) -> usize {
         self.world().used_bytes()
     }
 
     /// Returns the bytes read since the last call.
-    pub(crate) fn take_read_bytes(&self) -> usize {
+    pub fn take_read_bytes(&self) -> usize {
         std::mem::take(&mut self.world().read_bytes)
     }
 
     /// Whether a file contains these bytes.
-    pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
+    pub fn contains(&self, bytes: &[u8]) -> bool {
         let world = self.world();
         let mut files = world.names.values().map(|file| &world.files[*file].bytes);
         files.any(|file| file.windows(bytes.len()).any(|part| part == bytes))
     }
 
-    pub(crate) fn names(&self) -> Vec<String> {
+    /// Returns the names of all files.
+    pub fn names(&self) -> Vec<String> {
         self.world().names.keys().cloned().collect()
     }
 
     /// Cuts the power: any part of the unsynced data survives, in any order over all files.
-    pub(crate) fn crash(&self, dice: &mut Dice) {
+    pub fn crash(&self, dice: &mut Dice) {
         let mut world = self.world();
         let survives = Survives::choose(dice);
         let page_bytes = PAGE_BYTES[dice.below(PAGE_BYTES.len())];
@@ -267,17 +281,20 @@ impl Faulty {
     }
 
     /// Copies the disk.
-    pub(crate) fn copy(&self) -> Self {
-        Faulty(Arc::new(Mutex::new(self.world().clone())))
+    pub fn copy(&self) -> Self {
+        SimulatedDisk(Arc::new(Mutex::new(self.world().clone())))
     }
 
     /// Kills the process: the system still has everything that was written.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.world().handles.clear();
     }
 
     /// Flips one bit of a file. Returns the file and the offset.
-    pub(crate) fn flip(&self, dice: &mut Dice) -> (String, usize) {
+    ///
+    /// # Panics
+    /// If there are no bytes.
+    pub fn flip(&self, dice: &mut Dice) -> (String, usize) {
         let mut world = self.world();
         let sizes: Vec<_> = world
             .names
@@ -299,14 +316,17 @@ impl Faulty {
     }
 
     /// Returns what a sync requested now covers: later writes may be missing.
-    pub(crate) fn reach(&self, request: &SyncRequest) -> Reach {
+    pub fn reach(&self, request: &SyncRequest) -> Reach {
         let world = self.world();
         let reach = |file: &FileId| world.files[world.handles[file.0 as usize]].effects_end();
         Reach(request.files.iter().map(reach).collect())
     }
 
     /// Performs a request some time after it was made, as a sync thread does.
-    pub(crate) fn perform_until(
+    ///
+    /// # Errors
+    /// The error that the system would report.
+    pub fn perform_until(
         &mut self,
         request: &SyncRequest,
         reach: &Reach,
@@ -325,7 +345,10 @@ impl Faulty {
     }
 
     /// Performs a request, as a sync thread does.
-    pub(crate) fn perform(
+    ///
+    /// # Errors
+    /// The error that the system would report.
+    pub fn perform(
         &mut self,
         request: &SyncRequest,
         dice: &mut Dice,
@@ -372,7 +395,7 @@ impl World {
     }
 }
 
-impl Disk for Faulty {
+impl Disk for SimulatedDisk {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         Ok(self.names())
     }
@@ -390,14 +413,14 @@ impl Disk for Faulty {
             None => return Err(DiskError::NotFound),
         };
         world.handles.push(file);
-        Ok(FileId(u32::try_from(world.handles.len() - 1).unwrap()))
+        Ok(FileId(u32::try_from(world.handles.len() - 1).expect("few files are opened")))
     }
 
     fn close(&mut self, _file: FileId) {}
 
     fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let mut world = self.world();
-        let at = usize::try_from(offset).unwrap();
+        let at = to_usize(offset);
         let grows = (at + bytes.len()).saturating_sub(world.file(file).bytes.len());
         let left = world
             .room_bytes
@@ -418,7 +441,7 @@ impl Disk for Faulty {
     fn read_at(&mut self, file: FileId, offset: u64, out: &mut [u8]) -> Result<usize, DiskError> {
         let mut world = self.world();
         let bytes = &world.file(file).bytes;
-        let from = usize::try_from(offset).unwrap().min(bytes.len());
+        let from = to_usize(offset).min(bytes.len());
         let to = (from + out.len()).min(bytes.len());
         out[..to - from].copy_from_slice(&bytes[from..to]);
         world.read_bytes += to - from;
@@ -432,7 +455,7 @@ impl Disk for Faulty {
     fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError> {
         let mut world = self.world();
         let content = world.file(file);
-        let bytes = usize::try_from(bytes).unwrap();
+        let bytes = to_usize(bytes);
         content.bytes.truncate(bytes);
         content.effects.push_back(Effect::Truncate(bytes));
         Ok(())

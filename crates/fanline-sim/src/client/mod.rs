@@ -1,0 +1,9 @@
+//! Clients: what they write, and how they read. They know the protocols only.
+
+mod nats;
+
+pub(crate) use nats::{Event, NatsReader, Received};
+
+/// The number of a client, which no other has had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ClientKey(pub(crate) u64);

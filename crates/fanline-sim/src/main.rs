@@ -1,0 +1,85 @@
+//! Runs ranges of seeds.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use clap::Parser;
+use fanline_sim::{Sabotage, run_seed, trace_seed};
+
+/// Runs simulated servers, each from a seed.
+#[derive(Parser)]
+struct Options {
+    /// Seeds to run, as `from..to`.
+    #[arg(long, default_value = "0..1000", value_parser = parse_range)]
+    seeds: (u64, u64),
+    /// Threads.
+    #[arg(long, default_value_t = 1)]
+    jobs: u64,
+    /// Runs one seed and prints its steps.
+    #[arg(long)]
+    trace: Option<u64>,
+}
+
+fn parse_range(text: &str) -> Result<(u64, u64), String> {
+    let wrong = || format!("seeds must be a range such as 0..1000, got {text:?}");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let from = from.parse().map_err(|_| wrong())?;
+    let to = to.parse().map_err(|_| wrong())?;
+    Ok((from, to))
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    // A panic of the engine is reported with its seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    if let Some(seed) = options.trace {
+        let (lines, outcome) = trace_seed(seed, Sabotage::None);
+        for line in lines {
+            println!("{line}");
+        }
+        if let Err(failure) = outcome {
+            println!("seed {seed}, step {}: {}", failure.step, failure.violation);
+            return ExitCode::FAILURE;
+        }
+        return ExitCode::SUCCESS;
+    }
+    run_range(options.seeds, options.jobs.max(1))
+}
+
+/// Runs all seeds of a range until one fails.
+fn run_range((from, to): (u64, u64), jobs: u64) -> ExitCode {
+    let begin = Instant::now();
+    let next = AtomicU64::new(from);
+    let is_over = AtomicBool::new(false);
+    let messages = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= to {
+                        return;
+                    }
+                    match run_seed(seed, Sabotage::None) {
+                        Ok(covered) => {
+                            messages.fetch_add(covered.messages, Ordering::Relaxed);
+                        }
+                        Err(failure) => {
+                            is_over.store(true, Ordering::Relaxed);
+                            println!("{failure}");
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let seeds = next.load(Ordering::Relaxed).min(to) - from;
+    let seconds = begin.elapsed().as_secs_f64();
+    let messages = messages.load(Ordering::Relaxed);
+    println!("{seeds} seeds in {seconds:.1} s, {messages} messages checked");
+    match is_over.load(Ordering::Relaxed) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
