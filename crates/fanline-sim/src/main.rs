@@ -16,6 +16,9 @@ struct Options {
     /// Threads.
     #[arg(long, default_value_t = 1)]
     jobs: u64,
+    /// Runs all seeds, and prints a line for each that fails.
+    #[arg(long)]
+    all: bool,
     /// Runs one seed and prints its steps.
     #[arg(long)]
     trace: Option<u64>,
@@ -39,24 +42,25 @@ fn main() -> ExitCode {
             println!("{line}");
         }
         if let Err(failure) = outcome {
-            println!("seed {seed}, step {}: {}", failure.step, failure.violation);
+            println!("{}", failure.summary());
             return ExitCode::FAILURE;
         }
         return ExitCode::SUCCESS;
     }
-    run_range(options.seeds, options.jobs.max(1))
+    run_range(&options)
 }
 
-/// Runs all seeds of a range until one fails.
-fn run_range((from, to): (u64, u64), jobs: u64) -> ExitCode {
+/// Runs the seeds of a range.
+fn run_range(options: &Options) -> ExitCode {
+    let (from, to) = options.seeds;
     let begin = Instant::now();
     let next = AtomicU64::new(from);
-    let is_over = AtomicBool::new(false);
+    let has_failed = AtomicBool::new(false);
     let messages = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..jobs {
+        for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
+                while options.all || !has_failed.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= to {
                         return;
@@ -66,8 +70,11 @@ fn run_range((from, to): (u64, u64), jobs: u64) -> ExitCode {
                             messages.fetch_add(covered.messages, Ordering::Relaxed);
                         }
                         Err(failure) => {
-                            is_over.store(true, Ordering::Relaxed);
-                            println!("{failure}");
+                            has_failed.store(true, Ordering::Relaxed);
+                            match options.all {
+                                true => println!("{}", failure.summary()),
+                                false => println!("{failure}"),
+                            }
                         }
                     }
                 }
@@ -78,7 +85,7 @@ fn run_range((from, to): (u64, u64), jobs: u64) -> ExitCode {
     let seconds = begin.elapsed().as_secs_f64();
     let messages = messages.load(Ordering::Relaxed);
     println!("{seeds} seeds in {seconds:.1} s, {messages} messages checked");
-    match is_over.load(Ordering::Relaxed) {
+    match has_failed.load(Ordering::Relaxed) {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     }

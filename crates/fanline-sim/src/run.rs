@@ -27,17 +27,26 @@ pub struct Failure {
     pub trace: Vec<String>,
 }
 
+impl Failure {
+    /// Returns the seed, the step, and the violation, in one line.
+    pub fn summary(&self) -> String {
+        let Failure {
+            seed,
+            step,
+            violation,
+            ..
+        } = self;
+        format!("seed {seed}, step {step}: {violation}")
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let from = self.trace.len().saturating_sub(LINES_SHOWN);
         for line in &self.trace[from..] {
             writeln!(f, "{line}")?;
         }
-        write!(
-            f,
-            "seed {}, step {}: {}",
-            self.seed, self.step, self.violation
-        )
+        f.write_str(&self.summary())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Lines that are stored at most.
-const LINES_MAX: usize = 400;
+const LINES_MAX: usize = 10_000;
 
 /// The last steps of a run. A run without a trace formats nothing.
 #[derive(Debug, Default)]

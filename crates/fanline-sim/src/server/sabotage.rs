@@ -12,4 +12,8 @@ pub enum Sabotage {
     ApplyTwice,
     /// It reports syncs that it has not performed.
     SkipSync,
+    /// It loses results of syncs.
+    LoseSyncs,
+    /// It does not remove sessions whose connection has closed.
+    KeepSessions,
 }

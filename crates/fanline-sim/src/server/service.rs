@@ -186,6 +186,9 @@ impl Server {
     /// Passes the result of a sync to the service, which continues as its thread does.
     pub(crate) fn finish_sync(&mut self, at: usize) {
         let Sync { wanted, result, .. } = self.service.syncs.remove(at);
+        if self.sabotage == Sabotage::LoseSyncs {
+            return;
+        }
         let (account, sync) = (wanted.account, wanted.sync);
         let now = self.now.since_start;
         self.service.service.with(|streams, _| {

@@ -271,7 +271,9 @@ impl Server {
             self.post_batches(shard);
         }
         self.post_batches(shard);
-        self.threads[shard].shard.remove(session, reason);
+        if self.sabotage != Sabotage::KeepSessions {
+            self.threads[shard].shard.remove(session, reason);
+        }
         self.post_batches(shard);
         let Some(connection) = self.connection(key) else {
             return;

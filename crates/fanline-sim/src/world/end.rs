@@ -4,7 +4,15 @@ use super::{Invariant, Outcome, World, violation};
 
 impl World {
     pub(super) fn end(&mut self) -> Outcome {
-        self.settle()?;
+        for at in 0..self.devices.len() {
+            if self.devices[at].link.is_none() {
+                self.connect_device(at);
+            }
+        }
+        self.drain_consumers()?;
+        for at in 0..self.devices.len() {
+            self.drop_device(at, true);
+        }
         while !self.clients.is_empty() {
             self.hang_up(0, false);
         }

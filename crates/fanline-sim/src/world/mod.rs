@@ -1,9 +1,14 @@
 //! The world: a server and its clients. One random step follows another.
 
+mod answers;
+mod devices;
 mod end;
+mod packets;
 mod quiet;
 mod reading;
+mod requests;
 mod restart;
+mod storage;
 mod traffic;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,9 +20,12 @@ use fanline_engine::jetstream::Now;
 use fanline_engine::store::simulated_disk::Dice;
 use fanline_engine::{CloseReason, Limits};
 
+use devices::Device;
+use requests::{Pending, Unacknowledged};
+
 use crate::accounts::{ACCOUNTS, PASSWORD, directory};
 use crate::client::{ClientKey, NatsReader};
-use crate::model::{Claim, CoreModel};
+use crate::model::{Claim, CoreModel, MqttModel, STREAMS, StreamModel};
 use crate::server::{ConnectionKey, Disks, Sabotage, Server, ServerSettings, SyncState};
 use crate::trace::Trace;
 use crate::violation::{Invariant, Outcome, Violation, violation};
@@ -33,6 +41,8 @@ const BEGIN_UNIX_NANOS: i64 = 1_700_000_000_000_000_000;
 enum Role {
     /// It receives what others publish.
     Core,
+    /// It receives responses.
+    Inbox,
 }
 
 /// A NATS client.
@@ -52,6 +62,9 @@ struct NatsClient {
     next_sid: u64,
     /// Whether it does not read for now.
     is_slow: bool,
+    /// Prefix of the reply subjects of its requests, once it has subscribed.
+    inbox: Option<String>,
+    unacknowledged: Vec<Unacknowledged>,
 }
 
 /// A server and its clients.
@@ -59,7 +72,6 @@ pub(crate) struct World {
     dice: Dice,
     step: u64,
     now: Now,
-    /// Time since 1970 at which the server was started.
     server: Server,
     settings: ServerSettings,
     disks: Disks,
@@ -67,6 +79,12 @@ pub(crate) struct World {
     clients_opened: u64,
     messages: u64,
     core: CoreModel,
+    devices: Vec<Device>,
+    mqtt: MqttModel,
+    streams: Vec<StreamModel>,
+    /// Requests without an answer, by reply subject.
+    requests: BTreeMap<String, Pending>,
+    requests_made: u64,
     /// Directories that shards, and at last the service, have yet to apply.
     reloads: Vec<VecDeque<Arc<Access>>>,
     trace: Trace,
@@ -80,7 +98,11 @@ impl World {
             since_start: Duration::ZERO,
             unix_nanos: BEGIN_UNIX_NANOS,
         };
-        let mut limits = Limits::default();
+        let mut limits = Limits {
+            // Clients may wait long before they write their CONNECT.
+            auth_timeout: Duration::from_secs(3600),
+            ..Limits::default()
+        };
         if dice.one_in(8) {
             limits.pending_bytes_max = 64 * 1024;
         }
@@ -92,6 +114,9 @@ impl World {
             seed,
             sabotage,
         };
+        let streams =
+            STREAMS.map(|(name, kind)| StreamModel::new(name, kind, dice.below(ACCOUNTS.len())));
+        let devices = Device::all(|end| dice.below(end));
         let disks = Disks::default();
         let server = Server::start(&settings, &disks, now);
         World {
@@ -105,6 +130,11 @@ impl World {
             clients_opened: 0,
             messages: 0,
             core: CoreModel::default(),
+            devices,
+            mqtt: MqttModel::default(),
+            streams: streams.into(),
+            requests: BTreeMap::new(),
+            requests_made: 0,
             reloads: vec![VecDeque::new(); shards + 1],
             trace,
         }
@@ -159,7 +189,11 @@ impl World {
     /// Rare events.
     fn disturb(&mut self) -> Outcome {
         match self.dice.below(10) {
-            0..4 => self.hang_up_one(),
+            0..3 => self.hang_up_one(),
+            3 => {
+                let at = self.dice.below(self.devices.len());
+                self.break_device(at);
+            }
             4..6 => self.begin_reload(),
             6..8 => return self.settle(),
             8 if self.dice.one_in(4) => return self.restart(),
@@ -169,12 +203,16 @@ impl World {
     }
 
     fn connect(&mut self) {
+        let account = self.dice.below(ACCOUNTS.len());
+        self.connect_to(account);
+    }
+
+    fn connect_to(&mut self, account: usize) {
         let shard = self.dice.below(self.server.shards());
         let room = [700, 8 * 1024, 1 << 20][self.dice.below(3)];
         let connection = self.server.connect(shard, ConnectionKind::Standard, room);
         self.clients_opened += 1;
         let key = ClientKey(self.clients_opened);
-        let account = self.dice.below(ACCOUNTS.len());
         let echoes = !self.dice.one_in(4);
         let user = ACCOUNTS[account].to_lowercase();
         let hello = format!(
@@ -192,6 +230,8 @@ impl World {
             subscriptions: BTreeMap::new(),
             next_sid: 1,
             is_slow: false,
+            inbox: None,
+            unacknowledged: Vec::new(),
         });
         self.note(|| format!("{key:?} of account {account} connects to shard {shard}"));
     }

@@ -1,6 +1,6 @@
 //! Quiet moments: everything that was begun ends, and then everything must be as the models say.
 
-use super::{Invariant, Outcome, SyncState, Violation, World, violation};
+use super::{ClientKey, Invariant, Outcome, SyncState, Violation, World, violation};
 
 /// Rounds after which everything must be quiet.
 const ROUNDS_MAX: usize = 2000;
@@ -16,8 +16,15 @@ impl World {
             self.clients[at].is_slow = false;
             self.ping(at);
         }
+        for at in 0..self.devices.len() {
+            self.ping_device(at);
+        }
         self.quiesce()?;
-        self.check_quiet()
+        self.check_quiet()?;
+        for at in 0..self.devices.len() {
+            self.register_will(at);
+        }
+        Ok(())
     }
 
     /// Performs everything that can be performed at this time.
@@ -42,6 +49,9 @@ impl World {
         for at in 0..self.clients.len() {
             is_busy |= self.write(at, ALL);
         }
+        for at in 0..self.devices.len() {
+            is_busy |= self.write_device(at, ALL);
+        }
         for key in self.server.connection_keys() {
             is_busy |= self.server.receive(key, ALL);
         }
@@ -60,6 +70,9 @@ impl World {
         // A client that the server has disconnected is removed.
         for at in (0..self.clients.len()).rev() {
             is_busy |= self.read(at, ALL)?;
+        }
+        for at in 0..self.devices.len() {
+            is_busy |= self.read_device(at, ALL)?;
         }
         Ok(is_busy)
     }
@@ -93,16 +106,25 @@ impl World {
             }
         }
         let (sessions, _) = self.server.sessions_and_subscriptions();
-        if sessions != self.clients.len() {
-            let text = format!("{sessions} sessions of {} clients", self.clients.len());
+        let devices = self
+            .devices
+            .iter()
+            .filter_map(|device| device.link.as_ref());
+        let keys: Vec<ClientKey> = devices
+            .map(|link| link.key)
+            .chain(self.clients.iter().map(|client| client.key))
+            .collect();
+        if sessions != keys.len() {
+            let text = format!("{sessions} sessions of {} clients", keys.len());
             return violation(Invariant::Memory, text);
         }
         let problems = self.server.take_problems();
         if !problems.is_empty() {
             return violation(Invariant::Correctness, format!("{problems:?}"));
         }
-        let clients = &self.clients;
-        let is_connected = |key| clients.iter().any(|client| client.key == key);
-        self.core.check_quiet(is_connected)
+        self.check_requests()?;
+        self.check_streams()?;
+        self.check_devices()?;
+        self.core.check_quiet(|key| keys.contains(&key))
     }
 }

@@ -1,12 +1,17 @@
 //! What clients read.
 
-use super::{CloseReason, Invariant, Outcome, Violation, World, violation};
+use super::{CloseReason, Invariant, Outcome, Role, Violation, World, violation};
 use crate::client::{Event, Received};
 use crate::model::Delivered;
 
 impl World {
     /// Lets a client read some bytes.
     pub(super) fn read_as_client(&mut self) -> Outcome {
+        if self.dice.one_in(4) {
+            let at = self.dice.below(self.devices.len());
+            let bytes = [1, 30, 100_000][self.dice.below(3)];
+            return self.read_device(at, bytes).map(drop);
+        }
         let Some(at) = self.some_client() else {
             return Ok(());
         };
@@ -76,6 +81,9 @@ impl World {
     }
 
     fn take(&mut self, at: usize, message: &Received) -> Outcome {
+        if self.clients[at].subscriptions.get(&message.sid) == Some(&Role::Inbox) {
+            return self.take_answer(at, message);
+        }
         let key = self.clients[at].key;
         let text = String::from_utf8_lossy(&message.payload);
         let mut words = text.split(' ');

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Outcome, Server, World};
+use super::{Invariant, Outcome, Server, World, violation};
 
 impl World {
     /// Kills the server or cuts the power, and starts it again.
@@ -14,6 +14,9 @@ impl World {
             false => self.disks.kill(),
         }
         self.clients.clear();
+        for at in 0..self.devices.len() {
+            self.forget_connection(at);
+        }
         self.core.end_server();
         for queue in &mut self.reloads {
             queue.clear();
@@ -21,6 +24,14 @@ impl World {
         self.now.since_start = Duration::ZERO;
         self.settings.seed = self.settings.seed.wrapping_add(1 << 52);
         self.server = Server::start(&self.settings, &self.disks, self.now);
-        Ok(())
+        self.requests.clear();
+        for stream in &mut self.streams {
+            stream.restart(self.step);
+        }
+        let problems = self.server.take_problems();
+        if !problems.is_empty() {
+            return violation(Invariant::Correctness, format!("{problems:?}"));
+        }
+        self.check_streams()
     }
 }

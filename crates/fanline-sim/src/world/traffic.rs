@@ -13,6 +13,9 @@ const SUBSCRIPTIONS_MAX: usize = 6;
 impl World {
     /// Lets a client queue something to write; without enough clients, connects one.
     pub(super) fn act_as_client(&mut self) {
+        if self.dice.one_in(4) {
+            return self.act_as_device();
+        }
         if self.clients.len() < 2 || self.clients.len() < CLIENTS_MAX && self.dice.one_in(12) {
             return self.connect();
         }
@@ -21,6 +24,9 @@ impl World {
         };
         if self.clients[at].out.len() > OUT_BYTES_MAX {
             return;
+        }
+        if self.dice.one_in(2) {
+            return self.use_stream(at);
         }
         match self.dice.below(20) {
             0..10 => self.publish(at),
@@ -32,7 +38,7 @@ impl World {
         }
     }
 
-    fn subject(&mut self) -> String {
+    pub(super) fn subject(&mut self) -> String {
         let tokens = [0; 2].map(|_| TOKENS[self.dice.below(TOKENS.len())]);
         format!("s.{}.{}", tokens[0], tokens[1])
     }
@@ -136,10 +142,15 @@ impl World {
 
     /// Lets a client write some of its bytes.
     pub(super) fn write_as_client(&mut self) {
+        let bytes = [1, 13, 100, 100_000][self.dice.below(4)];
+        if self.dice.one_in(4) {
+            let at = self.dice.below(self.devices.len());
+            self.write_device(at, bytes);
+            return;
+        }
         let Some(at) = self.some_client() else {
             return;
         };
-        let bytes = [1, 13, 100, 100_000][self.dice.below(4)];
         self.write(at, bytes);
     }
 

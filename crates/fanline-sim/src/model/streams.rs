@@ -1,0 +1,436 @@
+//! Streams: what was acknowledged is stored, unless something explains that it is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::violation::{Invariant, Outcome, violation};
+
+/// How a stream is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamKind {
+    /// In a file, without limits.
+    Plain,
+    /// In a file, with a small number of messages.
+    Limited,
+    /// In a file, with the newest message of each subject.
+    Latest,
+    /// A work queue in a file.
+    Work,
+    /// In memory, without limits.
+    Memory,
+}
+
+/// Messages of a [`Limited`](StreamKind::Limited) stream.
+pub(crate) const LIMIT: u64 = 6;
+
+/// The streams of a world, by name.
+pub(crate) const STREAMS: [(&str, StreamKind); 5] = [
+    ("PLAIN", StreamKind::Plain),
+    ("LIMITED", StreamKind::Limited),
+    ("LATEST", StreamKind::Latest),
+    ("WORK", StreamKind::Work),
+    ("MEMORY", StreamKind::Memory),
+];
+
+/// A message that was published to a stream.
+#[derive(Clone, Debug)]
+struct Published {
+    subject: String,
+    /// The step in which its publisher began to write it.
+    at: u64,
+    /// The highest sequence that was acknowledged then.
+    floor: u64,
+    /// Whether it has an id, by which a second copy is recognized.
+    has_id: bool,
+    acknowledged: Option<u64>,
+}
+
+/// A purge that was requested.
+#[derive(Clone, Debug)]
+struct Purge {
+    /// The highest sequence that was acknowledged when it was requested.
+    floor: u64,
+    /// The step after which it has no effect any more.
+    ended_at: Option<u64>,
+    is_answered: bool,
+}
+
+/// The durable consumer of a stream.
+#[derive(Clone, Debug, Default)]
+struct Consumer {
+    is_created: bool,
+    delivered: BTreeSet<u64>,
+    /// Sequences that a client has begun to acknowledge.
+    acknowledged: BTreeSet<u64>,
+    /// Those of them that the server has confirmed, and those before the last quiet moment.
+    confirmed: BTreeSet<u64>,
+    settled: BTreeSet<u64>,
+}
+
+/// A stream as its clients know it.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamModel {
+    pub(crate) name: &'static str,
+    pub(crate) kind: StreamKind,
+    pub(crate) account: usize,
+    is_created: bool,
+    published: BTreeMap<u64, Published>,
+    acknowledged: BTreeMap<u64, u64>,
+    /// Sequences whose deletion was requested, and whether it was confirmed.
+    deleted: BTreeMap<u64, bool>,
+    purges: Vec<Purge>,
+    consumer: Consumer,
+}
+
+/// A stored record: its subject, and the number of its message.
+pub(crate) type Stored = BTreeMap<u64, (String, u64)>;
+
+impl StreamModel {
+    pub(crate) fn new(name: &'static str, kind: StreamKind, account: usize) -> Self {
+        StreamModel {
+            name,
+            kind,
+            account,
+            is_created: false,
+            published: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
+            deleted: BTreeMap::new(),
+            purges: Vec::new(),
+            consumer: Consumer::default(),
+        }
+    }
+
+    pub(crate) fn is_created(&self) -> bool {
+        self.is_created
+    }
+
+    pub(crate) fn has_consumer(&self) -> bool {
+        self.consumer.is_created
+    }
+
+    pub(crate) fn created(&mut self) {
+        self.is_created = true;
+    }
+
+    pub(crate) fn consumer_created(&mut self) {
+        self.consumer.is_created = true;
+    }
+
+    /// Returns the highest acknowledged sequence.
+    pub(crate) fn newest(&self) -> u64 {
+        self.acknowledged
+            .last_key_value()
+            .map_or(0, |(sequence, _)| *sequence)
+    }
+
+    /// Returns the sequences that were acknowledged to publishers.
+    pub(crate) fn sequences(&self) -> Vec<u64> {
+        self.acknowledged.keys().copied().collect()
+    }
+
+    /// Notes that a client has begun to publish a message, maybe again.
+    pub(crate) fn publish(&mut self, message: u64, subject: &str, at: u64, has_id: bool) {
+        let floor = self.newest();
+        let published = || Published {
+            subject: subject.to_owned(),
+            at,
+            floor,
+            has_id,
+            acknowledged: None,
+        };
+        self.published.entry(message).or_insert_with(published);
+    }
+
+    /// Returns some message that may be published again, with its subject.
+    pub(crate) fn repeatable(&self) -> Option<(u64, String)> {
+        let mut newest = self.published.iter().rev().take(5);
+        let (id, published) = newest.find(|(_, published)| published.has_id)?;
+        Some((*id, published.subject.clone()))
+    }
+
+    /// Checks the acknowledgement of a message.
+    pub(crate) fn acknowledge(
+        &mut self,
+        message: u64,
+        sequence: u64,
+        is_duplicate: bool,
+    ) -> Outcome {
+        let name = self.name;
+        let Some(published) = self.published.get_mut(&message) else {
+            let text = format!("{name}: message {message} was never published");
+            return violation(Invariant::Durability, text);
+        };
+        if let Some(before) = published.acknowledged {
+            if before != sequence && !self.deleted.contains_key(&before) && self.purges.is_empty() {
+                let text =
+                    format!("{name}: message {message} has the sequences {before} and {sequence}");
+                return violation(Invariant::Durability, text);
+            }
+        }
+        if !is_duplicate && sequence <= published.floor {
+            let text = format!(
+                "{name}: message {message} has sequence {sequence}, and {} was acknowledged before",
+                published.floor
+            );
+            return violation(Invariant::Durability, text);
+        }
+        published.acknowledged = Some(sequence);
+        match self.acknowledged.insert(sequence, message) {
+            Some(other) if other != message => {
+                let text =
+                    format!("{name}: messages {other} and {message} have sequence {sequence}");
+                violation(Invariant::Durability, text)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn delete(&mut self, sequence: u64) {
+        self.deleted.entry(sequence).or_default();
+    }
+
+    pub(crate) fn deleted(&mut self, sequence: u64) {
+        self.deleted.insert(sequence, true);
+    }
+
+    /// Notes a request to purge, and returns its number.
+    pub(crate) fn purge(&mut self) -> usize {
+        let floor = self.newest();
+        self.purges.push(Purge {
+            floor,
+            ended_at: None,
+            is_answered: false,
+        });
+        self.purges.len() - 1
+    }
+
+    pub(crate) fn purged(&mut self, purge: usize, at: u64) {
+        if let Some(purge) = self.purges.get_mut(purge) {
+            purge.ended_at = Some(at);
+            purge.is_answered = true;
+        }
+    }
+
+    /// Checks a delivery of the consumer.
+    pub(crate) fn deliver(&mut self, sequence: u64, subject: &str, message: u64) -> Outcome {
+        let name = self.name;
+        self.check_record(sequence, subject, message)?;
+        if self.consumer.settled.contains(&sequence) {
+            let text = format!(
+                "{name}: sequence {sequence} was delivered after its confirmed acknowledgement"
+            );
+            return violation(Invariant::Durability, text);
+        }
+        self.consumer.delivered.insert(sequence);
+        Ok(())
+    }
+
+    pub(crate) fn begin_ack(&mut self, sequence: u64) {
+        self.consumer.acknowledged.insert(sequence);
+    }
+
+    pub(crate) fn confirm_ack(&mut self, sequence: u64) {
+        self.consumer.confirmed.insert(sequence);
+    }
+
+    /// Notes that nothing is on its way any more: requests without an answer have had their effect, or never will.
+    pub(crate) fn end_requests(&mut self, at: u64) {
+        for purge in &mut self.purges {
+            purge.ended_at.get_or_insert(at);
+        }
+        let confirmed = self.consumer.confirmed.iter();
+        self.consumer.settled.extend(confirmed);
+    }
+
+    /// Notes that the server has started again.
+    pub(crate) fn restart(&mut self, at: u64) {
+        self.end_requests(at);
+        if self.kind == StreamKind::Memory {
+            *self = StreamModel::new(self.name, self.kind, self.account);
+        }
+    }
+
+    fn check_record(&self, sequence: u64, subject: &str, message: u64) -> Outcome {
+        let name = self.name;
+        let published = self.published.get(&message);
+        if published.is_none_or(|published| published.subject != subject) {
+            let text = format!(
+                "{name}: sequence {sequence} to {subject} is the unknown message {message}"
+            );
+            return violation(Invariant::Durability, text);
+        }
+        match self.acknowledged.get(&sequence) {
+            Some(expected) if *expected != message => {
+                let text =
+                    format!("{name}: sequence {sequence} is message {message}, not {expected}");
+                violation(Invariant::Durability, text)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks what a stream has stored; `None` if there is no such stream.
+    pub(crate) fn check(&self, stored: Option<&Stored>) -> Outcome {
+        let name = self.name;
+        let Some(stored) = stored else {
+            return match self.is_created {
+                true => violation(Invariant::Durability, format!("the stream {name} is gone")),
+                false => Ok(()),
+            };
+        };
+        let mut seen = BTreeMap::new();
+        for (sequence, (subject, message)) in stored {
+            self.check_record(*sequence, subject, *message)?;
+            if let Some(other) = seen.insert(*message, *sequence) {
+                let text =
+                    format!("{name}: message {message} has the sequences {other} and {sequence}");
+                return violation(Invariant::Durability, text);
+            }
+            if self.deleted.get(sequence) == Some(&true) {
+                let text = format!("{name}: sequence {sequence} is there after its deletion");
+                return violation(Invariant::Durability, text);
+            }
+            let mut purges = self.purges.iter().filter(|purge| purge.is_answered);
+            if let Some(purge) = purges.find(|purge| *sequence <= purge.floor) {
+                let text = format!(
+                    "{name}: sequence {sequence} is there after a purge up to {}",
+                    purge.floor
+                );
+                return violation(Invariant::Durability, text);
+            }
+        }
+        for (sequence, message) in &self.acknowledged {
+            if !stored.contains_key(sequence) && !self.explains(*sequence, *message, stored) {
+                let text = format!(
+                    "{name}: message {message} was acknowledged with sequence {sequence} and is not stored"
+                );
+                return violation(Invariant::Durability, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something explains that a message is not stored.
+    fn explains(&self, sequence: u64, message: u64, stored: &Stored) -> bool {
+        let Some(published) = self.published.get(&message) else {
+            return false;
+        };
+        let newest = stored.last_key_value().map_or(0, |(sequence, _)| *sequence);
+        let newest = newest.max(self.newest());
+        let mut later = stored.range(sequence + 1..);
+        let mut later_acknowledged = self.acknowledged.range(sequence + 1..);
+        let has_same_subject = |message: &u64| {
+            self.published
+                .get(message)
+                .is_some_and(|it| it.subject == published.subject)
+        };
+        let by_kind = match self.kind {
+            StreamKind::Plain | StreamKind::Memory => false,
+            StreamKind::Limited => newest - sequence >= LIMIT,
+            StreamKind::Latest => {
+                later.any(|(_, (subject, _))| *subject == published.subject)
+                    || later_acknowledged.any(|(_, message)| has_same_subject(message))
+            }
+            StreamKind::Work => self.consumer.acknowledged.contains(&sequence),
+        };
+        let is_purged = |purge: &Purge| purge.ended_at.is_none_or(|at| published.at <= at);
+        by_kind || self.deleted.contains_key(&sequence) || self.purges.iter().any(is_purged)
+    }
+
+    /// Checks that the consumer has delivered everything.
+    pub(crate) fn check_delivered(&self, stored: &Stored) -> Outcome {
+        let name = self.name;
+        if !self.consumer.is_created {
+            return Ok(());
+        }
+        let missing = stored
+            .keys()
+            .find(|sequence| !self.consumer.delivered.contains(*sequence));
+        if let Some(sequence) = missing {
+            let text = format!("{name}: sequence {sequence} is stored and was never delivered");
+            return violation(Invariant::Liveness, text);
+        }
+        if self.kind == StreamKind::Work && !stored.is_empty() {
+            let text = format!(
+                "{name}: {} messages are stored after their acknowledgements",
+                stored.len()
+            );
+            return violation(Invariant::Liveness, text);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(records: &[(u64, u64)]) -> Stored {
+        let record = |(sequence, message): &(u64, u64)| (*sequence, ("j.a".to_owned(), *message));
+        records.iter().map(record).collect()
+    }
+
+    /// Returns a stream with messages 10 and 11 at sequences 1 and 2.
+    fn model(kind: StreamKind) -> StreamModel {
+        let mut model = StreamModel::new("S", kind, 0);
+        model.created();
+        for (message, sequence) in [(10, 1), (11, 2)] {
+            model.publish(message, "j.a", message, false);
+            assert_eq!(model.acknowledge(message, sequence, false), Ok(()));
+        }
+        model
+    }
+
+    #[test]
+    fn lost_messages_are_found_unless_explained() {
+        let mut plain = model(StreamKind::Plain);
+        assert_eq!(plain.check(Some(&stored(&[(1, 10), (2, 11)]))), Ok(()));
+        assert!(plain.check(Some(&stored(&[(2, 11)]))).is_err());
+        assert!(plain.check(None).is_err());
+        plain.delete(1);
+        assert_eq!(plain.check(Some(&stored(&[(2, 11)]))), Ok(()));
+        plain.deleted(1);
+        assert!(plain.check(Some(&stored(&[(1, 10), (2, 11)]))).is_err());
+        let latest = model(StreamKind::Latest);
+        assert_eq!(latest.check(Some(&stored(&[(2, 11)]))), Ok(()));
+        assert!(latest.check(Some(&stored(&[(1, 10)]))).is_err());
+    }
+
+    #[test]
+    fn purges_explain_and_bind() {
+        let mut plain = model(StreamKind::Plain);
+        let purge = plain.purge();
+        plain.purged(purge, 20);
+        plain.publish(12, "j.a", 21, false);
+        assert_eq!(plain.acknowledge(12, 3, false), Ok(()));
+        assert_eq!(plain.check(Some(&stored(&[(3, 12)]))), Ok(()));
+        assert!(plain.check(Some(&stored(&[(2, 11), (3, 12)]))).is_err());
+        assert!(plain.check(Some(&stored(&[]))).is_err());
+    }
+
+    #[test]
+    fn shared_and_earlier_sequences_are_found() {
+        let mut plain = model(StreamKind::Plain);
+        plain.publish(12, "j.a", 12, false);
+        assert!(plain.clone().acknowledge(12, 2, false).is_err());
+        assert!(plain.clone().acknowledge(12, 1, false).is_err());
+        assert!(plain.check(Some(&stored(&[(1, 10), (2, 12)]))).is_err());
+        assert!(
+            plain
+                .check(Some(&stored(&[(1, 10), (2, 11), (3, 11)])))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn deliveries_after_a_confirmed_acknowledgement_are_found() {
+        let mut plain = model(StreamKind::Plain);
+        plain.consumer_created();
+        assert_eq!(plain.deliver(1, "j.a", 10), Ok(()));
+        plain.begin_ack(1);
+        plain.confirm_ack(1);
+        assert_eq!(plain.deliver(1, "j.a", 10), Ok(()));
+        plain.restart(30);
+        assert!(plain.deliver(1, "j.a", 10).is_err());
+        assert!(plain.check_delivered(&stored(&[(1, 10), (2, 11)])).is_err());
+    }
+}
