@@ -1,11 +1,12 @@
 //! Runs ranges of seeds.
 
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use fanline_sim::{Sabotage, run_seed, trace_seed};
+use fanline_sim::{Covered, Sabotage, run_seed, trace_seed};
 
 /// Runs simulated servers, each from a seed.
 #[derive(Parser)]
@@ -56,7 +57,7 @@ fn run_range(options: &Options) -> ExitCode {
     let begin = Instant::now();
     let next = AtomicU64::new(from);
     let has_failed = AtomicBool::new(false);
-    let messages = AtomicU64::new(0);
+    let covered = Mutex::new(Covered::default());
     std::thread::scope(|scope| {
         for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
@@ -66,9 +67,7 @@ fn run_range(options: &Options) -> ExitCode {
                         return;
                     }
                     match run_seed(seed, Sabotage::None) {
-                        Ok(covered) => {
-                            messages.fetch_add(covered.messages, Ordering::Relaxed);
-                        }
+                        Ok(one) => covered.lock().expect("no holder panics").add(&one),
                         Err(failure) => {
                             has_failed.store(true, Ordering::Relaxed);
                             match options.all {
@@ -82,9 +81,9 @@ fn run_range(options: &Options) -> ExitCode {
         }
     });
     let seeds = next.load(Ordering::Relaxed).min(to) - from;
+    let covered = covered.into_inner().expect("no holder panics");
     let seconds = begin.elapsed().as_secs_f64();
-    let messages = messages.load(Ordering::Relaxed);
-    println!("{seeds} seeds in {seconds:.1} s, {messages} messages checked");
+    println!("{seeds} seeds in {seconds:.1} s: {covered:?}");
     match has_failed.load(Ordering::Relaxed) {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,

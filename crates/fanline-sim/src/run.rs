@@ -51,10 +51,29 @@ impl fmt::Display for Failure {
 }
 
 /// What a run has covered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
     /// Messages whose receivers were checked.
     pub messages: u64,
+    /// Records whose publishers have an acknowledgement.
+    pub records: u64,
+    /// Deliveries of consumers.
+    pub deliveries: u64,
+    /// MQTT messages above QoS 0 that their publishers know to be received.
+    pub mqtt: u64,
+    /// Starts of the server after an accident.
+    pub restarts: u64,
+}
+
+impl Covered {
+    /// Adds what another run has covered.
+    pub fn add(&mut self, other: &Covered) {
+        self.messages += other.messages;
+        self.records += other.records;
+        self.deliveries += other.deliveries;
+        self.mqtt += other.mqtt;
+        self.restarts += other.restarts;
+    }
 }
 
 /// Runs a seed.
@@ -103,9 +122,7 @@ fn drive(world: &mut World, seed: u64) -> Result<Covered, Box<Failure>> {
         })
     });
     match outcome {
-        Ok(()) => Ok(Covered {
-            messages: world.checked(),
-        }),
+        Ok(()) => Ok(world.covered()),
         Err(violation) => {
             let (step, trace) = world.story();
             Err(Box::new(Failure {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::matches;
+use crate::accounts::EXPORTED;
 use crate::client::ClientKey;
 use crate::violation::{Invariant, Outcome, violation};
 
@@ -69,13 +70,34 @@ pub(crate) enum Claim {
     Published(u64),
 }
 
+/// The import of the second account, which reloads add and remove.
+#[derive(Clone, Copy, Debug, Default)]
+struct ImportState {
+    /// Whether the last reload has it.
+    is_wanted: bool,
+    /// Whether some thread may have it.
+    is_possible: bool,
+    /// The step since which all threads have it.
+    sure_since: Option<u64>,
+}
+
+impl ImportState {
+    fn carries(message: &Message, account: usize) -> bool {
+        message.account == 0 && account == 1 && message.subject.starts_with(EXPORTED)
+    }
+}
+
 /// All subscriptions, and the messages since all was quiet.
 #[derive(Debug, Default)]
 pub(crate) struct CoreModel {
+    import: ImportState,
     messages: BTreeMap<u64, Message>,
     subscriptions: BTreeMap<SubscriptionKey, Subscription>,
     /// Groups whose members have disconnected since all was quiet: messages for them may be lost.
     disturbed: BTreeSet<Group>,
+    /// Groups that members have begun to leave since all was quiet. A message for a member that has left goes on to
+    /// another shard, and later messages may overtake it.
+    reordered: BTreeSet<Group>,
     /// Messages checked so far.
     pub(crate) checked: u64,
 }
@@ -130,6 +152,7 @@ impl CoreModel {
     pub(crate) fn unsubscribe(&mut self, key: SubscriptionKey) {
         if let Some(subscription) = self.subscriptions.get_mut(&key) {
             subscription.is_ending = true;
+            self.reordered.extend(subscription.group());
         }
     }
 
@@ -163,15 +186,35 @@ impl CoreModel {
         let is_of = |key: &SubscriptionKey| key.0 == client;
         for (_, subscription) in self.subscriptions.iter().filter(|(key, _)| is_of(key)) {
             self.disturbed.extend(subscription.group());
+            self.reordered.extend(subscription.group());
         }
         self.subscriptions.retain(|key, _| !is_of(key));
     }
 
+    /// Notes that a reload has begun.
+    pub(crate) fn begin_reload(&mut self, has_import: bool) {
+        self.import.is_wanted = has_import;
+        self.import.is_possible |= has_import;
+        if !has_import {
+            self.import.sure_since = None;
+        }
+    }
+
+    /// Notes that all threads have applied all reloads.
+    pub(crate) fn end_reloads(&mut self, at: u64) {
+        if self.import.is_wanted {
+            self.import.sure_since.get_or_insert(at);
+        }
+    }
+
     /// Notes the end of the server with all its clients.
     pub(crate) fn end_server(&mut self) {
+        self.import.is_possible = self.import.is_wanted;
+        self.import.sure_since = None;
         self.subscriptions.clear();
         self.messages.clear();
         self.disturbed.clear();
+        self.reordered.clear();
     }
 
     /// Checks a delivery.
@@ -186,14 +229,16 @@ impl CoreModel {
             let text = format!("{key:?} has no subscription and received message {id}");
             return violation(Invariant::Unsubscribed, text);
         };
-        if subscription.account != account {
-            let text = format!("{key:?} received message {id} of account {account}");
-            return violation(Invariant::Isolation, text);
-        }
         let Some(message) = self.messages.get_mut(&id) else {
             let text = format!("{key:?} received message {id} after all was quiet");
             return violation(Invariant::Visibility, text);
         };
+        let is_imported =
+            self.import.is_possible && ImportState::carries(message, subscription.account);
+        if message.account != account || subscription.account != account && !is_imported {
+            let text = format!("{key:?} received message {id} of account {account}");
+            return violation(Invariant::Isolation, text);
+        }
         if message.subject != subject || !matches(&subscription.filter, subject) {
             let text = format!(
                 "{key:?} on {} received message {id} of {subject}",
@@ -214,11 +259,14 @@ impl CoreModel {
             return violation(Invariant::Visibility, text);
         }
         let newest = subscription.newest.entry(message.publisher).or_default();
-        if *newest >= id {
+        let group = subscription.queue.clone();
+        let group = group.map(|queue| (subscription.account, queue));
+        let may_be_late = group.is_some_and(|group| self.reordered.contains(&group));
+        if *newest >= id && !may_be_late {
             let text = format!("{key:?} received message {id} after {newest}");
             return violation(Invariant::Order, text);
         }
-        *newest = id;
+        *newest = id.max(*newest);
         if let Some(group) = subscription.group()
             && !message.groups.insert(group)
         {
@@ -237,7 +285,7 @@ impl CoreModel {
             self.checked += 1;
             for (key, subscription) in &self.subscriptions {
                 if subscription.queue.is_none()
-                    && subscription.is_owed(key.0, message)
+                    && subscription.is_owed(key.0, message, self.import)
                     && !subscription.received.contains(id)
                 {
                     let text = format!(
@@ -247,7 +295,7 @@ impl CoreModel {
                     return violation(Invariant::Visibility, text);
                 }
                 if let Some(group) = subscription.group()
-                    && subscription.is_owed(key.0, message)
+                    && subscription.is_owed(key.0, message, self.import)
                     && !self.disturbed.contains(&group)
                     && !message.groups.contains(&group)
                 {
@@ -261,6 +309,8 @@ impl CoreModel {
         }
         self.messages.clear();
         self.disturbed.clear();
+        self.reordered.clear();
+        self.import.is_possible = self.import.is_wanted;
         for subscription in self.subscriptions.values_mut() {
             subscription.received.clear();
         }
@@ -279,8 +329,10 @@ impl Subscription {
     }
 
     /// Whether a message has to reach the subscription, or its group.
-    fn is_owed(&self, client: ClientKey, message: &Message) -> bool {
-        self.account == message.account
+    fn is_owed(&self, client: ClientKey, message: &Message, import: ImportState) -> bool {
+        let is_imported = ImportState::carries(message, self.account)
+            && import.sure_since.is_some_and(|since| since < message.at);
+        (self.account == message.account || is_imported)
             && !self.is_ending
             && self.visible_at.is_some_and(|at| at < message.at)
             && self.max.is_none_or(|max| self.count < max)
@@ -349,6 +401,32 @@ mod tests {
     fn messages_of_other_accounts_are_found() {
         let found = invariant(model(None).deliver(&delivered(10, 1)));
         assert_eq!(found, Some(Invariant::Isolation));
+    }
+
+    #[test]
+    fn imported_messages_are_owed() {
+        let mut model = model(None);
+        model.subscribe((SUBSCRIBER, 2), 1, "ex.*", None, true);
+        model.claim(SUBSCRIBER, &Claim::Visible(2), 8);
+        model.publish(PUBLISHER, 0, "ex.a", 12, 9);
+        assert_eq!(model.deliver(&delivered(10, 0)), Ok(()));
+        assert_eq!(model.deliver(&delivered(11, 0)), Ok(()));
+        assert_eq!(model.check_quiet(|_| true), Ok(()));
+        model.publish(PUBLISHER, 0, "ex.a", 13, 10);
+        let imported = Delivered {
+            key: (SUBSCRIBER, 2),
+            subject: "ex.a",
+            message: 13,
+            account: 0,
+        };
+        let found = invariant(model.deliver(&imported));
+        assert_eq!(found, Some(Invariant::Isolation));
+        model.begin_reload(true);
+        assert_eq!(model.deliver(&imported), Ok(()));
+        model.end_reloads(11);
+        model.publish(PUBLISHER, 0, "ex.a", 14, 12);
+        let lost = invariant(model.check_quiet(|_| true));
+        assert_eq!(lost, Some(Invariant::Visibility));
     }
 
     #[test]

@@ -7,5 +7,5 @@ mod subject;
 
 pub(crate) use core::{Claim, CoreModel, Delivered};
 pub(crate) use mqtt::MqttModel;
-pub(crate) use streams::{STREAMS, Stored, StreamKind, StreamModel};
+pub(crate) use streams::{ConsumerKind, STREAMS, Stored, StreamKind, StreamModel};
 pub(crate) use subject::matches;

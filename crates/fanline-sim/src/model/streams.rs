@@ -15,6 +15,8 @@ pub(crate) enum StreamKind {
     Latest,
     /// A work queue in a file.
     Work,
+    /// In a file, until all consumers have acknowledged.
+    Interest,
     /// In memory, without limits.
     Memory,
 }
@@ -23,11 +25,12 @@ pub(crate) enum StreamKind {
 pub(crate) const LIMIT: u64 = 6;
 
 /// The streams of a world, by name.
-pub(crate) const STREAMS: [(&str, StreamKind); 5] = [
+pub(crate) const STREAMS: [(&str, StreamKind); 6] = [
     ("PLAIN", StreamKind::Plain),
     ("LIMITED", StreamKind::Limited),
     ("LATEST", StreamKind::Latest),
     ("WORK", StreamKind::Work),
+    ("INTEREST", StreamKind::Interest),
     ("MEMORY", StreamKind::Memory),
 ];
 
@@ -54,10 +57,20 @@ struct Purge {
     is_answered: bool,
 }
 
-/// The durable consumer of a stream.
+/// Positions of the consumers of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConsumerKind {
+    /// Clients pull from it.
+    Pull,
+    /// It pushes to a subject.
+    Push,
+}
+
+/// A durable consumer of a stream.
 #[derive(Clone, Debug, Default)]
 struct Consumer {
-    is_created: bool,
+    /// The step in which a client learned that it exists.
+    created_at: Option<u64>,
     delivered: BTreeSet<u64>,
     /// Sequences that a client has begun to acknowledge.
     acknowledged: BTreeSet<u64>,
@@ -78,7 +91,7 @@ pub(crate) struct StreamModel {
     /// Sequences whose deletion was requested, and whether it was confirmed.
     deleted: BTreeMap<u64, bool>,
     purges: Vec<Purge>,
-    consumer: Consumer,
+    consumers: [Consumer; 2],
 }
 
 /// A stored record: its subject, and the number of its message.
@@ -95,7 +108,7 @@ impl StreamModel {
             acknowledged: BTreeMap::new(),
             deleted: BTreeMap::new(),
             purges: Vec::new(),
-            consumer: Consumer::default(),
+            consumers: Default::default(),
         }
     }
 
@@ -103,16 +116,16 @@ impl StreamModel {
         self.is_created
     }
 
-    pub(crate) fn has_consumer(&self) -> bool {
-        self.consumer.is_created
+    pub(crate) fn has_consumer(&self, kind: ConsumerKind) -> bool {
+        self.consumers[kind as usize].created_at.is_some()
     }
 
     pub(crate) fn created(&mut self) {
         self.is_created = true;
     }
 
-    pub(crate) fn consumer_created(&mut self) {
-        self.consumer.is_created = true;
+    pub(crate) fn consumer_created(&mut self, kind: ConsumerKind, at: u64) {
+        self.consumers[kind as usize].created_at.get_or_insert(at);
     }
 
     /// Returns the highest acknowledged sequence.
@@ -210,26 +223,33 @@ impl StreamModel {
         }
     }
 
-    /// Checks a delivery of the consumer.
-    pub(crate) fn deliver(&mut self, sequence: u64, subject: &str, message: u64) -> Outcome {
+    /// Checks a delivery of a consumer.
+    pub(crate) fn deliver(
+        &mut self,
+        kind: ConsumerKind,
+        sequence: u64,
+        subject: &str,
+        message: u64,
+    ) -> Outcome {
         let name = self.name;
         self.check_record(sequence, subject, message)?;
-        if self.consumer.settled.contains(&sequence) {
+        let consumer = &mut self.consumers[kind as usize];
+        if consumer.settled.contains(&sequence) {
             let text = format!(
                 "{name}: sequence {sequence} was delivered after its confirmed acknowledgement"
             );
             return violation(Invariant::Durability, text);
         }
-        self.consumer.delivered.insert(sequence);
+        consumer.delivered.insert(sequence);
         Ok(())
     }
 
-    pub(crate) fn begin_ack(&mut self, sequence: u64) {
-        self.consumer.acknowledged.insert(sequence);
+    pub(crate) fn begin_ack(&mut self, kind: ConsumerKind, sequence: u64) {
+        self.consumers[kind as usize].acknowledged.insert(sequence);
     }
 
-    pub(crate) fn confirm_ack(&mut self, sequence: u64) {
-        self.consumer.confirmed.insert(sequence);
+    pub(crate) fn confirm_ack(&mut self, kind: ConsumerKind, sequence: u64) {
+        self.consumers[kind as usize].confirmed.insert(sequence);
     }
 
     /// Notes that nothing is on its way any more: requests without an answer have had their effect, or never will.
@@ -237,8 +257,9 @@ impl StreamModel {
         for purge in &mut self.purges {
             purge.ended_at.get_or_insert(at);
         }
-        let confirmed = self.consumer.confirmed.iter();
-        self.consumer.settled.extend(confirmed);
+        for consumer in &mut self.consumers {
+            consumer.settled.extend(consumer.confirmed.iter());
+        }
     }
 
     /// Notes that the server has started again.
@@ -323,6 +344,7 @@ impl StreamModel {
                 .get(message)
                 .is_some_and(|it| it.subject == published.subject)
         };
+        let pull = &self.consumers[ConsumerKind::Pull as usize];
         let by_kind = match self.kind {
             StreamKind::Plain | StreamKind::Memory => false,
             StreamKind::Limited => newest - sequence >= LIMIT,
@@ -330,26 +352,30 @@ impl StreamModel {
                 later.any(|(_, (subject, _))| *subject == published.subject)
                     || later_acknowledged.any(|(_, message)| has_same_subject(message))
             }
-            StreamKind::Work => self.consumer.acknowledged.contains(&sequence),
+            StreamKind::Work => pull.acknowledged.contains(&sequence),
+            // Without a consumer, a message is not stored.
+            StreamKind::Interest => {
+                pull.acknowledged.contains(&sequence)
+                    || pull.created_at.is_none_or(|at| published.at <= at)
+            }
         };
         let is_purged = |purge: &Purge| purge.ended_at.is_none_or(|at| published.at <= at);
         by_kind || self.deleted.contains_key(&sequence) || self.purges.iter().any(is_purged)
     }
 
-    /// Checks that the consumer has delivered everything.
+    /// Checks that the consumers have delivered everything.
     pub(crate) fn check_delivered(&self, stored: &Stored) -> Outcome {
         let name = self.name;
-        if !self.consumer.is_created {
-            return Ok(());
+        let created = self.consumers.iter().filter(|it| it.created_at.is_some());
+        for consumer in created {
+            let mut missing = stored.keys();
+            if let Some(sequence) = missing.find(|it| !consumer.delivered.contains(*it)) {
+                let text = format!("{name}: sequence {sequence} is stored and was never delivered");
+                return violation(Invariant::Liveness, text);
+            }
         }
-        let missing = stored
-            .keys()
-            .find(|sequence| !self.consumer.delivered.contains(*sequence));
-        if let Some(sequence) = missing {
-            let text = format!("{name}: sequence {sequence} is stored and was never delivered");
-            return violation(Invariant::Liveness, text);
-        }
-        if self.kind == StreamKind::Work && !stored.is_empty() {
+        let is_emptied = matches!(self.kind, StreamKind::Work | StreamKind::Interest);
+        if is_emptied && self.has_consumer(ConsumerKind::Pull) && !stored.is_empty() {
             let text = format!(
                 "{name}: {} messages are stored after their acknowledgements",
                 stored.len()
@@ -424,13 +450,13 @@ mod tests {
     #[test]
     fn deliveries_after_a_confirmed_acknowledgement_are_found() {
         let mut plain = model(StreamKind::Plain);
-        plain.consumer_created();
-        assert_eq!(plain.deliver(1, "j.a", 10), Ok(()));
-        plain.begin_ack(1);
-        plain.confirm_ack(1);
-        assert_eq!(plain.deliver(1, "j.a", 10), Ok(()));
+        plain.consumer_created(ConsumerKind::Pull, 12);
+        assert_eq!(plain.deliver(ConsumerKind::Pull, 1, "j.a", 10), Ok(()));
+        plain.begin_ack(ConsumerKind::Pull, 1);
+        plain.confirm_ack(ConsumerKind::Pull, 1);
+        assert_eq!(plain.deliver(ConsumerKind::Pull, 1, "j.a", 10), Ok(()));
         plain.restart(30);
-        assert!(plain.deliver(1, "j.a", 10).is_err());
+        assert!(plain.deliver(ConsumerKind::Pull, 1, "j.a", 10).is_err());
         assert!(plain.check_delivered(&stored(&[(1, 10), (2, 11)])).is_err());
     }
 }

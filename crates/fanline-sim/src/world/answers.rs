@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::requests::{Pending, Request, Unacknowledged};
 use super::{Invariant, Outcome, World, violation};
 use crate::client::Received;
+use crate::model::ConsumerKind;
 
 /// `wrong last sequence`, which a condition may cause.
 const WRONG_LAST_SEQUENCE: u64 = 10071;
@@ -51,7 +52,7 @@ impl World {
         let is_success = error.is_none() && !is_unavailable;
         match &pending.request {
             Request::Create if is_success => stream.created(),
-            Request::CreateConsumer if is_success => stream.consumer_created(),
+            Request::CreateConsumer(kind) if is_success => stream.consumer_created(*kind, step),
             Request::Create => {
                 return violation(Invariant::Correctness, format!("{}: {answer}", stream.name));
             }
@@ -61,6 +62,7 @@ impl World {
                 is_conditional,
             } => {
                 if let Some(sequence) = answer["seq"].as_u64().filter(|_| is_success) {
+                    self.covered.records += 1;
                     let is_duplicate = answer["duplicate"] == true;
                     return stream.acknowledge(*message, sequence, is_duplicate);
                 }
@@ -73,13 +75,13 @@ impl World {
             }
             Request::Delete(sequence) if is_success => stream.deleted(*sequence),
             Request::Purge(purge) if is_success => stream.purged(*purge, step),
-            Request::Ack(sequence) if !is_unavailable => stream.confirm_ack(*sequence),
+            Request::Ack(kind, sequence) if !is_unavailable => stream.confirm_ack(*kind, *sequence),
             // The stream, the message, or the consumer may not exist.
-            Request::CreateConsumer
+            Request::CreateConsumer(_)
             | Request::Delete(_)
             | Request::Purge(_)
             | Request::Pull
-            | Request::Ack(_) => {}
+            | Request::Ack(..) => {}
         }
         Ok(())
     }
@@ -96,6 +98,10 @@ impl World {
             streams.position(|stream| stream.name == name && stream.account == account)
         };
         let stream = tokens.get(2).and_then(|name| of(name));
+        let consumer = match tokens.get(3) {
+            Some(&"P") => ConsumerKind::Push,
+            _ => ConsumerKind::Pull,
+        };
         let text = String::from_utf8_lossy(&message.payload);
         let id = text.split(' ').next().and_then(|word| word.parse().ok());
         let (Some(sequence), Some(stream), Some(id)) = (sequence, stream, id) else {
@@ -103,11 +109,13 @@ impl World {
             return violation(Invariant::Correctness, text);
         };
         self.note(|| format!("{key:?} has the delivery {} of message {id}", message.reply));
+        self.covered.deliveries += 1;
         self.clients[at].unacknowledged.push(Unacknowledged {
             stream,
+            consumer,
             sequence,
             reply: message.reply.clone(),
         });
-        self.streams[stream].deliver(sequence, &message.subject, id)
+        self.streams[stream].deliver(consumer, sequence, &message.subject, id)
     }
 }

@@ -23,9 +23,10 @@ use fanline_engine::{CloseReason, Limits};
 use devices::Device;
 use requests::{Pending, Unacknowledged};
 
-use crate::accounts::{ACCOUNTS, PASSWORD, directory};
+use crate::accounts::{ACCOUNTS, PASSWORD, Variant, directory};
 use crate::client::{ClientKey, NatsReader};
 use crate::model::{Claim, CoreModel, MqttModel, STREAMS, StreamModel};
+use crate::run::Covered;
 use crate::server::{ConnectionKey, Disks, Sabotage, Server, ServerSettings, SyncState};
 use crate::trace::Trace;
 use crate::violation::{Invariant, Outcome, Violation, violation};
@@ -43,6 +44,8 @@ enum Role {
     Core,
     /// It receives responses.
     Inbox,
+    /// It receives deliveries of a push consumer.
+    Push,
 }
 
 /// A NATS client.
@@ -85,6 +88,7 @@ pub(crate) struct World {
     /// Requests without an answer, by reply subject.
     requests: BTreeMap<String, Pending>,
     requests_made: u64,
+    covered: Covered,
     /// Directories that shards, and at last the service, have yet to apply.
     reloads: Vec<VecDeque<Arc<Access>>>,
     trace: Trace,
@@ -110,7 +114,7 @@ impl World {
         let settings = ServerSettings {
             shards,
             limits,
-            access: directory(None, 0),
+            access: directory(None, Variant::default()),
             seed,
             sabotage,
         };
@@ -135,6 +139,7 @@ impl World {
             streams: streams.into(),
             requests: BTreeMap::new(),
             requests_made: 0,
+            covered: Covered::default(),
             reloads: vec![VecDeque::new(); shards + 1],
             trace,
         }
@@ -155,9 +160,12 @@ impl World {
         (self.step, self.trace.take())
     }
 
-    /// Returns the number of messages whose receivers were checked.
-    pub(crate) fn checked(&self) -> u64 {
-        self.core.checked
+    /// Returns what the run has covered.
+    pub(crate) fn covered(&self) -> Covered {
+        Covered {
+            messages: self.core.checked,
+            ..self.covered
+        }
     }
 
     fn note(&mut self, line: impl FnOnce() -> String) {
@@ -308,10 +316,14 @@ impl World {
 
     /// Begins a reload. Each thread applies it later.
     fn begin_reload(&mut self) {
-        let spare = self.dice.below(3);
-        let access = directory(Some(&self.settings.access), spare);
+        let variant = Variant {
+            spare: self.dice.below(3),
+            has_import: self.dice.one_in(2),
+        };
+        let access = directory(Some(&self.settings.access), variant);
         self.settings.access = Arc::clone(&access);
-        self.note(|| format!("a reload begins, with {spare} spare accounts"));
+        self.core.begin_reload(variant.has_import);
+        self.note(|| format!("a reload begins: {variant:?}"));
         for queue in &mut self.reloads {
             queue.push_back(Arc::clone(&access));
         }
@@ -331,6 +343,9 @@ impl World {
         match at < self.server.shards() {
             true => self.server.reload_shard(at, &access),
             false => self.server.reload_service(&access),
+        }
+        if self.reloads.iter().all(VecDeque::is_empty) {
+            self.core.end_reloads(self.step);
         }
         true
     }

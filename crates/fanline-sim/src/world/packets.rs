@@ -41,7 +41,9 @@ impl World {
         let connection = self.devices[at].link.as_ref().map(|link| link.connection);
         let reason = connection.and_then(|connection| self.server.ended(connection));
         self.drop_device(at, true);
-        if reason.is_some_and(CloseReason::is_slow_consumer) {
+        // Its connection before this one may have sent its CONNECT later.
+        let is_taken_over = reason == Some(CloseReason::DuplicateClientId);
+        if is_taken_over || reason.is_some_and(CloseReason::is_slow_consumer) {
             return Ok(());
         }
         let text = format!("the server closed the connection of device {at}: {reason:?}");
@@ -58,6 +60,7 @@ impl World {
             4 | 7 => {
                 if let Some(sent) = device.sent.remove(&id) {
                     self.mqtt.acknowledge(sent.message);
+                    self.covered.mqtt += 1;
                 }
             }
             5 => {

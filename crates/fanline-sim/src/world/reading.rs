@@ -81,7 +81,8 @@ impl World {
     }
 
     fn take(&mut self, at: usize, message: &Received) -> Outcome {
-        if self.clients[at].subscriptions.get(&message.sid) == Some(&Role::Inbox) {
+        let role = self.clients[at].subscriptions.get(&message.sid);
+        if matches!(role, Some(Role::Inbox | Role::Push)) {
             return self.take_answer(at, message);
         }
         let key = self.clients[at].key;

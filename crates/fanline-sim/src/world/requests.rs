@@ -2,7 +2,7 @@
 
 use super::{NatsClient, Role, World};
 use crate::client::ClientKey;
-use crate::model::{StreamKind, StreamModel};
+use crate::model::{ConsumerKind, StreamKind, StreamModel};
 
 /// Time for which a consumer waits for an acknowledgement, in nanoseconds.
 const ACK_WAIT_NANOS: u64 = 2_000_000_000;
@@ -11,7 +11,7 @@ const ACK_WAIT_NANOS: u64 = 2_000_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     Create,
-    CreateConsumer,
+    CreateConsumer(ConsumerKind),
     Publish {
         message: u64,
         /// Whether the stream was known to exist.
@@ -22,7 +22,7 @@ pub(super) enum Request {
     Delete(u64),
     Purge(usize),
     Pull,
-    Ack(u64),
+    Ack(ConsumerKind, u64),
 }
 
 /// A request without an answer.
@@ -38,6 +38,7 @@ pub(super) struct Pending {
 #[derive(Clone, Debug)]
 pub(super) struct Unacknowledged {
     pub(super) stream: usize,
+    pub(super) consumer: ConsumerKind,
     pub(super) sequence: u64,
     pub(super) reply: String,
 }
@@ -60,7 +61,8 @@ impl World {
         }
         match self.dice.below(20) {
             0 => self.create_stream(at, stream),
-            1 | 2 => self.create_consumer(at, stream),
+            1 => self.create_consumer(at, stream),
+            2 => self.listen(at, stream),
             3..12 => self.publish_to_stream(at, stream),
             12..15 => self.pull(at, stream),
             15..18 => self.acknowledge(at),
@@ -116,6 +118,7 @@ impl World {
             StreamKind::Limited => r#""storage":"file","max_msgs":6"#,
             StreamKind::Latest => r#""storage":"file","max_msgs_per_subject":1"#,
             StreamKind::Work => r#""storage":"file","retention":"workqueue""#,
+            StreamKind::Interest => r#""storage":"file","retention":"interest""#,
             StreamKind::Memory => r#""storage":"memory""#,
         };
         let body = format!(r#"{{"name":"{name}","subjects":["j.{name}.*"],{fields}}}"#);
@@ -124,12 +127,40 @@ impl World {
     }
 
     pub(super) fn create_consumer(&mut self, at: usize, stream: usize) {
-        let name = self.streams[stream].name;
+        let StreamModel { name, kind, .. } = self.streams[stream];
+        let has_push = matches!(kind, StreamKind::Plain | StreamKind::Memory);
+        let consumer = match has_push && self.dice.one_in(2) {
+            true => ConsumerKind::Push,
+            false => ConsumerKind::Pull,
+        };
+        let (durable, target) = match consumer {
+            ConsumerKind::Pull => ("C", String::new()),
+            ConsumerKind::Push => ("P", format!(r#","deliver_subject":"d.{name}""#)),
+        };
         let body = format!(
-            r#"{{"stream_name":"{name}","config":{{"durable_name":"C","ack_policy":"explicit","ack_wait":{ACK_WAIT_NANOS},"max_ack_pending":-1}}}}"#
+            r#"{{"stream_name":"{name}","config":{{"durable_name":"{durable}","ack_policy":"explicit","ack_wait":{ACK_WAIT_NANOS},"max_ack_pending":1000{target}}}}}"#
         );
-        let subject = format!("$JS.API.CONSUMER.CREATE.{name}.C");
-        self.request(at, stream, &subject, &body, Request::CreateConsumer);
+        let subject = format!("$JS.API.CONSUMER.CREATE.{name}.{durable}");
+        let request = Request::CreateConsumer(consumer);
+        self.request(at, stream, &subject, &body, request);
+    }
+
+    /// Subscribes to the deliveries of a push consumer, once for each client.
+    fn listen(&mut self, at: usize, stream: usize) {
+        let client = &self.clients[at];
+        if !client
+            .subscriptions
+            .values()
+            .any(|role| *role == Role::Push)
+        {
+            self.listen_to_all(at, stream);
+        }
+    }
+
+    /// Subscribes to the deliveries of a push consumer.
+    pub(super) fn listen_to_all(&mut self, at: usize, stream: usize) {
+        let filter = format!("d.{}", self.streams[stream].name);
+        self.clients[at].queue_subscribe(&filter, None, Role::Push);
     }
 
     fn publish_to_stream(&mut self, at: usize, stream: usize) {
@@ -195,15 +226,16 @@ impl World {
         let place = self.dice.below(count);
         let Unacknowledged {
             stream,
+            consumer,
             sequence,
             reply,
         } = self.clients[at].unacknowledged.remove(place);
         if self.dice.one_in(6) {
             return self.clients[at].queue_publish(&reply, "", "", b"-NAK");
         }
-        self.streams[stream].begin_ack(sequence);
+        self.streams[stream].begin_ack(consumer, sequence);
         match self.dice.one_in(2) {
-            true => self.request(at, stream, &reply, "+ACK", Request::Ack(sequence)),
+            true => self.request(at, stream, &reply, "+ACK", Request::Ack(consumer, sequence)),
             false => self.clients[at].queue_publish(&reply, "", "", b"+ACK"),
         }
     }

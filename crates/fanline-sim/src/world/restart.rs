@@ -24,6 +24,8 @@ impl World {
         self.now.since_start = Duration::ZERO;
         self.settings.seed = self.settings.seed.wrapping_add(1 << 52);
         self.server = Server::start(&self.settings, &self.disks, self.now);
+        self.core.end_reloads(self.step);
+        self.covered.restarts += 1;
         self.requests.clear();
         for stream in &mut self.streams {
             stream.restart(self.step);

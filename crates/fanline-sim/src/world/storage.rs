@@ -3,7 +3,7 @@
 use super::requests::Request;
 use super::{Invariant, Outcome, World, violation};
 use crate::accounts::account_id;
-use crate::model::Stored;
+use crate::model::{ConsumerKind, Stored};
 
 /// Rounds in which the consumers must deliver everything in the end.
 const ROUNDS: usize = 4;
@@ -62,7 +62,7 @@ impl World {
             self.wait(ACK_WAIT);
             for at in 0..self.clients.len() {
                 for delivery in self.clients[at].acknowledge_all() {
-                    self.streams[delivery.stream].begin_ack(delivery.sequence);
+                    self.streams[delivery.stream].begin_ack(delivery.consumer, delivery.sequence);
                 }
                 self.pull_everything(at);
             }
@@ -83,8 +83,15 @@ impl World {
         let account = self.clients[at].account;
         for stream in 0..self.streams.len() {
             let of = &self.streams[stream];
-            if of.account == account && of.has_consumer() {
+            if of.account != account {
+                continue;
+            }
+            let has_push = of.has_consumer(ConsumerKind::Push);
+            if of.has_consumer(ConsumerKind::Pull) {
                 self.pull_all(at, stream);
+            }
+            if has_push {
+                self.listen_to_all(at, stream);
             }
         }
     }

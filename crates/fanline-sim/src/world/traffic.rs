@@ -1,6 +1,7 @@
 //! What clients write.
 
 use super::{CLIENTS_MAX, NatsClient, Role, World};
+use crate::accounts::EXPORTED;
 use crate::model::Claim;
 
 /// Bytes that a client has yet to write, above which it does nothing new.
@@ -45,6 +46,9 @@ impl World {
 
     fn filter(&mut self) -> String {
         let token = TOKENS[self.dice.below(TOKENS.len())];
+        if self.dice.one_in(6) {
+            return ["ex.>", "ex.*", "ex.a"][self.dice.below(3)].into();
+        }
         match self.dice.below(6) {
             0 => "s.>".into(),
             1 => format!("s.*.{token}"),
@@ -55,7 +59,10 @@ impl World {
     }
 
     fn publish(&mut self, at: usize) {
-        let subject = self.subject();
+        let subject = match self.dice.one_in(6) {
+            true => format!("ex.{}", TOKENS[self.dice.below(TOKENS.len())]),
+            false => self.subject(),
+        };
         self.messages += 1;
         let (id, step) = (self.messages, self.step);
         let filler = match self.dice.below(12) {
@@ -81,7 +88,9 @@ impl World {
 
     fn subscribe(&mut self, at: usize) {
         let filter = self.filter();
-        let queue = (self.dice.one_in(3)).then(|| QUEUES[self.dice.below(QUEUES.len())]);
+        // A group across accounts is one group in each.
+        let has_queue = self.dice.one_in(3) && !filter.starts_with(EXPORTED);
+        let queue = has_queue.then(|| QUEUES[self.dice.below(QUEUES.len())]);
         let client = &mut self.clients[at];
         if client.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             return;
