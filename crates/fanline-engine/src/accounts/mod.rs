@@ -106,7 +106,7 @@ impl<K: Kind> Broker<K> {
             return self.dispatch_traced(crossing, memo);
         }
         if self.exchange.deliver_crossing(&crossing, trace, memo) {
-            self.follow_answers(&crossing, *memo);
+            self.follow_answer(&crossing);
         }
     }
 
@@ -290,18 +290,14 @@ impl<K: Kind> Broker<K> {
     /// route.
     #[cold]
     #[inline(never)]
-    fn follow_answers(&mut self, crossing: &Crossing<'_>, memo: RouteMemo) {
-        let route = self.exchange.routers[crossing.account].held_route(memo);
-        let is_answer = |exit: &Exit| exit.kind == BridgeKind::Replies;
-        if route.exits().iter().any(is_answer) {
-            let message = (&crossing.message, Origin::ELSEWHERE);
-            self.pass_answer(
-                crossing.account,
-                crossing.subject,
-                message,
-                Context::default(),
-            );
-        }
+    fn follow_answer(&mut self, crossing: &Crossing<'_>) {
+        let message = (&crossing.message, Origin::ELSEWHERE);
+        self.pass_answer(
+            crossing.account,
+            crossing.subject,
+            message,
+            Context::default(),
+        );
     }
 
     /// Publishes a request in the account that answers it, with a reply subject that leads back.

@@ -13,7 +13,7 @@ use super::batch::{Batch, Crossing, FROM_DEVICE, HOPS_MAX};
 use super::message::{Dispatch, Message, Origin};
 use super::outputs::Outputs;
 use super::remote::{LinkSet, Remote};
-use super::router::{Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
+use super::router::{BridgeKind, Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
 use super::session::{Session, SessionId};
 use super::targets::RemoteTargets;
 use super::tracing::Traced;
@@ -400,7 +400,7 @@ impl<K: Kind> Exchange<K> {
 
     /// Delivers a message from another shard to plain subscriptions here, and to one local member of each of
     /// its groups. If a group's last local member just left, the message goes on to another shard with
-    /// members. Returns whether the subject leads to other accounts.
+    /// members. Returns whether it is a response to a request of another account.
     pub(crate) fn deliver_crossing(
         &mut self,
         crossing: &Crossing<'_>,
@@ -467,11 +467,13 @@ impl<K: Kind> Exchange<K> {
         if !is_taken {
             K::note_missed(fan_out.shared, account, subject, message);
         }
-        let has_exits = plain && route.has_exits();
+        // The route ends with a subscription that has reached its limit.
+        let mut exits = route.exits().iter();
+        let is_answer = plain && exits.any(|exit| exit.kind == BridgeKind::Replies);
         let hops = fan_out.first_hop(targets) | (hops + 1);
         targets.post(outgoing, account, subject, message, hops);
         self.settle_if_needed(dispatch.context.trace);
-        has_exits
+        is_answer
     }
 
     /// Removes subscriptions that reached their limit, and ends sessions with too many pending bytes.
