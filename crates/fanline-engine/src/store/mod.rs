@@ -189,6 +189,12 @@ impl Store {
         self.files.as_ref().map_or(self.last, |f| f.durable())
     }
 
+    /// Returns the highest sequence of an appended record, which [`durable`](Self::durable) reaches. Later sequences
+    /// were skipped.
+    pub fn appended(&self) -> u64 {
+        self.files.as_ref().map_or(self.last, |f| f.appended())
+    }
+
     /// Returns whether a power cut may restore one of these records because its removal is not on the disk
     /// yet. A copy of the stream must wait for that: a record that it skipped would be missing from the copy
     /// forever.

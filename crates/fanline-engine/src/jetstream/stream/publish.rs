@@ -109,7 +109,7 @@ impl Stream {
                 extra,
             },
         };
-        self.acks.send(&ack, self.store.durable(), port);
+        self.send_ack(ack, port);
     }
 
     /// Answers with an error, at once.

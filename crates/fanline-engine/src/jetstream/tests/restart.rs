@@ -130,6 +130,28 @@ fn streams_and_consumers_are_recovered() {
     assert!(shelf.0["BIRDS"].names().is_empty());
 }
 
+/// The answer to a duplicate waited for the sync of a sequence that has no record, which never came, and all later
+/// answers of the stream waited behind it.
+#[test]
+fn duplicate_of_a_message_that_no_consumer_needs_is_answered() {
+    let shelf = shelf(&["NEWS"]);
+    let mut account = start(&shelf);
+    let body = r#"{"name":"NEWS","subjects":["NEWS.*"],"retention":"interest"}"#;
+    account.send("$JS.API.STREAM.CREATE.NEWS", "", body);
+    sync(&mut account, &shelf);
+    account.port.taken();
+    let headers = "NATS/1.0\r\nNats-Msg-Id: same\r\n\r\n";
+    let first = account.send("NEWS.a", headers, "1");
+    assert_eq!(first, [r#"reply {"stream":"NEWS","seq":1}"#]);
+    let again = account.send("NEWS.a", headers, "1");
+    assert_eq!(
+        again,
+        [r#"reply {"stream":"NEWS","seq":1,"duplicate": true}"#]
+    );
+    let next = account.send("NEWS.a", "", "2");
+    assert_eq!(next, [r#"reply {"stream":"NEWS","seq":2}"#]);
+}
+
 #[test]
 fn answered_publishes_survive_a_crash() {
     for seed in 0..50 {
