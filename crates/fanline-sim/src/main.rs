@@ -35,8 +35,6 @@ fn parse_range(text: &str) -> Result<(u64, u64), String> {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    // A panic of the engine is reported with its seed.
-    std::panic::set_hook(Box::new(|_| {}));
     if let Some(seed) = options.trace {
         let (lines, outcome) = trace_seed(seed, Sabotage::None);
         for line in lines {
@@ -48,6 +46,8 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
+    // A panic of the engine is reported with its seed.
+    std::panic::set_hook(Box::new(|_| {}));
     run_range(&options)
 }
 

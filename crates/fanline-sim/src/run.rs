@@ -21,7 +21,7 @@ pub struct Failure {
     pub seed: u64,
     /// The step in which it failed.
     pub step: u64,
-    /// What was violated.
+    /// The violated invariant, and how.
     pub violation: Violation,
     /// The last steps.
     pub trace: Vec<String>,

@@ -9,7 +9,7 @@ pub enum Invariant {
     Visibility,
     /// Messages of one publisher arrive in the order in which it published them.
     Order,
-    /// What was acknowledged is there after any crash, under one sequence of its own.
+    /// An acknowledged record is there after any crash, under one sequence of its own.
     Durability,
     /// Nothing arrives after the PONG that follows an UNSUB, and nothing above its maximum.
     Unsubscribed,
@@ -32,7 +32,7 @@ pub enum Invariant {
 pub struct Violation {
     /// The invariant.
     pub invariant: Invariant,
-    /// What was expected, and what happened.
+    /// The expectation, and what happened instead.
     pub text: String,
 }
 

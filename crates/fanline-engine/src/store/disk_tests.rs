@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use super::simulated_disk::{Dice, SimulatedDisk, Reach};
+use super::simulated_disk::{Dice, Reach, SimulatedDisk};
 use super::tests::{Model, Step, apply, compare, compiled, step};
 use super::*;
 
@@ -49,7 +49,11 @@ fn open(disk: &SimulatedDisk, limits: &StoreLimits) -> (Store, Recovery) {
     open_with(disk, limits, &options())
 }
 
-fn open_with(disk: &SimulatedDisk, limits: &StoreLimits, options: &FileOptions) -> (Store, Recovery) {
+fn open_with(
+    disk: &SimulatedDisk,
+    limits: &StoreLimits,
+    options: &FileOptions,
+) -> (Store, Recovery) {
     Store::file(Box::new(disk.clone()), options, limits).unwrap()
 }
 

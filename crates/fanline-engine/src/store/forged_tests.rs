@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::disk_tests::options;
-use super::simulated_disk::SimulatedDisk;
 use super::recovery::Recovery;
+use super::simulated_disk::SimulatedDisk;
 use super::*;
 
 const HEAD_COPY_BYTES: usize = 48;

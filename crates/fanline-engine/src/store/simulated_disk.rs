@@ -348,11 +348,7 @@ impl SimulatedDisk {
     ///
     /// # Errors
     /// The error that the system would report.
-    pub fn perform(
-        &mut self,
-        request: &SyncRequest,
-        dice: &mut Dice,
-    ) -> Result<(), DiskError> {
+    pub fn perform(&mut self, request: &SyncRequest, dice: &mut Dice) -> Result<(), DiskError> {
         let fails = dice.below(100) < self.world().failing_syncs_percent;
         for file in &request.files {
             if fails && dice.one_in(2) {
@@ -413,7 +409,9 @@ impl Disk for SimulatedDisk {
             None => return Err(DiskError::NotFound),
         };
         world.handles.push(file);
-        Ok(FileId(u32::try_from(world.handles.len() - 1).expect("few files are opened")))
+        Ok(FileId(
+            u32::try_from(world.handles.len() - 1).expect("few files are opened"),
+        ))
     }
 
     fn close(&mut self, _file: FileId) {}

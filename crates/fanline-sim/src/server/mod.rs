@@ -58,6 +58,9 @@ pub struct Server {
 
 impl Server {
     /// Starts a server on its disks, and recovers their streams.
+    ///
+    /// # Panics
+    /// With more shards than the engine allows.
     pub fn start(settings: &ServerSettings, disks: &Disks, now: Now) -> Self {
         let config = Arc::new(ShardConfig {
             limits: settings.limits.clone(),

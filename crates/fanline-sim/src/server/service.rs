@@ -33,6 +33,13 @@ pub(super) struct Sync {
     result: Option<Result<(), DiskError>>,
 }
 
+/// A record of a stream.
+pub(crate) struct StoredRecord {
+    pub(crate) sequence: u64,
+    pub(crate) subject: String,
+    pub(crate) payload: String,
+}
+
 /// How far a sync is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncState {
@@ -222,21 +229,21 @@ impl Server {
             .with(|streams, _| streams.take_problems())
     }
 
-    /// Reads all records of a stream: sequence, subject, and payload. `None` if there is no such stream.
+    /// Reads all records of a stream. `None` if there is no such stream.
     pub(crate) fn read_stream(
         &mut self,
         account: AccountId,
         stream: &str,
-    ) -> Option<Vec<(u64, Vec<u8>, Vec<u8>)>> {
+    ) -> Option<Vec<StoredRecord>> {
         self.service.service.with(|streams, _| {
             let mut records = Vec::new();
             let is_there = streams.has_stream(account, stream);
             streams.read(account, stream, &[b">"], 1, &mut |record| {
-                records.push((
-                    record.sequence,
-                    record.subject.to_vec(),
-                    record.payload.to_vec(),
-                ));
+                records.push(StoredRecord {
+                    sequence: record.sequence,
+                    subject: String::from_utf8_lossy(record.subject).into_owned(),
+                    payload: String::from_utf8_lossy(record.payload).into_owned(),
+                });
                 true
             });
             is_there.then_some(records)

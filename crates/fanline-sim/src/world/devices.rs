@@ -12,14 +12,11 @@ use fanline_engine::auth::ConnectionKind;
 /// Devices of a world.
 const DEVICES: usize = 3;
 
-/// Messages above QoS 0 that a device has on their way.
-const IN_FLIGHT_MAX: usize = 4;
-
 /// Bytes that a device has yet to write, above which it does nothing new.
 const OUT_BYTES_MAX: usize = 4 * 1024;
 
 /// Number of the subscription at QoS 0, as the model of plain messages knows it.
-const PLAIN_SID: u64 = 1;
+pub(super) const PLAIN_SID: u64 = 1;
 
 /// What the acknowledgement of a subscription proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +25,8 @@ pub(super) enum Subscribing {
     Plain,
     /// Above QoS 0.
     Durable,
+    /// To retained messages.
+    Retained,
 }
 
 /// A message that a device publishes above QoS 0.
@@ -35,6 +34,8 @@ pub(super) enum Subscribing {
 pub(super) struct Sent {
     pub(super) message: u64,
     pub(super) qos: u8,
+    pub(super) topic: &'static str,
+    pub(super) is_retained: bool,
     /// Whether PUBREC has arrived.
     pub(super) is_received: bool,
 }
@@ -50,7 +51,7 @@ pub(super) struct DeviceLink {
     pub(super) pings: VecDeque<Vec<Claim>>,
     pub(super) claims: Vec<Claim>,
     pub(super) subscribing: BTreeMap<u16, Subscribing>,
-    has_plain: bool,
+    pub(super) has_plain: bool,
     pub(super) will: Option<Will>,
 }
 
@@ -102,7 +103,7 @@ impl Device {
         }
     }
 
-    fn take_id(&mut self) -> u16 {
+    pub(super) fn take_id(&mut self) -> u16 {
         self.next_id = self.next_id % 50 + 1;
         self.next_id
     }
@@ -113,10 +114,10 @@ impl Device {
             return;
         };
         let mut body = Vec::new();
-        push_text(&mut body, "m/a");
+        push_text(&mut body, sent.topic);
         body.extend(id.to_be_bytes());
         body.extend(format!("{} {} ", sent.message, self.account).as_bytes());
-        let first = 0x30 | sent.qos << 1 | u8::from(is_again) << 3;
+        let first = 0x30 | sent.qos << 1 | u8::from(is_again) << 3 | u8::from(sent.is_retained);
         self.say(first, &body);
     }
 }
@@ -138,7 +139,9 @@ impl World {
             0..4 => self.publish_plain(at),
             4..10 => self.publish_durable(at),
             10..12 => self.subscribe_plain(at),
-            12..16 => self.subscribe_durable(at),
+            12..14 => self.subscribe_durable(at),
+            14 => self.subscribe_retained(at),
+            15 => self.publish_retained(at),
             16 => self.disconnect_device(at),
             _ => self.ping_device(at),
         }
@@ -210,93 +213,6 @@ impl World {
         }
     }
 
-    /// Publishes at QoS 0 to the subjects of plain messages.
-    fn publish_plain(&mut self, at: usize) {
-        let subject = self.subject();
-        self.messages += 1;
-        let (message, step) = (self.messages, self.step);
-        let device = &mut self.devices[at];
-        let account = device.account;
-        let mut body = Vec::new();
-        push_text(&mut body, &subject.replace('.', "/"));
-        body.extend(format!("{message} {account} ").as_bytes());
-        device.say(0x30, &body);
-        if let Some(link) = &mut device.link {
-            link.claims.push(Claim::Published(message));
-            self.core
-                .publish(link.key, account, &subject, message, step);
-        }
-        self.note(|| format!("device {at} publishes message {message} to {subject}"));
-    }
-
-    fn publish_durable(&mut self, at: usize) {
-        let qos = if self.dice.one_in(2) { 1 } else { 2 };
-        let device = &mut self.devices[at];
-        if device.sent.len() >= IN_FLIGHT_MAX {
-            return;
-        }
-        let id = device.take_id();
-        if device.sent.contains_key(&id) {
-            return;
-        }
-        self.messages += 1;
-        let sent = Sent {
-            message: self.messages,
-            qos,
-            is_received: false,
-        };
-        device.sent.insert(id, sent);
-        device.queue_publish(id, false);
-        let (account, message) = (device.account, self.messages);
-        self.mqtt.publish(message, account, qos, self.step);
-        self.note(|| format!("device {at} publishes message {message} with QoS {qos}, id {id}"));
-    }
-
-    fn subscribe_plain(&mut self, at: usize) {
-        let device = &mut self.devices[at];
-        let id = device.take_id();
-        let account = device.account;
-        let Some(link) = &mut device.link else {
-            return;
-        };
-        if std::mem::replace(&mut link.has_plain, true) {
-            return;
-        }
-        link.subscribing.insert(id, Subscribing::Plain);
-        let key = link.key;
-        let (topic, filter) =
-            [("s/#", "s.>"), ("s/+/a", "s.*.a"), ("s/b/c", "s.b.c")][self.dice.below(3)];
-        let mut body = id.to_be_bytes().to_vec();
-        push_text(&mut body, topic);
-        body.push(0);
-        device.say(0x82, &body);
-        if device.is_persistent {
-            device.plain = Some((filter, false));
-        }
-        self.core
-            .subscribe((key, PLAIN_SID), account, filter, None, true);
-        self.note(|| format!("device {at} subscribes to {topic}, id {id}"));
-    }
-
-    fn subscribe_durable(&mut self, at: usize) {
-        let qos = if self.dice.one_in(2) { 1 } else { 2 };
-        if self.mqtt.is_subscribed(at) {
-            return;
-        }
-        let device = &mut self.devices[at];
-        let id = device.take_id();
-        let account = device.account;
-        if let Some(link) = &mut device.link {
-            link.subscribing.insert(id, Subscribing::Durable);
-        }
-        let mut body = id.to_be_bytes().to_vec();
-        push_text(&mut body, "m/#");
-        body.push(qos);
-        device.say(0x82, &body);
-        self.mqtt.subscribe(at, account);
-        self.note(|| format!("device {at} subscribes with QoS {qos}, id {id}"));
-    }
-
     pub(super) fn ping_device(&mut self, at: usize) {
         let device = &mut self.devices[at];
         device.say(0xC0, &[]);
@@ -348,6 +264,7 @@ impl World {
     /// Handles the end of a device's connection in the model of its session.
     pub(super) fn forget_connection(&mut self, at: usize) {
         self.devices[at].link = None;
+        self.retained.disconnect(at);
         match self.devices[at].is_persistent {
             true => self.mqtt.disconnect(at),
             false => self.mqtt.end_session(at),

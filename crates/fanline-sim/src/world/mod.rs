@@ -1,6 +1,7 @@
 //! The world: a server and its clients. One random step follows another.
 
 mod answers;
+mod device_traffic;
 mod devices;
 mod end;
 mod packets;
@@ -25,7 +26,7 @@ use requests::{Pending, Unacknowledged};
 
 use crate::accounts::{ACCOUNTS, PASSWORD, Variant, directory};
 use crate::client::{ClientKey, NatsReader};
-use crate::model::{Claim, CoreModel, MqttModel, STREAMS, StreamModel};
+use crate::model::{Claim, CoreModel, MqttModel, RetainedModel, STREAMS, StreamModel};
 use crate::run::Covered;
 use crate::server::{ConnectionKey, Disks, Sabotage, Server, ServerSettings, SyncState};
 use crate::trace::Trace;
@@ -84,6 +85,7 @@ pub(crate) struct World {
     core: CoreModel,
     devices: Vec<Device>,
     mqtt: MqttModel,
+    retained: RetainedModel,
     streams: Vec<StreamModel>,
     /// Requests without an answer, by reply subject.
     requests: BTreeMap<String, Pending>,
@@ -136,6 +138,7 @@ impl World {
             core: CoreModel::default(),
             devices,
             mqtt: MqttModel::default(),
+            retained: RetainedModel::default(),
             streams: streams.into(),
             requests: BTreeMap::new(),
             requests_made: 0,

@@ -1,12 +1,9 @@
 //! What MQTT clients read.
 
-use super::devices::Subscribing;
+use super::devices::{PLAIN_SID, Subscribing};
 use super::{CloseReason, Invariant, Outcome, Violation, World, violation};
 use crate::client::{Publish, number_at};
 use crate::model::{Claim, Delivered};
-
-/// Number of the subscription at QoS 0.
-const PLAIN_SID: u64 = 1;
 
 impl World {
     /// Lets a device read up to `bytes` bytes. Returns whether there was anything.
@@ -60,6 +57,7 @@ impl World {
             4 | 7 => {
                 if let Some(sent) = device.sent.remove(&id) {
                     self.mqtt.acknowledge(sent.message);
+                    self.retained.acknowledge(sent.message, self.step);
                     self.covered.mqtt += 1;
                 }
             }
@@ -151,6 +149,7 @@ impl World {
                 }
                 self.core.claim(key, &Claim::Visible(PLAIN_SID), step);
             }
+            Some(Subscribing::Retained) => self.retained.subscribed(at),
             Some(Subscribing::Durable) => self.mqtt.subscribed(at, step),
             None => {
                 let text = format!("device {at}: SUBACK {id} without SUBSCRIBE");
@@ -200,6 +199,10 @@ impl World {
             }
             _ => {}
         }
+        if publish.topic.starts_with("r/") {
+            let account = device.account;
+            return self.retained.receive(at, account, message);
+        }
         self.mqtt.deliver(at, message, publish.qos)
     }
 
@@ -217,6 +220,7 @@ impl World {
                 return violation(Invariant::Liveness, text);
             }
         }
+        self.retained.check_quiet()?;
         let devices = &self.devices;
         self.mqtt
             .check_quiet(|device| devices[device].link.is_some())

@@ -1,9 +1,14 @@
 //! Quiet moments: everything that was begun ends, and then everything must be as the models say.
 
+use std::time::Duration;
+
 use super::{ClientKey, Invariant, Outcome, SyncState, Violation, World, violation};
 
 /// Rounds after which everything must be quiet.
 const ROUNDS_MAX: usize = 2000;
+
+/// Longer than the store waits with a sync.
+const SYNC_WAIT: Duration = Duration::from_millis(300);
 
 /// Bytes that a client reads or writes at once.
 const ALL: usize = usize::MAX;
@@ -19,6 +24,10 @@ impl World {
         for at in 0..self.devices.len() {
             self.ping_device(at);
         }
+        self.quiesce()?;
+        // Changes that no client waited for when they were made are synced by a timer, and a request that finds them
+        // made waits for it.
+        self.wait(SYNC_WAIT);
         self.quiesce()?;
         self.check_quiet()?;
         for at in 0..self.devices.len() {

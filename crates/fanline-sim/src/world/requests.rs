@@ -172,9 +172,8 @@ impl World {
         let of = &self.streams[stream];
         let (name, newest, is_expected) = (of.name, of.newest(), of.is_created());
         // Other streams forget what they have removed.
-        let repeated = of
-            .repeatable()
-            .filter(|_| repeats && of.kind == StreamKind::Plain);
+        let remembers = matches!(of.kind, StreamKind::Plain | StreamKind::Interest);
+        let repeated = of.repeatable().filter(|_| repeats && remembers);
         let (message, subject) = repeated.unwrap_or_else(|| {
             self.messages += 1;
             (self.messages, format!("j.{name}.{token}"))

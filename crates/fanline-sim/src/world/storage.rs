@@ -17,11 +17,10 @@ impl World {
         let of = &self.streams[stream];
         let account = account_id(&self.settings.access, of.account);
         let records = self.server.read_stream(account, of.name)?;
-        let parsed = records.into_iter().map(|(sequence, subject, payload)| {
-            let subject = String::from_utf8_lossy(&subject).into_owned();
-            let payload = String::from_utf8_lossy(&payload);
-            let id = payload.split(' ').next().and_then(|word| word.parse().ok());
-            (sequence, (subject, id.unwrap_or_default()))
+        let parsed = records.into_iter().map(|record| {
+            let id = record.payload.split(' ').next();
+            let id = id.and_then(|word| word.parse().ok());
+            (record.sequence, (record.subject, id.unwrap_or_default()))
         });
         Some(parsed.collect())
     }

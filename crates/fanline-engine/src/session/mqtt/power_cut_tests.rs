@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::auth::{Access, ConnectionKind};
 use crate::jetstream::{AccountFolders, AccountSync, Folders, Handler, JetStreams, Now, Settings};
 use crate::store::disk_tests::seeds;
-use crate::store::simulated_disk::{Dice, SimulatedDisk, Reach};
+use crate::store::simulated_disk::{Dice, Reach, SimulatedDisk};
 use crate::store::{Disk, DiskError};
 use crate::{
     Auth, Batch, Chunk, CloseReason, JetStreamService, Limits, Peer, Place, ServerInfo, SessionId,
@@ -127,7 +127,11 @@ fn start(shelf: &Shelf, now: Now) -> (Shard, JetStreamService<JetStreams>) {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let shelf = Shelf(STREAMS.map(|name| (name.into(), SimulatedDisk::new())).into());
+        let shelf = Shelf(
+            STREAMS
+                .map(|name| (name.into(), SimulatedDisk::new()))
+                .into(),
+        );
         let now = Now {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,
