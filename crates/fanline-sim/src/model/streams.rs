@@ -1,6 +1,11 @@
 //! Streams: what was acknowledged is stored, unless something explains that it is not.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod consumer;
+
+use std::collections::BTreeMap;
+
+use consumer::Consumer;
+pub(crate) use consumer::ConsumerKind;
 
 use crate::violation::{Invariant, Outcome, violation};
 
@@ -55,28 +60,6 @@ struct Purge {
     /// The step after which it has no effect any more.
     ended_at: Option<u64>,
     is_answered: bool,
-}
-
-/// Positions of the consumers of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConsumerKind {
-    /// Clients pull from it.
-    Pull,
-    /// It pushes to a subject.
-    Push,
-}
-
-/// A durable consumer of a stream.
-#[derive(Clone, Debug, Default)]
-struct Consumer {
-    /// The step in which a client learned that it exists.
-    created_at: Option<u64>,
-    delivered: BTreeSet<u64>,
-    /// Sequences that a client has begun to acknowledge.
-    acknowledged: BTreeSet<u64>,
-    /// Those of them that the server has confirmed, and those before the last quiet moment.
-    confirmed: BTreeSet<u64>,
-    settled: BTreeSet<u64>,
 }
 
 /// A stream as its clients know it.
