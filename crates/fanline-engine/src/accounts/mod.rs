@@ -109,7 +109,7 @@ impl<K: Kind> Broker<K> {
             return self.dispatch_traced(crossing, memo);
         }
         if self.exchange.deliver_crossing(&crossing, trace, memo) {
-            self.follow_answers(&crossing, *memo);
+            self.follow_answer(&crossing);
         }
     }
 
@@ -300,18 +300,14 @@ impl<K: Kind> Broker<K> {
     /// of the route.
     #[cold]
     #[inline(never)]
-    fn follow_answers(&mut self, crossing: &Crossing<'_>, memo: RouteMemo) {
-        let route = self.exchange.routers[crossing.account].route_of(memo);
-        let is_answer = |target: &BridgeTarget| target.kind == BridgeKind::Replies;
-        if route.bridge_targets().iter().any(is_answer) {
-            let message = (&crossing.message, Origin::ELSEWHERE);
-            self.pass_answer(
-                crossing.account,
-                crossing.subject,
-                message,
-                Context::default(),
-            );
-        }
+    fn follow_answer(&mut self, crossing: &Crossing<'_>) {
+        let message = (&crossing.message, Origin::ELSEWHERE);
+        self.pass_answer(
+            crossing.account,
+            crossing.subject,
+            message,
+            Context::default(),
+        );
     }
 
     /// Publishes a request in the responder's account, with a reply subject that leads back to this shard.

@@ -13,7 +13,7 @@ use super::batch::{Batch, Crossing, FROM_DEVICE, HOPS_MAX};
 use super::message::{Dispatch, Message, Origin};
 use super::outputs::Outputs;
 use super::remote::{LinkSet, Remote};
-use super::router::{Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
+use super::router::{BridgeKind, Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
 use super::session::{Session, SessionId};
 use super::targets::RemoteTargets;
 use super::tracing::Traced;
@@ -480,11 +480,13 @@ impl<K: Kind> Exchange<K> {
         if !is_taken {
             K::redeliver_missed(fan_out.shared, account, subject, message);
         }
-        let has_bridge_targets = plain && route.has_bridge_targets();
+        // The route ends with a subscription that has reached its limit.
+        let mut bridge_targets = route.bridge_targets().iter();
+        let is_answer = plain && bridge_targets.any(|target| target.kind == BridgeKind::Replies);
         let hops = fan_out.first_hop(targets) | (hops + 1);
         targets.post(outgoing, account, subject, message, hops);
         self.settle_if_needed(dispatch.context.trace);
-        has_bridge_targets
+        is_answer
     }
 
     /// Removes subscriptions that have reached their limit, and ends sessions with too many pending bytes.

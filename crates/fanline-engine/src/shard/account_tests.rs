@@ -130,6 +130,26 @@ fn nothing_crosses_without_an_import() {
     }
 }
 
+/// The last message of a limited subscription ended the route, which was used again to look for responses: the shard
+/// panicked.
+#[test]
+fn message_from_another_shard_may_end_a_subscription_to_an_exported_subject() {
+    let (mut simulation, access) = simulation(2, two_accounts());
+    let publisher = client(&mut simulation, &access, 0, "A");
+    let subscriber = client(&mut simulation, &access, 1, "A");
+    let importer = client(&mut simulation, &access, 1, "B");
+    simulation.send(subscriber, "SUB ev.> 1\r\nUNSUB 1 1\r\n");
+    simulation.send(importer, "SUB seen.* 1\r\n");
+    for number in 0..3 {
+        simulation.send(publisher, &format!("PUB ev.1.x 1\r\n{number}\r\n"));
+    }
+    assert_eq!(simulation.read(subscriber), "MSG ev.1.x 1 1\r\n0\r\n");
+    let imported: String = (0..3)
+        .map(|number| format!("MSG seen.1 1 1\r\n{number}\r\n"))
+        .collect();
+    assert_eq!(simulation.read(importer), imported);
+}
+
 #[test]
 fn stream_imports_are_renamed() {
     for shards in [1, 2] {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use super::faulty::{Dice, Faulty, Reach};
+use super::simulated_disk::{Dice, Reach, SimulatedDisk};
 use super::tests::{Model, Step, apply, compare, compiled, step};
 use super::*;
 
@@ -42,16 +42,20 @@ fn encoding(seed: u64) -> FileOptions {
     }
 }
 
-fn open(disk: &Faulty, limits: &StoreLimits) -> (Store, Recovery) {
+fn open(disk: &SimulatedDisk, limits: &StoreLimits) -> (Store, Recovery) {
     open_with(disk, limits, &options())
 }
 
-fn open_with(disk: &Faulty, limits: &StoreLimits, options: &FileOptions) -> (Store, Recovery) {
+fn open_with(
+    disk: &SimulatedDisk,
+    limits: &StoreLimits,
+    options: &FileOptions,
+) -> (Store, Recovery) {
     Store::file(Box::new(disk.clone()), options, limits).unwrap()
 }
 
 /// Syncs until nothing is left to sync.
-pub(super) fn settle(store: &mut Store, disk: &mut Faulty, dice: &mut Dice) {
+pub(super) fn settle(store: &mut Store, disk: &mut SimulatedDisk, dice: &mut Dice) {
     store.request_sync();
     let mut now = Duration::ZERO;
     loop {
@@ -80,7 +84,7 @@ const MILLIS_PER_STEP: u64 = 60;
 /// A store under random steps, and the states that may exist after a crash: those since the last sync.
 struct Rounds {
     seed: u64,
-    disk: Faulty,
+    disk: SimulatedDisk,
     dice: Dice,
     store: Store,
     model: Model,
@@ -93,7 +97,7 @@ struct Rounds {
 
 impl Rounds {
     fn new(seed: u64) -> Self {
-        let disk = Faulty::new();
+        let disk = SimulatedDisk::new();
         let (store, _) = open_with(&disk, &StoreLimits::default(), &encoding(seed));
         Rounds {
             seed,
@@ -232,7 +236,7 @@ fn acknowledged_records_survive_failing_syncs() {
 }
 
 /// Returns a disk with the files of a store that was closed or killed, and the expected content.
-fn aged(seed: u64, is_closed: bool) -> (Faulty, Model) {
+fn aged(seed: u64, is_closed: bool) -> (SimulatedDisk, Model) {
     let mut rounds = Rounds::new(seed);
     let mut next = steps(seed);
     for _ in 0..200 {
@@ -325,7 +329,7 @@ fn closed_store_replays_nothing() {
 
 #[test]
 fn full_disk_refuses_appends_until_space_is_free() {
-    let mut disk = Faulty::new();
+    let mut disk = SimulatedDisk::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
     disk.set_room(Some(20_000));
@@ -376,7 +380,7 @@ fn removal_from_full_disk_frees_space() {
         store.set_limits(&limits).unwrap();
     };
     for remove in [purge, purge_half, lower_the_limit] {
-        let mut disk = Faulty::new();
+        let mut disk = SimulatedDisk::new();
         let mut dice = Dice::new(1);
         let (mut store, _) = open(&disk, &StoreLimits::default());
         disk.set_room(Some(20_000));
@@ -407,7 +411,7 @@ fn removal_from_full_disk_frees_space() {
 #[test]
 fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
     const SOON: Duration = Duration::from_millis(250);
-    let mut disk = Faulty::new();
+    let mut disk = SimulatedDisk::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
     let append = |store: &mut Store| store.append(&NewRecord::default()).unwrap();
@@ -460,7 +464,7 @@ fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
 }
 
 /// Returns the number of trailing zeros of every segment's file.
-fn zeros_at_the_end(disk: &mut Faulty) -> Vec<usize> {
+fn zeros_at_the_end(disk: &mut SimulatedDisk) -> Vec<usize> {
     let segments = disk
         .names()
         .into_iter()
@@ -482,7 +486,7 @@ fn zeros_written_ahead_are_not_records() {
         payload: b"x",
         ..NewRecord::default()
     };
-    let mut disk = Faulty::new();
+    let mut disk = SimulatedDisk::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
     while store.segments.len() < 3 {
@@ -525,7 +529,7 @@ fn zeros_written_ahead_are_not_records() {
 
 #[test]
 fn control_records_alone_fill_segments() {
-    let mut disk = Faulty::new();
+    let mut disk = SimulatedDisk::new();
     let mut dice = Dice::new(1);
     let (mut store, _) = open(&disk, &StoreLimits::default());
     for _ in 0..500 {
@@ -559,7 +563,7 @@ fn encrypted_records_need_their_key() {
     let secret =
         b"meet me at the old mill, the old mill, the old mill, the old mill at noon".repeat(3);
     for compression in [Compression::None, Compression::Lz4] {
-        let disk = Faulty::new();
+        let disk = SimulatedDisk::new();
         let append = |options: &FileOptions, subject: &[u8]| {
             let (mut store, recovery) = open_with(&disk, &limits, options);
             let record = NewRecord {
@@ -602,7 +606,7 @@ fn encrypted_records_need_their_key() {
 fn compressed_records_use_less_disk_and_count_full_size() {
     let text = b"all the same words again and again, ".repeat(100);
     let used = [Compression::None, Compression::Lz4].map(|compression| {
-        let disk = Faulty::new();
+        let disk = SimulatedDisk::new();
         let options = FileOptions {
             compression,
             ..options()
@@ -627,7 +631,7 @@ fn compressed_records_use_less_disk_and_count_full_size() {
 
 #[test]
 fn compaction_and_purge_free_disk_space() {
-    let mut disk = Faulty::new();
+    let mut disk = SimulatedDisk::new();
     let mut dice = Dice::new(1);
     let limits = StoreLimits {
         messages_per_subject_max: Some(1),
@@ -670,7 +674,7 @@ fn compaction_and_purge_free_disk_space() {
 /// whose sequences were farther apart, and their records reappeared under wrong sequences.
 #[test]
 fn compaction_does_not_join_segments_too_far_apart() {
-    let disk = Faulty::new();
+    let disk = SimulatedDisk::new();
     let (mut store, _) = open(&disk, &StoreLimits::default());
     let mut kept = Vec::new();
     for _ in 0..20 {

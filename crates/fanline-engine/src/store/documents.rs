@@ -374,10 +374,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::cipher::Algorithm;
-    use super::super::faulty::{Dice, Faulty};
+    use super::super::simulated_disk::{Dice, SimulatedDisk};
     use super::*;
 
-    fn open(disk: &Faulty) -> (Documents, Found) {
+    fn open(disk: &SimulatedDisk) -> (Documents, Found) {
         Documents::open(Box::new(disk.clone())).unwrap()
     }
 
@@ -394,7 +394,7 @@ mod tests {
     fn crash_leaves_old_or_new_document() {
         for seed in 0..1000 {
             let mut dice = Dice::new(seed);
-            let mut disk = Faulty::new();
+            let mut disk = SimulatedDisk::new();
             // Contents that each document may have after a crash: the last durable one, or a later one.
             let mut allowed: BTreeMap<String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
             for _ in 0..3 {
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn encrypted_documents_need_their_key() {
-        let disk = Faulty::new();
+        let disk = SimulatedDisk::new();
         let (mut plain, _) = open(&disk);
         plain.put("old", b"known to all".to_vec());
         plain.sync_now().unwrap();
@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn damage_is_reported_and_loses_one_document() {
         for seed in 0..300 {
-            let disk = Faulty::new();
+            let disk = SimulatedDisk::new();
             let (mut documents, _) = open(&disk);
             for name in ["config", "consumer.a", "consumer.b"] {
                 documents.put(name, name.repeat(20).into_bytes());

@@ -364,6 +364,10 @@ impl Files {
         self.tail_from + self.tail.len() as u64
     }
 
+    pub(super) fn appended(&self) -> u64 {
+        self.appended
+    }
+
     pub(super) fn note_appended(&mut self, sequence: u64) {
         self.appended = self.appended.max(sequence);
         if self.end() - self.written_to >= UNWRITTEN_BYTES_MAX as u64 {

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::disk_tests::options;
-use super::faulty::Faulty;
 use super::recovery::Recovery;
+use super::simulated_disk::SimulatedDisk;
 use super::*;
 
 const HEAD_COPY_BYTES: usize = 48;
 
 /// Returns the disk of a closed store with several segments.
-fn stored() -> Faulty {
-    let disk = Faulty::new();
+fn stored() -> SimulatedDisk {
+    let disk = SimulatedDisk::new();
     let mut store = open(&disk).0;
     for number in 0..30 {
         let record = NewRecord {
@@ -27,13 +27,13 @@ fn stored() -> Faulty {
     disk
 }
 
-fn open(disk: &Faulty) -> (Store, Recovery) {
+fn open(disk: &SimulatedDisk) -> (Store, Recovery) {
     let limits = StoreLimits::default();
     Store::file(Box::new(disk.clone()), &options(), &limits).unwrap()
 }
 
 /// Rewrites a file as a whole.
-fn change(disk: &Faulty, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+fn change(disk: &SimulatedDisk, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let mut disk = disk.clone();
     let file = disk.open(name, false).unwrap();
     let mut bytes = vec![0; usize::try_from(disk.len(file).unwrap()).unwrap()];

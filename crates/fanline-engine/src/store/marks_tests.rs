@@ -1,6 +1,6 @@
 //! Tests of how many bytes are read to find a record in a segment that is not in memory.
 
-use super::faulty::{Dice, Faulty};
+use super::simulated_disk::{Dice, SimulatedDisk};
 use super::*;
 
 /// Maximum bytes of a random read: one part of a segment, and as much again as read-ahead.
@@ -16,7 +16,7 @@ fn subject(sequence: u64) -> Vec<u8> {
 }
 
 /// Creates a store of `records` records, closes it, and returns it reopened.
-fn reopened(disk: &Faulty, options: &FileOptions, records: u64) -> Store {
+fn reopened(disk: &SimulatedDisk, options: &FileOptions, records: u64) -> Store {
     let limits = StoreLimits::default();
     let (mut store, _) = Store::file(Box::new(disk.clone()), options, &limits).unwrap();
     for sequence in 1..=records {
@@ -32,7 +32,7 @@ fn reopened(disk: &Faulty, options: &FileOptions, records: u64) -> Store {
     open(disk, options)
 }
 
-fn open(disk: &Faulty, options: &FileOptions) -> Store {
+fn open(disk: &SimulatedDisk, options: &FileOptions) -> Store {
     let limits = StoreLimits::default();
     let (store, recovery) = Store::file(Box::new(disk.clone()), options, &limits).unwrap();
     assert_eq!(recovery, Recovery::default());
@@ -49,7 +49,7 @@ fn read(store: &mut Store, sequence: u64) {
 #[test]
 fn random_read_reads_part_of_segment() {
     const RECORDS: u64 = 40_000;
-    let disk = Faulty::new();
+    let disk = SimulatedDisk::new();
     let mut dice = Dice::new(3);
     let mut store = reopened(&disk, &FileOptions::default(), RECORDS);
     assert!(store.segments.len() > 2);
@@ -78,7 +78,7 @@ fn random_read_reads_part_of_segment() {
 
 #[test]
 fn many_random_reads_load_the_segment() {
-    let disk = Faulty::new();
+    let disk = SimulatedDisk::new();
     let mut dice = Dice::new(4);
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
     const READS: usize = 3000;
@@ -96,7 +96,7 @@ fn many_random_reads_load_the_segment() {
 
 #[test]
 fn sequential_read_reads_everything_about_once() {
-    let disk = Faulty::new();
+    let disk = SimulatedDisk::new();
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
     let all = disk.used_bytes();
     let mut filters = Filters::default();
@@ -114,7 +114,7 @@ fn sequential_read_reads_everything_about_once() {
 /// Story: a new consumer with filters queries how many records match, and which is first.
 #[test]
 fn filtered_queries_do_not_scan_the_log() {
-    let disk = Faulty::new();
+    let disk = SimulatedDisk::new();
     let mut store = reopened(&disk, &FileOptions::default(), 40_000);
     assert!(store.segments.len() > 2);
     let all = disk.used_bytes();
@@ -145,7 +145,7 @@ fn filtered_queries_do_not_scan_the_log() {
 
 #[test]
 fn index_version_1_without_marks_is_readable() {
-    let disk = Faulty::new();
+    let disk = SimulatedDisk::new();
     let options = disk_tests::options();
     drop(reopened(&disk, &options, 300));
     let mut old = disk.clone();

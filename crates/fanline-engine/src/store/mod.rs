@@ -30,8 +30,6 @@ pub(crate) mod disk_tests;
 pub mod documents;
 mod encoding;
 mod expiry;
-#[cfg(test)]
-pub(crate) mod faulty;
 mod files;
 mod filters;
 #[cfg(test)]
@@ -49,6 +47,8 @@ mod removal;
 mod scan;
 mod segment;
 mod segments;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulated_disk;
 mod slots;
 mod snapshot;
 mod subjects;
@@ -190,6 +190,12 @@ impl Store {
     /// sequence; on disk it depends on the [`SyncMode`].
     pub fn durable(&self) -> u64 {
         self.files.as_ref().map_or(self.last, |f| f.durable())
+    }
+
+    /// Returns the highest sequence of an appended record, which [`durable`](Self::durable) reaches. Later sequences
+    /// were skipped.
+    pub fn appended(&self) -> u64 {
+        self.files.as_ref().map_or(self.last, |f| f.appended())
     }
 
     /// Returns whether one of these sequences has a removed record that a power cut may restore, because the

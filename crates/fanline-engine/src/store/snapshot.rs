@@ -120,7 +120,7 @@ impl Subjects {
 
 #[cfg(test)]
 mod tests {
-    use super::super::faulty::Dice;
+    use super::super::simulated_disk::Dice;
     use super::*;
 
     fn change(subjects: &mut Subjects, dice: &mut Dice) {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::Stream;
+use super::acks::Ack;
 use super::append::refused;
 use crate::jetstream::Port;
 use crate::store::{DiskError, SyncId, SyncRequest};
@@ -35,6 +36,14 @@ impl Stream {
         if result.is_ok() {
             self.consumers.handle_synced();
         }
+    }
+
+    /// Sends an answer when the log is durable up to its sequence. A sequence without a record, which an interest
+    /// stream without consumers assigns, has nothing to wait for but the records before it.
+    pub(super) fn send_ack(&mut self, ack: Ack<'_>, port: &mut dyn Port) {
+        let until = ack.until.min(self.store.appended());
+        self.acks
+            .send(&Ack { until, ..ack }, self.store.durable(), port);
     }
 
     /// Sends the acknowledgements of publishes whose records are durable now, or errors if the disk fails.

@@ -120,7 +120,7 @@ impl Stream {
                 extra,
             },
         };
-        self.acks.send(&ack, self.store.durable(), port);
+        self.send_ack(ack, port);
     }
 
     /// Answers a publish with an error.

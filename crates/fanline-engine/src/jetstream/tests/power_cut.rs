@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::restart::{DiskFolders, disk_folders, start};
 use super::*;
 use crate::store::disk_tests::seeds;
-use crate::store::faulty::{Dice, Reach};
+use crate::store::simulated_disk::{Dice, Reach};
 
 const STREAMS: [&str; 6] = ["LIMITS", "WORK", "INTEREST", "KV_B", "COPY", "SUM"];
 const STEP: Duration = Duration::from_millis(20);

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::store::faulty::{Dice, Faulty};
+use crate::store::simulated_disk::{Dice, SimulatedDisk};
 use crate::store::{Disk, DiskError};
 
 /// Folders that survive a restart.
 #[derive(Clone, Default)]
-pub(super) struct DiskFolders(BTreeMap<String, Faulty>);
+pub(super) struct DiskFolders(BTreeMap<String, SimulatedDisk>);
 
 impl DiskFolders {
-    pub(super) fn disk(&self, stream: &str) -> Faulty {
+    pub(super) fn disk(&self, stream: &str) -> SimulatedDisk {
         self.0[stream].clone()
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn disk_folders(names: &[&str]) -> DiskFolders {
     DiskFolders(
         names
             .iter()
-            .map(|name| ((*name).to_owned(), Faulty::new()))
+            .map(|name| ((*name).to_owned(), SimulatedDisk::new()))
             .collect(),
     )
 }
@@ -128,6 +128,28 @@ fn streams_and_consumers_are_recovered() {
     assert!(consumer.contains(r#""num_pending":4"#), "{consumer}");
     assert_eq!(account.error("STREAM.DELETE.BIRDS", ""), 0);
     assert!(folders.0["BIRDS"].names().is_empty());
+}
+
+/// The answer to a duplicate waited for the sync of a sequence that has no record, which never came, and all later
+/// answers of the stream waited behind it.
+#[test]
+fn duplicate_of_a_message_that_no_consumer_needs_is_answered() {
+    let folders = disk_folders(&["NEWS"]);
+    let mut account = start(&folders);
+    let body = r#"{"name":"NEWS","subjects":["NEWS.*"],"retention":"interest"}"#;
+    account.send("$JS.API.STREAM.CREATE.NEWS", "", body);
+    sync(&mut account, &folders);
+    account.port.take_published();
+    let headers = "NATS/1.0\r\nNats-Msg-Id: same\r\n\r\n";
+    let first = account.send("NEWS.a", headers, "1");
+    assert_eq!(first, [r#"reply {"stream":"NEWS","seq":1}"#]);
+    let again = account.send("NEWS.a", headers, "1");
+    assert_eq!(
+        again,
+        [r#"reply {"stream":"NEWS","seq":1,"duplicate": true}"#]
+    );
+    let next = account.send("NEWS.a", "", "2");
+    assert_eq!(next, [r#"reply {"stream":"NEWS","seq":2}"#]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::auth::{Access, ConnectionKind};
 use crate::jetstream::{AccountFolders, AccountSync, Folders, Handler, JetStreams, Now, Settings};
 use crate::store::disk_tests::seeds;
-use crate::store::faulty::{Dice, Faulty, Reach};
+use crate::store::simulated_disk::{Dice, Reach, SimulatedDisk};
 use crate::store::{Disk, DiskError};
 use crate::{
     Auth, Batch, BatchCursor, Chunk, CloseReason, JetStreamService, Limits, Peer, ServerInfo,
@@ -50,7 +50,7 @@ const ROUNDS_MAX: usize = 400;
 
 /// Simulated disks that survive a restart of the server.
 #[derive(Clone)]
-struct Shelf(BTreeMap<String, Faulty>);
+struct Shelf(BTreeMap<String, SimulatedDisk>);
 
 impl AccountFolders for Shelf {
     fn has(&self, account: &str) -> bool {
@@ -129,7 +129,11 @@ fn start(shelf: &Shelf, now: Now) -> (Shard, JetStreamService<JetStreams>) {
 
 impl Simulation {
     fn new(seed: u64) -> Self {
-        let shelf = Shelf(STREAMS.map(|name| (name.into(), Faulty::new())).into());
+        let shelf = Shelf(
+            STREAMS
+                .map(|name| (name.into(), SimulatedDisk::new()))
+                .into(),
+        );
         let now = Now {
             since_start: Duration::ZERO,
             unix_nanos: 1_700_000_000_000_000_000,

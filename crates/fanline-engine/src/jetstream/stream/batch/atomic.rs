@@ -192,7 +192,7 @@ impl Stream {
                                 extra: &batch_members(id, count),
                             },
                         };
-                        self.acks.send(&ack, self.store.durable(), port);
+                        self.send_ack(ack, port);
                     }
                 }
             }

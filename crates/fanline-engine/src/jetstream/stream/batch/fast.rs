@@ -292,7 +292,7 @@ impl Stream {
                 extra: &batch_members(id, batch.last),
             },
         };
-        self.acks.send(&ack, self.store.durable(), port);
+        self.send_ack(ack, port);
     }
 
     fn send_flow(&mut self, message: &Message<'_>, batch: &Batch, port: &mut dyn Port) {
@@ -329,7 +329,7 @@ impl Stream {
             until: batch.stored,
             content: AckContent::Payload(body),
         };
-        self.acks.send(&ack, self.store.durable(), port);
+        self.send_ack(ack, port);
     }
 }
 

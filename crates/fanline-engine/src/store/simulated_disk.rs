@@ -1,7 +1,8 @@
-//! A simulated disk, whose lost and torn writes, flipped bits, and errors depend on a seed.
+//! A disk in memory that loses, tears, and flips bytes and fails, all from a seed. It exists in tests, and with
+//! the feature `simulation`.
 #![expect(
     clippy::disallowed_types,
-    reason = "a test looks at the disk that its store owns"
+    reason = "a simulation looks at the disk that its store owns"
 )]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,34 +12,38 @@ use super::commit::SyncRequest;
 use super::disk::{Disk, DiskError, FileId};
 use crate::random::FastRandom;
 
-/// Units in which written bytes reach the simulated disk. A power cut may lose any of them.
+/// Units in which a volatile cache reaches the disk: any of them may be missing after a power cut.
 const PAGE_BYTES: [usize; 2] = [4096, 512];
 const EIO: DiskError = DiskError::Other(5);
 
 /// Random choices from a seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(FastRandom);
+pub struct Dice(FastRandom);
 
 impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Creates the choices of a seed.
+    pub fn new(seed: u64) -> Self {
         Dice(FastRandom::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.0.next() >> 33).unwrap() % end.max(1)
+    /// Returns a number below `end`; 0 if `end` is 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        let number = usize::try_from(self.0.next() >> 33).unwrap_or_default();
+        number % end.max(1)
     }
 
-    pub(crate) fn one_in(&mut self, sides: usize) -> bool {
+    /// Returns true with a probability of one in `sides`.
+    pub fn one_in(&mut self, sides: usize) -> bool {
         self.below(sides) == 0
     }
 }
 
-/// For each file of a sync request: how many effects (writes and truncations) the sync makes durable.
-pub(crate) struct Reach(Vec<usize>);
+/// How much of each file of a request a sync covers.
+pub struct Reach(Vec<usize>);
 
-/// The simulated disk. Clones share its state.
-#[derive(Clone)]
-pub(crate) struct Faulty(Arc<Mutex<DiskState>>);
+/// A disk in memory. Clones share it.
+#[derive(Clone, Default)]
+pub struct SimulatedDisk(Arc<Mutex<DiskState>>);
 
 #[derive(Clone, Default)]
 struct DiskState {
@@ -47,7 +52,7 @@ struct DiskState {
     folder_changes: Vec<Change>,
     files: Vec<Content>,
     handles: Vec<usize>,
-    /// Maximum size of all files together in bytes.
+    /// Maximum bytes of all files together.
     room_bytes: Option<usize>,
     /// Percentage of syncs that fail.
     failing_syncs_percent: usize,
@@ -65,7 +70,7 @@ enum Change {
 struct Content {
     bytes: Vec<u8>,
     synced: Vec<u8>,
-    /// Writes and truncations since the last sync, in order, and the number of earlier ones.
+    /// Effects since the last sync, in order, and the number of earlier ones.
     effects: VecDeque<Effect>,
     effects_before: usize,
 }
@@ -94,7 +99,7 @@ impl Survives {
         }
     }
 
-    /// Returns whether the newest of `versions` versions survives rather than the one chosen before.
+    /// Whether the latest of `versions` versions replaces the one chosen before.
     fn takes(self, dice: &mut Dice, versions: usize) -> bool {
         match self {
             Survives::Nothing => false,
@@ -112,7 +117,7 @@ impl Effect {
         }
     }
 
-    /// Returns the range of bytes that the effect changes, given the file's length before or after it.
+    /// Returns the bytes that it changes in a file with this length before or after it.
     fn range(&self, length: usize) -> std::ops::Range<usize> {
         match self {
             Effect::Write(at, part) => *at..at + part.len(),
@@ -122,7 +127,7 @@ impl Effect {
 }
 
 impl Content {
-    /// Makes effects durable until their number since the creation of the file is `until`.
+    /// Brings effects to the disk, up to this number of all effects so far.
     fn sync(&mut self, until: usize) {
         while self.effects_before < until
             && let Some(effect) = self.effects.pop_front()
@@ -141,11 +146,11 @@ impl Content {
         self.effects.clear();
     }
 
-    /// Returns the content of the file after a power cut.
+    /// Returns what a power cut leaves of the file.
     fn after_crash(&self, page_bytes: usize, survives: Survives, dice: &mut Dice) -> Vec<u8> {
         let mut now = self.synced.clone();
         let mut length = (1, now.len());
-        // Number of versions of each changed page, and the version chosen to survive.
+        // Number of versions of each changed page, and the version that survives.
         let mut pages: BTreeMap<usize, (usize, Vec<u8>)> = BTreeMap::new();
         for effect in &self.effects {
             let before = now.len();
@@ -179,7 +184,7 @@ impl Content {
     }
 }
 
-/// Returns a page, filled with zeros after the file's end.
+/// Returns a page, with zeros behind the file's end.
 fn page_of(bytes: &[u8], page: usize, page_bytes: usize) -> Vec<u8> {
     let from = (page * page_bytes).min(bytes.len());
     let to = (from + page_bytes).min(bytes.len());
@@ -203,6 +208,10 @@ fn apply(names: &mut BTreeMap<String, usize>, change: Change) {
     }
 }
 
+fn to_usize(offset: u64) -> usize {
+    usize::try_from(offset).expect("files are small")
+}
+
 fn put(bytes: &mut Vec<u8>, at: usize, part: &[u8]) {
     if bytes.len() < at + part.len() {
         bytes.resize(at + part.len(), 0);
@@ -210,45 +219,50 @@ fn put(bytes: &mut Vec<u8>, at: usize, part: &[u8]) {
     bytes[at..at + part.len()].copy_from_slice(part);
 }
 
-impl Faulty {
-    pub(crate) fn new() -> Self {
-        Faulty(Arc::default())
+impl SimulatedDisk {
+    /// Creates an empty disk.
+    pub fn new() -> Self {
+        SimulatedDisk::default()
     }
 
     fn state(&self) -> MutexGuard<'_, DiskState> {
-        self.0.lock().unwrap()
+        self.0.lock().expect("no holder panics")
     }
 
-    pub(crate) fn set_room(&self, bytes: Option<usize>) {
+    /// Sets the most bytes that all files together may have; `None` is unlimited.
+    pub fn set_room(&self, bytes: Option<usize>) {
         self.state().room_bytes = bytes;
     }
 
-    pub(crate) fn set_failing_syncs(&self, percent: usize) {
+    /// Sets how many of 100 syncs fail.
+    pub fn set_failing_syncs(&self, percent: usize) {
         self.state().failing_syncs_percent = percent;
     }
 
-    pub(crate) fn used_bytes(&self) -> usize {
+    /// Returns the bytes of all files.
+    pub fn used_bytes(&self) -> usize {
         self.state().used_bytes()
     }
 
-    /// Returns the number of bytes read since the last call.
-    pub(crate) fn take_read_bytes(&self) -> usize {
+    /// Returns the bytes read since the last call.
+    pub fn take_read_bytes(&self) -> usize {
         std::mem::take(&mut self.state().read_bytes)
     }
 
-    /// Returns whether some file contains these bytes.
-    pub(crate) fn contains(&self, bytes: &[u8]) -> bool {
+    /// Whether a file contains these bytes.
+    pub fn contains(&self, bytes: &[u8]) -> bool {
         let state = self.state();
         let mut files = state.names.values().map(|file| &state.files[*file].bytes);
         files.any(|file| file.windows(bytes.len()).any(|part| part == bytes))
     }
 
-    pub(crate) fn names(&self) -> Vec<String> {
+    /// Returns the names of all files.
+    pub fn names(&self) -> Vec<String> {
         self.state().names.keys().cloned().collect()
     }
 
-    /// Cuts the power. Any part of the unsynced data of all files may survive, in any order.
-    pub(crate) fn crash(&self, dice: &mut Dice) {
+    /// Cuts the power: any part of the unsynced data survives, in any order over all files.
+    pub fn crash(&self, dice: &mut Dice) {
         let mut state = self.state();
         let survives = Survives::choose(dice);
         let page_bytes = PAGE_BYTES[dice.below(PAGE_BYTES.len())];
@@ -267,17 +281,20 @@ impl Faulty {
     }
 
     /// Copies the disk.
-    pub(crate) fn copy(&self) -> Self {
-        Faulty(Arc::new(Mutex::new(self.state().clone())))
+    pub fn copy(&self) -> Self {
+        SimulatedDisk(Arc::new(Mutex::new(self.state().clone())))
     }
 
-    /// Kills the process. Written data survives, because the operating system has it.
-    pub(crate) fn kill(&self) {
+    /// Kills the process: the system still has everything that was written.
+    pub fn kill(&self) {
         self.state().handles.clear();
     }
 
     /// Flips one bit of a file. Returns the file and the offset.
-    pub(crate) fn flip(&self, dice: &mut Dice) -> (String, usize) {
+    ///
+    /// # Panics
+    /// If there are no bytes.
+    pub fn flip(&self, dice: &mut Dice) -> (String, usize) {
         let mut state = self.state();
         let sizes: Vec<_> = state
             .names
@@ -298,15 +315,18 @@ impl Faulty {
         unreachable!("the folder is empty");
     }
 
-    /// Returns what a sync that is requested now makes durable. It need not cover later writes.
-    pub(crate) fn reach(&self, request: &SyncRequest) -> Reach {
+    /// Returns what a sync requested now covers: later writes may be missing.
+    pub fn reach(&self, request: &SyncRequest) -> Reach {
         let state = self.state();
         let reach = |file: &FileId| state.files[state.handles[file.0 as usize]].effects_end();
         Reach(request.files.iter().map(reach).collect())
     }
 
-    /// Performs a request some time after it was made, like a sync thread.
-    pub(crate) fn perform_until(
+    /// Performs a request some time after it was made, as a sync thread does.
+    ///
+    /// # Errors
+    /// The error that the system would report.
+    pub fn perform_until(
         &mut self,
         request: &SyncRequest,
         reach: &Reach,
@@ -324,18 +344,17 @@ impl Faulty {
         }
     }
 
-    /// Performs a request immediately.
-    pub(crate) fn perform(
-        &mut self,
-        request: &SyncRequest,
-        dice: &mut Dice,
-    ) -> Result<(), DiskError> {
+    /// Performs a request, as a sync thread does.
+    ///
+    /// # Errors
+    /// The error that the system would report.
+    pub fn perform(&mut self, request: &SyncRequest, dice: &mut Dice) -> Result<(), DiskError> {
         let fails = dice.below(100) < self.state().failing_syncs_percent;
         for file in &request.files {
             if fails && dice.one_in(2) {
                 let mut state = self.state();
                 let file = state.handles[file.0 as usize];
-                // Like Linux, drops the unsynced pages and reports the error only once.
+                // The system drops the pages and reports the error once.
                 let content = &mut state.files[file];
                 content.bytes = content.synced.clone();
                 content.drop_effects();
@@ -372,7 +391,7 @@ impl DiskState {
     }
 }
 
-impl Disk for Faulty {
+impl Disk for SimulatedDisk {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         Ok(self.names())
     }
@@ -390,14 +409,16 @@ impl Disk for Faulty {
             None => return Err(DiskError::NotFound),
         };
         state.handles.push(file);
-        Ok(FileId(u32::try_from(state.handles.len() - 1).unwrap()))
+        Ok(FileId(
+            u32::try_from(state.handles.len() - 1).expect("few files are opened"),
+        ))
     }
 
     fn close(&mut self, _file: FileId) {}
 
     fn write_at(&mut self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let mut state = self.state();
-        let at = usize::try_from(offset).unwrap();
+        let at = to_usize(offset);
         let grows = (at + bytes.len()).saturating_sub(state.file(file).bytes.len());
         let left = state
             .room_bytes
@@ -418,7 +439,7 @@ impl Disk for Faulty {
     fn read_at(&mut self, file: FileId, offset: u64, out: &mut [u8]) -> Result<usize, DiskError> {
         let mut state = self.state();
         let bytes = &state.file(file).bytes;
-        let from = usize::try_from(offset).unwrap().min(bytes.len());
+        let from = to_usize(offset).min(bytes.len());
         let to = (from + out.len()).min(bytes.len());
         out[..to - from].copy_from_slice(&bytes[from..to]);
         state.read_bytes += to - from;
@@ -432,7 +453,7 @@ impl Disk for Faulty {
     fn truncate(&mut self, file: FileId, bytes: u64) -> Result<(), DiskError> {
         let mut state = self.state();
         let content = state.file(file);
-        let bytes = usize::try_from(bytes).unwrap();
+        let bytes = to_usize(bytes);
         content.bytes.truncate(bytes);
         content.effects.push_back(Effect::Truncate(bytes));
         Ok(())

@@ -1,0 +1,52 @@
+//! Invariants, and how one was violated.
+
+use std::fmt;
+
+/// What always holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invariant {
+    /// A message that is published after a subscriber has its PONG reaches it exactly once.
+    Visibility,
+    /// Messages of one publisher arrive in the order in which it published them.
+    Order,
+    /// An acknowledged record is there after any crash, under one sequence of its own.
+    Durability,
+    /// Nothing arrives after the PONG that follows an UNSUB, and nothing above its maximum.
+    Unsubscribed,
+    /// A message stays in its account.
+    Isolation,
+    /// One member of a queue group receives a message.
+    Queue,
+    /// Memory is bounded, and released when clients are gone.
+    Memory,
+    /// There is no panic, and no error to a correct client.
+    Correctness,
+    /// Everything is answered in the end, and consumers deliver what is stored.
+    Liveness,
+    /// MQTT messages of QoS 1 and 2 reach sessions, those of QoS 2 once.
+    Mqtt,
+}
+
+/// A violated invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant.
+    pub invariant: Invariant,
+    /// The expectation, and what happened instead.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.invariant, self.text)
+    }
+}
+
+/// The outcome of a step.
+pub(crate) type Outcome = Result<(), Violation>;
+
+/// Returns a violation.
+pub(crate) fn violation(invariant: Invariant, text: impl Into<String>) -> Outcome {
+    let text = text.into();
+    Err(Violation { invariant, text })
+}

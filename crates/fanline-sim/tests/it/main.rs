@@ -1,0 +1,4 @@
+//! Runs of simulated servers.
+
+mod faults;
+mod seeds;

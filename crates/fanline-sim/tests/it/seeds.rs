@@ -1,0 +1,32 @@
+//! Seeds without faults of the harness.
+
+use fanline_sim::{Sabotage, run_seed, trace_seed};
+
+/// Seeds that every build runs.
+const SEEDS: u64 = 300;
+
+#[test]
+fn seeds_hold_all_invariants() {
+    let mut messages = 0;
+    for seed in 0..SEEDS {
+        match run_seed(seed, Sabotage::None) {
+            Ok(covered) => messages += covered.messages,
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    assert!(
+        messages > SEEDS * 5,
+        "only {messages} messages were checked"
+    );
+}
+
+#[test]
+fn a_seed_repeats_its_steps() {
+    for seed in 0..20 {
+        let (first, _) = trace_seed(seed, Sabotage::None);
+        let (second, _) = trace_seed(seed, Sabotage::None);
+        let differs = first.iter().zip(&second).find(|(a, b)| a != b);
+        assert_eq!(differs, None, "seed {seed}");
+        assert_eq!(first.len(), second.len());
+    }
+}
