@@ -41,8 +41,7 @@ pub trait ObservableExt: IntoObservable {
         BufferCountEvery::new(self.into_observable(), count, every)
     }
 
-    /// Reverses [`materialize`](Self::materialize): emits, fails, and completes as the notifications say. See
-    /// [`Dematerialize`].
+    /// Reverses [`materialize`](Self::materialize). See [`Dematerialize`].
     fn dematerialize<T, E>(self) -> Dematerialize<Self::Observable>
     where
         Self: IntoObservable<Item = Notification<T, E>, Error = Infallible>,
@@ -79,8 +78,7 @@ pub trait ObservableExt: IntoObservable {
         MapTo::new(self.into_observable(), value)
     }
 
-    /// Emits values, and the completion or the error, as [`Notification`]s, then completes. See
-    /// [`Materialize`].
+    /// Emits values, completion, and error as [`Notification`]s, then completes. See [`Materialize`].
     fn materialize(self) -> Materialize<Self::Observable>
     where
         Self::Item: Clone,
@@ -131,8 +129,7 @@ pub trait ObservableExt: IntoObservable {
         GroupBy::new(self.into_observable(), key)
     }
 
-    /// Emits observables of `count` values each. Completes or fails when the source does. See
-    /// [`WindowCount`].
+    /// Emits observables of `count` values each. Completes or fails with the source. See [`WindowCount`].
     fn window_count(self, count: usize) -> WindowCount<Self::Observable>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -177,8 +174,7 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChangedBy::new(self.into_observable(), same)
     }
 
-    /// Emits each value whose key differs from the key of the previous value. See
-    /// [`DistinctUntilChangedByKey`].
+    /// Emits each value whose key differs from the previous value's. See [`DistinctUntilChangedByKey`].
     fn distinct_until_changed_by_key<K, F>(
         self,
         key: F,
@@ -190,8 +186,7 @@ pub trait ObservableExt: IntoObservable {
         DistinctUntilChangedByKey::new(self.into_observable(), key)
     }
 
-    /// Emits the value at `index` (the first value has index 0), if there is one, and completes. See
-    /// [`Take`].
+    /// Emits the value at `index`, counted from 0, if there is one, and completes. See [`Take`].
     fn element_at(self, index: usize) -> Take<Skip<Self::Observable>> {
         self.skip(index).take(1)
     }
@@ -272,8 +267,7 @@ pub trait ObservableExt: IntoObservable {
         TakeWhile::new(self.into_observable(), predicate, false)
     }
 
-    /// Like [`take_while`](Self::take_while), but also emits the first value for which `predicate` does not
-    /// hold. See [`TakeWhile`].
+    /// Like [`take_while`](Self::take_while), but also emits the first rejected value. See [`TakeWhile`].
     fn take_while_inclusive<F>(self, predicate: F) -> TakeWhile<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -291,8 +285,7 @@ pub trait ObservableExt: IntoObservable {
         All::new(self.into_observable(), test)
     }
 
-    /// Emits whether `test` holds for at least one value, as soon as this is known, and completes. See
-    /// [`Any`].
+    /// Emits, as soon as it is known, whether `test` holds for any value, and completes. See [`Any`].
     fn any<F>(self, test: F) -> Any<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
@@ -398,8 +391,7 @@ pub trait ObservableExt: IntoObservable {
 
     // -- Combining
 
-    /// Emits the latest values of both sources whenever either emits. Completes when both have completed. See
-    /// [`CombineLatest`].
+    /// Emits the latest values of both sources when either emits, until both complete. See [`CombineLatest`].
     fn combine_latest<B>(
         self,
         other: B,
@@ -411,8 +403,7 @@ pub trait ObservableExt: IntoObservable {
         self.combine_latest_with(other, |left, right| (left.clone(), right.clone()))
     }
 
-    /// Like [`combine_latest`](Self::combine_latest), but emits the result of `f` instead of a pair. See
-    /// [`CombineLatest`].
+    /// Like [`combine_latest`](Self::combine_latest), but emits `f` of the pair. See [`CombineLatest`].
     fn combine_latest_with<B, C, F>(
         self,
         other: B,
@@ -524,8 +515,7 @@ pub trait ObservableExt: IntoObservable {
         SwitchMap::new(self.into_observable(), f)
     }
 
-    /// Emits each value with the latest value of `other`. Completes when this source does. See
-    /// [`WithLatestFrom`].
+    /// Emits each value with the latest of `other`. Completes with this source. See [`WithLatestFrom`].
     fn with_latest_from<B>(
         self,
         other: B,
@@ -537,8 +527,7 @@ pub trait ObservableExt: IntoObservable {
         self.with_latest_from_with(other, |value, latest| (value.clone(), latest.clone()))
     }
 
-    /// Like [`with_latest_from`](Self::with_latest_from), but emits the result of `f` instead of a pair. See
-    /// [`WithLatestFrom`].
+    /// Like [`with_latest_from`](Self::with_latest_from), but emits `f` of the pair. See [`WithLatestFrom`].
     fn with_latest_from_with<B, C, F>(
         self,
         other: B,
@@ -552,8 +541,7 @@ pub trait ObservableExt: IntoObservable {
         WithLatestFrom::new(self.into_observable(), other.into_observable(), f)
     }
 
-    /// Emits pairs of the first values of both sources, the second values, and so on, until one source ends.
-    /// See [`Zip`].
+    /// Emits pairs of the n-th values of both sources until either source ends. See [`Zip`].
     fn zip<B>(self, other: B) -> Zip<Self::Observable, B::Observable, Pair<Self::Item, B::Item>>
     where
         B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
@@ -599,8 +587,7 @@ pub trait ObservableExt: IntoObservable {
         TakeUntil::new(self.into_observable(), notifier.into_observable())
     }
 
-    /// Prevents calls of the observer that overlap, or that follow its completion or error. See
-    /// [`Serialize`].
+    /// Prevents calls of the observer that overlap or follow its completion or error. See [`Serialize`].
     fn serialize(self) -> Serialize<Self::Observable>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -686,8 +673,7 @@ pub trait ObservableExt: IntoObservable {
         BufferTime::new(self.into_observable(), period, usize::MAX, scheduler)
     }
 
-    /// Like [`buffer_time`](Self::buffer_time), but also emits a `Vec` as soon as it has `count` values. See
-    /// [`BufferTime`].
+    /// Like [`buffer_time`](Self::buffer_time), but also emits after `count` values. See [`BufferTime`].
     fn buffer_time_or_count<C: Scheduler>(
         self,
         period: Duration,
@@ -712,8 +698,7 @@ pub trait ObservableExt: IntoObservable {
         WindowTime::new(self.into_observable(), period, usize::MAX, scheduler)
     }
 
-    /// Like [`window_time`](Self::window_time), but each observable has at most `count` values. See
-    /// [`WindowTime`].
+    /// Like [`window_time`](Self::window_time), with at most `count` values each. See [`WindowTime`].
     fn window_time_or_count<C: Scheduler>(
         self,
         period: Duration,
@@ -726,8 +711,7 @@ pub trait ObservableExt: IntoObservable {
         WindowTime::new(self.into_observable(), period, count, scheduler)
     }
 
-    /// Emits a value if no other value follows within `quiet`, and on completion the last value. See
-    /// [`Debounce`].
+    /// Emits a value if no other follows within `quiet`, and the last one on completion. See [`Debounce`].
     fn debounce<C: Scheduler>(self, quiet: Duration, scheduler: C) -> Debounce<Self::Observable, C>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -755,8 +739,7 @@ pub trait ObservableExt: IntoObservable {
         DelaySubscription::new(self.into_observable(), delay, scheduler)
     }
 
-    /// Emits the latest value every `period`, if it is new. Completes or fails when the source does. See
-    /// [`SampleEvery`].
+    /// Emits the latest new value every `period`. Completes or fails with the source. See [`SampleEvery`].
     fn sample<C: Scheduler>(
         self,
         period: Duration,
@@ -902,8 +885,7 @@ pub trait ObservableExt: IntoObservable {
         Tap::new(self.into_observable(), observer(inspect))
     }
 
-    /// Like [`tap`](Self::tap), but with an observer, which also receives the completion or the error. See
-    /// [`Tap`].
+    /// Like [`tap`](Self::tap), but an observer also receives completion or error. See [`Tap`].
     fn tap_with<L>(self, observer: L) -> Tap<Self::Observable, L>
     where
         L: Observer<Self::Item, Self::Error> + Send + 'static,
@@ -970,8 +952,7 @@ pub trait ObservableExt: IntoObservable {
             .subscribe_with(owned::OwnedObserver(next))
     }
 
-    /// Returns the values as an asynchronous stream, with a queue that follows `policy`. See
-    /// [`IntoStream`].
+    /// Returns the values as an asynchronous stream, whose queue follows `policy`. See [`IntoStream`].
     fn into_stream<P: Policy>(self, policy: P) -> IntoStream<Self::Item, P>
     where
         Self: IntoObservable<Error = Infallible>,
@@ -988,8 +969,7 @@ pub trait ObservableExt: IntoObservable {
         TryIntoStream::new(self, policy)
     }
 
-    /// Returns a future of the first value. Its result is `Ok(None)` if there is no value. See
-    /// [`FirstValue`].
+    /// Returns a future of the first value, or of `Ok(None)` without values. See [`FirstValue`].
     fn first_value(self) -> FirstValue<Self::Item, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
