@@ -388,8 +388,8 @@ fn verdicts(page: &str) -> Option<&str> {
     Some(verdicts.trim_end_matches('.'))
 }
 
-/// Returns the lines of a page's tables that miss a target, and the page's notes on failed runs and on faster
-/// systems.
+/// Returns two kinds of lines from a page: the table lines whose target was missed, and the notes about
+/// failed runs or faster systems.
 fn losses(page: &str) -> Vec<String> {
     let (mut losses, mut title) = (Vec::new(), "");
     for line in page.lines() {

@@ -4,8 +4,8 @@
 //! and counts bytes. There are three measurements, each compared with the same load without a bridge:
 //!
 //! - In process: a subject with one observer, unbound and bound to the server, without network subscribers.
-//! - To the network: the messages of a bound subject, and the messages of a raw socket that writes full
-//!   buffers, to the same subscriber.
+//! - To the network: the messages of a bound subject to a network subscriber. The load without a bridge is a
+//!   raw socket that writes full buffers to the same subscriber.
 //! - Round trip: the time from before `next` on a bound subject until an observer of the server's subject is
 //!   called.
 

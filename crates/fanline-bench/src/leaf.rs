@@ -69,8 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     run.finish()
 }
 
-/// The upper bound for any leaf node: the rate of the hub without a leaf node (`without`). In each round it
-/// is measured right after nats-server as the leaf node (`with_nats`).
+/// The upper bound for any leaf node is the rate of the hub without a leaf node (`without`). In each round,
+/// this rate is measured right after the rate with nats-server as the leaf node (`with_nats`).
 #[derive(Default)]
 struct Bound {
     with_nats: Vec<f64>,

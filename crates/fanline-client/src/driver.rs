@@ -25,8 +25,8 @@ pub(super) struct Driver<S> {
     wakeups: Vec<Wakeup>,
     keep_alive: Interval,
     pings_out: u32,
-    /// The last `-ERR`, if no operation followed it. In that case it is the reason why the server closes the
-    /// connection.
+    /// The text of the last `-ERR`, if the server has sent no other operation after it. If the server now
+    /// closes the connection, this text is the reason.
     error_last: Option<String>,
     needs_flush: bool,
 }

@@ -46,8 +46,8 @@ impl Client {
         self.send_within(WRITE_BUFFER_BYTES_MAX, encoded)
     }
 
-    /// Does the same as [`try_send`](Client::try_send) with another limit of the write buffer. It is for the
-    /// thread that empties the buffer: that thread must not wait for room in it.
+    /// Does the same as [`try_send`](Client::try_send) with another limit of the write buffer. It is for
+    /// calls on the thread that empties the buffer, because that thread cannot wait for room in the buffer.
     pub fn send_within(&self, bytes_max: usize, encoded: &[u8]) -> Result<bool, ClientError> {
         let append = &mut |outgoing: &mut shared::Outgoing| {
             outgoing.buffer.extend_from_slice(encoded);

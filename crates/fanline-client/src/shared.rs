@@ -63,7 +63,7 @@ pub(super) struct Routes {
     requests: HashMap<u64, oneshot::Sender<Message>>,
 }
 
-/// A receiver that must be notified of a delivery when no lock is held.
+/// A receiver of a message, which the caller must notify after it has released its locks.
 pub(super) enum Wakeup {
     Subscriber(Waker),
     Requester(oneshot::Sender<Message>, Message),
@@ -100,8 +100,8 @@ impl Shared {
             let _ = self.events.send(Event::LameDuck);
         }
         *lock(&self.info) = Arc::new(info);
-        // Release: a reader that sees the new count also sees the new INFO. The mutex of the INFO alone would
-        // ensure this, too.
+        // The INFO is replaced before the count grows. Release: a thread that reads the new count with
+        // Acquire, and then the INFO, gets the new INFO. The mutex of the INFO alone would ensure this, too.
         self.info_changes.fetch_add(1, Ordering::Release);
     }
 
@@ -121,7 +121,8 @@ impl Shared {
                 return Ok(());
             }
             let mut room = std::pin::pin!(self.room.notified());
-            // The waiter registers before the second check, so that a notification in between is not lost.
+            // Register for notifications before the second attempt. So if the buffer is emptied after this
+            // attempt, the notification is not lost.
             room.as_mut().enable();
             if self.try_send(&mut append)? {
                 return Ok(());
@@ -276,8 +277,8 @@ impl Routes {
         sids.map(|(sid, _)| *sid).collect()
     }
 
-    /// Ends a subscription after `limit` deliveries in total. Returns whether it already has had at least
-    /// that many, or no longer exists.
+    /// Ends a subscription after `limit` deliveries in total. Returns true if it has already had that many or
+    /// more deliveries, or if it does not exist.
     pub(super) fn limit(&mut self, sid: u64, limit: u64) -> bool {
         match self.by_sid.get_mut(&sid) {
             Some(Route::Subscription { delivered, max, .. }) => {

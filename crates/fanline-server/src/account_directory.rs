@@ -126,7 +126,7 @@ impl Directory {
         &self.options
     }
 
-    /// Returns all tokens with their accounts. Unreadable files are left out.
+    /// Returns a pair of account and token for each token in the folder. Unreadable files are left out.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl Directory {
         }
     }
 
-    /// Returns the accounts with a token, in order.
+    /// Returns the accounts whose tokens are in the folder, in ascending order.
     ///
     /// # Errors
     ///
@@ -181,8 +181,8 @@ impl Directory {
         Ok(accounts)
     }
 
-    /// Makes room for one more token. A full cache removes its oldest token. Otherwise, a full folder is an
-    /// error.
+    /// Makes room for one more token if the folder is full. A cache then removes its oldest token. For any
+    /// other folder, this is an error.
     fn make_room(&self) -> Result<(), StoreError> {
         let Some(max) = self.options.tokens_max else {
             return Ok(());

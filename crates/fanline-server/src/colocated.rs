@@ -1,8 +1,8 @@
 //! Cooperation with another server on the same machine, which shares the cores.
 //!
-//! After a large read or write between them, the other server still has work to do. If it wakes this thread
-//! in the middle of that work, this thread takes the core from it. Therefore this thread yields first, and
-//! finds more to read and write afterward.
+//! After a large read or write between the two servers, the other server still has work to do. If it wakes
+//! this thread in the middle of that work, this thread would take the core from the other server. Therefore
+//! this thread yields first. When it runs again, there is more to read and write.
 
 use std::cell::Cell;
 use std::thread;

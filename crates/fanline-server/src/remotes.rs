@@ -143,8 +143,8 @@ async fn dial_repeatedly(shared: Arc<Shared>, mut hubs: watch::Receiver<Arc<Hub>
         if let Some(wait) = ended.retry_after {
             let seconds = wait.as_secs();
             info!("Leafnode remote will be dialed again in {seconds}s");
-            // Several leaf connections that form a cycle may have been closed. A random delay lets one of
-            // them dial first.
+            // Several leaf connections may have been closed because they form a cycle. The random delay lets
+            // one server dial again before the others.
             more = wait / 4;
         }
         tokio::select! {

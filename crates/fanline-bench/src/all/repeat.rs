@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::report::metric::three_digits;
 
-/// Ratios that differ by less than this share count as equal. Each one is the ratio of two medians of a few
-/// rounds.
+/// Two ratios count as equal if they differ by less than this share. A ratio is not more precise, because it
+/// is computed from the medians of only a few rounds.
 const SAME: f64 = 0.15;
 
 /// Returns a summary that compares two pages of one table, or `None` if they have no ratio in common.

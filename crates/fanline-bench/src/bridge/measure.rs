@@ -122,7 +122,7 @@ fn observed(bridge: &Bridge) -> Result<(Guard, Arc<AtomicU64>)> {
     let source = bridge.observe("bench")?;
     let guard = source.subscribe(move |message| {
         black_box(message.payload());
-        // Relaxed: only one thread at a time counts, and the count is read after the measurement.
+        // Relaxed: a thread that reads the counter relies on no other data of this observer.
         count.fetch_add(1, Ordering::Relaxed);
     });
     Ok((guard, seen))

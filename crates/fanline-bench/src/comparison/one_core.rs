@@ -6,7 +6,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::servers::process::Server;
 
 /// Restricts a server, the calling thread, and the threads that it starts to one core. The server was started
-/// on all cores, so it has its usual number of threads. Dropping this value releases the generator.
+/// on all cores, so it has its usual number of threads. When this value is dropped, the calling thread may
+/// run on all cores again.
 pub(crate) struct OneCore {
     before: CpuSet,
 }
@@ -26,7 +27,8 @@ impl OneCore {
 
 impl Drop for OneCore {
     fn drop(&mut self) {
-        // The original affinity was allowed before, so this succeeds. If it failed, later rows would show it.
+        // The thread had this affinity before, so the call succeeds. If it failed, the later rows would be
+        // visibly slower.
         let _ = sched_setaffinity(None, &self.before);
     }
 }

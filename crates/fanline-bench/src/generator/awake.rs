@@ -15,8 +15,8 @@ pub(crate) const SPIN_COMMAND: &str = "spin";
 
 /// Keeps every core busy at the lowest priority until the result is dropped.
 pub(crate) fn keep() -> Result<Guarded> {
-    // Under SCHED_IDLE a spinning thread yields as soon as another thread can run. At nice 19 it may first
-    // finish its time slice.
+    // Under SCHED_IDLE a spinning thread yields as soon as another thread can run. With `nice` alone, it may
+    // finish its time slice first.
     let chrt = Command::new("chrt").arg("--version").output();
     let mut command = if chrt.is_ok() {
         let mut command = Command::new("chrt");
@@ -35,8 +35,8 @@ pub(crate) fn keep() -> Result<Guarded> {
     Guarded::spawn(&mut command).context("cannot start the spinner")
 }
 
-/// Spins on every core, with one pinned thread per core, until standard input ends. So it ends with the
-/// parent process, even if that process is killed.
+/// Spins on every core, with one pinned thread per core, until standard input is closed. The parent process
+/// holds the other end, so this process ends with it, even if the parent is killed.
 pub(crate) fn spin() -> Result<()> {
     let allowed = sched_getaffinity(None)?;
     let cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));

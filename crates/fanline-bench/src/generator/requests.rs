@@ -104,7 +104,8 @@ impl Fixture {
                 served
             });
             let result = work();
-            // Release, for the Acquire in `serve`: a thread that sees the closed sockets also sees this flag.
+            // Release, for the Acquire in `serve`. This thread sets the flag before it closes the sockets. So
+            // if the services' thread gets the error of a closed socket, it then sees the flag.
             stopping.store(true, Ordering::Release);
             hang_up(&self.services);
             let served = serving
@@ -236,7 +237,7 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    /// Records the replies to a client. Before `deadline`, sends a new request for each of them.
+    /// Records the replies to a client. Before `deadline`, also sends a new request for each recorded reply.
     fn take_replies(&mut self, client: usize, deadline: Instant) -> Result<()> {
         let slot_place = format!("MSG {}", inbox(client, "")).len();
         let slots = &mut self.slots;
@@ -327,7 +328,7 @@ fn inbox(client: usize, slot: &str) -> String {
 }
 
 fn two_digits(number: usize) -> [u8; 2] {
-    // The cases keep the number below 100. The remainder prevents a panic for larger values.
+    // The cases keep the number below 100. `% 10` prevents a panic for larger numbers.
     let digit = |value: usize| b"0123456789"[value % 10];
     [digit(number / 10), digit(number)]
 }

@@ -21,7 +21,7 @@ const TIMED_MAX: usize = 64;
 /// Prefix of reply subjects. It is as long as the random inboxes of official clients.
 const INBOX: &str = "_INBOX.FanlineBenchGenerator0";
 
-/// Number of digits at the end of a reply subject, which contain the number of the request.
+/// Number of digits at the end of a reply subject. These digits are the number of the request.
 const NUMBER_BYTES: usize = 8;
 
 /// A sequence of requests that is sent repeatedly.

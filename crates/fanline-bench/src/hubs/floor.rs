@@ -4,7 +4,7 @@
 //! Consumers read a full buffer and wait. The last of them wakes the producer, which fills the buffer and
 //! wakes all consumers. The loop omits what a hub needs in addition: the search for the slowest consumer,
 //! elements of any type, a producer that continues when only a part of the buffer is free, consumers that
-//! join and leave, an end that overtakes elements, and fences for several threads.
+//! join and leave, a failure that overtakes buffered elements, and fences for several threads.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -101,8 +101,8 @@ impl Load {
         }
     }
 
-    /// Returns the factor by which a run has more elements than a broadcast. Loads with one delivery per
-    /// element have more.
+    /// Returns the number of elements of a run, as a multiple of the number for a broadcast. In loads of the
+    /// merge and the partition hub, an element has only one delivery, so they need more elements.
     pub(super) fn elements_factor(self) -> u64 {
         match self {
             Self::Merge { .. } | Self::Partition { .. } => 10,

@@ -316,8 +316,8 @@ fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// Returns a line for each other system whose result is better than that of Fanline's hub. If Fanline was
-/// measured with several APIs, the comparison uses the first one, which is the stream if the load has it.
+/// Returns a line for each other system whose result is better than that of Fanline's hub. If the load has
+/// several of Fanline's APIs, the comparison uses the result of the first one.
 fn behind_rivals(row: &Row) -> Vec<String> {
     let Some(own) = row.load.systems(0).first().copied() else {
         return Vec::new();

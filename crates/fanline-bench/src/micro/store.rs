@@ -118,8 +118,8 @@ const STORED: u64 = 1_000_000;
 /// Number of records that remain after a purge.
 const PURGED_TO: u64 = 10_000;
 
-/// Returns limits with which a long run does not fill memory or disk. So removing old records is also
-/// measured.
+/// Returns limits so that a long run does not fill memory or disk. With them, a run also measures the removal
+/// of old records.
 fn bounded() -> StoreLimits {
     StoreLimits {
         bytes_max: Some(48 << 20),

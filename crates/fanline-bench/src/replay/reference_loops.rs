@@ -70,7 +70,8 @@ impl<L> TwoRmw<L> {
 impl<L: Reference> Reference for TwoRmw<L> {
     #[inline]
     fn next(&mut self, value: u32) {
-        // Acquire and Release order one emitter's work before that of the next, as a lock does.
+        // Acquire here and Release below are on the same counter. So the work of one emitter happens before
+        // the work of the next emitter, as with a lock.
         if self.emitting.fetch_add(1, Ordering::Acquire) == 0 {
             self.inner.next(value);
             self.emitting.fetch_sub(1, Ordering::Release);

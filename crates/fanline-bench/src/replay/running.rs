@@ -12,8 +12,8 @@ use crate::turns::{self, Repetition};
 /// A new subject with its subscribers.
 pub(super) struct Running {
     pub(super) received: Received,
-    /// Runs a part of a repetition. It is one indirect call per part, because the loop over the messages is
-    /// inside.
+    /// Runs a part of a repetition. The loop over the messages is inside the closure, so a part costs only
+    /// one indirect call.
     pub(super) step: Box<dyn FnMut(Step)>,
 }
 

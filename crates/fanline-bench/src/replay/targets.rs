@@ -80,8 +80,8 @@ const LOG_ALLOCATIONS: f64 = 1.0 / 1024.0;
 /// Number of other subscriptions during a pair of a subscription and an unsubscription.
 const CHURN_PRESENT: usize = 10_000;
 const CHURN_NANOS: f64 = 150.0;
-/// A smaller number of other subscriptions. The cost with `CHURN_PRESENT` subscriptions is bounded relative
-/// to the cost with this number, because a pair should cost the same for any number.
+/// Smaller number of other subscriptions. The cost of a pair should not depend on the number of other
+/// subscriptions. So the cost with `CHURN_PRESENT` is limited to a multiple of the cost with `CHURN_FEW`.
 const CHURN_FEW: usize = 16;
 const CHURN_GROWTH: f64 = 2.0;
 

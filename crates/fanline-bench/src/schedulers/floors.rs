@@ -20,9 +20,9 @@ pub(super) fn counted_on_new_thread(items: u32) -> u64 {
 
 /// **One Vec to a parked thread**: the reference loop of `observe_on` with a pool.
 ///
-/// Collects all items, passes them to a parked thread at once, and counts them there. The caller parks until
-/// it has the count. The loop omits the order of several batches, an end, cancellation, and delivery before
-/// the last value exists.
+/// Collects all items, passes them to a parked thread in one `Vec`, and counts them there. The caller parks
+/// until it has the count. The loop omits the order of several batches, an end, cancellation, and delivery
+/// before the last value exists.
 pub(super) fn one_vec_to_parked_thread(items: u32) -> u64 {
     static WORKER: OnceLock<Worker> = OnceLock::new();
     WORKER

@@ -66,8 +66,9 @@ pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
     })
 }
 
-/// Returns the cache directory: below the user's (`XDG_CACHE_HOME`), which survives `cargo clean`. If that
-/// variable is not set, below `target`.
+/// Returns the directory in which nats-server is installed. It is below the user's cache directory
+/// (`XDG_CACHE_HOME`), which `cargo clean` does not remove. If that variable is not set, it is below
+/// `target`.
 fn cache_folder() -> Result<PathBuf> {
     if let Some(cache) = env::var_os("XDG_CACHE_HOME") {
         return Ok(PathBuf::from(cache).join("fanline-bench"));

@@ -7,9 +7,11 @@ use anyhow::{Context, Result};
 
 /// CPU time of a process at one point in time.
 pub(crate) struct CpuClock {
-    /// Nanoseconds of each thread. They are exact, but do not include threads that have ended.
+    /// CPU time of each thread in nanoseconds. The times are exact, but do not include threads that have
+    /// ended.
     threads: BTreeMap<u32, u64>,
-    /// Clock ticks of the whole process in user and system mode, including threads that have ended.
+    /// CPU time of the whole process in clock ticks, in user and system mode. It includes threads that have
+    /// ended.
     ticks: u64,
 }
 

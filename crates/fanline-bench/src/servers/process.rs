@@ -20,7 +20,8 @@ use super::{Program, System};
 use crate::generator::connection::Connection;
 use crate::generator::mqtt;
 
-/// Time limit for the response to a PING after a start. Some servers first read their files.
+/// Time limit for the response to a PING after a start. It is long, because some servers read their files
+/// before they respond.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// Time limit for the end of a process after a stop request.

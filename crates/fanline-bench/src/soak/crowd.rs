@@ -180,7 +180,8 @@ impl Load for Caller {
         let client = stage.connect("soak caller").await?;
         while !stage.is_ending() {
             wait_for_connections(stage, self.count).await?;
-            // Only one roll call runs at a time, so reading and storing the number need not be one operation.
+            // Only this task changes the number of the roll call, so it may read and store the number in two
+            // operations.
             let call = self.roll.call.load(Ordering::Acquire) + 1;
             self.roll.answers.store(0, Ordering::Release);
             self.roll.call.store(call, Ordering::Release);

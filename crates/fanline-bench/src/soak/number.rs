@@ -20,7 +20,8 @@ pub(super) fn read(payload: &[u8]) -> Option<(u64, u64)> {
     (payload == self::payload(numbers.0, numbers.1)).then_some(numbers)
 }
 
-/// The numbers that have arrived, counted from 1. Numbers may repeat, and gaps may be filled later.
+/// The message numbers that have arrived. The first message has number 1. Numbers may repeat, and gaps may be
+/// filled later.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// All numbers up to this one have arrived.

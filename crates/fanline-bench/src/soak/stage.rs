@@ -36,7 +36,8 @@ pub(super) fn violation(text: impl Into<String>) -> Error {
 /// The state of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RunState {
-    /// Number of beginnings and ends of restarts. It is odd while the server is down.
+    /// Number of restarts that have begun, plus the number of restarts that have ended. It is odd while the
+    /// server is down.
     pub(super) transitions: u64,
     /// Whether the loads must end.
     pub(super) is_ending: bool,

@@ -40,8 +40,9 @@ const ACK_WAIT_SECONDS: i64 = 5;
 /// The payload of an acknowledgement.
 const ACK: &str = "+ACK";
 
-/// Progress of the publisher, the reader, and the worker. Each number only grows. A thread that reads a
-/// number relies on no other data that its writer has changed.
+/// Progress of the publisher, the reader, and the worker, as numbers of records that only grow. The publisher
+/// stores its last number before it sets `is_complete`. So a thread that reads the flag first, and finds it
+/// set, then reads the publisher's final number.
 #[derive(Default)]
 pub(super) struct Ledger {
     acknowledged: AtomicU64,

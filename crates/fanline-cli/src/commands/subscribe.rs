@@ -101,8 +101,8 @@ impl SubArgs {
                 None => client.subscribe(subject).await?,
             };
             if let Some(count) = self.count {
-                // The server stops after this number of messages, so that no further message of a queue group
-                // is sent to this client.
+                // The server ends the subscription after this number of messages. Otherwise it could send
+                // this client further messages of the queue group, which would be lost.
                 subscription
                     .unsubscribe_after(count - printer.printed())
                     .await?;

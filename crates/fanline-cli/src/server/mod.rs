@@ -24,8 +24,8 @@ use serve::ServeArgs;
 
 use crate::FANLINE;
 
-/// Flags that both Fanline and nats-server have. As the first argument they have Fanline's meaning; any other
-/// flag there selects nats-server's command line.
+/// Flags that both Fanline and nats-server have. If the first argument is one of these, Fanline parses the
+/// command line. Any other flag as the first argument selects nats-server's command line.
 const OWN_FLAGS: &[&str] = &["-h", "--help", "-s"];
 
 /// Commands of the server.
@@ -54,7 +54,8 @@ impl ServerCommand {
     }
 }
 
-/// Runs a server if the program's name or its first argument requests one without a command.
+/// Runs a server, without a command such as `serve`, if the program is called `nats-server`, if there are no
+/// arguments, or if the first argument is a flag of nats-server. Otherwise returns `None`.
 pub(crate) fn run_without_command(program: &str, arguments: &[String]) -> Option<ExitCode> {
     if Path::new(program)
         .file_name()

@@ -20,7 +20,8 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Returns the text of the notification. A reload includes its start time by systemd's clock.
+    /// Returns the text of the notification. The text for a reload contains the time at which it starts, by
+    /// the clock that systemd uses.
     fn text(self) -> String {
         match self {
             State::Ready => "READY=1\nSTATUS=Serving".into(),

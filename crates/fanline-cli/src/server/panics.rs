@@ -8,14 +8,15 @@ use fanline_server::JetStreamAtWork;
 use crate::server::log;
 
 /// Makes a panic in the JetStream service abort the process, on whatever thread it happens. Otherwise the
-/// server would still accept connections, but without JetStream. Acknowledged messages are on disk.
+/// server would still accept connections, but without JetStream. The abort does not lose acknowledged
+/// messages, because they are on disk.
 pub(crate) fn abort_on_jetstream_panic() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         // The usual hook prints the backtrace if `RUST_BACKTRACE` requests one.
         usual(info);
-        // Other panics do not abort. If a shard may be damaged, the server stops in order. Otherwise a
-        // connection closes.
+        // Other panics do not abort the process. If a shard's state may be damaged, the server shuts down in
+        // the usual way. Otherwise only the connection that caused the panic closes.
         if !JetStreamAtWork::is_here() {
             return;
         }

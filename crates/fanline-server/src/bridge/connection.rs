@@ -28,8 +28,9 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 const OWN_THREAD_PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 thread_local! {
-    /// The bridge that this thread serves. It is compared for each message. Comparing pointers is cheaper
-    /// than comparing thread ids, which need a reference count.
+    /// Address of the bridge that this thread serves, or null. Each send compares it with its own bridge, to
+    /// find out whether it runs on the bridge's thread. Comparing thread ids would cost more, because
+    /// `thread::current` changes a reference count.
     static SERVED: Cell<*const Inner> = const { Cell::new(ptr::null()) };
 }
 
@@ -51,7 +52,8 @@ pub(super) struct Inner {
     pub(super) receivers: Receivers,
     pub(super) faults: Subject<Fault>,
     /// Whether messages go directly from publisher to observer within this process, instead of through the
-    /// server and back. They do if the server can neither change their subjects nor reject them.
+    /// server and back. This requires that the server neither changes the subject of a message nor rejects a
+    /// message.
     pub(super) is_direct: bool,
     pub(super) interest: Interest,
     /// The longest protocol line, in bytes, that the server accepted when the bridge was opened. A longer
@@ -61,8 +63,8 @@ pub(super) struct Inner {
     pub(super) is_over: AtomicBool,
     runtime: runtime::Handle,
     stop: Notify,
-    /// Notified when a receiver is added. Then the bridge checks for receivers that nothing can observe any
-    /// more.
+    /// Notified when a receiver is added. While there are receivers, the bridge regularly removes those that
+    /// nothing can observe any more.
     has_receivers: Notify,
 }
 

@@ -60,8 +60,9 @@ pub enum Fault {
         /// The subject or filter that its source is bound to.
         bound_to: String,
     },
-    /// The server accepted fewer values than were published, so some were skipped. After a report, no further
-    /// one follows until the server has accepted values again.
+    /// The server accepted fewer values than were published, so some were skipped. A binding reports this
+    /// fault for the first skipped value, and again only after the server has accepted values in the
+    /// meantime.
     #[error("values for {bound_to:?} were left out, because the server takes less")]
     Full {
         /// The subject or filter that the source is bound to.

@@ -19,7 +19,8 @@ use crate::client::subject::{check_filter, check_subject};
 use crate::client::{ClientError, Message, Outgoing, OutgoingMessage, ServerInfo};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// Number of bytes of a slice or stream that are encoded before they are sent.
+/// The values of a slice or a stream are encoded into a buffer. When the buffer contains this number of
+/// bytes, it is sent.
 const BATCH_BYTES: usize = 32 * 1024;
 
 /// What a source's emitter does while the server accepts less than the source emits, because a subscriber or
@@ -140,7 +141,8 @@ impl<C> Publisher<C> {
         if let Some(reason) = client.disconnect() {
             return Err(ClientError::Disconnected(reason).into());
         }
-        // The count is read before the INFO, so that a concurrent change causes another lookup.
+        // Read the count of INFO changes before the INFO. If the INFO changes between the two reads, the
+        // count is too low, and the next value causes another read.
         let info_changes = client.server_info_changes();
         Ok(Publisher {
             info: client.server_info(),
@@ -233,7 +235,7 @@ impl<C> Publisher<C> {
             false => &self.draft.subject,
         };
         if *self.memo.subject == **subject {
-            // An empty subject equals the memo only before the first message, and is invalid.
+            // The memo's subject is empty only before the first message. An empty subject is invalid.
             return !subject.is_empty();
         }
         let filter = Filter::parse(self.bound_to.as_bytes());
@@ -301,8 +303,9 @@ impl<C> Publisher<C> {
         self.has_receivers = !self.memo.receivers.is_empty();
     }
 
-    /// Calls the receivers of the last message in this process. The message was sent to the server before, so
-    /// a message that a receiver publishes now arrives after it at all subscribers.
+    /// Calls the receivers of the last message in this process. The message was sent to the server before
+    /// these calls. So if a receiver publishes another message now, every subscriber receives that message
+    /// after this one.
     fn deliver_in_process(&mut self) {
         if !std::mem::take(&mut self.has_receivers) {
             return;

@@ -43,8 +43,8 @@ struct Entry {
     id: u64,
     filter: Box<str>,
     receiver: Arc<dyn Receive>,
-    /// The task that reads the server's messages. It is aborted with the entry; `None` if the receiver has no
-    /// such task.
+    /// The task that reads the server's messages. It is aborted when the entry is removed. `None` if the
+    /// receiver has no such task.
     task: Option<AbortHandle>,
 }
 
@@ -114,8 +114,9 @@ impl Receivers {
 
     /// Returns the generation of the set.
     pub(super) fn generation(&self) -> u64 {
-        // Acquire pairs with the Release in `count_change`. A publisher that can know of an observer sees the
-        // changed count, so its next value reaches that observer.
+        // Acquire pairs with the Release in `count_change`. If an observer was added before a publisher's
+        // thread loads the count, this thread reads the new count and looks up the receivers again. So the
+        // observer receives the value.
         self.generation.load(Ordering::Acquire)
     }
 

@@ -75,7 +75,8 @@ fn options_without_effect_start_with_a_warning() {
     ] {
         check_taken(text);
     }
-    // nats-server rejects these, so they are rejected even though they would have no effect.
+    // nats-server rejects these values. This server rejects them, too, even if the option would have no
+    // effect.
     for (text, expected) in [
         ("prof_port: x", "expected a number"),
         ("cluster: x", "expected a block"),
@@ -294,7 +295,8 @@ fn trusted_keys_need_no_resolver() {
     }
 }
 
-/// Regression: if only a system account was configured, all other clients were refused. They belong to `$G`.
+/// Regression: if only a system account was configured, all other clients were refused. Such clients must be
+/// admitted to the account `$G`.
 #[test]
 fn system_account_alone_leaves_other_clients_open() {
     let users = "users: [ { user: s, password: p } ]";

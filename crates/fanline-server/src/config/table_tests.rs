@@ -12,8 +12,8 @@ use super::table::{self, About, Block, Entry, Inside, Kind, Node, Standing, TREE
 use super::tests::loaded;
 use super::{Place, reference, value};
 
-/// Configurations in which the tested option replaces `@`. The name before each is the block of that option,
-/// or `=` and the option itself.
+/// Pairs of a name and a configuration. The tested option replaces `@` in the configuration. The name is the
+/// block that contains the option, or `=` followed by the path of one option.
 const TEMPLATES: &[(&str, &str)] = &[
     ("=authorization.password", "authorization { user: u, @ }"),
     (

@@ -41,7 +41,7 @@ pub(crate) struct Common {
     pub(crate) config: Arc<ShardConfig>,
     /// The mailbox of each shard, followed by that of the JetStream service if there is one.
     pub(crate) mailboxes: Vec<Mailbox>,
-    /// A count that grows when a shard has posted changes of its interest to all others.
+    /// A count that a shard increments after it has posted changes of its interest to all other shards.
     pub(crate) interest: AtomicU64,
     /// The running JetStream service, for small work on a shard's own thread.
     pub(crate) jetstream: OnceLock<Weak<dyn InlineService>>,

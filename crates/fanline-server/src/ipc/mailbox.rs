@@ -96,9 +96,10 @@ impl Contents for Batch {
 #[derive(Default)]
 struct Queue<C> {
     waiting: Lock<Waiting<C>>,
-    /// Whether the queue has contents. The flag is written only under the lock, so it is always set while
-    /// there are contents. If a reader without the lock finds the flag clear, everything that was posted
-    /// before has been read.
+    /// Whether the queue has contents. Producers and the consumer write the flag only while they hold the
+    /// lock, so a thread with the lock always reads the right value. The consumer also reads the flag without
+    /// the lock. If the flag is then clear, the contents of every `put` that happened before have already
+    /// been taken.
     has_contents: AtomicBool,
     bytes: AtomicUsize,
 }
@@ -127,8 +128,8 @@ impl<C: Contents> Queue<C> {
     /// Passes everything to `read`, if there is anything.
     #[inline]
     fn take(&self, read: impl FnOnce(&C)) {
-        // Acquire pairs with the Release in `put`. A plain load first: the queue is empty nearly always, and a
-        // swap would take the cache line from producers each time.
+        // Acquire pairs with the Release in `put`. Nearly always the queue is empty. In this case a load
+        // leaves the cache line with the producers, but a swap would take it away from them.
         if !self.has_contents.load(Ordering::Acquire) {
             return;
         }

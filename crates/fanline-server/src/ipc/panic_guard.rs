@@ -40,7 +40,9 @@ impl PanicStop {
 
     /// Returns whether the server stops, or has stopped, because of a panic.
     pub(crate) fn has_panicked(&self) -> bool {
-        // SeqCst: if a panic and `set_orders` happen at the same time, at least one of them sees the other.
+        // SeqCst: thread A may panic while thread B calls `set_orders`. A sets this flag and then reads
+        // `orders`. B sets `orders` and then reads this flag. At least one of them must see what the other
+        // has set, so that the server stops.
         self.has_panicked.load(Ordering::SeqCst)
     }
 

@@ -148,8 +148,8 @@ async fn run<H: Handler + Send + 'static>(
     let _ = common.jetstream.set(service);
     // The receiver is gone if the starter has given up.
     let _ = ready.send(());
-    // A separate task costs fewer system calls, for the reason explained where the shard's runtime starts its
-    // tasks.
+    // This is a separate task, not a part of this future. The tokio runtime polls for events before it polls
+    // this future again, and each such poll is a system call.
     let task =
         tokio::task::spawn_local(async move { run_service(&shared, commands, synced).await });
     let ended = task.await;

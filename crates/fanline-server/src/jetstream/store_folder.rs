@@ -104,8 +104,8 @@ fn make(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Resul
     let missing = path.ancestors().take_while(|folder| !folder.exists());
     let missing: Vec<&Path> = missing.collect();
     private_files::create_folders(path)?;
-    // Even if all folders exist, the last one may be unsynced, because the process that created it was
-    // killed.
+    // All folders may exist, but the last one may be unsynced, if an earlier process was killed after it had
+    // created the folder.
     let synced = if missing.is_empty() {
         &[path][..]
     } else {
@@ -243,7 +243,8 @@ impl StreamFolders {
         Ok(Box::new(FolderDisk::new(folder, self.files.clone())))
     }
 
-    /// Removes a stream's folder. Renames it first, so that a crash never leaves a part of it.
+    /// Removes a stream's folder. Renames the folder first, so that a crash never leaves only a part of it
+    /// under the stream's name.
     pub(super) fn remove(&self, stream: &str) -> Result<(), DiskError> {
         self.finish_removal()?;
         match fs::rename(self.folder(stream)?, self.path.join(BEING_REMOVED)) {

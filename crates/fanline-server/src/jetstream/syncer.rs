@@ -16,8 +16,8 @@ use super::disk::{disk_error, sync_folder};
 use crate::ipc::{Common, JetStreamAtWork};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// Number of threads, and thus of streams whose files are synced at the same time. With more streams, jobs
-/// wait; the disk combines several syncs.
+/// Number of sync threads. Each syncs the files of one stream at a time, and further streams wait. There are
+/// several threads, because the disk can combine syncs that run at the same time.
 const THREADS: usize = 4;
 
 /// Files of a stream to sync.

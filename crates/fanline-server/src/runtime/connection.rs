@@ -298,7 +298,7 @@ enum PartialInput {
     None,
     /// The beginning of a short frame is in `partial_bytes`.
     Copied,
-    /// The beginning of a long frame is in this chunk, with its length in bytes.
+    /// The beginning of a long frame: the chunk that contains it, and its length in bytes.
     InPlace(Chunk, usize),
 }
 

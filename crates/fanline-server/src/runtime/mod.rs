@@ -401,8 +401,8 @@ impl Runtime {
 
     /// Writes pending output of all connections, and wakes the tasks of connections that end.
     fn flush(&self) {
-        // Batches are posted first. A reply may confirm a change, and other shards must have received it by
-        // then.
+        // Batches are posted before anything is written. A reply may confirm a change to the client, and then
+        // the batch with this change must already be in the other shards' mailboxes.
         self.post_batches();
         loop {
             let Some(id) = self.engine.borrow_mut().next_dirty() else {
@@ -593,9 +593,9 @@ impl Runtime {
         }
     }
 
-    /// Delays a publisher for a short time while a subscriber of its last messages has much pending output
-    /// and reads it. `announced_bytes` is the size of the subscription changes for other servers that the
-    /// input has caused.
+    /// Delays a publisher for a short time while the subscriber `slow` of its last messages has much pending
+    /// output and still reads. `interest_bytes` is the size of the subscription changes for other servers
+    /// that the publisher's input has caused.
     async fn hold_back(&self, slow: SessionId, interest_bytes: usize) {
         let config = self.config();
         let limits = &config.limits;

@@ -29,8 +29,8 @@ use crate::wire::{Frames, Layers, Records, S2Layer, Socket, Wire, prepare_tcp};
 
 /// Time limit of a PROXY header.
 const PROXY_TIME_MAX: Duration = Duration::from_secs(5);
-/// Proxies send their header at once. A client that is silent for this long sends no header, and waits for
-/// INFO.
+/// Time that the server waits for the first byte of a PROXY header. A proxy sends its header at once. A
+/// client that sends nothing in this time has no header and waits for INFO.
 const PROXY_SILENCE_MAX: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;

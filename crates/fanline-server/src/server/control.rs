@@ -132,7 +132,8 @@ impl Control {
             let _ = jetstream
                 .commands
                 .send(jetstream::Command::AnnounceStop(done));
-            // The wait is limited: a slow disk may delay the JetStream service, but not the stop of the server.
+            // The JetStream service may be waiting for a slow disk. The stop of the server must not take that
+            // long, so this wait has a time limit.
             let _ = tokio::time::timeout(ANNOUNCE_STOP_MAX, is_done).await;
         }
         self.shared.send_to_all(|| Command::Stop);

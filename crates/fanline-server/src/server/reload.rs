@@ -72,7 +72,8 @@ impl Handle {
         *shared.options.lock() = Arc::new(options);
         *current = Arc::clone(&access);
         shared.set_tls(&tls);
-        // The lock is held here, so that all threads receive concurrent changes in the same order.
+        // The lock on the access rules (`current`) is still held. So all threads receive the changes of
+        // concurrent reloads in the same order.
         shared.send_accounts_to_jetstream(&access);
         let new = Reload {
             config,

@@ -204,7 +204,8 @@ impl Interest {
     /// Returns the generation of subscriptions. Results of `ask` stay valid while the generation is the same.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
-        // Acquire: a later query sees the subscriptions that this generation counts, or newer ones.
+        // Acquire pairs with the Release in the shard that increments the count. If the caller then sends a
+        // query, the queried shard knows at least the subscriptions that the loaded count includes.
         self.common.interest.load(Ordering::Acquire)
     }
 

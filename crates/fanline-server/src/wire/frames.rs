@@ -40,7 +40,8 @@ pub(crate) struct Frames {
     /// The reason why reading has ended.
     ended: Option<CloseReason>,
     end_is_reported: bool,
-    /// The frame in progress: its header, and how many bytes of the outbox belong to it.
+    /// The frame in progress: its header, the number of bytes of the header that are written, and the number
+    /// of bytes of the outbox that belong to the frame and are not yet written.
     head: FrameHead,
     head_at: usize,
     frame_left: usize,

@@ -183,8 +183,9 @@ impl Records {
         }
     }
 
-    /// Encrypts and writes bytes from the front of `parts`. Returns the number of bytes of `parts` that are
-    /// written. It is 0 if only ciphertext of earlier bytes was written.
+    /// Encrypts bytes from the front of `parts`, and writes their ciphertext. Returns the number of these
+    /// bytes when all their ciphertext is written. If the socket accepts only a part of the ciphertext,
+    /// returns the error `WouldBlock`, and the next call writes the rest first.
     pub(crate) fn write(
         &mut self,
         socket: &Socket,

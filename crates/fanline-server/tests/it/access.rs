@@ -476,7 +476,8 @@ fn subscribing(over: Over) {
     }
     ada.send("SUB in.* 1\r\nSUB > 2\r\nSUB in.> crew 3\r\nSUB work day 4\r\n");
     ada.settle();
-    // Several messages of one subject in a row, and single messages, from this shard and another one.
+    // Publishes several messages of one subject in a row, and single messages, first from this shard and then
+    // from another one.
     for publisher in [&mut all, &mut as_user(&server, "all")] {
         for subject in ["in.secret", "in.open", "jobs", "in.secret", "in.secret"] {
             publisher.publish(subject, "x");

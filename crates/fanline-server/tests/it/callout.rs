@@ -342,7 +342,8 @@ fn accounts_have_their_own_callout_services() {
         &[auth, operator_account(3, 1), operator_account(4, 1)],
         None,
     );
-    // User 9 is the service itself. User 8 presents a bearer token of the account, which is public.
+    // User 9 is the service itself. User 8 presents a bearer token of the account. Anybody may know this
+    // token.
     let mut service = operator_connect(&server, &operator_user(2, |_| {}), 9);
     assert_eq!(service.line(), "PONG");
     service.subscribe(SUBJECT, "1");

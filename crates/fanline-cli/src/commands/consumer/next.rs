@@ -47,7 +47,8 @@ pub(crate) struct NextArgs {
 impl NextArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let jetstream = self.jetstream.connect().await?;
-        // Reports a missing consumer, because a pull request to it would only time out.
+        // Check first that the consumer exists, because a pull request to a missing consumer would only time
+        // out.
         let info = jetstream
             .consumer_info(&self.stream, &self.consumer)
             .await?;

@@ -20,7 +20,8 @@ use screen::{Key, Screen};
 
 /// Longest wait for a response.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
-/// Largest number of connections requested for each sample. The server chooses them if it has more.
+/// Largest number of connections requested for each sample. A server with more connections decides which ones
+/// it returns.
 const CONNECTIONS_MAX: usize = 10_000;
 
 /// Watch a server: its connections, their rates, and slow consumers.

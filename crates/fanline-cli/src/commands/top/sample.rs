@@ -190,7 +190,8 @@ impl View {
             .map(|connection| (connection.cid, of_one(connection)))
             .collect();
         let rows = after.connections.iter().map(|connection| {
-            // A new connection has sent and received all its messages since the last sample.
+            // The last sample does not contain a new connection. All its messages were sent or received since
+            // then, so its earlier counts are 0.
             let earlier = known.get(&connection.cid).copied().unwrap_or_default();
             Row {
                 connection: connection.clone(),

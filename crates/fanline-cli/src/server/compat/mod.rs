@@ -391,8 +391,8 @@ fn apply_monitor(
     http: Option<u16>,
     https: Option<u16>,
 ) -> Result<(), Refusal> {
-    // If one of the ports has no flag, the port in the file applies. So a flag for HTTP conflicts with HTTPS
-    // in the file, and does not replace it.
+    // If there is a flag for only one of the two ports, the file's setting of the other port stays. So a flag
+    // for HTTP conflicts with HTTPS in the file, and does not replace it.
     let of_file = options.monitoring.as_ref().map(|(_, port)| *port);
     let (of_http, of_https) = match options.monitoring_tls {
         true => (None, of_file),

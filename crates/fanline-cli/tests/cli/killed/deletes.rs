@@ -108,7 +108,7 @@ pub(super) async fn check(client: &Client, deletions: &Deletions) {
         let deleted = first.filter(|first| deletions.deleted.contains(first));
         assert_eq!(deleted, None, "it was deleted: {found}");
     }
-    // Only the newest are checked, because older ones were checked after an earlier start.
+    // Only the newest deletions are checked, because older ones were checked after an earlier start.
     for sequence in deletions.deleted.iter().rev().take(20) {
         let body = format!(r#"{{"seq":{sequence}}}"#);
         let subject = "$JS.API.STREAM.MSG.GET.GONE";

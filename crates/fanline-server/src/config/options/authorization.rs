@@ -196,7 +196,8 @@ const SECTION: &[Entry] = &[
         .help("All clients must connect through a trusted proxy; see `proxies`."),
 ];
 
-/// Returns an option of `$G`, to which options outside of `accounts` belong, as JSON.
+/// Returns an option of the account `$G` as JSON. Options outside of the block `accounts` belong to this
+/// account.
 fn global(draft: &Draft, show: impl Fn(&Account) -> Json) -> Json {
     access::global(&draft.loaded.access).map_or(Json::Null, show)
 }

@@ -107,8 +107,8 @@ pub(super) const OPTIONS: &[Entry] = &[
                 -1 => usize::MAX,
                 _ => given.count()?,
             };
-            // For an unlimited `max_payload`, `max_pending` limits the payload. It may follow later in the
-            // file, so the draft sets the limit at the end.
+            // If `max_payload` is unlimited, the value of `max_pending` limits the payload. `max_pending` may
+            // follow later in the file, so the draft sets this limit at the end.
             draft.payload_without_limit = (bytes == usize::MAX).then(|| given.place.clone());
             if bytes != usize::MAX {
                 draft.loaded.options.limits.payload_bytes_max = bytes;

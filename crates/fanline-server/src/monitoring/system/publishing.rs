@@ -87,7 +87,8 @@ impl System {
     /// Publishes the connection counts of these accounts. If `None`, publishes the counts of all accounts
     /// with connections.
     async fn publish_connections(&self, of: Option<&BTreeSet<String>>) -> Result<(), Disconnected> {
-        // If a shard is too busy to reply, it is queried again next time.
+        // If a shard is too busy to reply in time, nothing is published now. The next call queries the shard
+        // again.
         let all = self.statistics_of_all().await.unwrap_or_default();
         for counts in all {
             let Some(account) = name_of(&counts).map(str::to_owned) else {
