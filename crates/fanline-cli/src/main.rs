@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 }
 
 /// Reports wrong arguments. For a server, the exit code is that of nats-server. For tools it is 2, so that
-/// scripts can distinguish it from a failure.
+/// scripts can distinguish wrong arguments from other failures.
 fn refuse(error: &clap::Error, first: &str) -> ExitCode {
     // Ignore a closed stderr.
     let _ = error.print();

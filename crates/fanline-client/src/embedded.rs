@@ -1,5 +1,5 @@
-//! Extensions of the client for fanline-server, which uses it in its own process. They are hidden from the
-//! documentation and not stable.
+//! Extensions of the client for fanline-server, which runs clients in the server's own process. These
+//! extensions are hidden from the documentation and not stable.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -230,8 +230,8 @@ fn age(path: &Path) -> Option<Duration> {
     )
 }
 
-/// Reads a token file. At most one byte more than the longest token is read, so that a larger file is
-/// rejected as a token.
+/// Reads a token file. Reads at most one byte more than the longest valid token has. So a larger file becomes
+/// a text that is too long for a token, and is rejected.
 pub(crate) fn read_token(path: &Path) -> io::Result<String> {
     let most = u64::try_from(JWT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut text = String::new();

@@ -163,8 +163,8 @@ async fn answer(
     }
 }
 
-/// Encrypts one request with a key of its own. A key that is stolen from the server later does not decrypt
-/// the request.
+/// Encrypts one request with a new key that is not used for any other request. So a key that is stolen from
+/// the server later does not decrypt this request.
 struct Envelope {
     /// The public key, as sent to the service.
     own: String,

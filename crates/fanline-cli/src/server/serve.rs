@@ -388,8 +388,8 @@ impl Signals {
         })
     }
 
-    /// Handles signals. The caller drops this future when the server has stopped. The future itself ends only
-    /// for a signal that ends the process at once, and returns the exit code.
+    /// Handles signals. The caller drops this future when the server has stopped. Until then, the future ends
+    /// only after a signal that ends the process at once. It then returns the exit code.
     async fn handle(mut self, handle: &Handle, mut job: Job) -> ExitCode {
         let started = Instant::now();
         let mut is_lame_duck = false;

@@ -66,8 +66,9 @@ impl JetStream {
             true => &config.durable_name,
             false => &config.name,
         };
-        // A single filter is part of the request's subject, so that permissions can cover it. A filter with a
-        // wildcard cannot be, because wildcards are not allowed in the subject of a publish.
+        // A single filter becomes a part of the request's subject, so that permissions can cover it. A filter
+        // with a wildcard cannot become a part of it, because the subject of a publish must not contain
+        // wildcards.
         let filter = Some(config.filter_subject.as_str()).filter(|filter| {
             !name.is_empty() && !filter.is_empty() && !filter.contains(['*', '>'])
         });

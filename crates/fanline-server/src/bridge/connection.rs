@@ -23,8 +23,8 @@ use crate::{Auth, Handle};
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit for writing buffered messages when the bridge closes.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
-/// Largest number of pending bytes from observers that publish on the bridge's own thread, which cannot wait.
-/// Further values are skipped, and reported as a fault.
+/// Largest number of pending bytes up to which an observer can publish on the bridge's own thread. This
+/// thread cannot wait for room, so further values are skipped, and reported as a fault.
 const OWN_THREAD_PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 thread_local! {

@@ -248,9 +248,9 @@ impl<C> Publisher<C> {
         true
     }
 
-    /// Returns whether the subject has no subscribers, so that values need not be encoded. The generation of
-    /// subscriptions changes before the server confirms a subscription, so a confirmed subscriber misses
-    /// nothing.
+    /// Returns whether the subject has no subscribers, so that values need not be encoded. The server changes
+    /// the generation of subscriptions before it confirms a subscription. So a subscriber misses no value
+    /// that is published after the confirmation.
     #[inline]
     fn has_no_subscribers(&mut self) -> bool {
         let inner = &self.connection.inner;

@@ -125,8 +125,9 @@ impl BridgedStream {
     }
 }
 
-/// Returns JetStream, if the server has it. The connection receives no "no responders" replies, so a request
-/// without JetStream would wait for its full timeout. Therefore the server's interest is queried first.
+/// Returns JetStream, if the server has it. The server does not report missing responders to this connection,
+/// so a request without JetStream would wait for its full timeout. Therefore this function first queries
+/// whether the JetStream API has subscribers.
 async fn reach(inner: &Inner) -> Result<JetStream, BridgeError> {
     if inner.is_direct {
         let is_served = inner.interest.ask(&Arc::from(ANY_REQUEST)).await;

@@ -38,7 +38,8 @@ use store_folder::AccountsFolder;
 use store_folder::StoreFolder;
 use syncer::{Job, Synced, Syncer};
 
-/// Maximum number of times in a row that the service applies messages to itself, before other work runs.
+/// Maximum number of times in a row that the service applies messages that it has sent to itself, before
+/// other work runs.
 const SELF_BATCHES_MAX: usize = 16;
 /// Interval of checks whether a full mailbox has room again.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
@@ -377,9 +378,9 @@ impl<H: Handler + Send> Service<H> {
         self.report();
     }
 
-    /// Applies messages from the service to itself, and further ones that result from them. Streams that feed
-    /// each other in a cycle produce messages without end. Messages that remain after [`SELF_BATCHES_MAX`]
-    /// times therefore wait until other work has run.
+    /// Applies messages that the service has sent to itself, and then the messages that result from them.
+    /// Streams that feed each other in a cycle produce messages without end. So after [`SELF_BATCHES_MAX`]
+    /// repetitions, the remaining messages wait until other work has run.
     fn apply_self_messages(&mut self, now: Now) {
         for _ in 0..SELF_BATCHES_MAX {
             let outgoing = self.service.outgoing(self.index);
@@ -410,8 +411,8 @@ impl<H: Handler + Send> Service<H> {
             match self.job(&wanted) {
                 Ok(job) => self.syncer.submit(job),
                 Err(error) => {
-                    // The error is sent as a result, because calling the handler here would request the same
-                    // sync in an endless loop.
+                    // Send the error in the same way as the result of a sync. If the handler were called
+                    // here, it would request the same sync again, in an endless loop.
                     let _ = self.done.send(Synced {
                         account,
                         stream,

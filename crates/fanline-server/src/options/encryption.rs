@@ -7,9 +7,9 @@ pub use fanline_engine::store::Algorithm as Cipher;
 /// Encryption of stored streams: messages with their subjects, configurations, and consumer state. Names of
 /// streams and consumers, times, and sizes are not encrypted.
 ///
-/// The first start generates a key for the store, encrypts the key with the secret, and stores it in the
-/// folder. From then on the server starts only with this secret. Messages stored before that stay unencrypted
-/// until they are removed.
+/// The first start with encryption generates a key for the store, encrypts this key with the secret, and
+/// stores it in the folder. From then on the server starts only with this secret. Messages that were stored
+/// without encryption stay unencrypted until they are removed.
 ///
 /// ```
 /// use fanline_server::{Cipher, Encryption, Secret};

@@ -8,7 +8,8 @@ use fanline_engine::Chunk;
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 /// Largest number of free buffers in the pool.
 const SPARE_MAX: usize = 4;
-/// Largest number of lent buffers. An outbox may still refer to a lent buffer, so the pool reuses it later.
+/// Largest number of lent buffers that the pool stores. It reuses a lent buffer when no outbox refers to it
+/// any more.
 const LENT_MAX: usize = 64;
 
 /// A pool of buffers.

@@ -388,8 +388,8 @@ impl Runtime {
         }
         let changes = engine.interest_changes();
         if self.interest_posted.replace(changes) != changes {
-            // Release: if a thread sees this count and then queries a shard, the changes are already in the
-            // shard's mailbox.
+            // Release, for the Acquire in `Interest::generation`. If a thread loads the new count and then
+            // queries a shard, the posted changes are already in that shard's mailbox.
             self.common.interest.fetch_add(1, Ordering::Release);
         }
         let has_traces = engine.has_traces();

@@ -99,8 +99,8 @@ pub(crate) struct Layers {
     pub(crate) frames: Option<Box<Frames>>,
     /// Input of the session, read before it began.
     pub(crate) unread: Vec<u8>,
-    /// Adapts the size of the send buffer. Set only for a connection to a hub on this machine that has no
-    /// layers.
+    /// Adapts the size of the send buffer. It is set only if the connection has no layers and its peer is a
+    /// hub on this machine.
     pub(crate) send_buffer: Option<SendBuffer>,
 }
 

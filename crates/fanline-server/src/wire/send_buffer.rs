@@ -5,8 +5,8 @@ use std::io::IoSlice;
 use super::Socket;
 use super::socket::LOCAL_SEND_BUFFER_BYTES;
 
-/// The buffer's size in bytes while messages are small. With a smaller buffer the publisher waits sooner, so
-/// that the hub gets its share of the cores.
+/// The buffer's size in bytes while messages are small. The publisher waits sooner than with a larger buffer,
+/// so the hub gets its share of the cores.
 const SMALL_MESSAGES_BYTES: usize = 64 * 1024;
 
 /// Writes below this size in bytes do not change the buffer.

@@ -47,7 +47,8 @@ pub(crate) enum Format {
 
 /// Warning and critical thresholds of a number.
 ///
-/// A higher number is worse, unless the critical threshold is lower than the warning one.
+/// Usually a higher number is worse. If the critical threshold is lower than the warning threshold, a lower
+/// number is worse.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Bounds {
     pub(super) warning: Option<f64>,
@@ -61,7 +62,7 @@ impl Bounds {
 
     /// Creates thresholds for a number of which a higher value is always worse. The operator may set a
     /// critical threshold that is lower than the default of the warning threshold. The warning threshold is
-    /// then reduced to it, so that the pair does not mean "lower is worse".
+    /// then reduced to the critical one, so that the pair does not mean "lower is worse".
     pub(super) fn rising(warning: f64, critical: f64) -> Self {
         Bounds::new(Some(warning.min(critical)), Some(critical))
     }

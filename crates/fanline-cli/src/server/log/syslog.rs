@@ -138,8 +138,8 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Formats a line. For the local syslog, it has the local time without a zone. For a remote syslog, it
-/// includes zone and host.
+/// Formats a line. A line for the local syslog has the local time without a zone. A line for a remote syslog
+/// contains the zone and the host.
 fn line(now: &Zoned, tag: Tag, host: Option<&str>, program: &str, text: &str) -> String {
     let priority = FACILITY * 8 + severity(tag);
     match host {

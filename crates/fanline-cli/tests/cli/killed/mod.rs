@@ -317,8 +317,8 @@ async fn check_reader(client: &Client, promises: &mut Promises) {
     let info = ask(client, "CONSUMER.INFO.ALL.reader", "").await;
     let (_, floor) = info.split_once(r#""ack_floor":"#).expect("a floor");
     let floor = field(floor, "stream_seq").expect("a sequence");
-    // Messages up to the floor are never redelivered. They were acknowledged, although a confirmation may be
-    // missing for those in flight when the server was killed.
+    // Messages up to the floor are never redelivered, because they were acknowledged. If the server was
+    // killed in the meantime, the client may not have received the confirmation.
     let missed = (1..=floor).find(|sequence| !promises.given.contains(sequence));
     assert_eq!(missed, None, "it was never delivered: {info}");
     let mut acked = promises.acked.iter().zip(1..);

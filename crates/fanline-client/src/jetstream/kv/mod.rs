@@ -38,7 +38,8 @@ pub struct KeyValue {
     stream: String,
     /// Prefix of the subjects to read: `$KV.<bucket>.`.
     prefix: String,
-    /// Prefix of the subjects to write to. If the bucket is a mirror, it is the prefix of the origin.
+    /// Prefix of the subjects to write to. If the bucket is a mirror, this is the prefix of its origin's
+    /// subjects.
     write_prefix: String,
     is_direct: bool,
 }

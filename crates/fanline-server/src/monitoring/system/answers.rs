@@ -144,8 +144,9 @@ impl System {
         Ok(data)
     }
 
-    /// Returns the counters of the account in the subject. Without one, returns those of the accounts in the
-    /// body, or of all accounts.
+    /// Returns the counters of the account that the request's subject names. If it names none, returns the
+    /// counters of the accounts in the body. If the body names none either, returns the counters of all
+    /// accounts.
     async fn statistics_by(&self, body: &Body, account: Option<&str>) -> Result<Value, Refused> {
         let named: Vec<&str> = match (account, body.field("accounts")) {
             (Some(account), _) => vec![account],
