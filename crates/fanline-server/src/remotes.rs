@@ -218,7 +218,7 @@ fn in_order(hub: &Hub, discovered: &[LeafAddress]) -> Vec<LeafAddress> {
     all
 }
 
-/// Stores the addresses that a hub advertises, with the credentials of its first address.
+/// Stores the addresses that a hub advertises, with the credentials of the first configured address.
 fn note_discovered(discovered: &mut Vec<LeafAddress>, hub: &Hub, urls: &[String]) {
     let known = hub.addresses.first();
     // A hub advertises addresses of its leaf node port, which does not serve WebSocket.

@@ -28,7 +28,7 @@ pub enum BridgeError {
     Thread(std::io::Error),
 }
 
-/// An error after a binding succeeded. The message or value is skipped, and the binding continues.
+/// An error that occurs while a binding exists. The message or value is skipped, and the binding continues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {

@@ -11,7 +11,7 @@ use super::read::Given;
 use super::{JetStreamOptions, Loaded, access};
 use crate::{Auth, Cipher, Encryption, ResolverOptions, Secret, TlsOptions};
 
-/// The largest `max_payload`, because byte counts in the protocol have at most nine digits.
+/// Largest value of `max_payload`. Byte counts in the protocol have at most nine digits.
 const PAYLOAD_BYTES_MAX: usize = 999_999_999;
 
 /// Settings while a configuration is read. `finish` combines them into options.

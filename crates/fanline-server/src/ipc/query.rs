@@ -21,7 +21,7 @@ pub(crate) struct ConnectionQuery {
     pub(crate) closed: bool,
     /// If set, selects only connections with one of these ids, which are in ascending order.
     pub(crate) cids: Option<Arc<[u64]>>,
-    /// Whether to select only connections whose peers read too slowly, so that output is pending.
+    /// Whether to select only connections with pending output, whose peers read too slowly.
     pub(crate) behind: bool,
     /// Whether to list the subscriptions of open connections.
     pub(crate) subscriptions: bool,

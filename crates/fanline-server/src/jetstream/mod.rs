@@ -145,7 +145,7 @@ async fn run<H: Handler + Send + 'static>(
     thread.send_results();
     let shared = Arc::new(SharedService::new(thread));
     let service: Weak<SharedService<H>> = Arc::downgrade(&shared);
-    // `set` fails only if there is a service already, and there is one per server.
+    // `set` fails only if there is a service already, but a server starts only one.
     let _ = common.jetstream.set(service);
     // The receiver is gone if the starter has given up.
     let _ = ready.send(());
@@ -174,7 +174,7 @@ struct Service<H> {
     index: usize,
     common: Arc<Common>,
     service: JetStreamService<H>,
-    /// Buffer for a batch of messages from the service to itself while they are applied.
+    /// Buffer for the messages that the service has sent to itself, while it applies them.
     self_batch: Batch,
     folders: Option<AccountsFolder>,
     files: OpenFiles,
@@ -274,7 +274,7 @@ impl<H: Handler + Send> Service<H> {
         }
     }
 
-    /// Processes a batch on the shard's thread, if that is quick. Returns whether it did.
+    /// Processes a batch on the shard's thread, if that is quick. Returns whether the batch was processed.
     fn try_run(&mut self, batch: &mut Batch) -> bool {
         let common = Arc::clone(&self.common);
         let mailbox = &common.mailboxes[self.index];

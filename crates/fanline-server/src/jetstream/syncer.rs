@@ -73,7 +73,7 @@ impl JobQueue {
     }
 }
 
-/// The sync threads. They end when this is dropped and all jobs are done.
+/// The sync threads. They end when this value is dropped and all jobs are done.
 pub(super) struct Syncer {
     jobs: Arc<JobQueue>,
 }

@@ -24,7 +24,8 @@ pub use fanline_engine::store::Algorithm as Cipher;
 pub struct Encryption {
     /// The secret that encrypts the store's key.
     pub secret: Secret,
-    /// The previous secret. If it is set, the store's key is encrypted with `secret` instead at the start.
+    /// The previous secret, with which the store's key is encrypted. If it is set, the server encrypts the
+    /// key with `secret` instead when it starts.
     pub previous_secret: Option<Secret>,
     /// The cipher of new records.
     pub cipher: Cipher,

@@ -250,7 +250,8 @@ async fn read_mailbox(runtime: Rc<Runtime>) {
         runtime.take_batches();
         runtime.settle(usize::MAX);
         if !mailbox.is_empty() {
-            // Other shards may post without pause, so the tasks of sockets run in between.
+            // Other shards may post without pause. So let the tasks of sockets run before the mailbox is read
+            // again.
             tokio::task::yield_now().await;
         }
     }
@@ -432,7 +433,7 @@ impl Runtime {
         let wrote = link.try_write_all(engine.outbox(id));
         match wrote {
             Wrote::Failed => engine.end(id, CloseReason::WriteError),
-            // Only a blocked write needs the time, so the clock is read only then.
+            // The time is needed only for a blocked write, so the clock is not read for other writes.
             Wrote::All => engine.written(id, Duration::ZERO),
             Wrote::Blocked => engine.written(id, self.now()),
         }

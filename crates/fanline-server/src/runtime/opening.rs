@@ -275,8 +275,8 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Reads until it is clear whether the leaf node requests compression first. Returns the length of the
-    /// request.
+    /// Reads until it is clear whether the first line of the leaf node is a request for compression. Returns
+    /// the length of this request, or `None` for any other input.
     async fn read_compression_request(&self, received: &mut Vec<u8>) -> io::Result<Option<usize>> {
         loop {
             let compared = received.len().min(COMPRESSION_REQUEST.len());

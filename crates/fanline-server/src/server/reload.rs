@@ -146,8 +146,8 @@ impl Shared {
         if access.operators().is_none() {
             return Ok(access);
         }
-        // Imports may refer to accounts that were found after the start, and some accounts may have newer
-        // tokens.
+        // Imports may refer to accounts that the resolver has found after the start. Some accounts may also
+        // have newer tokens now.
         let resolver = self.common.resolver.get();
         let has_directory = resolver.is_some_and(|resolver| resolver.directory().is_some());
         let newer = if has_directory {

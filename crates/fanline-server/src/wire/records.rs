@@ -264,7 +264,7 @@ impl Records {
         ) -> Result<usize, EncryptError>,
     {
         loop {
-            // Incomplete input is passed in, because it may contain a part of a handshake message.
+            // `partial` may contain a part of a handshake message, so the session processes it, too.
             let UnbufferedStatus { discard, state } =
                 self.session.process_tls_records(&mut self.partial);
             match state.map_err(invalid)? {

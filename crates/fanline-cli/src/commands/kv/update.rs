@@ -1,4 +1,4 @@
-//! `fanline kv update`: sets the value of a key that was not changed in between.
+//! `fanline kv update`: sets the value of a key if its last revision is still the given one.
 
 use clap::Args;
 
