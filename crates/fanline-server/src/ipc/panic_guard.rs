@@ -33,17 +33,16 @@ impl PanicStop {
     /// now.
     pub(crate) fn set_orders(&self, orders: WeakUnboundedSender<Order>) {
         let _ = self.orders.set(orders);
-        if self.has_panicked() {
+        // A read-modify-write is ordered with the swap in `stop`. If it comes first, the thread that panics sees
+        // `orders`. If it comes second, this thread sees the panic.
+        if self.has_panicked.fetch_or(false, Ordering::AcqRel) {
             self.order_stop();
         }
     }
 
     /// Returns whether the server stops, or has stopped, because of a panic.
     pub(crate) fn has_panicked(&self) -> bool {
-        // SeqCst: thread A may panic while thread B calls `set_orders`. A sets this flag and then reads
-        // `orders`. B sets `orders` and then reads this flag. At least one of them must see what the other
-        // has set, so that the server stops.
-        self.has_panicked.load(Ordering::SeqCst)
+        self.has_panicked.load(Ordering::Acquire)
     }
 
     /// Stops the server if the thread panics before the guard is dropped.
@@ -55,7 +54,7 @@ impl PanicStop {
     /// Logs the panic, once, and stops the server.
     #[cold]
     fn stop(&self) {
-        if self.has_panicked.swap(true, Ordering::SeqCst) {
+        if self.has_panicked.swap(true, Ordering::AcqRel) {
             return;
         }
         let thread = std::thread::current();
