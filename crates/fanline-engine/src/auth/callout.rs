@@ -289,7 +289,8 @@ fn client_type(kind: ConnectionKind) -> &'static str {
     }
 }
 
-/// The response that admitted a client. A reload uses it to check whether it is still valid.
+/// The response that admitted a client. After a reload, the server checks whether this response is still
+/// valid.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct CalloutKey {
     callout: Callout,

@@ -74,8 +74,9 @@ pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
     imports.collect()
 }
 
-/// Limits an explicit import of such a request to the importing account. The import may use the general
-/// subject or the subject of the account. Returns `None` for other imports.
+/// Limits an explicit import of a built-in request, so that the importing account requests only its own data.
+/// The import may use the general subject or the subject of the account. Returns `None` for an import of any
+/// other subject.
 pub(crate) fn own_import(import: &Import, account: &str) -> Option<Import> {
     let ImportKind::Service { share } = import.kind else {
         return None;

@@ -22,8 +22,8 @@ const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
 const SPARE_BYTES_MAX: usize = 2 * PRODUCED_BYTES_MAX;
 
-/// Largest number of log lines that wait for the runtime. Further lines are dropped, because the client
-/// received each error too.
+/// Largest number of log lines that wait for the runtime. Further lines are dropped. No error is lost by
+/// this, because the client receives each error too.
 const NOTICES_MAX: usize = 256;
 
 /// Outputs of a shard, which the runtime processes.

@@ -31,8 +31,8 @@ const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
 /// time.
 pub(super) const AHEAD_BYTES: usize = 256 << 10;
 const PAGE_BYTES: u64 = 4096;
-/// A batch is small if its length is at most that of the zeros divided by this number. A shorter file gets no
-/// zeros, so that nearly empty streams take no extra space.
+/// A batch is small if its length is at most that of the zeros divided by this number. A file that is shorter
+/// than this length gets no zeros, so that nearly empty streams take no extra space.
 const AHEAD_PER_BATCH: usize = 4;
 /// Number of cached ranges of recently read files.
 const WINDOWS: usize = 4;

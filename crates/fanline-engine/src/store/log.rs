@@ -176,7 +176,8 @@ impl Store {
     /// Logs the first live sequence, if it has changed.
     pub(super) fn log_floor(&mut self) {
         if let Some(floor) = self.files.as_mut().and_then(|files| files.take_floor()) {
-            // Rolling to a new segment calls this function, so the record must not begin another segment.
+            // Rolling to a new segment calls this function, so the control record that is written here must
+            // not begin another segment.
             self.write_control(Kind::Floor, floor, b"");
         }
     }

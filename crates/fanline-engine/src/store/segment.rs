@@ -89,8 +89,8 @@ impl Segment {
         segment
     }
 
-    /// Returns whether a file can contain as many records as an index claims. Otherwise a wrong count could
-    /// allocate too much memory.
+    /// Returns whether a file can contain as many records as an index claims. Without this check, a wrong
+    /// count could make the store allocate too much memory.
     pub(super) fn is_plausible(&self) -> bool {
         let Body::File(file) = &self.body else {
             return false;

@@ -36,7 +36,7 @@ pub(in crate::auth) struct JwtProof {
     pub(in crate::auth) signature: String,
 }
 
-/// The token that admitted a client. A reload uses it to check whether it is still valid.
+/// The token that admitted a client. After a reload, the server checks whether this token is still valid.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::auth) struct JwtKey {
     claims: Claims<UserClaims>,

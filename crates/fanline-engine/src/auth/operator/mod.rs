@@ -1,7 +1,7 @@
 //! Operator mode: accounts are defined by tokens of trusted operators, users by tokens of their accounts.
 //!
 //! An operator's keys sign accounts; an account's keys sign users. A user's token contains its permissions,
-//! so the server stores accounts only, and loads them when they are needed.
+//! so the server stores only accounts, and loads each account when it is needed.
 
 mod account;
 mod grant;

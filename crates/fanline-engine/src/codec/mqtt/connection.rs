@@ -536,7 +536,7 @@ impl Connection {
                 _ => {}
             }
         }
-        // MQTT-3.14.4-3; 3.1.1 MQTT-3.14.4-3 likewise.
+        // A DISCONNECT that reports success discards the will (MQTT-3.14.4-3 in both versions).
         if disconnect.reason == Reason::SUCCESS {
             self.will = None;
         }

@@ -38,8 +38,8 @@ enum SlotState {
 
 /// Slots in order of stream sequences, with a queue of records to redeliver.
 ///
-/// Records are delivered nearly in this order, so a slot is usually appended. It is found by binary search.
-/// Nothing is allocated after the deques have grown to the maximum number of unacknowledged records.
+/// Records are delivered nearly in this order, so a new slot is usually appended. A slot is found by binary
+/// search. Nothing is allocated after the deques have grown to the maximum number of unacknowledged records.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     slots: VecDeque<Slot>,

@@ -468,8 +468,8 @@ impl Consumers {
         }
     }
 
-    /// Delivers records. If consumers have delivered a maximum of bytes, the others continue in the next
-    /// call, which [`next_timeout`](Self::next_timeout) requests immediately.
+    /// Delivers records. When consumers have delivered the maximum number of bytes for one call, the other
+    /// consumers continue in the next call, which [`next_timeout`](Self::next_timeout) requests immediately.
     pub fn settle(&mut self, context: &mut Context<'_>) {
         self.calls += 1;
         self.shared.delivered_bytes = 0;

@@ -302,8 +302,7 @@ impl Stream {
             return Err(ApiError::MESSAGE_TTL_DISABLED);
         }
         let marker = match self.config.max_msgs_per_subject {
-            // With one record per subject, a marker replaces the record, so it need not last as long as the
-            // record.
+            // With one record per subject, any time to live is allowed, because a marker replaces the record.
             1 => 0,
             _ => self.config.subject_delete_marker_ttl.0,
         };

@@ -311,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Story: a megabyte of a compressed stream was decompressed at once, to gigabytes.
+    /// Regression: a megabyte of compressed data was decompressed at once, to gigabytes.
     #[test]
     fn reader_decompresses_only_the_next_frame() {
         let mut archive = Vec::new();
