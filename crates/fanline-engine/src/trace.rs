@@ -214,8 +214,8 @@ impl Trace {
         self.request.headers.insert(HOP.into(), vec![hop]);
     }
 
-    /// Returns the headers and the body of the report: JSON, compressed if the request accepts it. The
-    /// headers then name the encoding; otherwise they are empty.
+    /// Returns the headers and the body of the report: JSON, compressed if the request accepts it. For
+    /// compressed JSON, the headers name the encoding; otherwise the headers are empty.
     pub(crate) fn report(&self, reporter: &Reporter<'_>) -> (Vec<u8>, Vec<u8>) {
         let json = self.json(reporter);
         match self.request.encoding() {

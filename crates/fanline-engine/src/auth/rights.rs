@@ -159,7 +159,7 @@ impl Rules {
         };
         let found = allow.matching(filter, queue);
         match !queue.is_empty() && found.names_queues {
-            // If a matching pattern names a queue group, only named queue groups are allowed.
+            // If a matching pattern names queue groups, only members of those groups may subscribe.
             true => found.queue,
             false => found.plain,
         }

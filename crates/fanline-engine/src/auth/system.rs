@@ -53,7 +53,7 @@ impl Service {
 /// Returns the built-in imports of an account from the system account. An explicit import with the same local
 /// subject replaces the built-in import.
 pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
-    // Users of the system account send these requests directly, except the one for their own identity.
+    // Users of the system account send these requests directly, except the request for their own identity.
     let is_system = account.name == system;
     let wanted = SERVICES.iter().filter(|service| {
         let mut imported = account.imports.iter();

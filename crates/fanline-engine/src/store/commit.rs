@@ -67,8 +67,8 @@ impl Store {
         // If the checkpoint fails, a new one begins when the next is due.
         let _ = self.continue_checkpoint();
         if self.files.as_ref()?.is_syncing() {
-            // Writes pending bytes while a sync is under way, so that the next sync can begin as soon as this
-            // one ends.
+            // Writes pending bytes while a sync is under way, so that the next sync can begin as soon as the
+            // current one ends.
             let _ = self.files.as_mut()?.write();
             return None;
         }

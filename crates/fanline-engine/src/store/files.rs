@@ -315,9 +315,9 @@ impl Files {
         head
     }
 
-    /// Appends a sync point if the synced length has grown since the last one. It waits until records are
-    /// pending, so that both are written together, or until `UNAWAITED_MAX` is over. `number` is that of the
-    /// active file. Returns whether it appended one.
+    /// Appends a sync point if the synced length has grown since the last one. The sync point waits until
+    /// records are pending, so that both are written together, but not longer than `UNAWAITED_MAX`. `number`
+    /// is the number of the active file. Returns whether a sync point was appended.
     pub(super) fn push_sync_point(&mut self, number: u32, now: Duration) -> bool {
         if self.synced_to <= self.sync_point || !self.sealed.is_empty() {
             self.sync_point_since = None;

@@ -52,8 +52,8 @@ fn put_sum(bytes: &mut [u8]) {
 /// Regression: an index that counted more records than its segments hold made the store search forever.
 #[test]
 fn inconsistent_index_is_ignored() {
-    // Offsets of fields in a checkpoint: first sequence, last sequence, number of messages, and number of
-    // bytes.
+    // Columns: offset of a field in a checkpoint, and the wrong value. Fields by offset: first sequence (32),
+    // last sequence (40), number of messages (72), bytes (80), and number of the last segment (8).
     for (at, number) in [
         (32, 31_u64),
         (40, 29),

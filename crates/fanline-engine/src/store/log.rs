@@ -182,9 +182,8 @@ impl Store {
         }
     }
 
-    /// Appends a sync point, a record of how much of the log is on disk, if that has grown since the last
-    /// one. No client waits for this record, so it is written and synced with other records if they arrive
-    /// soon.
+    /// Appends a sync point if more of the log is on disk than the last sync point states. No client waits
+    /// for a sync point, so it is written and synced together with other records if they arrive soon.
     pub(super) fn log_sync_point(&mut self, now: Duration) {
         let Some(Segment {
             body: Body::File(active),

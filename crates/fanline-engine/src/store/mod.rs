@@ -216,7 +216,7 @@ impl Store {
     }
 
     /// Calls `each` for every record that the store has removed since the last call because of limits, age,
-    /// or damage. Removals accumulate until this call, so make it after appends and after
+    /// or damage. Removals accumulate between calls, so call this after appends and after
     /// [`expire`](Self::expire).
     pub fn removed(&mut self, each: &mut dyn FnMut(&Removed<'_>)) {
         self.unreported.drain(each);

@@ -18,7 +18,7 @@ pub(super) struct Segment {
     pub(super) slots: Option<Slots>,
     /// Lowest sequence that it may contain.
     pub(super) first: u64,
-    /// Highest sequence in it, live or dead; one below `first` if it is empty.
+    /// Highest sequence in the segment, live or dead; one below `first` if the segment is empty.
     pub(super) last: u64,
     /// Number of its records, live or dead.
     pub(super) records: u32,

@@ -23,7 +23,7 @@ const EXPIRY: &str = "Mqtt-Message-Expiry";
 const TTL: &str = "Nats-TTL";
 /// An encoded property that cannot be a header value.
 const PROPERTY: &str = "Mqtt-Property";
-/// The id hash of the publisher, if it has a subscription with No Local.
+/// The id hash of the publisher, if the publisher has a subscription with No Local.
 const CLIENT: &str = "Nmqtt-Client";
 /// The response topic of stored messages, which have no reply subject.
 const RESPONSE_TOPIC: &str = "Mqtt-Response-Topic";

@@ -37,7 +37,7 @@ pub enum AckPolicy {
     All,
     /// Only the acknowledged record.
     Explicit,
-    /// All records up to the last delivered one. The answer to a flow control request acknowledges them.
+    /// All records up to the last delivered one. The acknowledgement is the answer to a flow control request.
     FlowControl,
 }
 

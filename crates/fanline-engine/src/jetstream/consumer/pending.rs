@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// The `lane` of a record of a consumer without lanes.
 pub(super) const NO_LANE: u32 = u32::MAX;
 
-/// Dead slots are removed when their number exceeds that of the live ones by more than this.
+/// Dead slots are removed when they outnumber the live slots by more than this number.
 const DEAD_MIN: usize = 64;
 
 /// A record that waits for its acknowledgement.

@@ -560,9 +560,9 @@ impl Consumers {
         }
     }
 
-    /// Moves the sequences that a consumer no longer needs to `unneeded`. There are none if the retention policy
-    /// is `limits`. A work queue removes these records. A stream with interest retention removes those that
-    /// no other consumer [needs](Self::needs).
+    /// Moves to `unneeded` the sequences of records that a consumer has ceased to need. There are no such
+    /// sequences if the retention policy is `limits`. A work queue removes these records. A stream with
+    /// interest retention removes those that no other consumer [needs](Self::needs).
     pub fn take_unneeded(&mut self, unneeded: &mut Vec<u64>) {
         unneeded.append(&mut self.shared.unneeded);
     }

@@ -487,7 +487,7 @@ fn failing_disk_confirms_no_acknowledgement() {
     );
 }
 
-/// After the records of a copy were removed, its log does not contain its progress.
+/// When the records of a copy are removed, the copy's log does not show any more how far the copy was.
 #[test]
 fn source_resumes_after_its_records_were_removed() {
     let folders = disk_folders(&["BIRDS", "COPY"]);
