@@ -57,8 +57,8 @@ pub(crate) struct TraceRequest {
 
 impl TraceRequest {
     /// Reads a request from headers; returns `None` if they request no trace. `by_parent` configures where to
-    /// report messages with a sampled `traceparent` header. `ticket` is a random number below 100 for its
-    /// sampling.
+    /// report messages with a sampled `traceparent` header. `ticket` is a random number below 100, which is
+    /// compared with the sampling percentage.
     pub(crate) fn read(headers: &[u8], by_parent: Option<&TraceTo>, ticket: u32) -> Option<Self> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in headers::each_text(headers) {

@@ -61,7 +61,7 @@ pub struct AccountOverview {
 /// The JetStream instances of all accounts that may use JetStream. An instance is created on first use, or at
 /// the start of the server if the account has stored streams.
 ///
-/// Its methods are called in the same order as those of [`JetStream`].
+/// The methods of this type are called in the same order as those of [`JetStream`].
 pub struct JetStreams {
     /// Settings for all accounts, except the account name and the limits, which each account has for itself.
     settings: Settings,

@@ -256,8 +256,8 @@ impl Files {
         self.in_flight.is_some()
     }
 
-    /// Takes the result of a sync and returns what it covered; `None` if it failed or is not the current
-    /// sync.
+    /// Takes the result of a sync, and returns what the sync covered. Returns `None` if the sync failed, or
+    /// is not the current one.
     fn end_sync(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<InFlight> {
         let in_flight = self.in_flight.take_if(|in_flight| in_flight.id == id.0)?;
         self.unsynced_removals.finish(id, result.is_ok());

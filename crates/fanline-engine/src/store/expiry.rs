@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use super::types::NEVER;
 
 /// Times and sequences, earliest first. When a record is removed before its timer is due, the timer stays in
-/// the heap until more than half of all timers are of this kind. If no record has a time to live, the heap
-/// uses no memory.
+/// the heap until more than half of all timers belong to removed records. If no record has a time to live,
+/// the heap uses no memory.
 #[derive(Default)]
 pub(super) struct Expiry {
     heap: BinaryHeap<Reverse<(i64, u64)>>,

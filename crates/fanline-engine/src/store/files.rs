@@ -26,9 +26,9 @@ const TAIL_BYTES_MIN: usize = 1 << 18;
 const READ_AHEAD_BYTES: usize = 1 << 17;
 /// Maximum number of unsynced bytes, which stay in memory. Above this limit, appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
-/// Zeros that are written after the last record of small batches, up to the end of a page. A sync of later
-/// records then overwrites existing bytes. It need not write a new file length, which takes half of a sync's
-/// time.
+/// Number of zeros that are written after the last record of small batches, up to the end of a page. A sync
+/// of later records then overwrites existing bytes. Such a sync need not write a new file length, which would
+/// take half of the sync's time.
 pub(super) const AHEAD_BYTES: usize = 256 << 10;
 const PAGE_BYTES: u64 = 4096;
 /// A batch is small if its length is at most that of the zeros divided by this number. A file that is shorter

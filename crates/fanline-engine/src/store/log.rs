@@ -18,10 +18,12 @@ const SUBJECT_END_MAX: usize = record::SUBJECT_FROM_MAX + u16::MAX as usize;
 
 impl Store {
     /// Appends a record, which can be read immediately, and returns its sequence. [`durable`](Store::durable)
-    /// tells when it is safe. [`removed`](Store::removed) reports records that limits remove because of it.
+    /// tells when the record is safe. [`removed`](Store::removed) reports the records that limits remove
+    /// because of the new record.
     ///
     /// # Errors
-    /// A limit with [`Discard::New`](super::Discard::New), or a failing disk. Nothing was added.
+    /// A limit refuses the record, with [`Discard::New`](super::Discard::New), or the disk fails. The record
+    /// was not added.
     pub fn append(&mut self, record: &NewRecord<'_>) -> Result<u64, StoreError> {
         let sequence = self.last + 1;
         self.append_at(sequence, record)?;

@@ -788,7 +788,7 @@ impl Connection {
     }
 }
 
-/// Returns the version of a CONNECT, so that the response to an invalid one has the right form. Any other
+/// Returns the version of a CONNECT, so that the response to an invalid CONNECT has the right form. Any other
 /// packet counts as 3.1.1.
 fn version_of(frame: &Frame<'_>) -> Version {
     match frame.body.get(..7) {

@@ -308,8 +308,8 @@ impl Stream {
         };
         checked.expires_at = Some(match ttl {
             Ttl::Never => NEVER,
-            // A record must not expire before a marker of its subject would. Its time to live is raised to
-            // the marker's.
+            // A record must not expire before a marker of its subject would. The record's time to live is
+            // raised to that of the marker.
             Ttl::After(nanos) if nanos < marker => {
                 let seconds = u64::try_from(marker / NANOS_PER_SECOND).unwrap_or(0);
                 Block::filtered(&mut edits.headers, message.headers, |n| n != b"Nats-TTL")

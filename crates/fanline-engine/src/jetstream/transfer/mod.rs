@@ -1,7 +1,7 @@
 //! Backups of streams (snapshots) and their restores, in chunks.
 //!
 //! A snapshot is sent to the requested subject in chunks. At most a window of bytes may be unanswered; each
-//! answer allows further chunks. A restore answers each received chunk. An empty chunk ends it.
+//! answer allows further chunks. A restore answers each received chunk. An empty chunk ends the restore.
 
 mod archive;
 mod framing;
