@@ -4,9 +4,10 @@
 const CAPACITY_MIN: usize = 4096;
 
 /// Decides after which removals a collection is shrunk. The first shrink is due when only an eighth of the
-/// capacity is still in use. It may release little, because an item may occupy the last slot, so further
-/// shrinks are due whenever half of the remaining items are gone. A million removals shrink the collection
-/// about a dozen times. An item that is added and removed repeatedly does not shrink it each time.
+/// capacity is still in use. This shrink may release little memory, because an item may occupy the last slot.
+/// Therefore a further shrink is due whenever half of the remaining items are gone. A million removals shrink
+/// the collection about a dozen times. If one item is added and removed repeatedly, its removals do not
+/// shrink the collection each time.
 #[derive(Debug, Default)]
 pub(crate) struct Slack {
     /// Number of remaining items at which the collection is shrunk next.

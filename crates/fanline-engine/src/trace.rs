@@ -57,8 +57,8 @@ pub(crate) struct TraceRequest {
 
 impl TraceRequest {
     /// Reads a request from headers; returns `None` if they request no trace. `by_parent` configures where to
-    /// report messages with a sampled `traceparent` header. `ticket` is a random number below 100 for its
-    /// sampling.
+    /// report messages with a sampled `traceparent` header. `ticket` is a random number below 100, which is
+    /// compared with the sampling percentage.
     pub(crate) fn read(headers: &[u8], by_parent: Option<&TraceTo>, ticket: u32) -> Option<Self> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in headers::each_text(headers) {
@@ -214,8 +214,8 @@ impl Trace {
         self.request.headers.insert(HOP.into(), vec![hop]);
     }
 
-    /// Returns the headers and the body of the report: JSON, compressed if the request accepts it. The
-    /// headers then name the encoding; otherwise they are empty.
+    /// Returns the headers and the body of the report: JSON, compressed if the request accepts it. For
+    /// compressed JSON, the headers name the encoding; otherwise the headers are empty.
     pub(crate) fn report(&self, reporter: &Reporter<'_>) -> (Vec<u8>, Vec<u8>) {
         let json = self.json(reporter);
         match self.request.encoding() {

@@ -1,7 +1,7 @@
 //! Latency of services, reported to the account that exports the service as
 //! `io.nats.server.metric.v1.service_latency`.
 //!
-//! If the responder is on another shard, this shard knows the responder's account only. The reported service
+//! If the responder is on another shard, this shard knows only the responder's account. The reported service
 //! time then includes the responder's round-trip time.
 
 use std::collections::BTreeMap;

@@ -73,8 +73,9 @@ impl Mappings {
             };
         }
         // No destination was chosen, because the weights add up to less than 100. Usually, the message then
-        // keeps its subject. But if one of the destinations is the source itself, the message is dropped: the
-        // weight of that destination alone is the share of messages that keep their subject.
+        // keeps its subject. The exception is a mapping whose source is also one of its destinations: the
+        // weight of that destination is the exact share of messages that keep their subject, so this message
+        // is dropped.
         let source = mapping.source().as_bytes();
         match destinations().any(|d| d.transform.destination() == source) {
             true => Mapped::Lost,

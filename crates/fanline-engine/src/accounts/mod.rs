@@ -80,8 +80,9 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Completes a delivery that has only reached plain subscriptions, because the subject also leads to
-    /// other accounts. If several accounts have members of one queue group, the members form one group.
+    /// Completes a delivery whose subject also leads to other accounts. So far, the message has reached only
+    /// plain subscriptions, and no queue group. If several accounts have members of one queue group, the
+    /// members form one group.
     #[cold]
     #[inline(never)]
     fn dispatch_across(&mut self, dispatch: &mut Dispatch<'_>, memo: RouteMemo) -> bool {
@@ -113,8 +114,8 @@ impl<K: Kind> Broker<K> {
         }
     }
 
-    /// Publishes an event of the server in an account; `headers` may be empty. `depth` is the number of
-    /// imports that led to the event.
+    /// Publishes an event of the server in an account; `headers` may be empty. A message caused the event;
+    /// `depth` is the number of imports that the message has crossed.
     fn publish_event(
         &mut self,
         account: AccountId,
@@ -135,8 +136,9 @@ impl<K: Kind> Broker<K> {
         self.dispatch(&mut dispatch, &mut RouteMemo::default());
     }
 
-    /// Decides for each queue group of a route whether one message goes to a member in this account or in
-    /// another account. Returns the names of the groups in this account, then the names of the others.
+    /// Decides for each queue group of a route whether the message goes to a member in this account or to a
+    /// member in another account. Returns the names of the groups in this account, then the names of the
+    /// others.
     fn share_groups(
         &mut self,
         account: AccountId,

@@ -21,8 +21,8 @@ impl<K: Kind> Broker<K> {
         let (account, message) = (crossing.account, &crossing.message);
         let by_parent = self.exchange.access.account(account);
         let by_parent = by_parent.and_then(|account| account.trace.as_ref());
-        // The publisher's shard has already selected the message by its sampling rate. The ticket 0 lets this
-        // shard trace every message.
+        // The publisher's shard has already applied the sampling rate, and has selected this message. With
+        // the ticket 0, this shard does not apply the rate again.
         let request = TraceRequest::read(message.headers(), by_parent, 0);
         let mut traced = request.map(|request| {
             let ingress = Event {

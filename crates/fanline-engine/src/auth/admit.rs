@@ -73,8 +73,8 @@ pub struct AccountExpiry {
 }
 
 impl Grant {
-    /// Returns whether the grant belongs to a user. Otherwise the client connected without credentials, as
-    /// allowed.
+    /// Returns whether the grant belongs to a user. Otherwise the client connected without credentials, which
+    /// the configuration allows.
     pub fn names_user(&self) -> bool {
         self.key.is_some()
     }
@@ -99,7 +99,8 @@ pub enum Dismissal {
     AccountGone,
 }
 
-/// The credentials of an admitted client. A reload uses them to check whether they are still valid.
+/// The credentials that admitted a client. After a reload, the server checks whether the new configuration
+/// accepts these credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Token(Password),
@@ -390,7 +391,7 @@ fn admit_listener_user(name: &str, password: &Password, shown: &Credentials<'_>)
 }
 
 /// Compares a password, or postpones the check if the password is hashed. Without a grant, the client is
-/// refused, after the same time.
+/// refused, but the decision takes as long as with a grant.
 fn decide_by_password(expected: &Password, given: &str, grant: Option<Grant>) -> Decision {
     match expected {
         Password::Plain(expected) => match (same(expected, given), grant) {

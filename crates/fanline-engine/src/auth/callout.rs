@@ -71,7 +71,8 @@ impl Callout {
         allowed.is_empty() || allowed.iter().any(|known| known == account)
     }
 
-    /// Returns the permissions of an account's users, without access to requests in the service's account.
+    /// Returns the permissions of an account's users. In the service's account, denies them to publish auth
+    /// callout requests.
     pub(super) fn restrict(&self, account: &str, permissions: &Permissions) -> Permissions {
         let mut permissions = permissions.clone();
         if account == self.account {
@@ -131,7 +132,7 @@ impl Caller {
     }
 
     /// Returns whether the server should send a request: if the client needs a token, the token must be
-    /// valid. Takes the time to verify two signatures.
+    /// valid. Verifies two signatures, which takes time.
     pub fn may_ask(&self, now: i64) -> bool {
         let token = self.token.as_ref();
         token.is_none_or(|token| token.perform(now).is_some())
@@ -289,7 +290,8 @@ fn client_type(kind: ConnectionKind) -> &'static str {
     }
 }
 
-/// The response that admitted a client. A reload uses it to check whether it is still valid.
+/// The response that admitted a client. After a reload, the server checks whether this response is still
+/// valid.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct CalloutKey {
     callout: Callout,
@@ -406,8 +408,9 @@ impl Access {
         })
     }
 
-    /// In operator mode, returns the rights of a user that the service of an account admits. The user belongs
-    /// to the account that issued the user's token, if the service may assign users to that account.
+    /// In operator mode, returns the rights of a user that an account's auth callout service admits. The user
+    /// belongs to the account that issued the user's token. This must be the service's own account, or an
+    /// account to which the service may assign users.
     fn put_by_token(
         &self,
         caller_authority: &Authority,
@@ -512,8 +515,8 @@ mod tests {
     }
 
     /// Returns the server's decision about a response that contains a user's token. `change` modifies the
-    /// claims of both. Then the two accounts in `signers` sign them: the first one the user's token, the
-    /// second one the response.
+    /// claims of the token and of the response. The first account in `signers` signs the token, the second
+    /// one the response.
     fn answer(
         change: impl FnOnce(&mut Value, &mut Value),
         signers: [u8; 2],

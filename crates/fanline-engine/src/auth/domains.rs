@@ -55,8 +55,8 @@ impl Access {
         self.default_domain(account) != Some("")
     }
 
-    /// Returns the mappings that direct an account's JetStream requests to its default domain. Returns none
-    /// if the account has JetStream on this server.
+    /// Returns the mappings that direct an account's JetStream requests to its default domain. Returns no
+    /// mapping if the account has JetStream on this server.
     pub(crate) fn domain_mappings(&self, id: AccountId, has_jetstream: bool) -> Vec<Mapping> {
         let domain = self.default_domain(id).filter(|domain| !domain.is_empty());
         let is_alone = self.accounts.len() <= AccountId::SYSTEM.index() + 1;

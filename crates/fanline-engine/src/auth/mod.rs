@@ -412,8 +412,8 @@ fn rights_of(account: &Account, callout: Option<&Callout>) -> Vec<Option<Arc<Rig
 }
 
 impl Users {
-    /// Returns the position of the user whose rights clients without credentials get. `name` is a name or a
-    /// public key.
+    /// Returns the position of the user with this name or public key. Clients without credentials get the
+    /// rights of this user.
     fn find(&self, name: String) -> Result<UserPosition, AccessError> {
         let known = self.by_name.get(&name).or_else(|| self.by_nkey.get(&name));
         known.copied().ok_or(AccessError::UnknownNoAuthUser(name))

@@ -20,7 +20,7 @@ pub struct Peer {
     pub cookies: CookieCredentials,
     /// Unique nonce that the client signs; empty if no signature is needed.
     pub nonce: String,
-    /// Whether INFO was sent before the TLS handshake, so that it is not repeated.
+    /// Whether INFO was sent before the TLS handshake, so that the server does not send INFO again.
     pub is_greeted: bool,
     /// The trusted proxy that forwards the connection, after its signature was verified.
     pub proxy: Option<PublicKey>,

@@ -159,7 +159,7 @@ impl Rules {
         };
         let found = allow.matching(filter, queue);
         match !queue.is_empty() && found.names_queues {
-            // If a matching pattern names a queue group, only named queue groups are allowed.
+            // If a matching pattern names queue groups, only members of those groups may subscribe.
             true => found.queue,
             false => found.plain,
         }
@@ -229,8 +229,8 @@ impl Patterns {
 
     /// Returns whether a single pattern allows every subject of a filter for this queue group. A pattern with
     /// a queue group applies to members of that group only. A pattern without a queue group applies to all
-    /// subscriptions; but if a pattern with a queue group overlaps the filter, it applies to plain
-    /// subscriptions only.
+    /// subscriptions, unless any pattern with a queue group overlaps the filter. In that case, a pattern
+    /// without a queue group applies only to plain subscriptions.
     fn cover(&self, filter: &str, queue: &[u8]) -> bool {
         let names_queues =
             (self.list.iter()).any(|p| p.queue().is_some() && overlap(p.subject(), filter));

@@ -53,7 +53,7 @@ impl Service {
 /// Returns the built-in imports of an account from the system account. An explicit import with the same local
 /// subject replaces the built-in import.
 pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
-    // Users of the system account send these requests directly, except the one for their own identity.
+    // Users of the system account send these requests directly, except the request for their own identity.
     let is_system = account.name == system;
     let wanted = SERVICES.iter().filter(|service| {
         let mut imported = account.imports.iter();
@@ -74,8 +74,9 @@ pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
     imports.collect()
 }
 
-/// Limits an explicit import of such a request to the importing account. The import may use the general
-/// subject or the subject of the account. Returns `None` for other imports.
+/// Limits an explicit import of a built-in request, so that the importing account requests only its own data.
+/// The import may use the general subject or the subject of the account. Returns `None` for an import of any
+/// other subject.
 pub(crate) fn own_import(import: &Import, account: &str) -> Option<Import> {
     let ImportKind::Service { share } = import.kind else {
         return None;

@@ -89,8 +89,8 @@ pub(crate) struct RunMessage {
 pub(crate) enum Reached {
     /// All subscribers received the message. The value is whether there was any.
     All(bool),
-    /// Only plain subscriptions received the message. The value is whether there was any. The subject also
-    /// has destinations in other accounts, so the caller completes the delivery with
+    /// Only plain subscriptions received the message. The value is true if there was at least one. The
+    /// subject also has destinations in other accounts, so the caller completes the delivery with
     /// [`Exchange::deliver_rest`].
     Plain(bool),
 }
@@ -541,7 +541,7 @@ enum Names<'a> {
 
 impl<'a> Names<'a> {
     fn new(names: &'a [u8]) -> Self {
-        /// Length in bytes up to which a linear search is faster than a hash table.
+        /// Length of all names in bytes, up to which a linear search is faster than a hash table.
         const FEW_BYTES: usize = 64;
         match names.len() > FEW_BYTES {
             true => Names::Many(names.split(|b| *b == b' ').collect()),

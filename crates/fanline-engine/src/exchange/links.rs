@@ -72,7 +72,8 @@ impl Links {
             .len()
     }
 
-    /// Starts the selection for a message. Returns the cached route of the last message in its account.
+    /// Starts the selection of links for a message. Returns the cached route of the previous message in the
+    /// same account.
     fn begin_message(&mut self, account: AccountId) -> RouteMemo {
         self.message += 1;
         self.picked.clear();
@@ -301,7 +302,7 @@ impl<K: Kind> Exchange<K> {
         let remote = Remote::Links(set);
         let router = self.routers.of(account);
         // The total interest is unchanged. But if a second link now has this interest, the first link must be
-        // notified: it has received no announcement as long as the interest was only its own.
+        // notified: until now it has received no announcement, because the interest was only its own.
         if router.weight_of(remote, filter, queue) == weight {
             return router.record_change(filter, queue);
         }

@@ -9,8 +9,9 @@ use super::session::{Session, SessionId};
 use super::text::{first_line, text};
 use crate::limits::Limits;
 
-/// Number of queued bytes per batch after which they are written before more input is read. A wide fan-out
-/// then stays in the processor's cache, and its memory is bounded.
+/// Largest number of output bytes that one batch of input may queue. Above it, the output is written before
+/// more input is read. The output of a wide fan-out then stays in the processor's cache, and its memory is
+/// bounded.
 pub(crate) const PRODUCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Size of a subscriber's pending output in bytes above which its publishers are briefly delayed. A burst
@@ -22,8 +23,8 @@ const SPARE_BUFFERS_MAX: usize = 4096;
 const SPARE_BUFFER_BYTES_MAX: usize = 256 * 1024;
 const SPARE_BYTES_MAX: usize = 2 * PRODUCED_BYTES_MAX;
 
-/// Largest number of log lines that wait for the runtime. Further lines are dropped, because the client
-/// received each error too.
+/// Largest number of log lines that wait for the runtime. Further lines are dropped. No error is lost by
+/// this, because the client receives each error too.
 const NOTICES_MAX: usize = 256;
 
 /// Outputs of a shard, which the runtime processes.

@@ -1,8 +1,9 @@
 //! Limits on the clients of an account, which apply to all shards together.
 //!
-//! Each shard announces its usage of limited accounts to the other shards, in the order of its decisions. A
-//! client that has received a response is counted on all shards. If two clients connect to two shards at the
-//! same moment, both may be admitted although only one more is allowed.
+//! Each shard announces its usage of limited accounts to the other shards, and passes on the announcement
+//! before it writes a response to the client. So, when a client has received a response, all shards count
+//! this client. If two clients connect to two shards at the same moment, both may be admitted although only
+//! one more is allowed.
 
 use hashbrown::HashMap;
 

@@ -1,8 +1,8 @@
 //! Remotes, the destinations outside of a shard: other shards, and links to other servers.
 //!
 //! One shard serves all links of a protocol. To every other shard, these links are a single remote with their
-//! combined interest. A message for them is posted to the serving shard once, whose own routers for links
-//! (`links`) select the links that receive it. A new protocol needs a new [`LinkSet`].
+//! combined interest. The serving shard receives each message for them once. That shard's own routers for
+//! links (`links`) then select the links that receive the message. A new protocol needs a new [`LinkSet`].
 
 use crate::codec::leaf;
 use crate::trace::LEAF;

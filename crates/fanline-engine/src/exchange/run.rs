@@ -30,7 +30,8 @@ pub(crate) struct Intake<'a> {
     pub(crate) rights: Option<RightsId>,
     /// Whether each publish is answered, because the client is verbose or pedantic.
     pub(crate) is_answered: bool,
-    /// Whether messages may be collected, because no publish needs an answer or a trace.
+    /// Whether messages may be collected. Always false for a client whose publishes need an answer or a
+    /// trace.
     pub(crate) may_run: bool,
     /// Whether the account has subject mappings.
     pub(crate) is_mapped: bool,
@@ -58,7 +59,8 @@ pub(super) struct Run {
 impl<K: Kind> Exchange<K> {
     /// Collects a message if its subject is that of the last message and the subject's route is unchanged. A
     /// subject without a subscriber needs no delivery, so nothing is collected for it. Returns false if the
-    /// caller must publish the message by itself. In that case, the messages collected before were delivered.
+    /// caller must publish the message by itself. In that case, the messages that were collected earlier have
+    /// been delivered.
     #[inline(always)]
     pub(crate) fn coalesce(
         &mut self,

@@ -14,7 +14,7 @@ pub(crate) struct RemoteTargets {
     with_groups: RemoteSet,
     /// For each remote by its bit number, the names of its groups, each followed by a space.
     names: Vec<Vec<u8>>,
-    /// Index of the shard that posts the message; `None` if it serves no links.
+    /// Index of the shard that posts the message; `None` if the shard serves no links.
     index: Option<u16>,
     /// Link sets of this shard that receive the message.
     links: RemoteSet,

@@ -115,8 +115,8 @@ impl Traced {
                 });
                 Onward::Over(hop)
             }
-            // The other server does not continue the trace, and would deliver the message although it must
-            // not be delivered.
+            // The message requests only a trace, and must not be delivered. The other server does not
+            // continue the trace, so it would deliver the message.
             None if self.is_only() => Onward::Not,
             None => Onward::AsItCame,
         }

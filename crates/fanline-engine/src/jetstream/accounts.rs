@@ -58,10 +58,10 @@ pub struct AccountOverview {
     pub overview: Overview,
 }
 
-/// One JetStream for each account that may have one. It is created on first use, or at the start if the
-/// account has stored streams.
+/// The JetStream instances of all accounts that may use JetStream. An instance is created on first use, or at
+/// the start of the server if the account has stored streams.
 ///
-/// Its methods are called in the same order as those of [`JetStream`].
+/// The methods of this type are called in the same order as those of [`JetStream`].
 pub struct JetStreams {
     /// Settings for all accounts, except the account name and the limits, which each account has for itself.
     settings: Settings,
@@ -146,8 +146,8 @@ impl JetStreams {
         }
     }
 
-    /// Sets the limits of an account; `None` disables JetStream and closes its streams, without deleting
-    /// them. When JetStream is enabled, stored streams are recovered.
+    /// Sets the limits of an account; `None` disables JetStream and closes the account's streams, without
+    /// deleting them. When JetStream is enabled, stored streams are recovered.
     fn grant(
         &mut self,
         account: AccountId,

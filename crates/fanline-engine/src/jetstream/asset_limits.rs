@@ -26,10 +26,11 @@ pub struct AssetLimits {
 /// Limits of batches of publishes; `None` means the built-in limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Maximum number of open atomic batches of a stream, and also of its open fast batches.
-    pub open_per_stream_max: Option<usize>,
-    /// Maximum number of open atomic batches of all streams of an account, and also of their open fast
+    /// Maximum number of open atomic batches of a stream. The same number is the maximum of its open fast
     /// batches.
+    pub open_per_stream_max: Option<usize>,
+    /// Maximum number of open atomic batches of all streams of an account. The same number is the maximum of
+    /// their open fast batches.
     pub open_max: Option<usize>,
     /// Maximum number of messages in an atomic batch.
     pub messages_max: Option<usize>,

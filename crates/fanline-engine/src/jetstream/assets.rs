@@ -355,8 +355,8 @@ fn change(
     let created = stream.created();
     stream.update(config, now, port)?;
     let config = stream.config().clone();
-    // Subscribes to new filters before it unsubscribes from old ones. A subject that both match always has
-    // interest.
+    // Subscribes to new filters before it unsubscribes from old ones. A subject that an old filter and a new
+    // filter match has interest all the time.
     for subject in config.subjects.iter().filter(|s| !was.subjects.contains(s)) {
         port.subscribe(subject.as_bytes());
     }

@@ -74,7 +74,8 @@ impl JetStream {
     }
 
     /// Sends the acknowledgements and answers whose changes are durable now, or errors if the disk fails.
-    /// Call it when [`poll_sync`](Self::poll_sync) has returned `None`, so that the next sync runs meanwhile.
+    /// Call it when [`poll_sync`](Self::poll_sync) has returned `None`, so that the next sync already runs
+    /// while the answers are sent.
     pub fn release_acks(&mut self, now: Duration, port: &mut dyn Port) {
         let mut unreleased = std::mem::take(&mut self.unreleased);
         for key in unreleased.drain(..) {
@@ -84,8 +85,8 @@ impl JetStream {
             entry.stream.release_acks(port);
             let is_backing_off = entry.is_backing_off(now);
             let failure = entry.failure();
-            // While a sync tries a failed disk again, the earlier failure still counts, because the result is
-            // unknown.
+            // While a sync tries a failed disk again, the earlier failure still counts, because the result of
+            // that sync is unknown.
             let before = entry.retried();
             match failure {
                 Some(error) => self.fail_answers(key, error, port),

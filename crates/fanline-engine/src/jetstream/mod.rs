@@ -217,7 +217,7 @@ pub trait Handler {
     }
 
     /// Sends the pending answers whose effect is durable now. Call it when [`poll_sync`](Handler::poll_sync)
-    /// has returned `None`, so that the next sync runs meanwhile.
+    /// has returned `None`, so that the next sync already runs while the answers are sent.
     fn release_acks(&mut self, _now: Duration, _ports: &mut dyn Ports) {}
 
     /// Notifies waiting requesters and subscribers that the server stops. Call it before connections close.

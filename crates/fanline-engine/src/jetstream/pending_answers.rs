@@ -122,8 +122,8 @@ impl JetStream {
     }
 
     /// Confirms acknowledgements that requested a confirmation, after the states of their consumers are on
-    /// disk. While a sync is under way, such acknowledgements accumulate and share the next one. With `last`,
-    /// on shutdown, they no longer accumulate.
+    /// disk. While a sync is under way, such acknowledgements accumulate and share the next sync. With
+    /// `last`, on shutdown, they no longer accumulate.
     pub(super) fn confirm_acks(&mut self, key: Key, last: bool, now: Now, port: &mut dyn Port) {
         let Some((stream, mut documents)) = self.streams.with_documents(key) else {
             return;

@@ -238,7 +238,7 @@ impl Broker {
         }
     }
 
-    /// Counts a session in its account. Refuses it if the account has reached its connection limit.
+    /// Counts a session in its account. Refuses the session if the account has reached its connection limit.
     pub(crate) fn count_connection(&mut self, id: SessionId) {
         if !self.exchange.count_connection(id) {
             let error = Some(ClientError::AccountConnectionsExceeded);

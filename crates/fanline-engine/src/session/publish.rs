@@ -66,7 +66,7 @@ impl AnySession<'_> {
         self.broker.accounts.renamed = renamed;
     }
 
-    /// Publishes a message under its mapped subject. If the message is traced, its trace has begun.
+    /// Publishes a message under its mapped subject. If the message is traced, its trace has already begun.
     #[inline(always)]
     fn publish_as(
         &mut self,

@@ -130,8 +130,8 @@ fn nothing_crosses_without_an_import() {
     }
 }
 
-/// The last message of a limited subscription ended the route, which was used again to look for responses: the shard
-/// panicked.
+/// Regression: the last message of a limited subscription removed the route of its subject. The shard then
+/// used the removed route to look for responses, and panicked.
 #[test]
 fn message_from_another_shard_may_end_a_subscription_to_an_exported_subject() {
     let (mut simulation, access) = simulation(2, two_accounts());

@@ -59,9 +59,9 @@ const TRIM_EVERY: Duration = Duration::from_secs(10);
 ///    [`apply`](Shard::apply) for a batch of another shard, and [`handle_timeout`](Shard::handle_timeout) at
 ///    [`next_timeout`](Shard::next_timeout).
 /// 2. After each of these: pass on each batch of [`outgoing`](Shard::outgoing). Do so before anything is
-///    written, so that every shard knows what a client can read. Then write the [`outbox`](Shard::outbox) of
-///    each session that [`next_dirty`](Shard::next_dirty) returns, and report it with
-///    [`written`](Shard::written). Then close the connection of each session that
+///    written: all other shards then receive a change before a client can read about it. Then write the
+///    [`outbox`](Shard::outbox) of each session that [`next_dirty`](Shard::next_dirty) returns, and report
+///    each write with [`written`](Shard::written). Then close the connection of each session that
 ///    [`next_ended`](Shard::next_ended) returns, call
 ///    [`remove_some_subscriptions`](Shard::remove_some_subscriptions) until it returns false, and
 ///    [`remove`](Shard::remove) the session.

@@ -15,8 +15,8 @@ impl Shard {
     /// Applies a new configuration, also to open connections. Closes only connections that `access` does not
     /// admit any more.
     ///
-    /// The number of shards does not change, whatever `config` contains. `access` replaces `config.auth`,
-    /// because its accounts keep their ids.
+    /// The number of shards does not change, whatever `config` contains. `access` is used instead of
+    /// `config.auth`, because the accounts in `access` keep their ids.
     pub fn reload(
         &mut self,
         config: Arc<ShardConfig>,

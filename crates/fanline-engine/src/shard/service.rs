@@ -287,8 +287,8 @@ impl ShardPorts {
         self.listening = listening(access);
     }
 
-    /// Returns pairs of an exporting account and a subject there: the importing account receives their
-    /// messages under subjects that overlap the filter.
+    /// Returns the origins of the messages that an importing account receives under subjects that overlap the
+    /// filter. Each origin is an exporting account and a subject in that account.
     fn listened_by(&self, account: AccountId, filter: &[u8]) -> Vec<(AccountId, Vec<u8>)> {
         let text = std::str::from_utf8;
         let same = |a, b| matches!((text(a), text(b)), (Ok(a), Ok(b)) if overlap(a, b));

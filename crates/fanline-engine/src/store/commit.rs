@@ -11,7 +11,8 @@ use super::files::Files;
 use super::index;
 use super::upkeep::Phase;
 
-/// Number of unsynced bytes at which a store with another mode than `Commit` requests a sync before its time.
+/// Number of unsynced bytes at which a store with another mode than `Commit` requests a sync earlier than it
+/// would otherwise.
 const UNSYNCED_BYTES_WANTED: u64 = 32 << 20;
 /// Maximum delay of a sync for changes that no client waits for, such as the removal of an acknowledged
 /// record. Usually the sync for the next record includes them.
@@ -66,7 +67,8 @@ impl Store {
         // If the checkpoint fails, a new one begins when the next is due.
         let _ = self.continue_checkpoint();
         if self.files.as_ref()?.is_syncing() {
-            // Writes during the current sync, so that the next one can begin when it ends.
+            // Writes pending bytes while a sync is under way, so that the next sync can begin as soon as the
+            // current one ends.
             let _ = self.files.as_mut()?.write();
             return None;
         }
@@ -254,8 +256,8 @@ impl Files {
         self.in_flight.is_some()
     }
 
-    /// Takes the result of a sync and returns what it covered; `None` if it failed or is not the current
-    /// sync.
+    /// Takes the result of a sync, and returns what the sync covered. Returns `None` if the sync failed, or
+    /// is not the current one.
     fn end_sync(&mut self, id: SyncId, result: Result<(), DiskError>) -> Option<InFlight> {
         let in_flight = self.in_flight.take_if(|in_flight| in_flight.id == id.0)?;
         self.unsynced_removals.finish(id, result.is_ok());

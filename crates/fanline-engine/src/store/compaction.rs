@@ -229,8 +229,8 @@ impl Compacted {
         }
     }
 
-    /// If the dropped `record` had replaced an earlier one, appends a control record that keeps the earlier
-    /// one removed.
+    /// If the dropped `record` had replaced an earlier record, appends a control record, so that the earlier
+    /// record stays removed.
     fn keep_control_of(&mut self, record: &[u8]) {
         let replaced = record::decode(record).and_then(|parts| parts.replaced);
         let Some(replaced) = replaced.filter(|s| (self.oldest..self.first).contains(s)) else {

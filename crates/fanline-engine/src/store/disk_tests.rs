@@ -200,7 +200,8 @@ impl Rounds {
     }
 }
 
-/// Seeds of torn records that look like a flipped bit, because the lost sector contains one bit of them.
+/// Seeds in which a torn record looks like a record with one flipped bit, because its lost sector differs in
+/// only one bit.
 const ONE_BIT_TORN: [u64; 3] = [25_097, 118_507, 130_557];
 
 #[test]
@@ -406,8 +407,8 @@ fn removal_from_full_disk_frees_space() {
     }
 }
 
-/// Story: acknowledgements of an interest stream remove records all the time. A sync for every few of them
-/// slowed the records that publishers waited for.
+/// Regression: acknowledgements of an interest stream remove records all the time. The store synced after
+/// every few removals, which delayed the syncs that publishers waited for.
 #[test]
 fn removals_are_synced_with_next_record_or_after_delay_or_on_request() {
     const SOON: Duration = Duration::from_millis(250);
@@ -670,8 +671,8 @@ fn compaction_and_purge_free_disk_space() {
     assert_eq!(disk.names().len(), 2);
 }
 
-/// Story: slots store the distance to the segment's first sequence in 32 bits. Compaction merged segments
-/// whose sequences were farther apart, and their records reappeared under wrong sequences.
+/// Regression: slots store the distance to the segment's first sequence in 32 bits. Compaction merged
+/// segments whose sequences were farther apart, and their records reappeared under wrong sequences.
 #[test]
 fn compaction_does_not_join_segments_too_far_apart() {
     let disk = SimulatedDisk::new();

@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use super::types::NEVER;
 
 /// Times and sequences, earliest first. When a record is removed before its timer is due, the timer stays in
-/// the heap until more than half of all timers are of this kind. Without times to live it uses no memory.
+/// the heap until more than half of all timers belong to removed records. If no record has a time to live,
+/// the heap uses no memory.
 #[derive(Default)]
 pub(super) struct Expiry {
     heap: BinaryHeap<Reverse<(i64, u64)>>,
@@ -41,8 +42,8 @@ impl Expiry {
     /// Removes and returns the earliest timer if it is due.
     pub(super) fn pop_until(&mut self, now: i64) -> Option<(i64, u64)> {
         self.peek().filter(|(at, _)| *at <= now)?;
-        // The caller removes the record and calls `note_gone`, which counts a timer that is no longer in the
-        // heap.
+        // The caller removes the record and calls `note_gone`. That call counts a timer which is no longer in
+        // the heap, so the count is reduced here in advance.
         self.gone = self.gone.saturating_sub(1);
         self.heap.pop().map(|Reverse(entry)| entry)
     }

@@ -26,13 +26,13 @@ const TAIL_BYTES_MIN: usize = 1 << 18;
 const READ_AHEAD_BYTES: usize = 1 << 17;
 /// Maximum number of unsynced bytes, which stay in memory. Above this limit, appends are refused.
 const UNSYNCED_BYTES_MAX: u64 = 256 << 20;
-/// Zeros that are written after the last record of small batches, up to the end of a page. A sync of later
-/// records then overwrites existing bytes. It need not write a new file length, which takes half of a sync's
-/// time.
+/// Number of zeros that are written after the last record of small batches, up to the end of a page. A sync
+/// of later records then overwrites existing bytes. Such a sync need not write a new file length, which would
+/// take half of the sync's time.
 pub(super) const AHEAD_BYTES: usize = 256 << 10;
 const PAGE_BYTES: u64 = 4096;
-/// A batch is small if its length is at most that of the zeros divided by this number. A shorter file gets no
-/// zeros, so that nearly empty streams take no extra space.
+/// A batch is small if its length is at most that of the zeros divided by this number. A file that is shorter
+/// than this length gets no zeros, so that nearly empty streams take no extra space.
 const AHEAD_PER_BATCH: usize = 4;
 /// Number of cached ranges of recently read files.
 const WINDOWS: usize = 4;
@@ -315,9 +315,9 @@ impl Files {
         head
     }
 
-    /// Appends a sync point if the synced length has grown since the last one. It waits until records are
-    /// pending, so that both are written together, or until `UNAWAITED_MAX` is over. `number` is that of the
-    /// active file. Returns whether it appended one.
+    /// Appends a sync point if the synced length has grown since the last one. The sync point waits until
+    /// records are pending, so that both are written together, but not longer than `UNAWAITED_MAX`. `number`
+    /// is the number of the active file. Returns whether a sync point was appended.
     pub(super) fn push_sync_point(&mut self, number: u32, now: Duration) -> bool {
         if self.synced_to <= self.sync_point || !self.sealed.is_empty() {
             self.sync_point_since = None;

@@ -298,7 +298,7 @@ impl Filters {
 mod tests {
     use super::*;
 
-    /// Story: a request with a thousand filters, repeated thousands of times, took minutes, because each
+    /// Regression: a request with a thousand filters, repeated thousands of times, took minutes, because each
     /// filter was compared with all earlier ones.
     #[test]
     fn filter_set_matches_what_its_filters_match() {

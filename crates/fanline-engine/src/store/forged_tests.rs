@@ -49,10 +49,11 @@ fn put_sum(bytes: &mut [u8]) {
     *sum = crc32fast::hash(content).to_le_bytes();
 }
 
-/// Story: an index that counted more records than its segments hold made the store search forever.
+/// Regression: an index that counted more records than its segments hold made the store search forever.
 #[test]
 fn inconsistent_index_is_ignored() {
-    // Offsets in a checkpoint of the first and last sequence, the messages, and the bytes.
+    // Columns: offset of a field in a checkpoint, and the wrong value. Fields by offset: first sequence (32),
+    // last sequence (40), number of messages (72), bytes (80), and number of the last segment (8).
     for (at, number) in [
         (32, 31_u64),
         (40, 29),
@@ -76,7 +77,8 @@ fn inconsistent_index_is_ignored() {
     }
 }
 
-/// Story: if the head of a segment contained the highest possible number, the next segment could get none.
+/// Regression: if the head of a segment contained the highest possible number, no number was left for the
+/// next segment.
 #[test]
 fn segment_is_identified_by_its_file_name() {
     let disk = stored();

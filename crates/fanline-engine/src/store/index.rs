@@ -280,8 +280,8 @@ fn words(rest: &mut &[u8], count: u32) -> Option<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// Story: an index with correct checksums claimed more records than fit, and the store allocated memory
-    /// for them.
+    /// Regression: an index with correct checksums counted more records than a segment can hold, and the
+    /// store allocated memory for all of them.
     #[test]
     fn impossible_segment_counts_are_rejected() {
         for (first, last, records, bytes, is_plausible) in [

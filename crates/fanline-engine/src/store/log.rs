@@ -18,10 +18,12 @@ const SUBJECT_END_MAX: usize = record::SUBJECT_FROM_MAX + u16::MAX as usize;
 
 impl Store {
     /// Appends a record, which can be read immediately, and returns its sequence. [`durable`](Store::durable)
-    /// tells when it is safe. [`removed`](Store::removed) reports records that limits remove because of it.
+    /// tells when the record is safe. [`removed`](Store::removed) reports the records that limits remove
+    /// because of the new record.
     ///
     /// # Errors
-    /// A limit with [`Discard::New`](super::Discard::New), or a failing disk. Nothing was added.
+    /// A limit refuses the record, with [`Discard::New`](super::Discard::New), or the disk fails. The record
+    /// was not added.
     pub fn append(&mut self, record: &NewRecord<'_>) -> Result<u64, StoreError> {
         let sequence = self.last + 1;
         self.append_at(sequence, record)?;
@@ -176,14 +178,14 @@ impl Store {
     /// Logs the first live sequence, if it has changed.
     pub(super) fn log_floor(&mut self) {
         if let Some(floor) = self.files.as_mut().and_then(|files| files.take_floor()) {
-            // Rolling to a new segment calls this function, so the record must not begin another segment.
+            // Rolling to a new segment calls this function, so the control record that is written here must
+            // not begin another segment.
             self.write_control(Kind::Floor, floor, b"");
         }
     }
 
-    /// Appends a sync point, a record of how much of the log is on disk, if that has grown since the last
-    /// one. No client waits for this record, so it is written and synced with other records if they arrive
-    /// soon.
+    /// Appends a sync point if more of the log is on disk than the last sync point states. No client waits
+    /// for a sync point, so it is written and synced together with other records if they arrive soon.
     pub(super) fn log_sync_point(&mut self, now: Duration) {
         let Some(Segment {
             body: Body::File(active),

@@ -111,7 +111,7 @@ fn sequential_read_reads_everything_about_once() {
     assert!(bytes < all + all / 2, "{bytes} of {all}");
 }
 
-/// Story: a new consumer with filters queries how many records match, and which is first.
+/// A new consumer with filters queries how many records match, and which is first.
 #[test]
 fn filtered_queries_do_not_scan_the_log() {
     let disk = SimulatedDisk::new();

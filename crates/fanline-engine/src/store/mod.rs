@@ -192,8 +192,8 @@ impl Store {
         self.files.as_ref().map_or(self.last, |f| f.durable())
     }
 
-    /// Returns the highest sequence of an appended record, which [`durable`](Self::durable) reaches. Later sequences
-    /// were skipped.
+    /// Returns the highest sequence that was appended with a record. [`durable`](Self::durable) reaches this
+    /// sequence, but perhaps no later one, because later sequences were skipped and have no record.
     pub fn appended(&self) -> u64 {
         self.files.as_ref().map_or(self.last, |f| f.appended())
     }
@@ -216,7 +216,7 @@ impl Store {
     }
 
     /// Calls `each` for every record that the store has removed since the last call because of limits, age,
-    /// or damage. Removals accumulate until then, so call this after appends and after
+    /// or damage. Removals accumulate between calls, so call this after appends and after
     /// [`expire`](Self::expire).
     pub fn removed(&mut self, each: &mut dyn FnMut(&Removed<'_>)) {
         self.unreported.drain(each);

@@ -87,7 +87,7 @@ pub struct Damage {
 }
 
 impl Store {
-    /// Opens the store in a folder. It contains everything that was synced, and possibly more.
+    /// Opens the store in a folder. The opened store contains everything that was synced, and possibly more.
     ///
     /// # Errors
     /// The disk fails, or the key is wrong. Damage is not an error; [`Recovery`] reports it.
@@ -725,7 +725,7 @@ impl Folder {
     }
 
     /// Returns the segments to read without an index. If all originals of a compacted segment still exist,
-    /// they are read instead of it.
+    /// the originals are read instead of the compacted segment.
     fn everything(&self, disk: &mut dyn Disk) -> Result<Plan, StoreError> {
         let mut plan = Plan::default();
         let mut heads = Vec::new();

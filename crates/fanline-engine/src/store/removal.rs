@@ -40,8 +40,8 @@ impl Store {
     }
 
     /// Overwrites the bytes of a record. On disk this happens after its removal is synced, because a crash
-    /// must not restore an overwritten record. If the record had replaced another one, the removal of that
-    /// one is logged again, because an overwritten record is not replayed.
+    /// must not restore an overwritten record. If the record had replaced an earlier record, the removal of
+    /// the earlier record is logged again, because a start does not replay an overwritten record.
     fn erase(&mut self, location: &Location) -> Result<(), StoreError> {
         let offset = location.entry.offset as usize;
         let bytes = location.stored_bytes as usize;

@@ -18,7 +18,7 @@ pub(super) struct Segment {
     pub(super) slots: Option<Slots>,
     /// Lowest sequence that it may contain.
     pub(super) first: u64,
-    /// Highest sequence in it, live or dead; one below `first` if it is empty.
+    /// Highest sequence in the segment, live or dead; one below `first` if the segment is empty.
     pub(super) last: u64,
     /// Number of its records, live or dead.
     pub(super) records: u32,
@@ -89,8 +89,8 @@ impl Segment {
         segment
     }
 
-    /// Returns whether a file can contain as many records as an index claims. Otherwise a wrong count could
-    /// allocate too much memory.
+    /// Returns whether a file can contain as many records as an index claims. Without this check, a wrong
+    /// count could make the store allocate too much memory.
     pub(super) fn is_plausible(&self) -> bool {
         let Body::File(file) = &self.body else {
             return false;

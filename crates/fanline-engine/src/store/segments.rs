@@ -338,9 +338,9 @@ impl Hole {
 }
 
 /// Adds slots for lost records, so that later records have the same slot numbers as before the damage. The
-/// sequence of a lost record is determined by the adjacent records or by the repaired head. Otherwise it gets
-/// the highest possible sequence, so that removing all records below a sequence does not remove it by
-/// mistake.
+/// sequence of a lost record is determined by the adjacent records or by the repaired head. If neither
+/// determines the sequence, the lost record gets the highest possible one. Removing all records below a
+/// sequence then does not remove the lost record by mistake.
 fn fill_holes(found: &mut Vec<FoundSlot>, holes: &[Hole], segment: &Segment) {
     let records = segment.records as usize;
     let mut missing = records.saturating_sub(found.len());

@@ -1,5 +1,5 @@
-//! A disk in memory that loses, tears, and flips bytes and fails, all from a seed. It exists in tests, and with
-//! the feature `simulation`.
+//! A disk in memory that loses bytes, tears writes, flips bits, and returns errors, all determined by a seed.
+//! It exists in tests, and with the feature `simulation`.
 #![expect(
     clippy::disallowed_types,
     reason = "a simulation looks at the disk that its store owns"
@@ -117,7 +117,8 @@ impl Effect {
         }
     }
 
-    /// Returns the bytes that it changes in a file with this length before or after it.
+    /// Returns the range of bytes that the effect changes in a file. `length` is the file's length before or
+    /// after the effect.
     fn range(&self, length: usize) -> std::ops::Range<usize> {
         match self {
             Effect::Write(at, part) => *at..at + part.len(),
@@ -127,7 +128,7 @@ impl Effect {
 }
 
 impl Content {
-    /// Brings effects to the disk, up to this number of all effects so far.
+    /// Applies effects to the disk, in order, until the first `until` of all effects so far are on the disk.
     fn sync(&mut self, until: usize) {
         while self.effects_before < until
             && let Some(effect) = self.effects.pop_front()

@@ -11,7 +11,8 @@ use super::subjects::Subjects;
 pub(super) struct Snapshot {
     /// Last name that was read.
     read_to: Option<Box<[u8]>>,
-    /// State of each changed subject at the snapshot, unless it was already read; `None` if it did not exist.
+    /// State that each changed subject had at the time of the snapshot, unless that state was already read.
+    /// `None` if the subject did not exist.
     before: BTreeMap<Box<[u8]>, Option<SubjectTotals>>,
 }
 

@@ -141,7 +141,7 @@ impl Subjects {
         });
     }
 
-    /// Adds a subject whose name is above all others; `None` if it is not.
+    /// Adds a subject whose name is above all others. Returns `None` if the name is not above all others.
     pub(super) fn add_in_order(&mut self, name: &[u8]) -> Option<SubjectId> {
         let is_in_order = self.sorted.last().is_none_or(|id| self.name(*id) < name);
         if !is_in_order || !self.unsorted.is_empty() {

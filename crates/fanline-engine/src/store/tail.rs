@@ -42,7 +42,8 @@ struct Break {
 
 /// The segment scanned before.
 struct Previous {
-    /// Highest number of the segments that were compacted into it; its own number if it is not compacted.
+    /// Highest number of the segments that were compacted into this segment. If this segment is not a
+    /// compacted one, its own number.
     through: u32,
     is_compacted: bool,
     has_sync_points: bool,

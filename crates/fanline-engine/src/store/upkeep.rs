@@ -139,9 +139,9 @@ impl Store {
     /// Removes files immediately if the disk is full. Usually files are removed after a checkpoint, but a
     /// checkpoint needs space.
     ///
-    /// Removes only files older than all that remain. The index is then invalid until the next checkpoint,
-    /// but a start can read all remaining files without it. If a limit removed a record because of a newer
-    /// one, the file with the removed record stays until the newer one is durable.
+    /// Removes only files that are older than all remaining files. The index is then invalid until the next
+    /// checkpoint, but a start can read all remaining files without it. If a limit removed a record because
+    /// of a newer one, the file with the removed record stays until the newer one is durable.
     pub(super) fn free_full_disk(&mut self) {
         let front = self.segments.front().map(|segment| &segment.body);
         let (Some(Body::File(front)), Some(files)) = (front, &mut self.files) else {

@@ -93,7 +93,7 @@ pub fn unwrap(secret: &[u8], wrapped: &[u8]) -> Result<Key, UnwrapError> {
     })
 }
 
-/// Derives a key from the secret. It encrypts only one content, so a constant nonce is safe.
+/// Derives a key from the secret. Each derived key encrypts only one content, so a constant nonce is safe.
 fn wrapping_key(secret: &[u8], salt: [u8; SALT_BYTES]) -> LessSafeKey {
     let mut key = [0; KEY_BYTES];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ROUNDS, &salt, secret, &mut key);

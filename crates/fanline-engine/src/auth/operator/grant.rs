@@ -36,7 +36,7 @@ pub(in crate::auth) struct JwtProof {
     pub(in crate::auth) signature: String,
 }
 
-/// The token that admitted a client. A reload uses it to check whether it is still valid.
+/// The token that admitted a client. After a reload, the server checks whether this token is still valid.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::auth) struct JwtKey {
     claims: Claims<UserClaims>,
@@ -108,8 +108,9 @@ pub(in crate::auth) fn limits(terms: &UserTerms) -> UserLimits {
 }
 
 impl Authority {
-    /// Returns the terms of a user: its own, or the template of its scoped key. Returns `None` unless a valid
-    /// signer issued the token for this account, and the token is not revoked.
+    /// Returns the terms of a user: its own, or the template of its scoped key. Returns `None` if the account
+    /// does not accept the token, for example because the token is revoked, or because its issuer may not
+    /// sign for this account.
     fn terms<'a>(&'a self, claims: &'a Claims<UserClaims>) -> Option<&'a UserTerms> {
         let account = &self.claims.subject;
         let named = &claims.body.issuer_account;

@@ -1,7 +1,7 @@
 //! Operator mode: accounts are defined by tokens of trusted operators, users by tokens of their accounts.
 //!
 //! An operator's keys sign accounts; an account's keys sign users. A user's token contains its permissions,
-//! so the server stores accounts only, and loads them when they are needed.
+//! so the server stores only accounts, and loads each account when it is needed.
 
 mod account;
 mod grant;
@@ -70,7 +70,7 @@ pub struct Operators {
 }
 
 impl Operators {
-    /// Trusts an operator by its token; `now` is in seconds since 1970.
+    /// Adds the operator that a token describes to the trusted operators; `now` is in seconds since 1970.
     ///
     /// # Errors
     ///
@@ -205,11 +205,11 @@ impl Access {
 
     /// Returns an [`Access`] with one more account, or with a replaced account, from the account's token.
     /// Resolves the imports of all accounts again: they gain the account's new exports and lose removed ones.
-    /// `now` is in seconds since 1970.
+    /// `now` is in seconds since 1970. Visits all accounts, so the caller must not be on a shard's thread.
     ///
     /// # Errors
     ///
-    /// If the token is refused. Visits all accounts, so the caller must not be on a shard's thread.
+    /// If the token is refused.
     pub fn with_account(&self, token: &str, now: i64) -> Result<Self, OperatorError> {
         self.with_accounts(&[token], now)
     }

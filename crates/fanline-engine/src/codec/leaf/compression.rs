@@ -11,8 +11,9 @@ pub enum LeafCompression {
     Off,
     /// The compression that the other side requests.
     Accept,
-    /// Compression by round-trip time, with up to three thresholds. Output is uncompressed up to the first,
-    /// fast up to the second, better up to the third, and best above.
+    /// Compression by round-trip time, with up to three thresholds. Output is not compressed for a round-trip
+    /// time up to the first threshold. The level is fast up to the second threshold, better up to the third,
+    /// and best above.
     Auto(Vec<Duration>),
     /// Always this level.
     Always(Level),

@@ -140,7 +140,7 @@ fn usual_message(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usiz
     (!matches!(publish.reply, b"+" | b"|")).then_some((publish, taken))
 }
 
-/// Returns whether the input may become a valid line. Other input is refused at once.
+/// Returns whether the input begins like the name of a verb. Input that does not is refused at once.
 fn may_be_verb(input: &[u8]) -> bool {
     NAMES.iter().any(|name| {
         let given = &input[..input.len().min(name.len())];

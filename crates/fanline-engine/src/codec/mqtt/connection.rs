@@ -165,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection after an error, and reports it to the client if a packet exists for that.
+    /// Ends the connection after an error. Reports the error to the client if MQTT has a packet for it.
     #[cold]
     fn fail<'a>(&mut self, wrong: Wrong, out: &mut Outbox) -> Received<'a> {
         match self.phase {
@@ -354,7 +354,8 @@ impl Connection {
         Ended(wrong)
     }
 
-    /// Refuses a client after its CONNECT. Its will is not published, because it was never admitted.
+    /// Refuses a client after its CONNECT. The client's will is not published, because the client was never
+    /// admitted.
     pub fn refuse(&mut self, reason: Reason, out: &mut Outbox) {
         if self.phase == Phase::AwaitsAdmission {
             let message = "";
@@ -536,7 +537,7 @@ impl Connection {
                 _ => {}
             }
         }
-        // MQTT-3.14.4-3; 3.1.1 MQTT-3.14.4-3 likewise.
+        // A DISCONNECT that reports success discards the will (MQTT-3.14.4-3 in both versions).
         if disconnect.reason == Reason::SUCCESS {
             self.will = None;
         }
@@ -705,7 +706,7 @@ impl Connection {
     }
 
     /// Reserves room in the client's receive window for a message of QoS 2 with this packet identifier.
-    /// Returns false if there is no room. The caller then calls
+    /// Returns false if there is no room. After true, the caller must call
     /// [`deliver_reserved`](Connection::deliver_reserved) or [`unreserve`](Connection::unreserve).
     pub fn reserve(&mut self, token: u64, packet_id: u16) -> bool {
         let sent = self.outgoing.send(token, Qos::ExactlyOnce, Some(packet_id));
@@ -787,7 +788,7 @@ impl Connection {
     }
 }
 
-/// Returns the version of a CONNECT, so that the response to an invalid one has the right form. Any other
+/// Returns the version of a CONNECT, so that the response to an invalid CONNECT has the right form. Any other
 /// packet counts as 3.1.1.
 fn version_of(frame: &Frame<'_>) -> Version {
     match frame.body.get(..7) {

@@ -17,12 +17,13 @@ const CORRELATION_DATA: &str = "Mqtt-Correlation-Data";
 const USER_PROPERTY: &str = "Mqtt-User-Property";
 const RETAIN: &str = "Mqtt-Retain";
 const QOS: &str = "Nmqtt-Pub";
-/// Lifetime of a message in seconds. It is not a TTL, because a stream without TTLs would refuse the message.
+/// Lifetime of a message in seconds. The header is not `Nats-TTL`, because a stream that allows no TTLs would
+/// refuse the message.
 const EXPIRY: &str = "Mqtt-Message-Expiry";
 const TTL: &str = "Nats-TTL";
 /// An encoded property that cannot be a header value.
 const PROPERTY: &str = "Mqtt-Property";
-/// The id hash of the publisher, if it has a subscription with No Local.
+/// The id hash of the publisher, if the publisher has a subscription with No Local.
 const CLIENT: &str = "Nmqtt-Client";
 /// The response topic of stored messages, which have no reply subject.
 const RESPONSE_TOPIC: &str = "Mqtt-Response-Topic";
@@ -69,7 +70,8 @@ pub fn write_headers_of(publish: &Publish<'_>, client: &str, out: &mut Vec<u8>) 
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns the QoS with which an MQTT client published a message with these headers; 0 if there is none.
+/// Returns the QoS with which an MQTT client published a message with these headers; QoS 0 if the headers
+/// contain no QoS.
 #[inline]
 pub fn qos_of(block: &[u8]) -> Qos {
     match block.strip_prefix(QOS_FIRST) {

@@ -192,8 +192,8 @@ impl<'a> Properties<'a> {
         Ok(Properties(block))
     }
 
-    /// Wraps a block that was written by [`Property::write`] or taken from a packet. If other bytes are not a
-    /// valid block, iteration stops at the first invalid property.
+    /// Wraps a block that was written by [`Property::write`] or taken from a packet. Other bytes may be an
+    /// invalid block: iteration then stops at the first invalid property.
     pub fn written(block: &'a [u8]) -> Self {
         Properties(block)
     }

@@ -56,8 +56,8 @@ impl Reason {
         Reason(qos.bits())
     }
 
-    /// Returns the return code for a CONNACK of 3.1.1 (its 3.2.2.3). A reason without its own return code
-    /// becomes "server unavailable".
+    /// Returns the return code for a CONNACK of 3.1.1 (3.2.2.3 of 3.1.1). A reason without its own return
+    /// code becomes "server unavailable".
     pub fn connect_return_code(self) -> u8 {
         match self {
             Reason::SUCCESS => 0,

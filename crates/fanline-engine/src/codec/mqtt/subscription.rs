@@ -47,9 +47,9 @@ impl SubscriptionOptions {
         })
     }
 
-    /// Returns the RETAIN flag that a client of this subscription receives (MQTT-3.3.1-8, -12 and -13). It is
-    /// set for a message that is sent because the subscription is new. Otherwise it is as published, if the
-    /// subscription requests that.
+    /// Returns the RETAIN flag that a client of this subscription receives (MQTT-3.3.1-8, -12 and -13). The
+    /// flag is set for a retained message that is sent because the subscription is new. For any other
+    /// message, the flag is set only if the publisher set it and the subscription has Retain As Published.
     pub fn shows_retain(self, was_published_with: bool, is_sent_as_retained: bool) -> bool {
         is_sent_as_retained || (self.as_published && was_published_with)
     }

@@ -86,8 +86,8 @@ pub fn check_filter(filter: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Returns whether a topic must not contain a byte, because subjects cannot, or because nats-server refuses
-/// it.
+/// Returns whether a topic must not contain this byte: either subjects cannot contain it, or nats-server
+/// refuses it in a topic.
 fn has_no_subject(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0C | 0x7F | 0)
 }
@@ -132,9 +132,9 @@ pub fn parent_subject(subject: &[u8]) -> Option<&[u8]> {
     subject.strip_suffix(b".>")
 }
 
-/// Returns whether a filter does not match a subject although the NATS rules say so. A filter that begins
-/// with a wildcard does not match topics that begin with `$` (MQTT-4.7.2-1). Both arguments are in the form
-/// of subjects.
+/// Returns whether MQTT excludes a subject from a filter that matches it by the rules of NATS. In MQTT, a
+/// filter that begins with a wildcard does not match topics that begin with `$` (MQTT-4.7.2-1). Both
+/// arguments are in the form of subjects.
 #[inline]
 pub fn is_hidden(filter: &[u8], subject: &[u8]) -> bool {
     subject.first() == Some(&b'$') && matches!(filter, b"*" | b">" | [b'*', b'.', ..])

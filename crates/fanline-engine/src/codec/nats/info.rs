@@ -119,7 +119,7 @@ pub(crate) struct Audience<'a> {
     pub(crate) nonce: &'a str,
     pub(crate) is_websocket: bool,
     /// Whether INFO announces that credentials are needed. If there is a `no_auth_user`, the first INFO does
-    /// not announce this, although there are users.
+    /// not announce that credentials are needed, although there are users.
     pub(crate) needs_auth: bool,
     /// Largest size in bytes of a message in the client's account, which may be smaller than that of the
     /// server.

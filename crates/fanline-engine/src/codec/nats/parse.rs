@@ -239,8 +239,8 @@ pub(crate) fn scan_usual(input: &[u8], from: usize) -> Option<UsualArgs> {
     })
 }
 
-/// Scans the arguments of an `HPUB`, which has one more size. With one function for both, each `PUB` would be
-/// slower.
+/// Scans the arguments of an `HPUB`, which has one more size. One function for both `PUB` and `HPUB` would
+/// make each `PUB` slower.
 pub(crate) fn scan_usual_headers(input: &[u8], from: usize) -> Option<UsualArgs> {
     let token = |from: usize| {
         let end = find_blank(input, from)?;

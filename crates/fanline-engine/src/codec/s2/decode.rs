@@ -51,8 +51,8 @@ pub(super) fn decode(block: &[u8], out: &mut Vec<u8>) -> Result<(), S2Error> {
     }
 }
 
-/// Appends `bytes` bytes to the output: a copy of those that begin `distance` bytes before its end. The
-/// copied range may extend into the appended bytes.
+/// Appends a copy of `bytes` bytes of the output. The copied range begins `distance` bytes before the end of
+/// the output. It may extend into the appended bytes.
 fn repeat(out: &mut Vec<u8>, distance: usize, bytes: usize) {
     let from = out.len() - distance;
     let end = out.len() + bytes;

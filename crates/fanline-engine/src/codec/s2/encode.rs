@@ -187,7 +187,8 @@ fn write_literal(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes a copy. A copy of more than 64 bytes becomes a copy of 60 bytes, and a repeat of its distance.
+/// Writes a copy. A copy of more than 64 bytes becomes a copy of 60 bytes, followed by an element that
+/// repeats the distance for the other bytes.
 fn write_copy(copy: Copy, out: &mut Vec<u8>) {
     const WHOLE_BYTES_MAX: usize = 64;
     const FIRST_BYTES: usize = 60;

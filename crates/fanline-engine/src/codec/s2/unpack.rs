@@ -133,7 +133,8 @@ impl Unpacker {
     }
 }
 
-/// Checks the start of an incomplete chunk, to refuse a block that is too large before it arrives.
+/// Checks the start of an incomplete chunk. This refuses a block that is too large before all of the block
+/// has arrived.
 fn check_beginning(kind: u8, rest: &[u8]) -> Result<(), S2Error> {
     match rest.get(CHECKSUM_BYTES..) {
         Some(block) if kind == COMPRESSED => match uncompressed_bytes(block) {

@@ -305,8 +305,8 @@ fn is_origin_allowed(origin: Option<&str>, host: &str, rules: &UpgradeRules) -> 
         && (rules.allowed_origins.is_empty() || rules.allowed_origins.contains(&origin))
 }
 
-/// Returns whether an offer of compression is acceptable (RFC 7692, section 5.1). It must not request a
-/// smaller window of this side, or have an unknown parameter.
+/// Returns whether an offer of compression is acceptable (RFC 7692, section 5.1). An offer is not acceptable
+/// if it requests a smaller window of this side, or has an unknown parameter.
 fn offers_deflate(headers: &Headers<'_>) -> bool {
     let offers = headers.all("Sec-WebSocket-Extensions");
     let mut offers = offers.flat_map(|value| value.split(','));

@@ -83,7 +83,7 @@ struct Message {
 
 impl Unframer {
     /// Creates a decoder. `is_masked` says whether the client masks its frames. `message_bytes_max` limits
-    /// the size of a message as received, so before decompression.
+    /// the size of a message as received, before decompression.
     pub fn new(is_masked: bool, takes_compressed: bool, message_bytes_max: usize) -> Self {
         Unframer {
             is_masked,

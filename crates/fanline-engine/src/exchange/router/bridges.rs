@@ -1,7 +1,7 @@
 //! Bridges from the subjects of one account to those of another, compiled from imports.
 //!
 //! A bridge belongs to a filter, like a subscription. The route of a subject includes the bridges of the
-//! subject and the subjects that they lead to, so both are computed once.
+//! subject, and the subject to which each bridge leads. Both are thus computed only once.
 
 use std::time::Duration;
 

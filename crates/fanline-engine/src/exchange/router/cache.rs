@@ -206,7 +206,7 @@ impl RouteBuilder {
         if self.found.is_empty() {
             return;
         }
-        // Local members come first, because a message from another shard considers them only. Links come
+        // Local members come first, because a message from another shard can go only to them. Links come
         // last.
         let distance = |member: &Member| match member {
             Member::Local(_) => 0,
@@ -254,8 +254,8 @@ impl RouteBuilder {
 /// Reference to a route, valid while [`Cache::holds`] returns true. The default is never valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteMemo {
-    /// Index of a cached route. For an uncached route, 0 stands for the builder's route, and any other number
-    /// for the sibling route at the index one below it.
+    /// Index of a cached route. For an uncached route, 0 stands for the builder's route, and n > 0 stands for
+    /// the sibling route at index n - 1.
     at: u32,
     reach: Reach,
     generation: u64,

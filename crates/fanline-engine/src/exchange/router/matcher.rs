@@ -58,8 +58,8 @@ impl Matcher {
         found.is_some()
     }
 
-    /// Sets another shard's interest: the number of its members in a group. Without a group, 1 means interest
-    /// and 0 none.
+    /// Sets another shard's interest: the number of its members in a group. Without a group, 1 means that the
+    /// shard has interest, and 0 that it has none.
     ///
     /// # Panics
     ///
@@ -70,7 +70,7 @@ impl Matcher {
             .set_remote(Remote::Shard(shard), filter.as_bytes(), queue, weight);
     }
 
-    /// Returns the matches of a subject. A subject with an empty token has none.
+    /// Returns the matches of a subject. A subject with an empty token has no matches.
     #[inline]
     pub fn find(&mut self, subject: &[u8], memo: &mut MatchMemo) -> Matched<'_> {
         Matched(self.router.route(subject, &mut memo.0))

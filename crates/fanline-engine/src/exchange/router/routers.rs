@@ -40,7 +40,7 @@ impl Routers {
         targets.all(|target| target.no_subscriber_at == self[target.account].changes())
     }
 
-    /// Records that a destination in another account has no subscriber, if that is so.
+    /// If a destination in another account has no subscriber, records this.
     pub(crate) fn record_no_subscriber(&mut self, target: &mut BridgeTarget) {
         let router = self.of(target.account);
         if router.route(&target.subject, &mut target.memo).is_empty() {

@@ -60,8 +60,8 @@ pub(super) fn get(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     })
 }
 
-/// Returns how the request selects its record; `None` if it selects in no way, in several ways, or several
-/// records.
+/// Returns the way in which the request selects its record. Returns `None` if the request selects no record,
+/// selects several records, or mixes several ways.
 fn selection(request: &DirectGet) -> Option<Selection<'_>> {
     let DirectGet {
         seq,

@@ -214,7 +214,7 @@ impl ConsumerConfig {
             return Err(ApiError::CONSUMER_MAX_PENDING_ACK_POLICY_REQUIRED);
         }
         // The option preserves the order of a subject's records by waiting for acknowledgements. Without
-        // them, it would have no effect.
+        // acknowledgements, the option would have no effect.
         if self.pending_per_subject()? > 0 && !acks {
             return Err(ApiError::CONSUMER_MAX_PENDING_ACK_POLICY_REQUIRED);
         }

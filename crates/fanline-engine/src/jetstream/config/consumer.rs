@@ -37,7 +37,7 @@ pub enum AckPolicy {
     All,
     /// Only the acknowledged record.
     Explicit,
-    /// All records up to the last delivered one. The answer to a flow control request acknowledges them.
+    /// All records up to the last delivered one. The acknowledgement is the answer to a flow control request.
     FlowControl,
 }
 
@@ -150,7 +150,7 @@ pub struct ConsumerConfig {
     /// Time without use after which it is deleted; 0 means never.
     #[serde(skip_serializing_if = "Nanos::is_zero")]
     pub inactive_threshold: Nanos,
-    /// Number of servers that store its state; 0 means the number of its stream.
+    /// Number of servers that store its state; 0 means as many servers as store the stream.
     pub num_replicas: i64,
     /// Whether its state is stored only in memory.
     #[serde(skip_serializing_if = "is_false")]

@@ -88,8 +88,8 @@ mod tests {
         }
     }
 
-    /// Story: when filters were compared pair by pair, a request with 20,000 subjects blocked all streams for
-    /// seconds.
+    /// Regression: when filters were compared pair by pair, a request with 20,000 subjects blocked all
+    /// streams for seconds.
     #[test]
     fn many_filters_are_compared_or_refused() {
         let literal: Vec<String> = (0..100_000).map(|n| format!("a.{n}.*")).collect();

@@ -68,7 +68,7 @@ pub enum PersistMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SyncMode {
-    /// Before they are acknowledged. Records that wait at the same time share one sync.
+    /// Each record is synced before it is acknowledged. Records that wait at the same time share one sync.
     #[default]
     Commit,
     /// At regular intervals.

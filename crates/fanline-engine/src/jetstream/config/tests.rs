@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Checks a new stream with a name, subjects, and these fields. Returns the error code, 0 if there is no
-/// error, and the resulting configuration.
+/// Checks a new stream with a name, subjects, and these fields. Returns the error code (0 if there is no
+/// error) and the resulting configuration.
 fn stream(pedantry: Pedantry, fields: &str) -> (u16, Option<StreamConfig>) {
     let comma = if fields.is_empty() { "" } else { "," };
     let json = format!(r#"{{"name":"S","subjects":["s.>"]{comma}{fields}}}"#);

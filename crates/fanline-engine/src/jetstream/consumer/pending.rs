@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// The `lane` of a record of a consumer without lanes.
 pub(super) const NO_LANE: u32 = u32::MAX;
 
-/// Dead slots are removed when their number exceeds that of the live ones by more than this.
+/// Dead slots are removed when they outnumber the live slots by more than this number.
 const DEAD_MIN: usize = 64;
 
 /// A record that waits for its acknowledgement.
@@ -38,8 +38,8 @@ enum SlotState {
 
 /// Slots in order of stream sequences, with a queue of records to redeliver.
 ///
-/// Records are delivered nearly in this order, so a slot is usually appended. It is found by binary search.
-/// Nothing is allocated after the deques have grown to the maximum number of unacknowledged records.
+/// Records are delivered nearly in this order, so a new slot is usually appended. A slot is found by binary
+/// search. Nothing is allocated after the deques have grown to the maximum number of unacknowledged records.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     slots: VecDeque<Slot>,

@@ -468,8 +468,8 @@ impl Consumers {
         }
     }
 
-    /// Delivers records. If consumers have delivered a maximum of bytes, the others continue in the next
-    /// call, which [`next_timeout`](Self::next_timeout) requests immediately.
+    /// Delivers records. When consumers have delivered the maximum number of bytes for one call, the other
+    /// consumers continue in the next call, which [`next_timeout`](Self::next_timeout) requests immediately.
     pub fn settle(&mut self, context: &mut Context<'_>) {
         self.calls += 1;
         self.shared.delivered_bytes = 0;
@@ -560,9 +560,9 @@ impl Consumers {
         }
     }
 
-    /// Moves the sequences that a consumer no longer needs to `unneeded`. There are none if the retention policy
-    /// is `limits`. A work queue removes these records. A stream with interest retention removes those that
-    /// no other consumer [needs](Self::needs).
+    /// Moves to `unneeded` the sequences of records that a consumer has ceased to need. There are no such
+    /// sequences if the retention policy is `limits`. A work queue removes these records. A stream with
+    /// interest retention removes those that no other consumer [needs](Self::needs).
     pub fn take_unneeded(&mut self, unneeded: &mut Vec<u64>) {
         unneeded.append(&mut self.shared.unneeded);
     }

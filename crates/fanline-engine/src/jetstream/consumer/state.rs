@@ -147,8 +147,8 @@ impl Consumer {
     }
 
     /// Restores a saved state. The stream may have lost records in a crash, and will assign their sequences
-    /// to other records. The state therefore forgets records after the end of the log. It must then be saved
-    /// again before the stream stores records; [`is_unsaved`](Consumer::is_unsaved) is set.
+    /// to other records. The state therefore forgets records after the end of the log. The changed state must
+    /// be saved again before the stream stores records: [`is_unsaved`](Consumer::is_unsaved) is set.
     pub(super) fn restore(&mut self, state: State, store: &mut Store, at: u64, unix_nanos: i64) {
         let last = store.last_sequence();
         let is_ahead = state.is_ahead(last);

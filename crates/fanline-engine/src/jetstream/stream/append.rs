@@ -177,8 +177,8 @@ impl Stream {
         }
     }
 
-    /// Repeats the removals of all rollups from this sequence on. The records there may be unsynced, and a
-    /// power cut may lose the removals of a rollup, but not its record.
+    /// Repeats the removals of all rollups from this sequence on. These records may have been unsynced, so a
+    /// power cut may have lost the removals of a rollup although the record with the rollup header survived.
     pub(in crate::jetstream) fn finish_rollups(
         &mut self,
         from: u64,

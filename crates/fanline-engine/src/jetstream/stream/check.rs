@@ -302,15 +302,14 @@ impl Stream {
             return Err(ApiError::MESSAGE_TTL_DISABLED);
         }
         let marker = match self.config.max_msgs_per_subject {
-            // With one record per subject, a marker replaces the record, so it need not last as long as the
-            // record.
+            // With one record per subject, any time to live is allowed, because a marker replaces the record.
             1 => 0,
             _ => self.config.subject_delete_marker_ttl.0,
         };
         checked.expires_at = Some(match ttl {
             Ttl::Never => NEVER,
-            // A record must not expire before a marker of its subject would. Its time to live is raised to
-            // the marker's.
+            // A record must not expire before a marker of its subject would. The record's time to live is
+            // raised to that of the marker.
             Ttl::After(nanos) if nanos < marker => {
                 let seconds = u64::try_from(marker / NANOS_PER_SECOND).unwrap_or(0);
                 Block::filtered(&mut edits.headers, message.headers, |n| n != b"Nats-TTL")

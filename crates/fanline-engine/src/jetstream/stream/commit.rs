@@ -38,8 +38,9 @@ impl Stream {
         }
     }
 
-    /// Sends an answer when the log is durable up to its sequence. A sequence without a record, which an interest
-    /// stream without consumers assigns, has nothing to wait for but the records before it.
+    /// Sends an answer when the log is durable up to its sequence. A stream with interest retention and no
+    /// consumer assigns a sequence, but stores no record for it. The answer then waits only for the records
+    /// before this sequence.
     pub(super) fn send_ack(&mut self, ack: Ack<'_>, port: &mut dyn Port) {
         let until = ack.until.min(self.store.appended());
         self.acks
@@ -140,7 +141,7 @@ impl SyncMarks {
         self.in_flight.is_some()
     }
 
-    /// Registers that there is nothing to sync, so that all changes are on disk, unless a sync is under way.
+    /// Registers that nothing is left to sync. If no sync is under way, all changes are on disk.
     pub(super) fn note_idle(&mut self) {
         if self.in_flight.is_none() {
             self.durable_mark = self.last_mark;

@@ -421,7 +421,7 @@ impl Simulation {
     fn remove(&mut self) {
         let stream = ["LIMITS", "WORK", "INTEREST"][self.dice.below(3)];
         if stream == "INTEREST" {
-            // Earlier messages may be removed before SUM has copied them, so it need not receive them.
+            // Earlier messages may be removed before SUM has copied them, so SUM need not receive them.
             self.to_be_summed.clear();
             self.pending_requests
                 .values_mut()
@@ -657,7 +657,7 @@ fn configs(dice: &mut Dice) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Story: after a power cut with these seeds, logs had more records than limits allow, because consumers
+/// Regression: after a power cut with these seeds, logs had more records than limits allow, because consumers
 /// counted too few records.
 const ABOVE_LIMITS: [u64; 3] = [38_095, 61_255, 76_375];
 

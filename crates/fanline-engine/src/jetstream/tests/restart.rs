@@ -130,8 +130,9 @@ fn streams_and_consumers_are_recovered() {
     assert!(folders.0["BIRDS"].names().is_empty());
 }
 
-/// The answer to a duplicate waited for the sync of a sequence that has no record, which never came, and all later
-/// answers of the stream waited behind it.
+/// Regression: the answer to a duplicate waited until the sequence of the original message was synced. No
+/// record was stored under that sequence, so the sync never came, and all later answers of the stream waited
+/// behind this one.
 #[test]
 fn duplicate_of_a_message_that_no_consumer_needs_is_answered() {
     let folders = disk_folders(&["NEWS"]);
@@ -325,7 +326,8 @@ fn full_disk_refuses_only_new_records() {
     assert_eq!(messages(&kept), messages(&left));
 }
 
-/// Story: a failed sync was requested again at once, which kept the server busy as long as the disk failed.
+/// Regression: a failed sync was requested again at once, which kept the server busy as long as the disk
+/// failed.
 #[test]
 fn failing_disk_is_retried_after_a_delay() {
     let folders = disk_folders(&["BIRDS"]);
@@ -485,7 +487,7 @@ fn failing_disk_confirms_no_acknowledgement() {
     );
 }
 
-/// After the records of a copy were removed, its log does not contain its progress.
+/// When the records of a copy are removed, the copy's log does not show any more how far the copy was.
 #[test]
 fn source_resumes_after_its_records_were_removed() {
     let folders = disk_folders(&["BIRDS", "COPY"]);

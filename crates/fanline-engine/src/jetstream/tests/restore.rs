@@ -46,7 +46,7 @@ fn restore(account: &mut Account, sent: &[u8]) -> Vec<String> {
     answers
 }
 
-/// Story: with a line feed in a subject, a client could insert any protocol lines into deliveries.
+/// Regression: with a line feed in a subject, a client could insert any protocol lines into deliveries.
 #[test]
 fn record_with_invalid_subject_is_not_restored() {
     for subject in ["birds.heron\r\nPING\r\n", "birds. ", "\t", ""] {
@@ -57,7 +57,8 @@ fn record_with_invalid_subject_is_not_restored() {
     }
 }
 
-/// Story: a few kilobytes that expanded to gigabytes filled the memory, in spite of the account's limits.
+/// Regression: a few kilobytes that expanded to gigabytes filled the memory, in spite of the account's
+/// limits.
 #[test]
 fn restore_respects_account_limits() {
     let limits = AccountLimits {

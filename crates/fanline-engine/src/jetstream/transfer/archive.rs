@@ -163,7 +163,8 @@ impl Reader {
         }
         self.at += FRAME_HEAD_BYTES + body.len();
         let frame = frame(*kind, body).ok_or(ArchiveError::Damaged)?;
-        // A few compressed bytes could repeat these frames millions of times, so each may occur once.
+        // A few compressed bytes could repeat a skip frame or an end frame millions of times, so each of
+        // these two may occur only once.
         let is_in_order = match frame {
             Frame::Skip(_) => !std::mem::replace(&mut self.has_skipped, true),
             Frame::End => {
@@ -311,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Story: a megabyte of a compressed stream was decompressed at once, to gigabytes.
+    /// Regression: a megabyte of compressed data was decompressed at once, to gigabytes.
     #[test]
     fn reader_decompresses_only_the_next_frame() {
         let mut archive = Vec::new();

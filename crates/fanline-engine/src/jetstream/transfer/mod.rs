@@ -1,7 +1,7 @@
 //! Backups of streams (snapshots) and their restores, in chunks.
 //!
 //! A snapshot is sent to the requested subject in chunks. At most a window of bytes may be unanswered; each
-//! answer allows further chunks. A restore answers each received chunk. An empty chunk ends it.
+//! answer allows further chunks. A restore answers each received chunk. An empty chunk ends the restore.
 
 mod archive;
 mod framing;
@@ -18,8 +18,9 @@ pub(super) use snapshot::{Snapshot, SnapshotOptions};
 
 /// Time without a message after which a transfer is abandoned.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Maximum time for which a snapshot waits for a subscription to its deliver subject. Some clients have one
-/// wildcard subscription for all replies, and subscribe to this subject only after the reply.
+/// Maximum time for which a snapshot waits for a subscription to its deliver subject. Some clients have a
+/// wildcard subscription for all replies, which also matches this subject, but they subscribe to the subject
+/// itself only after the reply.
 const INTEREST_WAIT: Duration = Duration::from_secs(2);
 /// Maximum number of snapshots at the same time, and also of restores.
 const TRANSFERS_MAX: usize = 64;

@@ -3,9 +3,9 @@
 //! Every server has a loop subject, and all servers forward the interest in loop subjects. A server detects a
 //! cycle if interest in its own loop subject arrives, or if interest in another server's loop subject arrives
 //! over two connections. It then holds the connection of that interest: no message crosses it. Other servers
-//! in the cycle detect it at the same moment, but one cut is enough. Therefore each server waits for a random
-//! time. The first server closes its connection, and the others resume when the interest in the loop subject
-//! is withdrawn.
+//! in the cycle detect the cycle at the same moment, but one cut is enough. Therefore each server waits for a
+//! random time. The server whose time ends first closes its connection, and the others resume when the
+//! interest in the loop subject is withdrawn.
 
 use std::time::Duration;
 

@@ -375,7 +375,8 @@ impl LeafSession<'_> {
         self.broker.check_paused_connections(account);
     }
 
-    /// Applies reloaded users and accounts. Closes the connection if they do not admit its server any more.
+    /// Applies reloaded users and accounts. Closes the connection if the new configuration does not admit the
+    /// other server.
     pub(crate) fn renew(&mut self) {
         let session = &self.broker.exchange.sessions[self.id.index()];
         let leaf = session.kind.expect_leaf();

@@ -124,8 +124,8 @@ impl Exchange {
         }
     }
 
-    /// Announces the weights of these filters with queue groups to one connection, unless it knows them
-    /// already.
+    /// Announces the weights of these filters with queue groups to one connection, unless the other side
+    /// already knows them.
     fn announce_to_leaf(&mut self, id: SessionId, account: AccountId, keys: &[Key]) {
         let mut lines = std::mem::take(&mut self.shared.leafs.line);
         lines.clear();
@@ -145,7 +145,8 @@ impl Exchange {
         self.shared.leafs.line = lines;
     }
 
-    /// Announces all interest to one connection. If its rules have changed, announces the differences.
+    /// Announces all interest to one connection. If the rules of the connection have changed, announces only
+    /// the differences.
     pub(crate) fn announce_all_to_leaf(&mut self, id: SessionId) {
         let session = &self.sessions[id.index()];
         let account = session.account;

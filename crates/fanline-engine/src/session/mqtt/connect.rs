@@ -27,10 +27,10 @@ const OF_EARLIER_SESSION: [(&str, &str, &str); 3] = [
     (names::RELEASES, names::RELEASES_PREFIX, "*"),
     (names::SHARED, names::CLAIMED_PREFIX, "*"),
 ];
-/// Stream, subject prefix, and last token of the records to purge for a session that is resumed. Its last
-/// connection may have removed records, but the removal may not be durable yet, and their packet identifiers
-/// are free. No record has the identifier 0, so such a purge removes nothing. It is answered when all earlier
-/// removals are durable.
+/// Stream, subject prefix, and last token of the records to purge for a session that is resumed. The
+/// session's last connection may have removed records and freed their packet identifiers, although the
+/// removals are not durable yet. No record has the identifier 0, so such a purge removes nothing. But the
+/// purge is answered only when all earlier removals are durable.
 const OF_EARLIER_CONNECTION: [(&str, &str, &str); 2] = [
     (names::RECEIVED, names::RECEIVED_PREFIX, "0"),
     (names::RELEASES, names::RELEASES_PREFIX, "0"),

@@ -107,8 +107,8 @@ fn wider(one: &str, other: &str) -> String {
             (None, None) => break,
             (Some(a), Some(b)) if a == b => tokens.push(a),
             (Some(a), Some(b)) if a != ">" && b != ">" => tokens.push("*"),
-            // `>` matches at least one token. If one filter ends first, `>` therefore replaces the token
-            // before.
+            // `>` matches at least one token. If one filter ends first, `>` therefore replaces the previous
+            // token.
             (Some(_), Some(_)) => {
                 tokens.push(">");
                 break;

@@ -67,7 +67,7 @@ impl Mqtt {
     }
 
     /// Returns whether the PUBREL of an earlier message with this identifier is stored. After a power cut,
-    /// that PUBREL would be taken for one of the next message.
+    /// the stored PUBREL would be taken for the PUBREL of the next message.
     fn is_releasing(&self, packet_id: Option<u16>) -> bool {
         packet_id.is_some_and(|packet_id| self.releases.contains_key(&packet_id))
     }

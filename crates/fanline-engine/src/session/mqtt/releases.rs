@@ -15,8 +15,8 @@ use crate::codec::mqtt::Reason;
 pub(super) struct PendingRelease {
     /// The token of its message.
     pub(super) token: u64,
-    /// Subject that acknowledges the message at the consumer of its group; empty unless the session has
-    /// claimed it.
+    /// Subject that acknowledges the message at the consumer of its group; empty if the session has not
+    /// claimed the message.
     pub(super) ack_subject: Box<[u8]>,
     pub(super) stage: ReleaseStage,
     /// Whether PUBCOMP has arrived.

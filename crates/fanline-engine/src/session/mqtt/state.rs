@@ -61,8 +61,8 @@ pub(crate) struct Mqtt {
     /// PUBRELs with a record on the disk, by packet identifier. No message is sent with such an identifier
     /// until the record is durably removed.
     pub(super) releases: HashMap<u16, PendingRelease>,
-    /// Messages above QoS 0 that wait for room in the client's receive window. The limit of the consumer
-    /// bounds them.
+    /// Messages above QoS 0 that wait for room in the client's receive window. The consumer's limit of
+    /// unacknowledged messages bounds their number.
     pub(super) queue: VecDeque<QueuedMessage>,
     /// The number of messages that arrived through shared subscriptions.
     pub(super) shared_token: u64,

@@ -92,7 +92,7 @@ fn no_wait_request_returns_available_records() {
     simulation.expect_messages(&["i 408 Request Timeout Pending-Messages=5 Pending-Bytes=0"]);
 }
 
-/// Story: a Python client's request expired, and the client then published. The record was sent to the
+/// Regression: a Python client's request expired, and the client then published. The record was sent to the
 /// expired request, because the request's timer was a millisecond late.
 #[test]
 fn expired_request_is_not_served_before_its_timer() {

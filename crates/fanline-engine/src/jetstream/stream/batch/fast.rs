@@ -175,7 +175,7 @@ impl Stream {
             return Err(ApiError::BATCH_PUBLISH_TOO_MANY_INFLIGHT);
         }
         // The only open batch gets acknowledgements at the requested interval from the start. Further batches
-        // begin with one for each message.
+        // begin with one acknowledgement for each message.
         let flow = match self.fast.open.is_empty() {
             true => self.flow_max(reply.flow),
             false => 1,

@@ -1,6 +1,6 @@
 //! Scheduled messages: records that are published again later, once or repeatedly.
 //!
-//! A schedule is a record, the last one of its subject, and the messages that it publishes are records, too.
+//! A schedule is the last record of its subject. The messages that a schedule publishes are records, too.
 //! Schedules need no other storage: after a restart, the last record of each subject determines what is due.
 
 mod cron;

@@ -186,7 +186,7 @@ impl Source {
             if names.is_empty() {
                 ">".to_owned()
             } else {
-                // The separator is that of nats-server, because a comma may be part of a subject.
+                // The separator is a form feed, as in nats-server, because a comma may be part of a subject.
                 names.join("\x0c")
             }
         };

@@ -273,9 +273,9 @@ impl Reader {
         self.error = Some(error);
     }
 
-    /// Answers a flow control request. A preconfigured consumer gets the answer when all delivered records
-    /// are durable here, because the origin may then remove them. `until` is the sequence of the last of
-    /// these records in this stream.
+    /// Answers a flow control request. A preconfigured consumer gets the answer only when all delivered
+    /// records are durable here, because the answer permits the origin to remove them. `until` is the
+    /// sequence of the last of these records in this stream.
     pub(super) fn answer(
         &mut self,
         reply: &[u8],

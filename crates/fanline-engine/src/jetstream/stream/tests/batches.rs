@@ -187,8 +187,8 @@ fn refused_batch_stores_nothing() {
     assert_eq!(bench.publish("a.1 y"), "=2");
 }
 
-/// Story: a batch was refused at the limit of a subject after it was partly stored, and left a gap in the
-/// sequences.
+/// Regression: a batch was refused at the limit of a subject after it was partly stored, and left a gap in
+/// the sequences.
 #[test]
 fn refused_batch_at_subject_limit_leaves_no_gap() {
     let mut bench = Bench::new(

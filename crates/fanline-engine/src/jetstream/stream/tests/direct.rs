@@ -172,8 +172,8 @@ fn direct_gets_match_nats_server() {
     }
 }
 
-/// Story: each of many filters matched every subject, and all matches were listed before they were counted. A
-/// request of 100 KB used 100 MB of memory.
+/// Regression: each of many filters matched every subject, and the server listed all matches before it
+/// counted them. A request of 100 KB used 100 MB of memory.
 #[test]
 fn multi_last_with_many_filters_is_bounded() {
     let mut bench = Bench::new(r#""subjects":["r.>"],"allow_direct":true"#);

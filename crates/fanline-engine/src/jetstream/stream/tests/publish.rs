@@ -284,7 +284,7 @@ fn publisher_of_another_account_is_not_stored() {
     );
 }
 
-/// Story: a client's `kv.purge("a.*")` publishes to a subject with a wildcard.
+/// A client's `kv.purge("a.*")` publishes to a subject with a wildcard.
 #[test]
 fn rollup_of_wildcard_subject_removes_matching_records() {
     let mut bench = Bench::new(r#""subjects":["t.>"],"allow_rollup_hdrs":true"#);

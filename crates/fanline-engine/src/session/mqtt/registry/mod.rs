@@ -172,7 +172,8 @@ impl SessionRegistry {
         let expires_at = record.expiry.map_or(Duration::MAX, |expiry| {
             context.since_start(ended_at.saturating_add(u64::from(expiry)))
         });
-        // A record without an end means that a crash closed the connection, without DISCONNECT (3.1.2.5).
+        // If the record has no `ended_at`, a crash of the server closed the connection, so the client sent no
+        // DISCONNECT (3.1.2.5).
         let is_crashed = record.ended_at.is_none();
         let will = record.will().map(|(will, at)| {
             let now = context.now.since_start;
