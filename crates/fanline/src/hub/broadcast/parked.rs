@@ -35,8 +35,8 @@ use crate::sync::{
 
 /// The member is not in the list. Its waker and its link to the next member belong to the consumer.
 const OUT: u8 = 0;
-/// The member is in the list, or in a taken list and not processed yet. The link belongs to the list, and the
-/// waker and the state to the thread that holds the lock.
+/// The member is in the list, or in a taken list and not processed yet. The link belongs to the list. The
+/// waker and the state belong to the thread that holds the lock.
 const LISTED: u8 = 1;
 /// Like `LISTED`, but the receiver is gone, so the list owns the member.
 const ORPHANED: u8 = 2;
@@ -85,7 +85,8 @@ impl Member {
 
     /// Replaces the waker. In the member's current state, the caller must be the owner of the waker.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
-        // SAFETY: the caller is the consumer in the state `OUT`, or holds the lock in another state.
+        // SAFETY: in the state `OUT`, the caller is the member's consumer; in any other state, the caller
+        // holds the lock.
         let own = unsafe { &mut *self.waker.get() };
         std::mem::replace(own, waker)
     }
@@ -362,8 +363,8 @@ impl Listed<'_> {
             }
             self.wakers[count] = waker;
             count += 1;
-            // Release: the consumer then finds no waker and owns the link again. This thread must not touch
-            // the member after this store.
+            // Release: a consumer that acquires the state `OUT` sees that the waker was taken, and owns the
+            // link again. This thread must not touch the member after this store.
             it.state.store(OUT, Ordering::Release);
         }
         count > 0

@@ -186,7 +186,8 @@ impl<T, E> Shared<T, E> {
     #[inline]
     fn has_room(&self, state: &mut SenderState) -> bool {
         if state.sent - state.removed >= self.capacity {
-            // Acquire is not needed for the elements themselves, because the queues pass them from thread to
+            // Acquire: pairs with the release that counts removed elements, so the use of these elements is
+            // complete. The elements themselves do not need it, because the queues pass them from thread to
             // thread.
             state.removed = self.removed.count.load(Ordering::Acquire);
         }
