@@ -16,11 +16,11 @@
 //! ```
 //!
 //! The plain store may overwrite `queued`. If the store comes after the heavy fence, the holder finds
-//! `contended` set and announces the queued emission itself. If it comes before, the thread that executed the
-//! fence finds access free and acquires it. A holder that clears `contended` must check the queue again.
-//! Between the store and the announcement, access is free although an emission is queued. A thread that
-//! acquires access at that moment must check whether its own emission is queued. If so, it must emit the
-//! queued one first.
+//! `contended` set and announces the queued emission itself. If the store comes before the heavy fence, the
+//! thread that executed the fence finds access free and acquires it. A holder that clears `contended` must
+//! check the queue again. Between the store and the announcement, access is free although an emission is
+//! queued. A thread that acquires access at that moment must check whether its own emission is queued. If so,
+//! it must emit the queued one first.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -70,7 +70,8 @@ impl Combiner {
     #[inline(always)]
     #[must_use = "queued emissions must be emitted"]
     pub(super) fn release(&self) -> bool {
-        // Relaxed: if another thread finds access taken after these loads, the check below finds that thread.
+        // Relaxed: if another thread finds access taken after these loads, it sets `contended`, which the
+        // last load below sees.
         if self.contended.load(Ordering::Relaxed) || self.state.load(Ordering::Relaxed) != TAKEN {
             return self.release_contended();
         }
@@ -100,8 +101,9 @@ impl Combiner {
             .store(uncontended % UNCONTENDED_MIN, Ordering::Relaxed);
         if uncontended >= UNCONTENDED_MIN && can_release_plainly(self.fences) {
             self.contended.store(false, Ordering::Relaxed);
-            // The caller retains access and checks the queue. A previous holder may have overwritten `QUEUED`
-            // and will now find `contended` cleared, so it will not announce the emission.
+            // Return `false`, so that the caller retains access and checks the queue. This is necessary
+            // because a previous holder may have overwritten `QUEUED`. That holder now finds `contended`
+            // cleared, and so does not announce the queued emission.
             return false;
         }
         self.release_unless_queued()
