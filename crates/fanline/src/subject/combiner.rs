@@ -70,8 +70,9 @@ impl Combiner {
     #[inline(always)]
     #[must_use = "queued emissions must be emitted"]
     pub(super) fn release(&self) -> bool {
-        // Relaxed: if another thread finds access taken after these loads, it sets `contended`, which the
-        // last load below sees.
+        // Relaxed: if another thread finds access taken after these loads, it sets `contended` and executes a
+        // heavy fence. Then either the last load below sees `contended`, or that thread finds access free
+        // after its fence.
         if self.contended.load(Ordering::Relaxed) || self.state.load(Ordering::Relaxed) != TAKEN {
             return self.release_contended();
         }
@@ -125,8 +126,7 @@ impl Combiner {
 
     /// Sets the state to `TAKEN`, before the holder reads the queue.
     pub(super) fn mark_taken(&self) {
-        // Acquire: the holder sees the writes of the threads that announced emissions. Those threads have
-        // also held the queue's lock.
+        // Acquire: this thread, the holder, sees the writes of the threads that announced emissions.
         self.state.swap(TAKEN, Ordering::Acquire);
     }
 
@@ -139,8 +139,9 @@ impl Combiner {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let target = if state == FREE { TAKEN } else { QUEUED };
-            // Acquire: a thread that gets access here sees the previous holder's writes, also in the check
-            // below. Release: the holder that finds `QUEUED` sees this thread's writes.
+            // Acquire: if this thread acquires access here, it sees the previous holder's writes, and the
+            // load of `contended` below sees them too. Release: a holder that finds `QUEUED` sees this
+            // thread's writes.
             match self.state.compare_exchange_weak(
                 state,
                 target,
@@ -161,7 +162,8 @@ impl Combiner {
 
     /// Announces an emission that an observer queued on the holder's own thread. This is not contention.
     pub(super) fn announce_from_holder(&self) {
-        // Relaxed: this thread itself reads the value. Other threads change it only to the same value.
+        // Relaxed: only this thread, the holder, needs to see this value. While access is taken, other
+        // threads write only the same value.
         self.state.store(QUEUED, Ordering::Relaxed);
     }
 }

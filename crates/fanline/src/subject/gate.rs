@@ -160,14 +160,15 @@ impl<S, L: Vacant> Gate<S, L> {
     /// Returns a value other than 0 if the emitter has to take the lock.
     #[inline(always)]
     pub(super) fn signal_byte(&self) -> u8 {
-        // Relaxed: the emitter reads the work that the signal announces with the lock held.
+        // Relaxed: the signal announces work, and the emitter reads that work only after it has taken the
+        // lock.
         self.signal.load(Ordering::Relaxed)
     }
 
     /// Raises the signal without waiting, for work that the emitter can do later. The lock must be held.
     pub(super) fn signal(&self) {
-        // Relaxed: the emitter reads the announced work with the lock held. An emission that misses the
-        // signal counts as begun before the signal was raised.
+        // Relaxed: the emitter reads the announced work only after it has taken the lock. An emission that
+        // misses the signal counts as begun before the signal was raised.
         self.signal.store(1, Ordering::Relaxed);
         self.must_check.store(true, Ordering::Relaxed);
         self.alone.store(null_mut(), Ordering::Relaxed);

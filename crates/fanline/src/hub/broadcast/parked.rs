@@ -119,11 +119,11 @@ impl Parked {
     pub(super) fn park(&self, member: &Arc<Member>, waker: &Waker) {
         // The waker's own code runs only before or after the changes here.
         let mut waker = Some(waker.clone());
-        // Acquire: the thread that set `OUT` has taken the waker.
+        // Acquire: a consumer that sees `OUT` also sees that the waking thread has taken the waker.
         if member.state.load(Ordering::Acquire) != OUT {
             let guard = lock(&self.wakers);
-            // Relaxed: the lock orders the load. The member may still be in the list if the task polled for
-            // another reason.
+            // Relaxed: the lock orders the load. The member is still in the list if the task polls again
+            // before the list has woken it.
             if member.state.load(Ordering::Relaxed) == LISTED {
                 waker = member.replace_waker(waker);
                 drop(guard);
@@ -146,7 +146,8 @@ impl Parked {
         loop {
             // SAFETY: the chain belongs to the caller until the exchange succeeds.
             unsafe { *last.next.get() = head.cast_const() };
-            // Release: a thread that takes the list sees the members as they are now.
+            // Release: a thread that takes the list with an acquiring swap sees the pushed members' links,
+            // wakers, and states.
             match self.head.compare_exchange_weak(
                 head,
                 first.cast_mut(),
@@ -274,7 +275,7 @@ impl Parked {
     /// The member was orphaned and is in no list, and this is called only once for it.
     unsafe fn free(&self, member: *const Member) {
         self.orphans.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: `disown` made it a raw pointer, once.
+        // SAFETY: `disown` turned one reference into this raw pointer, and did so only once.
         drop(unsafe { Arc::from_raw(member) });
     }
 }
