@@ -12,12 +12,12 @@ use fanline_engine::{AccountId, Batch, BatchCursor, JetStreamService, ShardConfi
 
 use super::{Disks, Sabotage, Server, ServerSettings};
 
-/// Number of times in a row that the service handles messages to itself before other work runs. The value is
-/// the one of `fanline-server`.
+/// Largest number of times in a row that the service handles messages to itself before other work runs.
+/// `fanline-server` uses the same number.
 const OWN_ROUNDS_MAX: usize = 16;
 
-/// Size in bytes above which a shard's thread does not run the service for a batch. The value is the one of
-/// `fanline-server`.
+/// Size in bytes above which a shard's thread does not run the service for a batch. `fanline-server` uses the
+/// same size.
 const INLINE_BYTES_MAX: usize = 4 * 1024;
 
 /// The JetStream service with the state of its thread.

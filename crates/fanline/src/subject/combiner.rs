@@ -139,8 +139,8 @@ impl Combiner {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let target = if state == FREE { TAKEN } else { QUEUED };
-            // Acquire: if this thread acquires access here, it sees the previous holder's writes, and the
-            // load of `contended` below sees them too. Release: a holder that finds `QUEUED` sees this
+            // Acquire: this thread sees the previous holder's writes, both if it acquires access here, and
+            // otherwise in the load of `contended` below. Release: a holder that finds `QUEUED` sees this
             // thread's writes.
             match self.state.compare_exchange_weak(
                 state,

@@ -107,7 +107,7 @@ enum Expected {
     /// All values, from 0.
     All,
     /// The subscriber receives all values from its subscription on. Contains the smallest number of values
-    /// that it must receive, which is at least 1 if the subject always has a value.
+    /// that it must receive.
     Suffix(u32),
     /// Only the last value.
     Last,
