@@ -7,7 +7,7 @@ use fanline_engine::auth::{
     Access, AccessConfig, AccountId, Export, ExportKind, Import, ImportKind, User,
 };
 
-/// The accounts. Each has one user, whose name is the account's in lower case.
+/// The accounts. Each has one user, whose name is the account's name in lower case.
 pub(crate) const ACCOUNTS: [&str; 2] = ["A", "B"];
 
 /// Password of all users.

@@ -96,7 +96,7 @@ pub fn run_seed(seed: u64, sabotage: Sabotage) -> Result<Covered, Box<Failure>> 
     })
 }
 
-/// Runs a seed and returns its whole trace, as far as it is stored.
+/// Runs a seed, and returns its trace: all steps, unless the trace has dropped the oldest ones.
 pub fn trace_seed(seed: u64, sabotage: Sabotage) -> (Vec<String>, Result<Covered, Box<Failure>>) {
     let mut world = World::new(seed, sabotage, Trace::new(true));
     let outcome = drive(&mut world, seed);

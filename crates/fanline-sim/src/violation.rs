@@ -5,13 +5,16 @@ use std::fmt;
 /// What always holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
-    /// A message that is published after a subscriber has its PONG reaches it exactly once.
+    /// A message that is published after a subscriber has received the PONG behind its SUB reaches the
+    /// subscriber exactly once.
     Visibility,
     /// Messages of one publisher arrive in the order in which it published them.
     Order,
-    /// An acknowledged record is there after any crash, under one sequence of its own.
+    /// An acknowledged message is still stored after any crash, once, and with a sequence that no other
+    /// message has.
     Durability,
-    /// Nothing arrives after the PONG that follows an UNSUB, and nothing above its maximum.
+    /// No message arrives after the PONG that follows an UNSUB, and no more messages than the maximum of the
+    /// UNSUB.
     Unsubscribed,
     /// A message stays in its account.
     Isolation,
@@ -23,7 +26,7 @@ pub enum Invariant {
     Correctness,
     /// Everything is answered in the end, and consumers deliver what is stored.
     Liveness,
-    /// MQTT messages of QoS 1 and 2 reach sessions, those of QoS 2 once.
+    /// MQTT messages of QoS 1 reach sessions at least once, and messages of QoS 2 exactly once.
     Mqtt,
 }
 

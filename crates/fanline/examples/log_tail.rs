@@ -94,7 +94,8 @@ fn main() {
 
     let received: Vec<Result<Line, Lagged>> = remote.blocking_iter().collect();
     assert_eq!(received.len(), 3);
-    // Seven lines were sent: the last three, and four live ones. Two of them were still queued.
+    // The queue got seven lines: the last three stored ones, and four live ones. It still held two, so it had
+    // dropped five.
     assert_eq!(received[0], Err(Lagged(5)));
 
     // After the end, a new viewer still gets the last lines, followed by the end.

@@ -102,7 +102,8 @@ fn main() {
 
     let all = PACKETS * PACKET_TICKS;
     assert_eq!(shares.load(Ordering::Relaxed), 15_840 * 10 + 160 * 5_000);
-    // At the end, the observers and with them the senders are dropped, so the iterators end.
+    // When the feed has ended, the observers are dropped, and with them the senders that they own. So the
+    // iterators end.
     assert_eq!(large.iter().count(), 160);
     assert!(recorded.iter().eq(0..all), "every tick, in order");
     let (shown, lost, last) = display.join().expect("the display panicked");

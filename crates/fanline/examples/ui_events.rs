@@ -43,8 +43,8 @@ fn search(text: &str) -> String {
 
 fn main() {
     let main_thread = thread::current();
-    // The thread that schedules an action calls this. If that happens before the loop parks, `park` returns
-    // at once, so no wake-up is lost.
+    // The thread that schedules an action calls this closure. If it calls `unpark` before the loop parks,
+    // `park` returns at once, so no wake-up is lost.
     let (ui, mut driver) = EventLoop::manual(move || main_thread.unpark());
     let pool = ThreadPool::new(2);
     let window = Rc::new(RefCell::new(Window::default()));

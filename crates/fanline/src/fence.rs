@@ -36,7 +36,7 @@ impl Fences {
     #[inline(always)]
     pub(crate) fn light(self) {
         match self {
-            // A loom model has no `membarrier`, so this side needs a full fence too.
+            // A loom model has no `membarrier`, so there the frequent side executes a full fence too.
             Self::Asymmetric if !cfg!(all(test, fanline_loom)) => {
                 std::sync::atomic::compiler_fence(Ordering::SeqCst);
             }

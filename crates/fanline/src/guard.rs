@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 /// not wait: when it returns, a call of the observer that another thread has begun, or is about to make, may
 /// still run. No later value is delivered. To wait for the end of such a call, use
 /// [`unsubscribe_and_wait`](Guard::unsubscribe_and_wait). The observer is dropped at once if nothing is being
-/// emitted. Otherwise the emission in progress drops it, or at the latest the next one.
+/// emitted. Otherwise the emission in progress drops the observer, or at the latest the next emission.
 ///
 /// ```
 /// let (mut tx, source) = fanline::subject::<u32>();
@@ -105,8 +105,8 @@ impl Guard {
     ///
     /// Blocks for as long as a call in progress takes. From inside the observer itself, or from inside
     /// another observer of the same emission, it returns at once, because it cannot wait for its own caller.
-    /// Do not call it while holding a lock that the observer takes. Guards made by [`Guard::new`] only run
-    /// their action.
+    /// Do not call it while holding a lock that the observer takes. For a guard made by [`Guard::new`], this
+    /// only runs the guard's action.
     pub fn unsubscribe_and_wait(mut self) {
         match std::mem::take(&mut self.parts) {
             Parts::Registered { registry, key } => {

@@ -124,7 +124,8 @@ impl<T, E, O: Observer<T, E> + 'static> Observer<T, E> for Pinned<O> {
     }
 
     fn is_closed(&self) -> bool {
-        // The chain calls this after each value, on the thread that emits, so another thread gets `false`.
+        // The chain calls this after each value, on the thread that emits. If that is not the observer's
+        // thread, the result is `false`.
         std::thread::current().id() == self.thread
             && PINNED.with_borrow(|table| match &table.slots[self.slot] {
                 Slot::Present(observer) => observer.downcast_ref::<O>().is_some_and(O::is_closed),

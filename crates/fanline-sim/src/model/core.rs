@@ -10,7 +10,8 @@ use crate::violation::{Invariant, Outcome, violation};
 /// A subscription: its client and its number there.
 pub(crate) type SubscriptionKey = (ClientKey, u64);
 
-/// A queue group: account and name. Members with different filters that match a message are one group.
+/// A queue group: the index of its account, and its name. Members may have different filters. If the filters
+/// match the same message, the members are one group for that message.
 type Group = (usize, String);
 
 /// A published message.
@@ -93,10 +94,11 @@ pub(crate) struct CoreModel {
     import: ImportState,
     messages: BTreeMap<u64, Message>,
     subscriptions: BTreeMap<SubscriptionKey, Subscription>,
-    /// Groups whose members have disconnected since all was quiet: messages for them may be lost.
+    /// Groups with members that have disconnected since the last quiet moment. Messages for these groups may
+    /// be lost.
     disturbed: BTreeSet<Group>,
-    /// Groups that members have begun to leave since all was quiet. A message for a member that has left goes on to
-    /// another shard, and later messages may overtake it.
+    /// Groups that members have begun to leave since the last quiet moment. The server passes a message for a
+    /// member that has left to another shard, and later messages may overtake this message.
     reordered: BTreeSet<Group>,
     /// Messages checked so far.
     pub(crate) checked: u64,
@@ -148,7 +150,7 @@ impl CoreModel {
         self.subscriptions.insert(key, subscription);
     }
 
-    /// Notes that a client has begun to unsubscribe, at once or after `max` messages.
+    /// Records that a client has begun to unsubscribe, either immediately or after `max` messages.
     pub(crate) fn unsubscribe(&mut self, key: SubscriptionKey) {
         if let Some(subscription) = self.subscriptions.get_mut(&key) {
             subscription.is_ending = true;
@@ -280,7 +282,8 @@ impl CoreModel {
         Ok(())
     }
 
-    /// Checks that everything was delivered: the server has read and written everything, and so have its clients.
+    /// Checks that all messages were delivered. The caller has made sure that the server and its clients have
+    /// read and written all their data.
     pub(crate) fn check_quiet(&mut self, is_connected: impl Fn(ClientKey) -> bool) -> Outcome {
         for (id, message) in &self.messages {
             if !message.is_certain && !is_connected(message.publisher) {

@@ -1,4 +1,4 @@
-//! Models of what clients may see. They know the promises, and nothing of the engine.
+//! Models of what clients may see. They know what the server promises, and do not use the engine.
 
 mod core;
 mod mqtt;

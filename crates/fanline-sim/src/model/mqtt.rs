@@ -1,4 +1,5 @@
-//! MQTT messages of QoS 1 and 2: sessions receive them, those of QoS 2 exactly once.
+//! MQTT messages of QoS 1 and 2: sessions receive each message of QoS 1 at least once, and of QoS 2 exactly
+//! once.
 
 use std::collections::BTreeMap;
 

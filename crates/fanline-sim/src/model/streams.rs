@@ -237,7 +237,8 @@ impl StreamModel {
         self.consumers[kind as usize].confirmed.insert(sequence);
     }
 
-    /// Notes that nothing is on its way any more: requests without an answer have had their effect, or never will.
+    /// Records that no request is in transit any more. A request without an answer either has taken effect or
+    /// never will.
     pub(crate) fn end_requests(&mut self, at: u64) {
         for purge in &mut self.purges {
             purge.ended_at.get_or_insert(at);
@@ -258,8 +259,8 @@ impl StreamModel {
         }
     }
 
-    /// Forgets messages that were acknowledged without a consumer. Nothing is stored or synced then, and a power cut
-    /// may take their sequences back.
+    /// Forgets acknowledged messages that were published while the stream had no consumer. The server neither
+    /// stores nor syncs anything for them, so after a power cut it may use their sequences again.
     fn forget_unwanted(&mut self) {
         let created_at = self.consumers[ConsumerKind::Pull as usize].created_at;
         let StreamModel {

@@ -44,7 +44,7 @@ pub struct ServerSettings {
 pub struct Server {
     threads: Vec<ShardThread>,
     service: ServiceThread,
-    /// Batches that a shard has not taken. The last one is the service's.
+    /// For each shard, the batch that it has not taken yet. The last entry is the batch for the service.
     mailboxes: Vec<Batch>,
     connections: Vec<Option<Connection>>,
     connections_opened: u64,
@@ -57,7 +57,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on its disks, and recovers their streams.
+    /// Starts a server with the given disks, and recovers the streams on them.
     ///
     /// # Panics
     /// With more shards than the engine allows.

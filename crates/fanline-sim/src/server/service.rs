@@ -12,10 +12,12 @@ use fanline_engine::{AccountId, Batch, BatchCursor, JetStreamService, ShardConfi
 
 use super::{Disks, Sabotage, Server, ServerSettings};
 
-/// Rounds of messages from the service to itself before other work runs, as in `fanline-server`.
+/// Largest number of times in a row that the service handles messages to itself before other work runs.
+/// `fanline-server` uses the same number.
 const OWN_ROUNDS_MAX: usize = 16;
 
-/// A batch above this size is not handled on a shard's thread, as in `fanline-server`.
+/// Size in bytes above which a shard's thread does not run the service for a batch. `fanline-server` uses the
+/// same size.
 const INLINE_BYTES_MAX: usize = 4 * 1024;
 
 /// The JetStream service with the state of its thread.
@@ -79,7 +81,8 @@ impl ServiceThread {
 }
 
 impl Server {
-    /// Performs a batch of a shard on the shard's thread, if that is quick.
+    /// Runs the service on a shard's thread for a batch of that shard, if the work is small. Returns whether
+    /// it did.
     pub(super) fn try_run_service(&mut self, batch: &mut Batch) -> bool {
         let is_small = batch.bytes() <= INLINE_BYTES_MAX;
         let Some(mailbox) = self.mailboxes.last_mut() else {
@@ -190,7 +193,7 @@ impl Server {
         });
     }
 
-    /// Passes the result of a sync to the service, which continues as its thread does.
+    /// Passes the result of a sync to the service, and then does what the service's thread does after syncs.
     pub(crate) fn finish_sync(&mut self, at: usize) {
         let Sync { wanted, result, .. } = self.service.syncs.remove(at);
         if self.sabotage == Sabotage::LoseSyncs {

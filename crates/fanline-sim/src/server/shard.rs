@@ -40,7 +40,7 @@ pub(super) struct Connection {
 }
 
 impl Server {
-    /// Opens a connection on a shard. The client's socket takes `room_bytes` that it has not read.
+    /// Opens a connection on a shard. The socket stores at most `room_bytes` that the client has not read.
     pub(crate) fn connect(
         &mut self,
         shard: usize,
@@ -199,7 +199,8 @@ impl Server {
         self.post_batches(shard);
     }
 
-    /// Writes as much to a connection as its socket takes. Returns whether it was anything.
+    /// Writes as much pending output to a connection as its socket accepts. Returns whether it wrote
+    /// anything.
     fn write(&mut self, key: ConnectionKey) -> bool {
         let now = self.now.since_start;
         let Server {
@@ -285,8 +286,8 @@ impl Server {
         }
     }
 
-    /// Closes a connection from the client's side. The server may read what was written before, unless it is
-    /// `abrupt`.
+    /// Closes a connection from the client's side. Unless `abrupt` is set, the server may still read what the
+    /// client has written.
     pub(crate) fn hang_up(&mut self, key: ConnectionKey, abrupt: bool) {
         let Some(connection) = self.connection(key) else {
             return;

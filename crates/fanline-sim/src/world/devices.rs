@@ -12,10 +12,10 @@ use fanline_engine::auth::ConnectionKind;
 /// Devices of a world.
 const DEVICES: usize = 3;
 
-/// Bytes that a device has yet to write, above which it does nothing new.
+/// Number of unwritten bytes above which a device starts no new action.
 const OUT_BYTES_MAX: usize = 4 * 1024;
 
-/// Number of the subscription at QoS 0, as the model of plain messages knows it.
+/// Subscription id (SID) that the model of plain messages uses for a device's subscription at QoS 0.
 pub(super) const PLAIN_SID: u64 = 1;
 
 /// What the acknowledgement of a subscription proves.

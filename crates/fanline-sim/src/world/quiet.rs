@@ -1,4 +1,5 @@
-//! Quiet moments: everything that was begun ends, and then everything must be as the models say.
+//! Quiet moments: all actions that were begun end, and then the state of the server must be as the models
+//! predict.
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ impl World {
             self.ping_device(at);
         }
         self.quiesce()?;
-        // Changes that no client waited for when they were made are synced by a timer, and a request that finds them
-        // made waits for it.
+        // If no client waits for a change, a timer syncs the change later. A request that repeats such a
+        // change waits for that timer.
         self.wait(SYNC_WAIT);
         self.quiesce()?;
         self.check_quiet()?;

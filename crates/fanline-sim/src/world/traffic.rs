@@ -4,7 +4,7 @@ use super::{CLIENTS_MAX, NatsClient, Role, World};
 use crate::accounts::EXPORTED;
 use crate::model::Claim;
 
-/// Bytes that a client has yet to write, above which it does nothing new.
+/// Number of unwritten bytes above which a client starts no new action.
 const OUT_BYTES_MAX: usize = 16 * 1024;
 
 const TOKENS: [&str; 3] = ["a", "b", "c"];

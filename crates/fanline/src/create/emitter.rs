@@ -194,8 +194,9 @@ impl<T, E> fmt::Debug for Emitter<T, E> {
 
 /// State shared by an emitter and the guard of its subscription.
 struct EmitterState {
-    /// Relaxed suffices, because the flag protects no other data; `teardown` has its own lock. If an
-    /// unsubscription happens before a call of an emitter's method, that call sees the flag.
+    /// Whether the subscription is closed. Accesses are relaxed, because the flag protects no other data;
+    /// `teardown` has its own lock. If an unsubscription happens before a call of an emitter's method, that
+    /// call sees the flag.
     closed: AtomicBool,
     teardown: Mutex<Option<Guard>>,
 }

@@ -21,7 +21,8 @@ pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
     channel_of(slots_max::<T>())
 }
 
-/// Returns a queue that never holds more than `values` values, so its chunks are not larger than that.
+/// Returns a queue with chunks of at most `values` values, for a caller that never queues more values than
+/// that.
 pub(crate) fn channel_for<T>(values: usize) -> (Sender<T>, Receiver<T>) {
     channel_of(values.clamp(1, slots_max::<T>()))
 }
@@ -80,7 +81,7 @@ struct Cursor<T> {
     before: u64,
 }
 
-/// The state that both ends share. When both ends are gone, its drop drops the remaining values.
+/// The state that both ends share. It is dropped after both ends, and then drops the remaining values.
 struct Channel<T> {
     chain: Mutex<Chain<T>>,
     written: Arc<Written>,

@@ -23,8 +23,8 @@ const VALUES_BEFORE_YIELD: usize = 4096;
 /// If the recent rate of values, which `deliver` computes, is at least this number, the drain briefly waits
 /// for more values before it stops.
 const LINGER_VALUES_MIN: usize = 16;
-/// Number of checks for values during that wait. The wait takes about a microsecond, in which a fast sender
-/// can write hundreds of values undisturbed.
+/// Number of checks for more values while the drain waits before it stops. The wait takes about a
+/// microsecond, in which a fast sender can write hundreds of values undisturbed.
 const LINGER_LOOKS: usize = 8;
 /// Number of spins before each of these checks.
 const LINGER_SPINS: usize = 64;
@@ -297,8 +297,8 @@ where
             return false;
         };
         let stop = self.deliver(running.drain(), false);
-        // If an action is still scheduled, it will take the drain. Otherwise set the flag, which the caller
-        // checks after it has queued its value.
+        // If an action is still scheduled, that action will take the drain. Otherwise set the flag `idle`,
+        // which the caller checks after it has queued its value.
         if let Some(put_back) = running.stop(&stop)
             && !put_back.scheduled
         {

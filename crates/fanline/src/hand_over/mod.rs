@@ -64,8 +64,7 @@ enum Inlet<T, E> {
 struct Bounded<T, E> {
     sender: chunks::Sender<T>,
     space: Arc<Space>,
-    /// Total number of values that may have been written when the queue is full, as of the last check for
-    /// room.
+    /// Total number of written values at which the queue is full, as known from the last check for room.
     limit: u64,
     full: Full<E>,
 }
@@ -214,8 +213,8 @@ where
             if shared.is_closed() {
                 return;
             }
-            // The queue is full. Either another thread is emptying it, or is about to, or only this thread
-            // can empty it.
+            // The queue is full. Usually another thread is emptying it or will do so, and this thread waits.
+            // If only this thread can empty the queue, it does so here.
             let here = worker.runs_here();
             if here && shared.drains_here() {
                 break;

@@ -42,8 +42,8 @@ impl Space {
         }
     }
 
-    /// Returns the total number of values that the sender may have written when the queue is full, as far as
-    /// is known now.
+    /// Returns the total number of written values at which the queue is full, given the values removed so
+    /// far.
     pub(super) fn limit(&self) -> u64 {
         self.taken
             .load(Ordering::Relaxed)
@@ -63,8 +63,8 @@ impl Space {
 
     #[cold]
     fn wake(&self, wake_at: u64) {
-        // The exchange fails if the sender already waits for another count. In that case it has seen the
-        // current count of removed values.
+        // The exchange fails if the sender already waits for another count. In that case the sender has seen
+        // the current count of removed values.
         let exchanged =
             self.wake_at
                 .compare_exchange(wake_at, NEVER, Ordering::Relaxed, Ordering::Relaxed);

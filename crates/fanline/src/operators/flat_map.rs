@@ -130,7 +130,8 @@ where
     }
 
     /// Subscribes to the inner source. If it completes during the subscription, continues with the next one.
-    /// The gate is free during subscriptions, so values that a source emits then pass at once.
+    /// No caller works on the gate's stage during the subscription. So values that the inner source emits
+    /// then are passed on at once.
     fn run(self: &Arc<Self>, mut inner: I) {
         let upstreams = self.funnel.upstreams();
         while let Some(key) = upstreams.reserve() {

@@ -44,8 +44,8 @@ struct Shared<S: Stage> {
 }
 
 struct Cell<S: Stage> {
-    /// Boxed, so that taking it out moves only a pointer. `None` while a caller works on it, and after the
-    /// gate was closed.
+    /// The stage, in a box, so that taking the stage out moves only a pointer. `None` while a caller works on
+    /// the stage, and after the gate was closed.
     stage: Option<Box<S>>,
     /// Empty whenever the stage is present.
     queue: VecDeque<S::Message>,
@@ -73,7 +73,7 @@ impl<S: Stage> Gate<S> {
         }
     }
 
-    /// Passes `input` to the stage with `direct`, or queues the message that `to_message` makes of it.
+    /// Passes `input` to the stage with `direct`, or queues the message that `to_message` makes from `input`.
     #[inline]
     pub(super) fn enter<I>(
         &self,

@@ -344,7 +344,8 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
 
 impl<T, E, H: Hub<T, E>> Drop for Relay<T, E, H> {
     /// Disposes of the subject if the source is dropped without completion or error. No more values can reach
-    /// the subject's observers, and these may own the connectable, which owns the subject.
+    /// the subject's observers. An observer may own the connectable, which owns the subject, which owns the
+    /// observer; disposing of the subject breaks this cycle.
     fn drop(&mut self) {
         if !self.connection.is_closed() {
             self.connection.close();

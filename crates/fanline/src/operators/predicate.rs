@@ -171,7 +171,8 @@ where
 
 /// Tests whether a value determines the result.
 trait Probe<T> {
-    /// The result if a value determines it. If the source completes first, the result is the opposite.
+    /// The result of the operator at a value for which `decides` returns `true`. If the source completes
+    /// before such a value, the result is the opposite.
     const RESULT: bool;
 
     fn decides(&mut self, value: &T) -> bool;

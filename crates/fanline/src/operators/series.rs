@@ -18,8 +18,8 @@ pub(super) trait Step: Sized + Send + 'static {
 
 /// Starts [`Step`]s one after the other.
 ///
-/// An step that ends during its own start stores the next step here. The caller of that start then
-/// starts the next one: a loop instead of a recursion.
+/// A step that ends during its own start stores the next step here. The caller of that start then starts the
+/// next step, in a loop instead of a recursion.
 pub(super) struct Series<P> {
     state: Mutex<State<P>>,
     /// Whether the series is closed. Sources that emit in a loop read it to stop. Relaxed, because decisions

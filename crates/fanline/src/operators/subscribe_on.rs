@@ -139,8 +139,8 @@ impl<W: Worker> Subscription<W> {
         let mut stage = lock(&self.stage);
         if matches!(&*stage, Stage::Over) {
             drop(stage);
-            // The guard was dropped meanwhile. This is a thread of the scheduler, which `unsubscribe_on` also
-            // requires.
+            // The guard was dropped meanwhile. Drop the source here: this is a thread of the scheduler, so
+            // the drop is in the right place even with `unsubscribe_on`.
             drop(source);
             return;
         }

@@ -115,7 +115,8 @@ impl Registry for Upstreams {
     }
 }
 
-/// An observer that closes the upstreams when its source ends. It is closed when the upstreams are closed.
+/// An observer that closes the upstreams when its source ends. After the upstreams were closed, the observer
+/// reports that it is closed.
 pub(super) struct UntilClosed<O> {
     pub(super) observer: O,
     pub(super) upstreams: Arc<Upstreams>,

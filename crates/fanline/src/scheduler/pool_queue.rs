@@ -76,7 +76,7 @@ enum Wake {
 /// The thread that changes the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Caller {
-    /// A thread of the pool that checks the queue next, so no other thread must be woken.
+    /// A thread of the pool. It checks the queue next, so it is not necessary to wake another thread.
     Pool,
     Other,
 }
@@ -193,7 +193,7 @@ impl Lane {
         free
     }
 
-    /// Clears the alarm after its time was reached, even if the thread does not run the lane.
+    /// Clears the alarm after its time was reached, even if the calling thread does not run the lane.
     fn clear_alarm(&self, key: Key) {
         let mut state = lock(&self.state);
         if state.alarm == Some(key) {

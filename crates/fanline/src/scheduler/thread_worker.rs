@@ -291,7 +291,7 @@ impl Lane {
         }
     }
 
-    /// Makes the thread that runs the lane check for tasks again, if it waits.
+    /// If the thread that runs the lane is waiting, makes that thread check for tasks again.
     fn wake_driver(&self) {
         let driver = lock(&self.state).driver;
         self.wake(driver);

@@ -252,7 +252,8 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // If the runtime has actions left to run, it was shut down. Drop them.
+        // If `driven` is still set, the runtime was shut down before this task had run all actions. Drop the
+        // remaining actions.
         let mut state = lock(&self.worker.lane.state);
         let dropped = if state.driven {
             state.tasks.take_all()

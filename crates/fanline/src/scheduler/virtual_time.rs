@@ -226,7 +226,8 @@ impl Worker for VirtualWorker {
     }
 
     fn runs_here(&self) -> bool {
-        // Any thread that waits for an action may be the only thread that advances the clock.
+        // This thread may be the only one that advances the clock. If it waited for an action, the action
+        // might never run.
         true
     }
 }

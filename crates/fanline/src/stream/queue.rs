@@ -83,8 +83,8 @@ struct Queue<T, E> {
     /// `State::is_closed` decides.
     closed: AtomicBool,
     /// Number of unread values in the consumer's batch, which count toward the capacity. Relaxed: the number
-    /// protects no other data. If the source reads an outdated number, it is too high, so the source waits
-    /// until the consumer polls for more.
+    /// protects no other data. If the source reads an outdated number, the number is too high, so the source
+    /// waits until the consumer polls for more.
     unread: AtomicUsize,
 }
 
@@ -485,8 +485,8 @@ impl<T, E> Drop for Sender<T, E> {
 }
 
 impl<T, E> Receiver<T, E> {
-    /// Takes the next event. When that is an error, an overflow, or the end, unsubscribes; later calls return
-    /// only the end.
+    /// Takes the next event. If the event is an error, an overflow, or the end, unsubscribes. Later calls
+    /// then return only the end.
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Taken<T, E>> {
         if let Some(value) = self.batch.pop_front() {
             if self.queue.rule.when_full != WhenFull::Grow {

@@ -16,11 +16,11 @@
 //! ```
 //!
 //! The plain store may overwrite `queued`. If the store comes after the heavy fence, the holder finds
-//! `contended` set and announces the queued emission itself. If it comes before, the thread that executed the
-//! fence finds access free and acquires it. A holder that clears `contended` must check the queue again.
-//! Between the store and the announcement, access is free although an emission is queued. A thread that
-//! acquires access at that moment must check whether its own emission is queued. If so, it must emit the
-//! queued one first.
+//! `contended` set and announces the queued emission itself. If the store comes before the heavy fence, the
+//! thread that executed the fence finds access free and acquires it. A holder that clears `contended` must
+//! check the queue again. Between the store and the announcement, access is free although an emission is
+//! queued. A thread that acquires access at that moment must check whether its own emission is queued. If so,
+//! it must emit the queued one first.
 
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -70,7 +70,9 @@ impl Combiner {
     #[inline(always)]
     #[must_use = "queued emissions must be emitted"]
     pub(super) fn release(&self) -> bool {
-        // Relaxed: if another thread finds access taken after these loads, the check below finds that thread.
+        // Relaxed: if another thread finds access taken after these loads, it sets `contended` and executes a
+        // heavy fence. Then either the last load below sees `contended`, or that thread finds access free
+        // after its fence.
         if self.contended.load(Ordering::Relaxed) || self.state.load(Ordering::Relaxed) != TAKEN {
             return self.release_contended();
         }
@@ -100,8 +102,9 @@ impl Combiner {
             .store(uncontended % UNCONTENDED_MIN, Ordering::Relaxed);
         if uncontended >= UNCONTENDED_MIN && can_release_plainly(self.fences) {
             self.contended.store(false, Ordering::Relaxed);
-            // The caller retains access and checks the queue. A previous holder may have overwritten `QUEUED`
-            // and will now find `contended` cleared, so it will not announce the emission.
+            // Return `false`, so that the caller retains access and checks the queue. This is necessary
+            // because a previous holder may have overwritten `QUEUED`. That holder now finds `contended`
+            // cleared, and so does not announce the queued emission.
             return false;
         }
         self.release_unless_queued()
@@ -123,8 +126,7 @@ impl Combiner {
 
     /// Sets the state to `TAKEN`, before the holder reads the queue.
     pub(super) fn mark_taken(&self) {
-        // Acquire: the holder sees the writes of the threads that announced emissions. Those threads have
-        // also held the queue's lock.
+        // Acquire: this thread, the holder, sees the writes of the threads that announced emissions.
         self.state.swap(TAKEN, Ordering::Acquire);
     }
 
@@ -137,8 +139,9 @@ impl Combiner {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let target = if state == FREE { TAKEN } else { QUEUED };
-            // Acquire: a thread that gets access here sees the previous holder's writes, also in the check
-            // below. Release: the holder that finds `QUEUED` sees this thread's writes.
+            // Acquire: this thread sees the previous holder's writes, both if it acquires access here, and
+            // otherwise in the load of `contended` below. Release: a holder that finds `QUEUED` sees this
+            // thread's writes.
             match self.state.compare_exchange_weak(
                 state,
                 target,
@@ -159,7 +162,8 @@ impl Combiner {
 
     /// Announces an emission that an observer queued on the holder's own thread. This is not contention.
     pub(super) fn announce_from_holder(&self) {
-        // Relaxed: this thread itself reads the value. Other threads change it only to the same value.
+        // Relaxed: only this thread, the holder, needs to see this value. While access is taken, other
+        // threads write only the same value.
         self.state.store(QUEUED, Ordering::Relaxed);
     }
 }

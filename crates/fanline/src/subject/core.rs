@@ -457,9 +457,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             if removed.is_empty() {
                 return;
             }
-            // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
-            // of its destructor is ignored; otherwise the observer that was just called would be removed for
-            // it.
+            // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. `discard`
+            // ignores a panic of a destructor. If that panic unwound from here, the observer that was just
+            // called would be removed, although it did not panic.
             removed.into_iter().for_each(discard);
         }
     }
@@ -679,7 +679,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         drop(control);
         drop(removed);
         for _ in 0..spare {
-            // SAFETY: a dropped guard left this reference behind, still counted; it is released once.
+            // SAFETY: a dropped guard left this reference behind without releasing it, so the count still
+            // includes the reference. It is released only once, here.
             unsafe { Arc::decrement_strong_count(Arc::as_ptr(self)) };
         }
     }
@@ -740,7 +741,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             store.trim(&self.policy, now);
         }
         if halted == Halted::Calling {
-            // The emitter evicts them after its calls, because one of them may be the current value.
+            // The emitter evicts the values after its calls, because one of the values may be the current
+            // one.
             control.must_evict = true;
             return Evicted::Nothing;
         }

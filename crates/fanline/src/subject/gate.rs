@@ -51,9 +51,9 @@ pub(super) struct Gate<S, L> {
     /// 1 if the emitter has to take the lock, otherwise 0; checked between two observers. It is a byte so
     /// that one instruction combines it with the observer's result.
     signal: AtomicU8,
-    /// Whether the emitter must do more before an emission than enter: like `signal`, but always set if the
-    /// fences are symmetric. The emitter must then execute a full fence before it reads `signal`. With
-    /// asymmetric fences it reads only this word before an emission.
+    /// Whether the emitter must check `signal` before an emission. With asymmetric fences, this is set while
+    /// `signal` is 1, so the emitter need not read `signal` itself. With symmetric fences, this is always
+    /// set, because the emitter must execute a full fence and then read `signal`.
     must_check: AtomicBool,
     fences: Fences,
     store: SharedCell<S>,
@@ -107,8 +107,9 @@ impl<S, L: Vacant> Gate<S, L> {
 
     #[inline(always)]
     fn enter(&self, phase: usize) -> Option<NonNull<L>> {
-        // Relaxed: the fence orders it before the loads that follow, and nothing has been written that a
-        // reader of this value must see.
+        // Relaxed: the fence here, or the one in `may_continue` if the fences are symmetric, orders this
+        // store before the loads that follow. The emitter has not yet written any data that a thread that
+        // reads the new phase would have to see.
         self.phase.store(phase, Ordering::Relaxed);
         self.fences.light_if_asymmetric();
         // Relaxed: a pointer that is not null means that the signal is down. The emitter, which is this thread,
@@ -120,8 +121,8 @@ impl<S, L: Vacant> Gate<S, L> {
     /// idle again.
     #[inline(always)]
     pub(super) fn may_continue(&self) -> bool {
-        // Relaxed: if the signal is down, other threads finished their changes before the emitter lowered
-        // it with the lock held, which orders them.
+        // Relaxed: if `must_check` is false, the signal is down. The emitter, which is this thread, lowered
+        // the signal with the lock held, after other threads had finished their changes under that lock.
         !self.must_check.load(Ordering::Relaxed) || self.may_continue_fenced()
     }
 
@@ -159,14 +160,15 @@ impl<S, L: Vacant> Gate<S, L> {
     /// Returns a value other than 0 if the emitter has to take the lock.
     #[inline(always)]
     pub(super) fn signal_byte(&self) -> u8 {
-        // Relaxed: the emitter reads the work that the signal announces with the lock held.
+        // Relaxed: the signal announces work, and the emitter reads that work only after it has taken the
+        // lock.
         self.signal.load(Ordering::Relaxed)
     }
 
     /// Raises the signal without waiting, for work that the emitter can do later. The lock must be held.
     pub(super) fn signal(&self) {
-        // Relaxed: the emitter reads the announced work with the lock held. An emission that misses the
-        // signal counts as begun before it.
+        // Relaxed: the emitter reads the announced work only after it has taken the lock. An emission that
+        // misses the signal counts as begun before the signal was raised.
         self.signal.store(1, Ordering::Relaxed);
         self.must_check.store(true, Ordering::Relaxed);
         self.alone.store(null_mut(), Ordering::Relaxed);

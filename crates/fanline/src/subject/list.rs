@@ -331,8 +331,8 @@ impl<L: Vacant> List<L> {
             }
         }
         self.vacancies = 0;
-        // The empty list retains its memory for later entries. It frees the memory if it is larger than that
-        // of `other`.
+        // This list is empty now. It retains its memory for later entries, unless it has more memory than
+        // `other`.
         if self.entries.capacity() > other.entries.capacity() {
             *self = Self::new();
         }
@@ -363,7 +363,7 @@ pub(super) enum SlotState {
 }
 
 /// The slots of all observers. A key consists of a slot number and the slot's generation, so that a guard
-/// that outlives its observer refers to no other.
+/// that outlives its observer does not refer to another observer.
 pub(super) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u32>,

@@ -414,8 +414,8 @@ impl<T, E> Local<T, E> {
                 return;
             }
             // Dropping an observer runs user code that may unsubscribe others, so the loop repeats. A panic
-            // of its destructor is ignored; otherwise the observer that was just called would be removed for
-            // it.
+            // of a destructor is ignored. If that panic unwound from here, the observer that was just called
+            // would be removed, although it did not panic.
             for entry in removed {
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(entry)));
             }

@@ -23,7 +23,8 @@ const CHUNK_SLOTS_MIN: usize = 64;
 /// Maximum size of a chunk in bytes if the number of values is unbounded. A chunk is larger only if four
 /// values need more.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
-/// Maximum size of a chunk in bytes if the number of values is bounded, with the same exception.
+/// Maximum size of a chunk in bytes if the number of values is bounded. A chunk is larger only if four values
+/// need more.
 const RING_CHUNK_BYTES_MAX: usize = 4096;
 
 pub(super) struct Log<T> {
@@ -345,8 +346,8 @@ mod tests {
         }
     }
 
-    /// The model: the positions behind the last value, of the first value in memory, and of the first
-    /// retained value.
+    /// The model of a log: three positions. `end` is behind the last value; the others are those of the first
+    /// value in memory and of the first retained value.
     #[derive(Default)]
     struct Model {
         end: usize,

@@ -137,8 +137,8 @@ where
     /// Returns whether no queued emission has to come before a new one.
     #[inline(always)]
     fn is_next(&self) -> bool {
-        // Relaxed: a thread that has queued an emission, or knows of one that another thread has queued, sees
-        // the flag set or a later value of it.
+        // Relaxed: if this thread has queued an emission, or if another thread's queuing happened before this
+        // call, this load sees the flag as it was set then, or a later value. It never sees an older value.
         !self.has_queued.load(Ordering::Relaxed)
     }
 

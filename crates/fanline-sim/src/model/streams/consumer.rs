@@ -19,7 +19,8 @@ pub(super) struct Consumer {
     pub(super) delivered: BTreeSet<u64>,
     /// Sequences that a client has begun to acknowledge.
     pub(super) acknowledged: BTreeSet<u64>,
-    /// Those of them that the server has confirmed, and those before the last quiet moment.
+    /// Acknowledged sequences that the server has confirmed (`confirmed`), and those whose confirmation
+    /// arrived before the last quiet moment (`settled`).
     pub(super) confirmed: BTreeSet<u64>,
     pub(super) settled: BTreeSet<u64>,
 }

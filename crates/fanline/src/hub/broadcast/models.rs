@@ -82,7 +82,8 @@ fn broadcast_to_two(capacity: usize, values: &'static [u8]) {
     }
 }
 
-/// Two consumers leave the head in any order, while the producer waits for both. The last one wakes it.
+/// Two consumers leave the head in any order, while the producer waits for both. The consumer that leaves
+/// last wakes the producer.
 #[test]
 fn loom_hub_two_leave_the_head() {
     model(2, || {

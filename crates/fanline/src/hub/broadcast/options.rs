@@ -68,9 +68,9 @@ impl Default for BroadcastOptions {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// The oldest stored element: the position of the slowest consumer, or of the last consumer that left.
-    /// With more than 64 consumers the start may be a little earlier: the position that the slowest consumer
-    /// had when the producer last checked.
+    /// The oldest stored element: the next element of the slowest consumer or, if there is no consumer, of
+    /// the last consumer that left. With more than 64 consumers the start may be a little earlier: the
+    /// position that the slowest consumer had when the producer last checked.
     #[default]
     Oldest,
     /// The next element that is sent.

@@ -35,8 +35,8 @@ use crate::sync::{
 
 /// The member is not in the list. Its waker and its link to the next member belong to the consumer.
 const OUT: u8 = 0;
-/// The member is in the list, or in a taken list and not processed yet. The link belongs to the list, and the
-/// waker and the state to the thread that holds the lock.
+/// The member is in the list, or in a taken list and not processed yet. The link belongs to the list. The
+/// waker and the state belong to the thread that holds the lock.
 const LISTED: u8 = 1;
 /// Like `LISTED`, but the receiver is gone, so the list owns the member.
 const ORPHANED: u8 = 2;
@@ -85,7 +85,8 @@ impl Member {
 
     /// Replaces the waker. In the member's current state, the caller must be the owner of the waker.
     fn replace_waker(&self, waker: Option<Waker>) -> Option<Waker> {
-        // SAFETY: the caller is the consumer in the state `OUT`, or holds the lock in another state.
+        // SAFETY: in the state `OUT`, the caller is the member's consumer; in any other state, the caller
+        // holds the lock.
         let own = unsafe { &mut *self.waker.get() };
         std::mem::replace(own, waker)
     }
@@ -118,11 +119,11 @@ impl Parked {
     pub(super) fn park(&self, member: &Arc<Member>, waker: &Waker) {
         // The waker's own code runs only before or after the changes here.
         let mut waker = Some(waker.clone());
-        // Acquire: the thread that set `OUT` has taken the waker.
+        // Acquire: a consumer that sees `OUT` also sees that the waking thread has taken the waker.
         if member.state.load(Ordering::Acquire) != OUT {
             let guard = lock(&self.wakers);
-            // Relaxed: the lock orders the load. The member may still be in the list if the task polled for
-            // another reason.
+            // Relaxed: the lock orders the load. The member is still in the list if the task polls again
+            // before the list has woken it.
             if member.state.load(Ordering::Relaxed) == LISTED {
                 waker = member.replace_waker(waker);
                 drop(guard);
@@ -145,7 +146,8 @@ impl Parked {
         loop {
             // SAFETY: the chain belongs to the caller until the exchange succeeds.
             unsafe { *last.next.get() = head.cast_const() };
-            // Release: a thread that takes the list sees the members as they are now.
+            // Release: a thread that takes the list with an acquiring swap sees the pushed members' links,
+            // wakers, and states.
             match self.head.compare_exchange_weak(
                 head,
                 first.cast_mut(),
@@ -273,7 +275,7 @@ impl Parked {
     /// The member was orphaned and is in no list, and this is called only once for it.
     unsafe fn free(&self, member: *const Member) {
         self.orphans.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: `disown` made it a raw pointer, once.
+        // SAFETY: `disown` turned one reference into this raw pointer, and did so only once.
         drop(unsafe { Arc::from_raw(member) });
     }
 }
@@ -362,8 +364,8 @@ impl Listed<'_> {
             }
             self.wakers[count] = waker;
             count += 1;
-            // Release: the consumer then finds no waker and owns the link again. This thread must not touch
-            // the member after this store.
+            // Release: a consumer that acquires the state `OUT` sees that the waker was taken, and owns the
+            // link again. This thread must not touch the member after this store.
             it.state.store(OUT, Ordering::Release);
         }
         count > 0

@@ -62,9 +62,9 @@ pub struct BroadcastReceiver<T, E = BoxError> {
     member: Arc<Member>,
     /// Position of the next element. While an element is lent, the position in `member` is smaller.
     position: usize,
-    /// End of the run: the elements that can be taken without another check of the tail. A run ends at most
-    /// at `tail`, at the end of the lap, or at the next yield. It is one element if consumers can be revoked,
-    /// because they claim each element separately.
+    /// End of the run. A run is the elements that this consumer can take without another check of the tail.
+    /// It ends at `tail`, at the end of the lap, or where the consumer must yield, whichever comes first. If
+    /// consumers can be revoked, they claim each element separately, so a run is only one element.
     run_end: usize,
     /// The pass over the ring in which the run lies.
     lap: Lap<T>,
@@ -408,8 +408,8 @@ impl<T, E> BroadcastReceiver<T, E> {
                 }
                 continue;
             }
-            // Check first whether the hub is closed. If it is, all elements that were published before that
-            // are visible.
+            // Check first whether the hub is closed. If it is, this consumer sees all elements that were
+            // published before the hub was closed.
             let closed = self.shared.is_closed();
             self.tail = self.shared.tail();
             if self.position != self.tail {
@@ -434,7 +434,7 @@ impl<T, E> BroadcastReceiver<T, E> {
             }
             self.shared.parked.park(&self.member, context.waker());
             // The consumer is in the list now, and `park` has executed a fence. Check once more: a producer
-            // that publishes after this check sees the list.
+            // that publishes after this check sees this consumer in the list.
             if !self.shared.is_closed() && self.shared.tail() == self.position {
                 return Poll::Pending;
             }
@@ -470,7 +470,8 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
         self.member.claimed.store(true, Ordering::Relaxed);
         self.shared.fences.light();
-        // Relaxed: the fence orders this load after the claim. The code below takes the lock.
+        // Relaxed: the fence above orders this load after the store of the claim. If the consumer was
+        // revoked, the code below takes the lock.
         if !self.member.revoked.load(Ordering::Relaxed) {
             return true;
         }
@@ -538,7 +539,8 @@ impl<T, E> BroadcastReceiver<T, E> {
     /// Lends the element at `position`. Called only after `poll_available` was ready.
     #[inline(always)]
     fn lend(&mut self) -> &T {
-        // SAFETY: the element is in the run. The calls that publish the position past it end the borrow.
+        // SAFETY: the element is in the run. The methods that publish a position past it need `&mut self`, so
+        // the returned reference is no longer in use then.
         let element = unsafe { self.element() };
         self.position = self.position.wrapping_add(1);
         self.lent = true;

@@ -48,8 +48,8 @@ impl ConsumerRegistry {
     pub(super) fn slowest(&self, head: usize) -> Option<usize> {
         let mut slowest = None;
         for member in self.members.iter().rev() {
-            // Acquire: the producer writes to the slots before the position only after the consumer's reads
-            // of them.
+            // Acquire: the consumer's reads of the slots before its position happen before the producer's
+            // next writes to these slots.
             let ahead = member.position.load(Ordering::Acquire).wrapping_sub(head);
             if slowest.is_none_or(|least| ahead < least) {
                 slowest = Some(ahead);

@@ -63,7 +63,8 @@ impl<T> Ring<T> {
     ///
     /// # Safety
     ///
-    /// The caller is the producer, no consumer reads that slot, and it holds no element that must be dropped.
+    /// The caller is the producer, no consumer reads that slot, and the slot holds no element that must be
+    /// dropped.
     #[inline(always)]
     pub(super) unsafe fn write(&self, position: usize, value: T) {
         #[cfg(all(test, fanline_loom))]
@@ -118,7 +119,8 @@ impl<T> Ring<T> {
     /// Returns the lap (the pass over the ring) that contains a position.
     pub(super) fn lap(&self, position: usize) -> Lap<T> {
         let slot = self.slots.as_ptr().wrapping_add(position & self.mask);
-        // The address that position 0 would have. It is never read, so it may be out of bounds.
+        // The address that position 0 would have if the lap extended back to it. The address is never read,
+        // so it may be out of bounds.
         Lap(slot.cast::<T>().wrapping_sub(position))
     }
 
@@ -139,7 +141,8 @@ impl<T> Ring<T> {
         for offset in 0..count {
             self.checks[(from & self.mask) + offset].with(|_| ());
         }
-        // SAFETY: `count` slots from there are within the ring, initialized, and not written to.
+        // SAFETY: the `count` slots that begin at `from` are within the ring, initialized, and not written
+        // to.
         unsafe { std::slice::from_raw_parts(self.slot(from), count) }
     }
 }

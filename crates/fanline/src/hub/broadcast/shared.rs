@@ -98,7 +98,7 @@ pub(super) struct Core<E> {
 
 /// The result of the producer's check for room in the ring.
 pub(super) enum Room {
-    /// There is room: as many elements as the capacity can be stored from this head on.
+    /// There is room. Contains the head; the hub can store `capacity` elements from this position on.
     From(usize),
     /// There is no room. The waker is stored, and woken when the producer should check again.
     Wait,
@@ -151,13 +151,14 @@ impl<T, E> Shared<T, E> {
 
     #[inline(always)]
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: a thread that sees that the hub has ended sees all elements that were published before
-        // that.
+        // Acquire: a thread that sees that the hub has ended also sees all elements that were published
+        // before the end.
         self.signals.end.load(Ordering::Acquire) != OPEN
     }
 
     /// Returns whether the producer is probably running now, on another thread: the producer waits for no
-    /// consumer, and another thread woke consumers last. Called by a consumer that has run out of elements.
+    /// consumer, and the most recent wake-up of consumers came from another thread. Called by a consumer that
+    /// has run out of elements.
     pub(super) fn more_is_likely(&self) -> bool {
         self.signals.watch.is_idle() && self.parked.is_woken_by_other_thread()
     }
@@ -366,7 +367,7 @@ impl<T, E> Shared<T, E> {
         // Relaxed: only this consumer writes the position. After a lent slice the position moves by more than
         // 1.
         let left = member.position.load(Ordering::Relaxed);
-        // Release: a thread that sees the new position knows that the consumer's reads before it are
+        // Release: for a thread that acquires the new position, this consumer's reads of earlier elements are
         // complete.
         member.position.store(position, Ordering::Release);
         Fences::USUAL.light();
@@ -432,7 +433,8 @@ impl<T, E> Shared<T, E> {
         position: usize,
     ) -> (Arc<Member>, Option<Waker>) {
         let mut core = self.lock();
-        // Relaxed: `revoked` is set under the lock. For a revoked consumer no elements stay stored.
+        // Relaxed: `revoked` is set under the lock, which this thread holds. If the other consumer was
+        // revoked, its next elements may be overwritten already, so start at the oldest stored element.
         let position = if member.revoked.load(Ordering::Relaxed) {
             self.start_of(&mut core, Start::Oldest)
         } else {
@@ -622,7 +624,8 @@ impl<T, E> Shared<T, E> {
 
     /// Stores the end of the dropped elements when the producer is dropped.
     pub(super) fn set_dropped_to(&self, position: usize) {
-        // Relaxed: the last owner reads it, and the reference count orders the read after this store.
+        // Relaxed: the last owner of the shared state reads this value. The reference count orders that read
+        // after this store.
         self.dropped_to.store(position, Ordering::Relaxed);
     }
 

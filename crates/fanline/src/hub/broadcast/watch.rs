@@ -47,7 +47,8 @@ impl Watch {
     /// position and executed a light fence.
     #[inline(always)]
     pub(super) fn is_at(&self, position: usize) -> bool {
-        // Relaxed: the light fence orders the load. What the consumer does next, it does under the lock.
+        // Relaxed: the light fence orders this load after the store of the new position. If the old position
+        // is watched, the consumer takes the lock before it changes anything.
         self.word.load(Ordering::Relaxed) == word_of(position)
     }
 
@@ -64,7 +65,8 @@ impl Watch {
 
     /// Returns whether a consumer that has left a watched position is the laggard.
     pub(super) fn is_laggard(&self, id: u64) -> bool {
-        // A thread that names this consumer after the fence sees that the consumer has left.
+        // If another thread names this consumer as the laggard after this fence, that thread sees that the
+        // consumer has left the position.
         fence(Ordering::SeqCst);
         self.laggard.load(Ordering::Relaxed) == id
     }

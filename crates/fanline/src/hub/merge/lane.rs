@@ -122,8 +122,8 @@ impl Lane {
     /// Returns whether a permit was granted, which the caller then owns. Only the producer calls this.
     #[inline]
     pub(super) fn take_grant(&self) -> bool {
-        // Acquire: see `grant`. The store below is relaxed, because no thread grants a permit to a lane that
-        // has one.
+        // Acquire: see `grant`. The store below is relaxed, because no thread grants a second permit to a
+        // lane before the first is taken.
         let granted = self.producer_side.granted.load(Ordering::Acquire);
         if granted {
             self.producer_side.granted.store(false, Ordering::Relaxed);

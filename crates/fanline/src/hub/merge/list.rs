@@ -137,8 +137,9 @@ impl<T> List<T> {
                 let value = unsafe { (*own.value.get()).take() };
                 return Err(value.expect("the value was stored above"));
             }
-            // Release: publishes the null in this node's `next` before another producer links a node there.
-            // Acquire: sees that null in the previous node.
+            // Release: a producer that links a node to this node later does so after the null was stored in
+            // this node's `next`. Acquire: likewise, this producer links its node after the null was stored
+            // in the previous node's `next`.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 node.as_ptr(),
@@ -191,7 +192,8 @@ impl<T> List<T> {
         // Relaxed: the value is only compared.
         let mut tail = self.tail.0.load(Ordering::Relaxed);
         while !is_closed(tail) {
-            // AcqRel for the reasons given in `append`. Also releases what the caller did before.
+            // AcqRel for the reasons given in `append`. The release also publishes the caller's earlier
+            // writes to threads that find the list closed.
             match self.tail.0.compare_exchange_weak(
                 tail,
                 tail.map_addr(|address| address | CLOSED),
@@ -206,7 +208,7 @@ impl<T> List<T> {
 
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
-        // Acquire: sees what the closing thread did before.
+        // Acquire: a thread that finds the list closed sees the closing thread's earlier writes.
         is_closed(self.tail.0.load(Ordering::Acquire))
     }
 }

@@ -23,8 +23,8 @@ pub(super) struct Permits {
 
 #[derive(Default)]
 struct WaitQueue {
-    /// Queued lanes in order. An entry has been withdrawn if its ticket is not the current ticket of its
-    /// lane.
+    /// The queued lanes and their tickets, in the order of the requests. An entry was withdrawn if its ticket
+    /// is not the current ticket of its lane.
     lanes: VecDeque<(u64, Arc<Lane>)>,
     withdrawn: usize,
     last_ticket: u64,
@@ -65,8 +65,8 @@ impl Permits {
         // Relaxed: the fence orders the store before the check of `free`.
         self.has_waiters.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        // Relaxed: the load sees permits that were released before the fence. A thread that releases one
-        // later sees that this lane is queued.
+        // Relaxed: the load sees permits that were released before the fence. A thread that releases a permit
+        // after the fence sees that a lane is queued.
         let is_missed = self.free.load(Ordering::Relaxed) > 0;
         drop(queue);
         if is_missed {

@@ -187,8 +187,8 @@ impl<T, E> Shared<T, E> {
         Ok(())
     }
 
-    /// Wakes the consumer, if it sleeps. Part of the full fence is the exchange that the last `append`
-    /// executed.
+    /// Wakes the consumer, if it sleeps. The exchange in the last `append` and `fence_after_exchange`
+    /// together are the full fence that `wake` requires.
     #[inline]
     pub(super) fn flush(&self) {
         fence_after_exchange();

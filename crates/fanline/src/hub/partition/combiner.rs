@@ -29,7 +29,8 @@ unsafe impl<T: Send> Send for Combiner<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Combiner<T> {}
 
-/// Exclusive access. If a panic drops it, requested changes are applied at the next access.
+/// Exclusive access. If a panic drops the access, the thread that has access next applies the requested
+/// changes.
 pub(super) struct Access<'a, T>(&'a Combiner<T>);
 
 impl<T> Combiner<T> {
@@ -51,8 +52,8 @@ impl<T> Combiner<T> {
         taken.is_ok().then(|| Access(self))
     }
 
-    /// Acquires access, and returns `None` if another thread has it. That thread then sees what the caller
-    /// recorded before.
+    /// Acquires access, or returns `None` if another thread has access. In that case the other thread sees
+    /// the changes that the caller recorded before this call.
     pub(super) fn take_or_notify(&self) -> Option<Access<'_, T>> {
         let mut state = FREE;
         loop {

@@ -68,7 +68,8 @@ pub enum FullConsumer {
 /// The treatment of elements that are queued for a consumer when it leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeftElements {
-    /// Reroutes them: the partitioner chooses again for each of them, before it chooses for later elements.
+    /// Reroutes the elements: the partitioner chooses again for each of them, before it chooses for later
+    /// elements.
     #[default]
     Reroute,
     /// The elements are dropped.

@@ -186,7 +186,8 @@ impl<T, E> Shared<T, E> {
     #[inline]
     fn has_room(&self, state: &mut SenderState) -> bool {
         if state.sent - state.removed >= self.capacity {
-            // Acquire is not needed for the elements themselves, because the queues pass them from thread to
+            // Acquire: pairs with the release that counts removed elements, so the use of these elements is
+            // complete. The elements themselves do not need it, because the queues pass them from thread to
             // thread.
             state.removed = self.removed.count.load(Ordering::Acquire);
         }
@@ -201,15 +202,15 @@ impl<T, E> Shared<T, E> {
         let Some(mut access) = self.combiner.take() else {
             return self.push_as_change(state, value);
         };
-        // Checked while this thread has access, because a thread that closes the hub requests access
-        // afterwards.
+        // Check while this thread has access: a thread that closes the hub sets the flag first, and then
+        // requests access. So either this check sees the flag, or `release` sees the request.
         if self.is_closed() {
             self.work(access, None);
             return Err(value);
         }
         self.count_sent(state);
-        // Relaxed: a consumer that joins or leaves at this moment requests access. Then `release` sees the
-        // request.
+        // Relaxed: if this load misses a change that another thread records at this moment, that thread then
+        // requests access, and `release` sees the request.
         if !access.is_clear() || self.changes.any.load(Ordering::Relaxed) {
             self.work(access, Some(value));
             return Ok(());
@@ -328,7 +329,8 @@ impl<T, E> Shared<T, E> {
             if let Some(value) = value.take() {
                 access.push_pending(value);
             }
-            // Relaxed: a thread that fails the hub sets the flag and then requests access.
+            // Relaxed: a thread that fails the hub sets the flag and then requests access. So if this load
+            // misses the flag, `release` sees the request.
             if self.flags.has_failed.load(Ordering::Relaxed) {
                 access.drain_all(&mut lost);
             }
@@ -460,7 +462,8 @@ impl<T, E> Shared<T, E> {
         if self.flags.has_failed.load(Ordering::Acquire) {
             return Some(Err(self.leave_at_end(state)));
         }
-        // Acquire, and read before the queue: if the flag is set, all elements are visible in the queue.
+        // Acquire, and loaded before the queue is read: if the flag is set, this consumer sees all its
+        // elements in the queue.
         let is_over = self.flags.is_over.load(Ordering::Acquire);
         let Some(queue) = &mut state.queue else {
             return Some(Err(self.leave_at_end(state)));

@@ -42,7 +42,8 @@ impl<E, L: Vacant> Control<E, L> {
         }
     }
 
-    /// Adds an entry to those that wait for the list. Returns the key for its guard.
+    /// Adds an entry to `waiting`, the entries that will join the list later. Returns the key for the entry's
+    /// guard.
     #[inline(always)]
     pub(super) fn wait(&mut self, entry: L) -> u64 {
         let (slot, key) = self.slots.reserve();

@@ -106,7 +106,8 @@ impl<T: Value> Observer<T, Fault> for Follower {
 enum Expected {
     /// All values, from 0.
     All,
-    /// All values since its subscription, and at least this many (a behavior subject always has a value).
+    /// The subscriber receives all values from its subscription on. Contains the smallest number of values
+    /// that it must receive.
     Suffix(u32),
     /// Only the last value.
     Last,
@@ -242,8 +243,8 @@ const RINGS: [(Flavor, Expected); 8] = [
 
 fn check_each_flavor<T: Value>(form: Form) {
     for (flavor, expected) in RINGS {
-        // Even the last subscriber of these flavors may join before the first value, so it may replay
-        // nothing.
+        // With these flavors, even the last subscriber may join before the first value. Then nothing is
+        // replayed to it.
         for slices in [false, true] {
             let expected = match expected {
                 Expected::Suffix(_) => Expected::Suffix(0),
