@@ -409,7 +409,7 @@ impl JetStream {
         }
     }
 
-    /// Deletes the consumers of a removed stream at its remote origins.
+    /// Deletes the consumers that a removed stream created at its remote origins.
     pub(super) fn delete_origin_consumers(&mut self, key: Key, port: &mut dyn Port) {
         if let Some(stream) = self.streams.get_mut(key) {
             stream.delete_origin_consumers(port);

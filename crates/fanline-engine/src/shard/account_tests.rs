@@ -446,7 +446,7 @@ const LINKS: [(&str, &str); 4] = [("a.*", "p.*"), ("b", "q.b"), (">", "all.>"), 
 type Wanted = Vec<(usize, String, bool)>;
 
 /// The naive model of deliveries. Counts deliveries by subscription and subject. The queue group has a single
-/// count: one member receives the message in all accounts that stream imports lead to.
+/// count, because only one member receives a message, across all accounts that stream imports lead to.
 fn deliver(
     wanted: &Wanted,
     links: &[Link],

@@ -45,7 +45,7 @@ pub struct JetStreamService<H> {
     ports: ShardPorts,
 }
 
-/// The connection of the JetStream service's handler to the other shards.
+/// What the handler of the JetStream service uses to reach the other shards.
 struct ShardPorts {
     index: u16,
     /// The account of the current call.

@@ -23,12 +23,12 @@ const COMPACTIONS_PER_CHECKPOINT: usize = 2;
 /// Condition under which the acknowledgement of a record may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncMode {
-    /// The record is synced to disk.
+    /// A record is acknowledged when it is synced to disk.
     #[default]
     Commit,
-    /// The operating system has the record. The log is synced at this interval.
+    /// A record is acknowledged when the operating system has it. The log is synced at this interval.
     Interval(Duration),
-    /// The operating system has the record, and decides when to write it to the disk.
+    /// A record is acknowledged when the operating system has it, which decides when to write it to the disk.
     None,
 }
 

@@ -43,7 +43,8 @@ pub(crate) struct AccountResolver {
 }
 
 impl AccountResolver {
-    /// Returns the folder of tokens, for reading and updates.
+    /// Returns the store of account JWTs on disk, which the caller may read and update; `None` if the server has
+    /// none.
     pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
         self.directory.as_ref()
     }

@@ -192,7 +192,8 @@ impl<S, L: Vacant> Gate<S, L> {
     pub(super) fn halt(&self, fenced: &mut bool) -> Halted {
         // Relaxed: only this thread writes its own token.
         if self.phase.load(Ordering::Relaxed) == thread_token() {
-            // The emitter is further up on this thread's own stack, in an observer.
+            // This thread is the emitter: this code runs inside an observer that the emitter calls. A wait for the
+            // emitter would never end.
             self.signal();
             return Halted::Calling;
         }

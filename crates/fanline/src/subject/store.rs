@@ -1,4 +1,4 @@
-//! Retained values and the rules of their removal: the log, and the timestamps of time windows.
+//! Retained values: their log, the rules that remove values from it, and the timestamps that time windows need.
 
 use std::collections::VecDeque;
 use std::mem::needs_drop;

@@ -209,7 +209,7 @@ fn write_copy(copy: Copy, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a repeat of the last distance, for at least four bytes.
+/// Writes a copy of `bytes` bytes, at least 4, that uses the last distance again.
 fn write_repeat(bytes: usize, out: &mut Vec<u8>) {
     let of = |base: usize| (bytes - base).to_le_bytes();
     match bytes {

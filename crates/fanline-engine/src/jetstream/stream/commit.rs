@@ -94,7 +94,7 @@ impl Stream {
         !self.commits() || self.durable_mark() >= self.states_after
     }
 
-    /// Returns the error for which the disk refuses publishes; `None` while it accepts them.
+    /// Returns the disk error because of which the stream refuses new messages; `None` while it accepts them.
     pub fn failure(&self) -> Option<DiskError> {
         self.store.failure()
     }
