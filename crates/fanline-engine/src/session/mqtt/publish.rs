@@ -479,7 +479,8 @@ fn publish_with(
     let (reply, header_bytes) = (message.reply, message.headers.len());
     let mut tail = std::mem::take(&mut broker.exchange.scratch);
     tail.clear();
-    args::write_args(&mut tail, reply, header_bytes, message.payload.len());
+    let total_bytes = header_bytes + message.payload.len();
+    args::write_args(&mut tail, reply, header_bytes, total_bytes);
     let args_bytes = tail.len();
     for part in [message.headers, message.payload, b"\r\n"] {
         tail.extend_from_slice(part);

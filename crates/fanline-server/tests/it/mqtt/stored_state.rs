@@ -74,6 +74,9 @@ fn will_is_sent_unless_the_client_disconnects() {
     let server = TestServer::with(in_memory(2));
     let mut watcher = client(&server, V4, "watcher");
     watcher.subscribe(&[("gone/+", 1)]);
+    let mut nats = server.client();
+    nats.subscribe("gone.c", "1");
+    nats.settle();
     for version in BOTH {
         let with_will = |id, topic| Hello {
             will: Some((topic, "bye", 1, true, Vec::new())),
@@ -85,6 +88,8 @@ fn will_is_sent_unless_the_client_disconnects() {
             MqttClient::connect(address(&server), version, &with_will("c", "gone/c"));
         drop(crashed);
         assert_eq!(watcher.take(), triple("gone/c", "bye", 1));
+        // Regression: the size of a will with headers did not include the headers.
+        assert_eq!(nats.message().payload, b"bye");
         let mut wrong = MqttClient::connect(address(&server), version, &with_will("w", "gone/w")).0;
         wrong.send_packet(0x00, b"no such packet");
         assert_eq!(watcher.take(), triple("gone/w", "bye", 1));
