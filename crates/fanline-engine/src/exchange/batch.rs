@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::message::Message;
 use super::remote::{LinkSet, Remote};
 use crate::auth::AccountId;
+use crate::codec::nats::args::write_args;
 use crate::outbox::{Chunk, SHARED_BYTES_MIN};
 
 /// Largest number of times that a message to a queue group is forwarded because the group's members on the
@@ -107,6 +108,25 @@ pub(crate) struct Crossing<'a> {
     /// If `Some`, the message is only for these links to other servers. The receiving shard serves the links,
     /// and its clients do not receive the message.
     pub(crate) links: Option<LinkSet>,
+}
+
+/// Who receives a message on another shard.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    /// Whether all plain subscriptions receive it.
+    pub(crate) plain: bool,
+    /// The groups of which one member receives it, as in [`Crossing::groups`].
+    pub(crate) groups: &'a [u8],
+    /// The links that receive it, instead of the shard's clients.
+    pub(crate) links: Option<LinkSet>,
+}
+
+/// The parts of a message for [`Batch::push_unframed`].
+pub(crate) struct Unframed<'a> {
+    pub(crate) subject: &'a [u8],
+    pub(crate) reply: &'a [u8],
+    pub(crate) headers: &'a [u8],
+    pub(crate) payload: &'a [u8],
 }
 
 /// An entry of a batch.
@@ -242,6 +262,53 @@ impl Batch {
         }));
     }
 
+    /// Adds a message that is not framed yet. Its receivers are the subscribers of `to`, which see the
+    /// subject of the message. Returns the number of added bytes.
+    pub(crate) fn push_unframed(
+        &mut self,
+        account: AccountId,
+        to: &[u8],
+        message: &Unframed<'_>,
+        target: Target<'_>,
+    ) -> usize {
+        let Unframed {
+            subject,
+            reply,
+            headers,
+            payload,
+        } = *message;
+        let bytes = &mut self.bytes;
+        let start = bytes.len();
+        bytes.extend_from_slice(to);
+        if to != subject {
+            bytes.extend_from_slice(b"HMSG ");
+            bytes.extend_from_slice(subject);
+            bytes.push(b' ');
+        }
+        let args_start = bytes.len();
+        write_args(bytes, reply, headers.len(), headers.len() + payload.len());
+        let body_start = bytes.len();
+        bytes.extend_from_slice(headers);
+        bytes.extend_from_slice(payload);
+        bytes.extend_from_slice(b"\r\n");
+        let end = bytes.len();
+        bytes.extend_from_slice(target.groups);
+        self.records.push(Record::Message(MessageRecord {
+            account,
+            subject: to.len(),
+            head: args_start - start - to.len(),
+            args: body_start - args_start,
+            body: end - body_start,
+            groups: target.groups.len(),
+            reply_bytes: reply.len(),
+            header_bytes: headers.len(),
+            plain: target.plain,
+            hops: 0,
+            links: target.links,
+        }));
+        end - start
+    }
+
     fn read_notification(&self, read: &mut usize) -> Option<BatchEntry<'_>> {
         *read += 1;
         let notification = self.notifications.get(*read - 1)?;
@@ -324,3 +391,50 @@ const _: () = assert!(
     SHARED_BYTES_MIN > 2,
     "a body length of 0 means a shared body"
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unframed_messages_are_read_like_framed_ones() {
+        let check = |to: &[u8], headers: &[u8], head: &[u8], args: &[u8]| {
+            let message = Unframed {
+                subject: b"orders.7",
+                reply: b"ack.1",
+                headers,
+                payload: b"tea",
+            };
+            let target = Target {
+                plain: true,
+                groups: b"workers ",
+                links: None,
+            };
+            let mut batch = Batch::default();
+            let bytes = batch.push_unframed(AccountId::GLOBAL, to, &message, target);
+            assert_eq!(bytes, batch.bytes.len() - target.groups.len());
+            let mut cursor = BatchCursor::default();
+            let Some(BatchEntry::Message(read)) = batch.read(&mut cursor) else {
+                panic!("no message");
+            };
+            assert_eq!((read.subject, read.groups), (to, target.groups));
+            let (message, body) = (&read.message, [headers, b"tea\r\n"].concat());
+            assert_eq!((message.head, message.args), (head, args));
+            assert_eq!(message.body, body);
+            assert_eq!(message.tail, [args, &body].concat());
+            assert_eq!(
+                (message.reply_bytes, message.header_bytes),
+                (5, headers.len())
+            );
+            assert!(batch.read(&mut cursor).is_none());
+        };
+        check(b"orders.7", b"", b"", b"ack.1 3\r\n");
+        check(b"inbox.1", b"", b"HMSG orders.7 ", b"ack.1 3\r\n");
+        check(
+            b"inbox.1",
+            b"NATS/1.0\r\n\r\n",
+            b"HMSG orders.7 ",
+            b"ack.1 12 15\r\n",
+        );
+    }
+}

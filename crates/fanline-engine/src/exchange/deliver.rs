@@ -457,34 +457,37 @@ impl<K: Kind> Exchange<K> {
                 fan_out.deliver(*id, route, message);
             }
         }
-        let names = Names::new(groups);
-        let mut is_taken = groups.is_empty();
-        for (group, members) in route.groups() {
-            let name = group.name.as_slice();
-            if !names.contain(name) {
-                continue;
-            }
-            let (local, remote) = split_members(members);
-            let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
-            let picked = fan_out.deliver_to_one(local, route, message, ticket);
-            is_taken |= matches!(picked, Picked::Delivered);
-            // A link never receives the message here, because the message may have come from that link.
-            if let (Picked::Nobody, Some(Member::Remote { remote, .. })) = (picked, remote.first())
-                && matches!(remote, Remote::Shard(_))
-                && hops < HOPS_MAX
-            {
-                targets.add_group(*remote, name);
-                is_taken = true;
-            }
-        }
-        if !is_taken {
-            K::redeliver_missed(fan_out.shared, account, subject, message);
-        }
         // The route ends with a subscription that has reached its limit.
         let mut bridge_targets = route.bridge_targets().iter();
         let is_answer = plain && bridge_targets.any(|target| target.kind == BridgeKind::Replies);
-        let hops = fan_out.first_hop(targets) | (hops + 1);
-        targets.post(outgoing, account, subject, message, hops);
+        if !groups.is_empty() {
+            let names = Names::new(groups);
+            let mut is_taken = false;
+            for (group, members) in route.groups() {
+                let name = group.name.as_slice();
+                if !names.contain(name) {
+                    continue;
+                }
+                let (local, remote) = split_members(members);
+                let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
+                let picked = fan_out.deliver_to_one(local, route, message, ticket);
+                is_taken |= matches!(picked, Picked::Delivered);
+                // A link never receives the message here, because the message may have come from that link.
+                if let (Picked::Nobody, Some(Member::Remote { remote, .. })) =
+                    (picked, remote.first())
+                    && matches!(remote, Remote::Shard(_))
+                    && hops < HOPS_MAX
+                {
+                    targets.add_group(*remote, name);
+                    is_taken = true;
+                }
+            }
+            if !is_taken {
+                K::redeliver_missed(fan_out.shared, account, subject, message);
+            }
+            let hops = fan_out.first_hop(targets) | (hops + 1);
+            targets.post(outgoing, account, subject, message, hops);
+        }
         self.settle_if_needed(dispatch.context.trace);
         is_answer
     }

@@ -100,8 +100,16 @@ impl Remote {
         }
     }
 
+    /// Returns the link set, if the remote is one.
+    pub(crate) const fn links(self) -> Option<LinkSet> {
+        match self {
+            Remote::Shard(_) => None,
+            Remote::Links(set) => Some(set),
+        }
+    }
+
     /// Returns the shard that messages for this remote are posted to.
-    pub(super) const fn shard(self) -> u16 {
+    pub(crate) const fn shard(self) -> u16 {
         match self {
             Remote::Shard(shard) => shard,
             Remote::Links(set) => set.shard(),
@@ -139,10 +147,12 @@ impl RemoteSet {
         self.0.count_ones() as usize
     }
 
-    /// Returns the link set if it is the only remote of the set.
-    pub(super) fn only_links(self) -> Option<LinkSet> {
-        let alone = |set: &LinkSet| self.0 == 1 << Remote::Links(*set).bit_index();
-        LinkSet::ALL.into_iter().find(alone)
+    /// Returns the remote if it is the only one of the set.
+    pub(super) fn only(self) -> Option<Remote> {
+        match self.0.is_power_of_two() {
+            true => Remote::at(self.0.trailing_zeros() as usize),
+            false => None,
+        }
     }
 
     /// Returns the remotes from the lowest bit up, so shards come first.

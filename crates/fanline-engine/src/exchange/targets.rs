@@ -1,10 +1,13 @@
 //! Remotes that a message is posted to.
 
-use super::batch::{Batch, Crossing, TRACED};
+use super::batch::{Batch, Crossing, TRACED, Target};
 use super::message::Message;
 use super::remote::{LinkSet, Remote, RemoteSet};
 use super::tracing::Traced;
 use crate::auth::AccountId;
+
+/// Capacity in bytes that a buffer for the names of groups retains.
+const NAMES_BYTES: usize = 4096;
 
 /// The remotes that receive a message. The next message reuses its capacity.
 #[derive(Default)]
@@ -68,10 +71,6 @@ impl RemoteTargets {
         self.plain = remotes;
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.plain.is_empty() && self.with_groups.is_empty()
-    }
-
     /// Records the message's remotes in a trace. Returns the bits of `hops` with which the message crosses to
     /// other shards.
     #[cold]
@@ -127,42 +126,56 @@ impl RemoteTargets {
         message: &Message<'_>,
         hops: u8,
     ) -> bool {
-        /// Capacity in bytes that the buffer for names retains.
-        const NAMES_BYTES: usize = 4096;
+        self.post_each(outgoing, |batch, target| {
+            let shared = message.shared.as_ref();
+            batch.push_message(&Crossing {
+                account,
+                subject,
+                message: Message {
+                    shared: shared.map(|(chunk, range)| (*chunk, range.clone())),
+                    ..*message
+                },
+                plain: target.plain,
+                groups: target.groups,
+                hops,
+                links: target.links,
+            });
+        })
+    }
+
+    /// Calls `push` for each shard that receives the message, with the shard's batch. Returns whether there
+    /// was one.
+    #[inline]
+    pub(crate) fn post_each(
+        &mut self,
+        outgoing: &mut [Batch],
+        mut push: impl FnMut(&mut Batch, Target<'_>),
+    ) -> bool {
         let plain = std::mem::take(&mut self.plain);
-        let mut all = std::mem::take(&mut self.with_groups);
+        let with_groups = std::mem::take(&mut self.with_groups);
+        let mut all = with_groups;
         all.add(plain);
         let mut is_posted = false;
         for remote in all.iter() {
-            let links = match remote {
-                Remote::Shard(_) => None,
-                Remote::Links(set) => Some(set),
-            };
+            let is_plain = plain.contains(remote);
+            let links = remote.links();
             if links.is_some_and(|set| self.serves(set)) {
                 self.links.set(remote, true);
-                self.plain_links.set(remote, plain.contains(remote));
+                self.plain_links.set(remote, is_plain);
                 continue;
             }
-            let groups = self
-                .names
-                .get(remote.bit_index())
-                .map_or(&[][..], Vec::as_slice);
-            let shared = message.shared.as_ref();
-            let message = Message {
-                shared: shared.map(|(chunk, range)| (*chunk, range.clone())),
-                ..*message
+            let names = match with_groups.contains(remote) {
+                true => self.names.get_mut(remote.bit_index()),
+                false => None,
             };
-            outgoing[usize::from(remote.shard())].push_message(&Crossing {
-                account,
-                subject,
-                message,
-                plain: plain.contains(remote),
-                groups,
-                hops,
+            let target = Target {
+                plain: is_plain,
+                groups: names.as_deref().map_or(&[], Vec::as_slice),
                 links,
-            });
+            };
+            push(&mut outgoing[usize::from(remote.shard())], target);
             is_posted = true;
-            if let Some(names) = self.names.get_mut(remote.bit_index()) {
+            if let Some(names) = names {
                 names.clear();
                 names.shrink_to(NAMES_BYTES);
             }

@@ -12,14 +12,14 @@ use hashbrown::hash_map::Entry;
 use super::{SHARDS_MAX, ShardConfig};
 use crate::accounts::{BRIDGES_MAX, Requests};
 use crate::auth::{Access, AccountId, overlap};
-use crate::codec::nats::args;
 use crate::exchange::announce;
-use crate::exchange::batch::{Batch, BatchCursor, BatchEntry, Crossing, Notification, TRACED};
-use crate::exchange::message::Message as Framed;
+use crate::exchange::batch::{
+    Batch, BatchCursor, BatchEntry, Crossing, Notification, TRACED, Target, Unframed,
+};
 use crate::exchange::remote::Remote;
 use crate::exchange::router::{
-    BridgeKind, Listening, Member, RouteMemo, Router, Routers, bridges, has_services, listening,
-    replies_of,
+    BridgeKind, Listening, Member, Route, RouteMemo, Router, Routers, bridges, has_services,
+    listening, replies_of,
 };
 use crate::exchange::targets::RemoteTargets;
 use crate::jetstream::{Handler, Message, Now, Outcome, Port, Ports};
@@ -67,10 +67,10 @@ struct ShardPorts {
     /// Time of the last call, since the server's start.
     now: Duration,
     random: FastRandom,
+    /// The route of the last message, and its account. Consumers deliver many messages in a row to one subject.
+    memo: (AccountId, RouteMemo),
     /// Generator of reply subjects for requests to other accounts.
     secrets: Random,
-    /// Reused buffer for an outgoing message.
-    frame: Vec<u8>,
     produced_bytes: usize,
 }
 
@@ -101,8 +101,8 @@ impl<H: Handler> JetStreamService<H> {
             mqtt: Connections::default(),
             now: Duration::ZERO,
             random: FastRandom::new(secrets.number()),
+            memo: (AccountId::GLOBAL, RouteMemo::default()),
             secrets,
-            frame: Vec::new(),
             produced_bytes: 0,
         };
         JetStreamService {
@@ -321,7 +321,23 @@ impl ShardPorts {
     /// Posts a message to the shards with subscribers of `to` in an account, and in accounts that import it.
     /// `bridges` is the number of imports that the message has followed.
     fn post(&mut self, account: AccountId, to: &[u8], message: &Message<'_>, bridges: u8) {
-        self.post_except(None, account, to, message, bridges);
+        let Some(remote) = self.route(account, to).only_remote() else {
+            return self.post_except(None, account, to, message, bridges);
+        };
+        let target = Target {
+            plain: true,
+            groups: b"",
+            links: remote.links(),
+        };
+        let batch = &mut self.outgoing[usize::from(remote.shard())];
+        self.produced_bytes += batch.push_unframed(account, to, &unframed(message), target);
+    }
+
+    fn route(&mut self, account: AccountId, subject: &[u8]) -> &Route {
+        if self.memo.0 != account {
+            self.memo = (account, RouteMemo::default());
+        }
+        self.routers.of(account).route(subject, &mut self.memo.1)
     }
 
     /// Posts a message like [`post`](Self::post), but not to the plain subscribers of the shard `except`.
@@ -357,9 +373,10 @@ impl ShardPorts {
             }
         }
         let targets = route.bridge_targets().to_vec();
-        if !self.crossings.is_empty() {
-            self.post_frame(account, to, message);
-        }
+        let (unframed, produced_bytes) = (unframed(message), &mut self.produced_bytes);
+        (self.crossings).post_each(&mut self.outgoing, |batch, target| {
+            *produced_bytes += batch.push_unframed(account, to, &unframed, target);
+        });
         for target in targets.iter().filter(|_| bridges < BRIDGES_MAX) {
             let is_request = to == message.subject && !message.reply.is_empty();
             match target.kind {
@@ -390,41 +407,6 @@ impl ShardPorts {
         }
     }
 
-    /// Posts a message to the selected shards.
-    fn post_frame(&mut self, account: AccountId, to: &[u8], message: &Message<'_>) {
-        let ShardPorts {
-            outgoing,
-            crossings,
-            frame,
-            ..
-        } = self;
-        frame.clear();
-        if to != message.subject {
-            for part in [&b"HMSG "[..], message.subject, b" "] {
-                frame.extend_from_slice(part);
-            }
-        }
-        let head_bytes = frame.len();
-        write_args(frame, message);
-        let args_bytes = frame.len() - head_bytes;
-        for part in [message.headers, message.payload, b"\r\n"] {
-            frame.extend_from_slice(part);
-        }
-        self.produced_bytes += frame.len();
-        let (head, tail) = frame.split_at(head_bytes);
-        let (args, body) = tail.split_at(args_bytes);
-        let framed = Framed {
-            head,
-            reply_bytes: message.reply.len(),
-            header_bytes: message.headers.len(),
-            args,
-            body,
-            tail,
-            shared: None,
-        };
-        crossings.post(outgoing, account, to, &framed, 0);
-    }
-
     /// Returns whether `has_interest` is true for a subject in this account, or in one of the accounts that
     /// import it.
     fn has_matching_interest(
@@ -453,6 +435,15 @@ impl ShardPorts {
     }
 }
 
+fn unframed<'a>(message: &Message<'a>) -> Unframed<'a> {
+    Unframed {
+        subject: message.subject,
+        reply: message.reply,
+        headers: message.headers,
+        payload: message.payload,
+    }
+}
+
 /// Returns whether a subject has subscribers in one account.
 fn has_interest(router: &mut Router, subject: &[u8]) -> bool {
     let route = router.route(subject, &mut RouteMemo::default());
@@ -463,13 +454,6 @@ fn has_interest(router: &mut Router, subject: &[u8]) -> bool {
 fn shown(head: &[u8]) -> &[u8] {
     let shown = head.strip_prefix(b"HMSG ").unwrap_or_default();
     shown.trim_ascii_end()
-}
-
-/// Appends the part of a message's first line that follows the subject.
-pub(super) fn write_args(frame: &mut Vec<u8>, message: &Message<'_>) {
-    let header_bytes = message.headers.len();
-    let total_bytes = header_bytes + message.payload.len();
-    args::write_args(frame, message.reply, header_bytes, total_bytes);
 }
 
 impl Ports for ShardPorts {

@@ -119,6 +119,8 @@ pub struct Store {
     upkeep: Upkeep,
     /// Number of requests for slots so far, as a clock for their eviction from memory.
     loads: u64,
+    /// Index of the segment whose slots were requested last. It usually contains the next record to read.
+    loaded: usize,
     /// Numbers of segments with an open file but without slots in memory.
     opened: VecDeque<u32>,
     /// Whether the count of some subject includes a damaged record, whose subject is unknown.
@@ -159,6 +161,7 @@ impl Store {
             files: None,
             upkeep: Upkeep::default(),
             loads: 0,
+            loaded: 0,
             opened: VecDeque::new(),
             must_recount: false,
         }

@@ -161,13 +161,17 @@ impl Store {
         let newest = self.segments.len().saturating_sub(1);
         match self.segments.back() {
             Some(last) if sequence >= last.first => newest + usize::from(sequence > last.last),
-            _ => self.segments.partition_point(|s| s.last < sequence),
+            _ => match self.segments.get(self.loaded) {
+                Some(s) if s.first <= sequence && sequence <= s.last => self.loaded,
+                _ => self.segments.partition_point(|s| s.last < sequence),
+            },
         }
     }
 
     /// Returns the slots of a segment, and loads them if they are not in memory.
     pub(super) fn load(&mut self, at: usize) -> Result<&Slots, StoreError> {
         self.loads += 1;
+        self.loaded = at;
         self.segments[at].used = self.loads;
         if self.segments[at].slots.is_none() {
             let slots = self.read_slots(at)?;

@@ -106,10 +106,14 @@ impl Route {
         !(self.groups.is_empty() && self.plain_remote.is_empty() && self.bridge_targets.is_empty())
     }
 
-    /// Returns the link set if the only targets are the plain subscriptions of one link set.
-    fn only_links(&self) -> Option<LinkSet> {
-        let links = self.plain_remote.only_links()?;
-        (self.groups.is_empty() && self.bridge_targets.is_empty()).then_some(links)
+    /// Returns the remote if the only targets other than local plain subscriptions are the plain
+    /// subscriptions of one remote.
+    #[inline]
+    pub(crate) fn only_remote(&self) -> Option<Remote> {
+        match self.groups.is_empty() && self.bridge_targets.is_empty() {
+            true => self.plain_remote.only(),
+            false => None,
+        }
     }
 
     pub(crate) fn has_groups(&self) -> bool {
@@ -537,7 +541,10 @@ impl Cache {
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
         let reach = match route.has_other_targets() {
-            true => route.only_links().map_or(Reach::Unknown, Reach::WithLinks),
+            true => match route.only_remote().and_then(Remote::links) {
+                Some(set) => Reach::WithLinks(set),
+                None => Reach::Unknown,
+            },
             false if route.plain.is_empty() => Reach::Nowhere,
             false => Reach::Plain,
         };

@@ -221,6 +221,9 @@ impl Groups {
     fn find(&mut self, subject: &[u8]) {
         let found = &mut self.found;
         found.clear();
+        if self.groups.is_empty() {
+            return;
+        }
         self.trie
             .filters_matching(subject, &mut |at| found.extend_from_slice(&at.0));
     }
