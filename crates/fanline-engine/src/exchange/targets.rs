@@ -1,6 +1,6 @@
 //! Remotes that a message is posted to.
 
-use super::batch::{Batch, Crossing, TRACED};
+use super::batch::{Batch, Crossing, Excluded, TRACED};
 use super::message::Message;
 use super::remote::{LinkSet, Remote, RemoteSet};
 use super::tracing::Traced;
@@ -118,7 +118,7 @@ impl RemoteTargets {
     }
 
     /// Adds the message to the batch of each shard that receives it, for the shard itself or for links that
-    /// it serves. Returns whether there was such a shard.
+    /// it serves. No group may select the `excluded` publisher. Returns whether there was such a shard.
     pub(crate) fn post(
         &mut self,
         outgoing: &mut [Batch],
@@ -126,6 +126,7 @@ impl RemoteTargets {
         subject: &[u8],
         message: &Message<'_>,
         hops: u8,
+        excluded: Option<Excluded>,
     ) -> bool {
         /// Capacity in bytes that the buffer for names retains.
         const NAMES_BYTES: usize = 4096;
@@ -160,6 +161,8 @@ impl RemoteTargets {
                 groups,
                 hops,
                 links,
+                // Only a message for groups may come back.
+                excluded: excluded.filter(|_| !groups.is_empty()),
             });
             is_posted = true;
             if let Some(names) = self.names.get_mut(remote.bit_index()) {
