@@ -80,6 +80,8 @@ enum Record {
 }
 
 /// The kind of a message entry: the lengths of its parts in `bytes`, in this order, and its properties.
+///
+/// Few messages exclude their publisher, so a publisher is in `bytes`: it makes no other message larger.
 struct MessageRecord {
     subject: usize,
     head: usize,
@@ -93,6 +95,36 @@ struct MessageRecord {
     plain: bool,
     hops: u8,
     links: Option<LinkSet>,
+    /// Whether the [`Excluded`] publisher follows the groups.
+    has_excluded: bool,
+}
+
+/// A publisher that does not receive its own messages (`echo` is off).
+///
+/// A message for a queue group may come back to the publisher's shard. The publisher may have disconnected by
+/// then, and its index may belong to another session, which has another `cid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Excluded {
+    pub(crate) session: u32,
+    pub(crate) cid: u64,
+}
+
+impl Excluded {
+    /// Length of an encoded publisher.
+    const BYTES: usize = size_of::<u32>() + size_of::<u64>();
+
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.session.to_le_bytes());
+        bytes.extend_from_slice(&self.cid.to_le_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (session, cid) = bytes.split_first_chunk()?;
+        Some(Excluded {
+            session: u32::from_le_bytes(*session),
+            cid: u64::from_le_bytes(cid.try_into().ok()?),
+        })
+    }
 }
 
 /// A message from another shard.
@@ -108,6 +140,8 @@ pub(crate) struct Crossing<'a> {
     /// If `Some`, the message is only for these links to other servers. The receiving shard serves the links,
     /// and its clients do not receive the message.
     pub(crate) links: Option<LinkSet>,
+    /// The publisher, if no group may select it.
+    pub(crate) excluded: Option<Excluded>,
 }
 
 /// Who receives a message on another shard.
@@ -247,6 +281,9 @@ impl Batch {
             self.bytes.extend_from_slice(message.body);
         }
         self.bytes.extend_from_slice(crossing.groups);
+        if let Some(excluded) = crossing.excluded {
+            excluded.write(&mut self.bytes);
+        }
         self.records.push(Record::Message(MessageRecord {
             account: crossing.account,
             subject: crossing.subject.len(),
@@ -259,6 +296,7 @@ impl Batch {
             plain: crossing.plain,
             hops: crossing.hops,
             links: crossing.links,
+            has_excluded: crossing.excluded.is_some(),
         }));
     }
 
@@ -305,6 +343,7 @@ impl Batch {
             plain: target.plain,
             hops: 0,
             links: target.links,
+            has_excluded: false,
         }));
         end - start
     }
@@ -355,6 +394,10 @@ impl Batch {
         let args = cursor.take(record.args);
         let copied = cursor.take(record.body);
         let groups = cursor.take(record.groups);
+        let excluded = match record.has_excluded {
+            true => Excluded::read(&self.bytes[cursor.take(Excluded::BYTES)]),
+            false => None,
+        };
         // A body ends with CRLF, so it is never empty.
         let shared = if record.body == 0 {
             self.shared.get(cursor.shared)
@@ -383,6 +426,7 @@ impl Batch {
             groups: &self.bytes[groups],
             hops: record.hops,
             links: record.links,
+            excluded,
         }
     }
 }
@@ -390,6 +434,11 @@ impl Batch {
 const _: () = assert!(
     SHARED_BYTES_MIN > 2,
     "a body length of 0 means a shared body"
+);
+
+const _: () = assert!(
+    size_of::<Record>() <= 64,
+    "an entry of a batch fits into a cache line"
 );
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::ops::Range;
 use slab::Slab;
 
 use super::Exchange;
-use super::batch::{Batch, Crossing, FROM_DEVICE, HOPS_MAX};
+use super::batch::{Batch, Crossing, Excluded, FROM_DEVICE, HOPS_MAX};
 use super::message::{Dispatch, Message, Origin};
 use super::outputs::Outputs;
 use super::remote::{LinkSet, Remote};
@@ -229,6 +229,19 @@ impl<'a, K: Kind> FanOut<'a, K> {
         }
     }
 
+    /// Returns the publisher if it does not receive its own messages. A link needs no such mark: no message
+    /// that comes back from another shard is for a link.
+    #[inline]
+    fn excluded(&self) -> Option<Excluded> {
+        if self.origin.echo {
+            return None;
+        }
+        let session = self.origin.session?;
+        let publisher = self.sessions.get(session as usize)?;
+        let cid = publisher.cid;
+        (publisher.kind.links().is_none()).then_some(Excluded { session, cid })
+    }
+
     /// Queues several messages without headers for one subscription, up to its limit.
     #[inline]
     pub(super) fn deliver_run(
@@ -296,8 +309,9 @@ impl<'a, K: Kind> FanOut<'a, K> {
                 Picked::Nobody => {}
             }
         }
-        let hops = self.first_hop(targets);
-        delivered | targets.post(outgoing, self.account, self.subject, message, hops)
+        let (hops, excluded) = (self.first_hop(targets), self.excluded());
+        let (account, subject) = (self.account, self.subject);
+        delivered | targets.post(outgoing, account, subject, message, hops, excluded)
     }
 
     /// Delivers to one member. Starts at a random member and skips those that cannot receive the message.
@@ -428,6 +442,7 @@ impl<K: Kind> Exchange<K> {
             groups,
             hops,
             links,
+            excluded,
         } = *crossing;
         let mut dispatch = Dispatch::own(account, subject, message);
         dispatch.context.is_from_device = hops & FROM_DEVICE != 0;
@@ -438,6 +453,7 @@ impl<K: Kind> Exchange<K> {
             self.settle(dispatch.context.trace);
             return false;
         }
+        dispatch.origin = excluded.map_or(Origin::ELSEWHERE, |it| self.origin_of(it));
         let hops = hops & !FROM_DEVICE;
         let Exchange {
             routers,
@@ -486,10 +502,25 @@ impl<K: Kind> Exchange<K> {
                 K::redeliver_missed(fan_out.shared, account, subject, message);
             }
             let hops = fan_out.first_hop(targets) | (hops + 1);
-            targets.post(outgoing, account, subject, message, hops);
+            targets.post(outgoing, account, subject, message, hops, excluded);
         }
         self.settle_if_needed(dispatch.context.trace);
         is_answer
+    }
+
+    /// Returns the origin of a message from another shard that its publisher may not receive.
+    #[cold]
+    fn origin_of(&self, excluded: Excluded) -> Origin<'static> {
+        let Excluded { session, cid } = excluded;
+        let found = self.sessions.get(session as usize);
+        match found.is_some_and(|publisher| publisher.cid == cid) {
+            true => Origin {
+                session: Some(session),
+                echo: false,
+                groups: None,
+            },
+            false => Origin::ELSEWHERE,
+        }
     }
 
     /// Removes subscriptions that have reached their limit, and ends sessions with too many pending bytes.

@@ -1,6 +1,6 @@
 //! Remotes that a message is posted to.
 
-use super::batch::{Batch, Crossing, TRACED, Target};
+use super::batch::{Batch, Crossing, Excluded, TRACED, Target};
 use super::message::Message;
 use super::remote::{LinkSet, Remote, RemoteSet};
 use super::tracing::Traced;
@@ -117,7 +117,7 @@ impl RemoteTargets {
     }
 
     /// Adds the message to the batch of each shard that receives it, for the shard itself or for links that
-    /// it serves. Returns whether there was such a shard.
+    /// it serves. No group may select the `excluded` publisher. Returns whether there was such a shard.
     pub(crate) fn post(
         &mut self,
         outgoing: &mut [Batch],
@@ -125,6 +125,7 @@ impl RemoteTargets {
         subject: &[u8],
         message: &Message<'_>,
         hops: u8,
+        excluded: Option<Excluded>,
     ) -> bool {
         self.post_each(outgoing, |batch, target| {
             let shared = message.shared.as_ref();
@@ -139,6 +140,8 @@ impl RemoteTargets {
                 groups: target.groups,
                 hops,
                 links: target.links,
+                // Only a message for groups may come back.
+                excluded: excluded.filter(|_| !target.groups.is_empty()),
             });
         })
     }

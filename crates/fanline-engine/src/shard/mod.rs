@@ -89,7 +89,8 @@ impl Shard {
         }
     }
 
-    /// Opens a connection. The client receives INFO, and an error if the server is full.
+    /// Opens a connection. The client receives INFO, and an error if the server is full. `cid` is unique in
+    /// the server.
     pub fn open(&mut self, cid: u64, peer: Peer, is_full: bool, now: Duration) -> SessionId {
         let awaits_auth = self.broker.exchange.access.is_required_of(peer.kind);
         let kind = match peer.kind.is_mqtt() {

@@ -775,27 +775,61 @@ fn one_member_on_any_shard_receives_each_message() {
     assert!(counts.iter().all(|c| (150..350).contains(c)), "{counts:?}");
 }
 
-#[test]
-fn message_for_a_queue_group_follows_its_members() {
-    // The only member on shard 1 leaves while the message is in transit to that shard.
-    let mut simulation = Simulation::new(3);
-    let (publisher, leaves, stays) = (
-        simulation.client(0),
-        simulation.client(1),
-        simulation.client(2),
-    );
-    simulation.send(stays, "SUB a q 1\r\n");
+/// Publishes 64 messages to `a` on shard 0. While those for the group's only member on shard 1 are in transit,
+/// the member leaves, and then `meanwhile` happens.
+fn publish_past_a_member_that_leaves(
+    simulation: &mut Simulation,
+    (publisher, leaves): (Client, Client),
+    meanwhile: impl FnOnce(&mut Simulation),
+) {
     simulation.send(leaves, "SUB a q 1\r\n");
     let chunk = Chunk::new("PUB a 0\r\n\r\n".repeat(64).as_bytes().into());
     simulation.shards[0].receive(publisher.id, &chunk, 0..chunk.len(), Duration::ZERO);
     let mut under_way = std::mem::take(simulation.shards[0].outgoing(1));
     assert!(!under_way.is_empty());
     simulation.send(leaves, "UNSUB 1\r\n");
+    meanwhile(simulation);
     simulation.shards[1].apply(&under_way, &mut BatchCursor::default());
     under_way.clear();
     simulation.exchange();
     assert_eq!(simulation.read(leaves), "");
+}
+
+#[test]
+fn message_for_a_queue_group_follows_its_members() {
+    let mut simulation = Simulation::new(3);
+    let [publisher, leaves, stays] = [0, 1, 2].map(|shard| simulation.client(shard));
+    simulation.send(stays, "SUB a q 1\r\n");
+    publish_past_a_member_that_leaves(&mut simulation, (publisher, leaves), |_| ());
     assert_eq!(simulation.read(stays).matches("MSG a 1 0").count(), 64);
+}
+
+/// The messages come back to the publisher's shard, whose only member is the publisher.
+#[test]
+fn message_that_comes_back_skips_a_publisher_without_echo() {
+    let mut simulation = Simulation::new(3);
+    let [publisher, leaves, stays] = [0, 1, 2].map(|shard| simulation.client(shard));
+    simulation.send(publisher, "CONNECT {\"echo\":false}\r\nSUB a q 1\r\n");
+    simulation.send(stays, "SUB a q 1\r\n");
+    publish_past_a_member_that_leaves(&mut simulation, (publisher, leaves), |_| ());
+    assert_eq!(simulation.read(publisher), "");
+    assert_eq!(simulation.read(stays).matches("MSG a 1 0").count(), 64);
+}
+
+/// The publisher disconnects, and a new member has its index when the messages come back.
+#[test]
+fn message_that_comes_back_reaches_the_successor_of_its_publisher() {
+    let mut simulation = Simulation::new(2);
+    let [publisher, leaves] = [0, 1].map(|shard| simulation.client(shard));
+    simulation.send(publisher, "CONNECT {\"echo\":false}\r\n");
+    let mut successor = publisher;
+    publish_past_a_member_that_leaves(&mut simulation, (publisher, leaves), |simulation| {
+        simulation.shards[0].remove(publisher.id, CloseReason::ClientClosed);
+        successor = simulation.client(0);
+        simulation.send(successor, "SUB a q 1\r\n");
+    });
+    assert_eq!(successor, publisher);
+    assert_eq!(simulation.read(successor).matches("MSG a 1 0").count(), 64);
 }
 
 #[test]
