@@ -8,6 +8,9 @@
 //!
 //! All hubs are bounded, and lose elements only if configured to. They need no runtime: their futures work
 //! under any executor, and plain threads use the `blocking_` methods of the same types.
+//!
+//! The functions [`broadcast()`], [`merge()`], and [`partition()`] make a hub with its most important option. The
+//! builders [`BroadcastHub::options`], [`MergeHub::options`], and [`PartitionHub::options`] set all options.
 
 mod blocking;
 mod broadcast;
@@ -21,21 +24,15 @@ mod waker_slot;
 
 pub use broadcast::{
     BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, CAPACITY_MAX, KillSwitch,
-    Next, NextRef, NobodyListens, SlowConsumer, Start, broadcast, broadcast_with,
-    broadcast_with_error, try_broadcast_with,
+    Next, NextRef, NobodyListens, SlowConsumer, Start, broadcast,
 };
 pub use error::{
     BoxError, Closed, HubError, OptionsError, RecvError, SendError, TryRecvError, TrySendError,
 };
-pub use merge::{
-    MergeHub, MergeOptions, MergeReceiver, MergeSender, merge, merge_with, merge_with_error,
-    try_merge_with,
-};
+pub use merge::{MergeHub, MergeOptions, MergeReceiver, MergeSender, merge};
 pub use partition::{
     Consumer, Consumers, ConsumersIter, FullConsumer, LeftElements, PartitionHub, PartitionOptions,
-    PartitionReceiver, PartitionSender, Partitioner, partition, partition_stateful, partition_with,
-    partition_with_error, try_partition_with,
+    PartitionReceiver, PartitionSender, Partitioner, partition,
 };
-pub use timer::Timer;
 
 pub(crate) use error::Ended;

@@ -71,8 +71,6 @@ mod shared;
 mod watch;
 mod yield_backoff;
 
-use std::sync::Arc;
-
 pub use handle::{BroadcastHub, KillSwitch};
 pub use options::{BroadcastOptions, CAPACITY_MAX, NobodyListens, SlowConsumer, Start};
 pub use receiver::{BroadcastReceiver, Next, NextRef};
@@ -80,14 +78,8 @@ pub use sender::BroadcastSender;
 
 pub(crate) use handle::Switch;
 
-use super::OptionsError;
-use crate::fence::Fences;
-use options::Rules;
-use ring::Ring;
-use shared::Shared;
-
-/// Returns a hub that stores `capacity` elements. The other options are those of
-/// [`BroadcastOptions::default`].
+/// Returns a hub that stores `capacity` elements. [`BroadcastHub::options`] sets
+/// other options.
 ///
 /// Every consumer gets every element after its start, in order. The producer waits when the slowest consumer
 /// is `capacity` elements behind. While there is no consumer, elements are stored, and the producer waits
@@ -113,96 +105,34 @@ use shared::Shared;
 ///
 /// If `capacity` is 0 or more than [`CAPACITY_MAX`], or there is not enough memory.
 pub fn broadcast<T>(capacity: usize) -> (BroadcastSender<T>, BroadcastHub<T>) {
-    broadcast_with(BroadcastOptions {
-        capacity,
-        ..BroadcastOptions::default()
-    })
-}
-
-/// Returns a hub with these options.
-///
-/// # Panics
-///
-/// If an option is out of range; the message names it. [`try_broadcast_with`] returns an error instead.
-pub fn broadcast_with<T>(options: BroadcastOptions) -> (BroadcastSender<T>, BroadcastHub<T>) {
-    broadcast_with_error(options)
-}
-
-/// Returns a hub with these options and the error type `E`.
-///
-/// # Panics
-///
-/// In the same cases as [`broadcast_with`].
-pub fn broadcast_with_error<T, E>(
-    options: BroadcastOptions,
-) -> (BroadcastSender<T, E>, BroadcastHub<T, E>) {
-    match try_broadcast_with(options) {
-        Ok(ends) => ends,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Returns a hub with these options, or an error.
-///
-/// # Errors
-///
-/// If an option is out of range, or if there is not enough memory for the elements. The error names the
-/// option.
-///
-/// ```
-/// use fanline::hub::{BoxError, BroadcastOptions, try_broadcast_with};
-///
-/// let options = BroadcastOptions { capacity: 0, ..BroadcastOptions::default() };
-/// let error = try_broadcast_with::<u64, BoxError>(options).unwrap_err();
-/// assert_eq!(error.option(), "capacity");
-/// assert_eq!(error.to_string(), "`capacity` must be at least 1");
-/// ```
-#[expect(
-    clippy::type_complexity,
-    reason = "two ends, each with its element and error type"
-)]
-pub fn try_broadcast_with<T, E>(
-    options: BroadcastOptions,
-) -> Result<(BroadcastSender<T, E>, BroadcastHub<T, E>), OptionsError> {
-    build(options, Fences::detect(), 0)
-}
-
-/// Does the same as [`try_broadcast_with`], but with the given fences and with positions that start at
-/// `origin`.
-#[expect(
-    clippy::type_complexity,
-    reason = "two ends, each with its element and error type"
-)]
-fn build<T, E>(
-    options: BroadcastOptions,
-    fences: Fences,
-    origin: usize,
-) -> Result<(BroadcastSender<T, E>, BroadcastHub<T, E>), OptionsError> {
-    let rules = Rules::try_from(options)?;
-    let ring = Ring::new(rules.capacity).ok_or(OptionsError::no_memory("capacity"))?;
-    let shared = Arc::new(Shared::new(ring, rules, fences, origin));
-    Ok((
-        BroadcastSender::new(shared.clone()),
-        BroadcastHub::new(shared),
-    ))
+    BroadcastOptions::new().capacity(capacity).build()
 }
 
 #[cfg(test)]
 #[cfg(not(fanline_loom))]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::hub::{BoxError, TryRecvError};
+    use crate::fence::Fences;
+    use crate::hub::TryRecvError;
+
+    fn hub<T>(
+        capacity: usize,
+        slow_consumer: SlowConsumer,
+        fences: Fences,
+    ) -> (BroadcastSender<T>, BroadcastHub<T>) {
+        let options = BroadcastHub::options()
+            .capacity(capacity)
+            .slow_consumer(slow_consumer);
+        // Positions wrap around during each test.
+        options.build_at(fences, usize::MAX - 7).unwrap()
+    }
 
     /// Checks that a hub whose positions wrap around neither loses nor repeats nor leaks an element.
     fn check(capacity: usize, fences: Fences, slow_consumer: SlowConsumer) {
-        let options = BroadcastOptions {
-            capacity,
-            slow_consumer,
-            ..BroadcastOptions::default()
-        };
         let element = Arc::new(());
-        let (mut tx, hub) =
-            build::<(u64, Arc<()>), BoxError>(options, fences, usize::MAX - 7).unwrap();
+        let (mut tx, hub) = hub::<(u64, Arc<()>)>(capacity, slow_consumer, fences);
         let mut early = hub.subscribe();
         let mut seen = 0;
         for value in 0..40 {
@@ -243,13 +173,7 @@ mod tests {
             (2, SlowConsumer::Wait),
             (2, SlowConsumer::Lag),
         ] {
-            let options = BroadcastOptions {
-                capacity,
-                slow_consumer,
-                ..BroadcastOptions::default()
-            };
-            let (mut tx, hub) =
-                build::<Box<u64>, BoxError>(options, Fences::detect(), usize::MAX - 7).unwrap();
+            let (mut tx, hub) = hub::<Box<u64>>(capacity, slow_consumer, Fences::detect());
             let threads: Vec<_> = (0..2)
                 .map(|index| {
                     let mut rx = hub.subscribe();

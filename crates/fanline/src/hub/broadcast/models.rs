@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use super::{
-    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, SlowConsumer, build,
-};
+use super::{BroadcastHub, BroadcastReceiver, BroadcastSender, SlowConsumer};
 use crate::fence::Fences;
 use crate::sync::thread;
 
@@ -26,13 +24,11 @@ fn model_in_part(preemptions: usize, runs: usize, body: impl Fn() + Send + Sync 
 }
 
 fn hub(capacity: usize, slow_consumer: SlowConsumer) -> (BroadcastSender<u8>, BroadcastHub<u8>) {
-    let options = BroadcastOptions {
-        capacity,
-        slow_consumer,
-        ..BroadcastOptions::default()
-    };
+    let options = BroadcastHub::options()
+        .capacity(capacity)
+        .slow_consumer(slow_consumer);
     // Positions wrap around during each model.
-    build(options, Fences::Symmetric, usize::MAX).unwrap()
+    options.build_at(Fences::Symmetric, usize::MAX).unwrap()
 }
 
 fn receive(mut rx: BroadcastReceiver<u8>, expected: &[u8]) {

@@ -1,7 +1,7 @@
 //! loom models of the hub: they run every interleaving of threads with a few elements.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
-use super::{MergeHub, MergeOptions, MergeReceiver, try_merge_with};
+use super::{MergeHub, MergeReceiver};
 use crate::hub::SendError;
 use crate::sync::thread;
 
@@ -12,11 +12,11 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
 }
 
 fn hub(per_producer: usize, total: Option<usize>) -> (MergeHub<u8>, MergeReceiver<u8>) {
-    try_merge_with(MergeOptions {
-        per_producer,
-        total,
-    })
-    .unwrap()
+    let options = MergeHub::options().per_producer(per_producer);
+    match total {
+        Some(total) => options.total(total).build(),
+        None => options.build(),
+    }
 }
 
 fn receive_all(rx: &mut MergeReceiver<u8>) -> Vec<u8> {

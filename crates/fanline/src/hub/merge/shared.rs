@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::MergeOptions;
 use super::lane::Lane;
 use super::list::{Found, Head, List, Spare};
+use super::options::Rules;
 use super::permits::Permits;
 use crate::hub::broadcast::Switch;
 use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
@@ -53,14 +53,14 @@ pub(super) struct SenderState<T> {
 }
 
 impl<T, E> Shared<T, E> {
-    pub(super) fn new(options: &MergeOptions) -> (Self, Head<T>) {
+    pub(super) fn new(rules: &Rules) -> (Self, Head<T>) {
         let (list, head) = List::new();
         let shared = Self {
-            per_producer: options.per_producer as u64,
+            per_producer: rules.per_producer as u64,
             list,
             consumer: WakerSlot::new(),
             has_failed: AtomicBool::new(false),
-            permits: options.total.map(Permits::new),
+            permits: rules.total.map(Permits::new),
             core: Mutex::new(Core {
                 lanes: Vec::new(),
                 free: VecDeque::new(),
@@ -430,7 +430,11 @@ mod tests {
     /// queued.
     #[test]
     fn idle_producers_reuse_one_lane() {
-        let (shared, _head) = Shared::<u64, BoxError>::new(&MergeOptions::default());
+        let rules = Rules {
+            per_producer: 16,
+            total: None,
+        };
+        let (shared, _head) = Shared::<u64, BoxError>::new(&rules);
         let mut state = shared.join().unwrap();
         assert!(shared.poll_permit(&mut state, None).is_ready());
         shared.append(&mut state, 1).unwrap();

@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
 use super::{
-    FullConsumer, LeftElements, PartitionHub, PartitionOptions, PartitionReceiver, PartitionSender,
-    Partitioner, try_partition_with,
+    FullConsumer, LeftElements, PartitionHub, PartitionReceiver, PartitionSender, Partitioner,
 };
 use crate::sync::thread;
 
@@ -18,15 +17,16 @@ fn hub(
     per_consumer: Option<usize>,
     full_consumer: FullConsumer,
 ) -> (PartitionSender<u8>, PartitionHub<u8>) {
-    let options = PartitionOptions {
-        capacity,
-        per_consumer,
-        full_consumer,
-        left_elements: LeftElements::Reroute,
-        ..PartitionOptions::default()
-    };
-    let partitioner = Partitioner::by_index(|count, value: &u8| i64::from(*value) % count as i64);
-    try_partition_with(options, partitioner).unwrap()
+    let mut options = PartitionHub::options()
+        .capacity(capacity)
+        .full_consumer(full_consumer)
+        .left_elements(LeftElements::Reroute);
+    if let Some(count) = per_consumer {
+        options = options.per_consumer(count);
+    }
+    options.build(Partitioner::by_index(|count, value: &u8| {
+        i64::from(*value) % count as i64
+    }))
 }
 
 fn receive_all(rx: &mut PartitionReceiver<u8>) -> Vec<u8> {

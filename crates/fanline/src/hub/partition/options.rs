@@ -1,60 +1,149 @@
 //! Options of a partition hub, and partitioners.
 
 use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::consumers::Consumers;
-use crate::hub::{CAPACITY_MAX, OptionsError};
+use super::shared::Shared;
+use super::{PartitionHub, PartitionSender};
+use crate::hub::{BoxError, CAPACITY_MAX, OptionsError};
 
-/// Options of [`partition_with`](crate::hub::partition_with).
+/// A builder of a partition hub; see [`PartitionHub::options`].
 ///
 /// ```
-/// use fanline::hub::{FullConsumer, PartitionOptions, Partitioner, partition_with};
+/// use fanline::hub::{FullConsumer, PartitionHub, Partitioner};
 ///
-/// let (mut tx, hub) = partition_with::<u64>(
-///     PartitionOptions {
-///         per_consumer: Some(1),
-///         full_consumer: FullConsumer::Reroute,
-///         ..PartitionOptions::default()
-///     },
-///     Partitioner::by_index(|_, _| 0),
-/// );
+/// let (mut tx, hub) = PartitionHub::<u64>::options()
+///     .per_consumer(1)
+///     .full_consumer(FullConsumer::Reroute)
+///     .build(Partitioner::by_index(|_, _| 0));
 /// let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
 /// tx.try_send(1).unwrap();
 /// tx.try_send(2).unwrap(); // the queue of the first is full
 /// assert_eq!(first.try_recv().unwrap(), 1);
 /// assert_eq!(second.try_recv().unwrap(), 2);
 /// ```
-#[derive(Clone, Debug)]
-pub struct PartitionOptions {
-    /// Largest number of elements in the hub, for all consumers together; from 1 to [`CAPACITY_MAX`]. The
-    /// default is 256.
-    pub capacity: usize,
-    /// Number of elements that can be queued for one consumer; at least 1. `None`, the default, means
-    /// `capacity`. With `None`, one stalled consumer can fill the whole hub.
-    pub per_consumer: Option<usize>,
-    /// Treatment of an element whose consumer's queue is full.
-    pub full_consumer: FullConsumer,
-    /// Treatment of the elements of a consumer that leaves.
-    pub left_elements: LeftElements,
-    /// Number of consumers, at least 1, that must be subscribed at the same time before elements are routed.
-    /// Until then elements are accepted and stored. `None`, the default, means 1.
-    pub start_after: Option<usize>,
+#[must_use = "options do nothing until `build` is called"]
+pub struct PartitionOptions<T, E = BoxError> {
+    rules: Rules,
+    types: PhantomData<fn() -> (T, E)>,
 }
 
-impl Default for PartitionOptions {
-    fn default() -> Self {
+/// The options of a hub.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) capacity: usize,
+    pub(super) per_consumer: Option<usize>,
+    pub(super) full_consumer: FullConsumer,
+    pub(super) left_elements: LeftElements,
+    pub(super) start_after: Option<usize>,
+}
+
+impl<T, E> PartitionOptions<T, E> {
+    pub(super) fn new() -> Self {
         Self {
-            capacity: 256,
-            per_consumer: None,
-            full_consumer: FullConsumer::Wait,
-            left_elements: LeftElements::Reroute,
-            start_after: None,
+            rules: Rules {
+                capacity: 256,
+                per_consumer: None,
+                full_consumer: FullConsumer::default(),
+                left_elements: LeftElements::default(),
+                start_after: None,
+            },
+            types: PhantomData,
         }
+    }
+
+    /// Sets the largest number of elements in the hub, for all consumers together; from 1 to
+    /// [`CAPACITY_MAX`]. The default is 256.
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.rules.capacity = capacity;
+        self
+    }
+
+    /// Sets the number of elements that can be queued for one consumer; from 1 to [`CAPACITY_MAX`]. The
+    /// default is the hub's capacity. Then one stalled consumer can fill the whole hub.
+    pub fn per_consumer(mut self, count: usize) -> Self {
+        self.rules.per_consumer = Some(count);
+        self
+    }
+
+    /// Sets the treatment of an element whose consumer's queue is full. The default is
+    /// [`FullConsumer::Wait`].
+    pub fn full_consumer(mut self, full_consumer: FullConsumer) -> Self {
+        self.rules.full_consumer = full_consumer;
+        self
+    }
+
+    /// Sets the treatment of the elements of a consumer that leaves. The default is
+    /// [`LeftElements::Reroute`].
+    pub fn left_elements(mut self, left_elements: LeftElements) -> Self {
+        self.rules.left_elements = left_elements;
+        self
+    }
+
+    /// Sets the number of consumers, at least 1, that must be subscribed at the same time before elements are
+    /// routed. Until then elements are accepted and stored. The default is 1.
+    pub fn start_after(mut self, consumers: usize) -> Self {
+        self.rules.start_after = Some(consumers);
+        self
+    }
+
+    /// Builds the hub.
+    ///
+    /// # Panics
+    ///
+    /// If an option is out of range; the message names it. [`try_build`](Self::try_build) returns an error
+    /// instead.
+    pub fn build(self, partitioner: Partitioner<T>) -> (PartitionSender<T, E>, PartitionHub<T, E>) {
+        match self.try_build(partitioner) {
+            Ok(ends) => ends,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Builds the hub, or returns an error.
+    ///
+    /// # Errors
+    ///
+    /// If an option is out of range; the error names it.
+    #[expect(
+        clippy::type_complexity,
+        reason = "two ends, each with its element and error type"
+    )]
+    pub fn try_build(
+        self,
+        partitioner: Partitioner<T>,
+    ) -> Result<(PartitionSender<T, E>, PartitionHub<T, E>), OptionsError> {
+        self.rules.check()?;
+        let shared = Arc::new(Shared::new(self.rules, partitioner));
+        Ok((
+            PartitionSender::new(shared.clone()),
+            PartitionHub { shared },
+        ))
+    }
+}
+
+impl<T, E> Clone for PartitionOptions<T, E> {
+    fn clone(&self) -> Self {
+        Self {
+            rules: self.rules.clone(),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<T, E> fmt::Debug for PartitionOptions<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PartitionOptions")
+            .field(&self.rules)
+            .finish()
     }
 }
 
 /// The treatment of an element whose consumer's queue is [full](PartitionOptions::per_consumer).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FullConsumer {
     /// The element waits for room, and all later elements wait until it has room.
     #[default]
@@ -67,6 +156,7 @@ pub enum FullConsumer {
 
 /// The treatment of elements that are queued for a consumer when it leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LeftElements {
     /// Reroutes the elements: the partitioner chooses again for each of them, before it chooses for later
     /// elements.
@@ -76,27 +166,29 @@ pub enum LeftElements {
     Drop,
 }
 
-pub(super) fn check(options: &PartitionOptions) -> Result<(), OptionsError> {
-    OptionsError::check_range("capacity", options.capacity, 1, CAPACITY_MAX)?;
-    if let Some(count) = options.per_consumer {
-        OptionsError::check_range("per_consumer", count, 1, CAPACITY_MAX)?;
+impl Rules {
+    fn check(&self) -> Result<(), OptionsError> {
+        OptionsError::check_range("capacity", self.capacity, 1, CAPACITY_MAX)?;
+        if let Some(count) = self.per_consumer {
+            OptionsError::check_range("per_consumer", count, 1, CAPACITY_MAX)?;
+        }
+        if let Some(count) = self.start_after {
+            OptionsError::check_range("start_after", count, 1, usize::MAX)?;
+        }
+        Ok(())
     }
-    if let Some(count) = options.start_after {
-        OptionsError::check_range("start_after", count, 1, usize::MAX)?;
-    }
-    Ok(())
 }
 
 /// The function that chooses the consumer of each element. It is not called while there is no consumer.
 ///
 /// ```
-/// use fanline::hub::{PartitionOptions, Partitioner, partition_with};
+/// use fanline::hub::{PartitionHub, Partitioner};
 ///
 /// // A session stays with one consumer as long as the set of consumers does not change.
 /// let by_session = Partitioner::by_id(|consumers, session: &u64| {
 ///     consumers.id_at(usize::try_from(*session).unwrap_or(0))
 /// });
-/// let (mut tx, hub) = partition_with(PartitionOptions::default(), by_session);
+/// let (mut tx, hub) = PartitionHub::<u64>::options().build(by_session);
 /// let (mut even, mut odd) = (hub.subscribe(), hub.subscribe());
 /// tx.try_send(3).unwrap();
 /// assert!(even.try_recv().is_err());

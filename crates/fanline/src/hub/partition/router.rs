@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::consumers::Consumers;
 use super::lane::Lane;
-use super::options::{By, FullConsumer, LeftElements, PartitionOptions, Partitioner};
+use super::options::{By, FullConsumer, LeftElements, Partitioner, Rules};
 use crate::hand_over::chunks;
 
 pub(super) struct Router<T> {
-    options: PartitionOptions,
+    rules: Rules,
     partitioner: Partitioner<T>,
     consumers: Consumers,
     /// The sending ends of the consumers' queues. The index of an entry is the consumer's *slot*.
@@ -60,9 +60,9 @@ pub(super) enum Routed<T> {
 }
 
 impl<T> Router<T> {
-    pub(super) fn new(options: PartitionOptions, partitioner: Partitioner<T>) -> Self {
+    pub(super) fn new(rules: Rules, partitioner: Partitioner<T>) -> Self {
         Self {
-            options,
+            rules,
             partitioner,
             consumers: Consumers::default(),
             outlets: Vec::new(),
@@ -94,7 +94,7 @@ impl<T> Router<T> {
             }
         };
         self.consumers.add(lane, slot);
-        self.has_started |= self.consumers.len() >= self.options.start_after.unwrap_or(1);
+        self.has_started |= self.consumers.len() >= self.rules.start_after.unwrap_or(1);
     }
 
     /// Starts routing to the current consumers, even if there are fewer of them than `start_after`.
@@ -122,7 +122,7 @@ impl<T> Router<T> {
                 None
             }
         });
-        match self.options.left_elements {
+        match self.rules.left_elements {
             LeftElements::Drop => lost.extend(left),
             LeftElements::Reroute => {
                 let count = self.pending.len();
@@ -233,7 +233,7 @@ impl<T> Router<T> {
 
     #[cold]
     fn handle_full_consumer(&mut self, slot: usize, value: T) -> Routed<T> {
-        let consumer = match self.options.full_consumer {
+        let consumer = match self.rules.full_consumer {
             FullConsumer::Drop => return Routed::Dropped(value),
             FullConsumer::Wait => Target::Slot(slot),
             FullConsumer::Reroute => {
@@ -249,8 +249,7 @@ impl<T> Router<T> {
 
     #[inline]
     fn has_room(&mut self, slot: usize) -> bool {
-        let (Some(most), Some(outlet)) = (self.options.per_consumer, &mut self.outlets[slot])
-        else {
+        let (Some(most), Some(outlet)) = (self.rules.per_consumer, &mut self.outlets[slot]) else {
             return true;
         };
         let most = most as u64;

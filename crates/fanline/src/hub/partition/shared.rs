@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use super::combiner::{Access, Combiner};
 use super::consumers::Consumers;
 use super::lane::Lane;
-use super::options::{PartitionOptions, Partitioner};
+use super::options::{Partitioner, Rules};
 use super::router::{Routed, Router};
 use crate::hand_over::chunks;
 use crate::hub::broadcast::Switch;
@@ -107,13 +107,13 @@ impl<T> ReceiverState<T> {
 }
 
 impl<T, E> Shared<T, E> {
-    pub(super) fn new(options: PartitionOptions, partitioner: Partitioner<T>) -> Self {
+    pub(super) fn new(rules: Rules, partitioner: Partitioner<T>) -> Self {
         Self {
-            capacity: options.capacity as u64,
-            queue_max: options
+            capacity: rules.capacity as u64,
+            queue_max: rules
                 .per_consumer
-                .map_or(options.capacity, |most| most.min(options.capacity)),
-            combiner: Combiner::new(Router::new(options, partitioner)),
+                .map_or(rules.capacity, |most| most.min(rules.capacity)),
+            combiner: Combiner::new(Router::new(rules, partitioner)),
             changes: Changes {
                 any: AtomicBool::new(false),
                 list: Mutex::new(Vec::new()),
