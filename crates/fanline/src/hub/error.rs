@@ -80,7 +80,7 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for HubError<E> {}
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RecvError<E = BoxError> {
-    /// The number of elements that were overwritten before the consumer received them. The next call returns
+    /// The number of elements that the hub dropped before the consumer received them. The next call returns
     /// the oldest element that is still stored.
     Lagged(u64),
     /// The producer has completed, and every element was received.
@@ -92,7 +92,7 @@ pub enum RecvError<E = BoxError> {
 impl<E: fmt::Display> fmt::Display for RecvError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lagged(count) => write!(f, "{count} elements were missed"),
+            Self::Lagged(count) => write!(f, "{count} elements were lost"),
             Self::Completed => f.write_str("completed"),
             Self::Failed(error) => error.fmt(f),
         }
@@ -119,7 +119,7 @@ impl<E: fmt::Display> fmt::Display for TryRecvError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("no element is available yet"),
-            Self::Lagged(count) => write!(f, "{count} elements were missed"),
+            Self::Lagged(count) => write!(f, "{count} elements were lost"),
             Self::Completed => f.write_str("completed"),
             Self::Failed(error) => error.fmt(f),
         }
@@ -130,17 +130,17 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for TryRecvError<E> {}
 
 /// The hub accepts no more elements: it has ended, or it has no consumer and can get none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed;
+pub struct HubClosed;
 
-impl fmt::Display for Closed {
+impl fmt::Display for HubClosed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the hub is closed")
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for HubClosed {}
 
-/// The hub is [`Closed`]. Contains the rejected element.
+/// The hub is [`HubClosed`]. Contains the rejected element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -152,7 +152,7 @@ impl<T> fmt::Debug for SendError<T> {
 
 impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Closed.fmt(f)
+        HubClosed.fmt(f)
     }
 }
 
@@ -163,7 +163,7 @@ impl<T> std::error::Error for SendError<T> {}
 pub enum TrySendError<T> {
     /// The hub is full.
     Full(T),
-    /// The hub is [`Closed`].
+    /// The hub is [`HubClosed`].
     Closed(T),
 }
 
@@ -190,7 +190,7 @@ impl<T> fmt::Display for TrySendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full(_) => f.write_str("the hub is full"),
-            Self::Closed(_) => Closed.fmt(f),
+            Self::Closed(_) => HubClosed.fmt(f),
         }
     }
 }

@@ -11,6 +11,19 @@
 //!
 //! The functions [`broadcast()`], [`merge()`], and [`partition()`] make a hub with its most important option. The
 //! builders [`BroadcastHub::options`], [`MergeHub::options`], and [`PartitionHub::options`] set all options.
+//!
+//! # Names
+//!
+//! | name | meaning |
+//! | --- | --- |
+//! | `On…` ([`OnEmpty`], [`OnSlow`], [`OnFull`], [`OnLeave`]) | what the hub does in this case |
+//! | `Wait` | the producer waits: its future is pending, or its `blocking_` call blocks the thread |
+//! | `DropOldest`, `DropNewest`, `Drop` | elements are lost |
+//! | `lost`, `Lagged` | the number of elements that a consumer lost |
+//! | `lag` | the number of elements that a consumer has not received yet |
+//! | `complete`, `fail` | ends the hub, without or with an error |
+//! | `is_closed` | the hub accepts no more elements |
+//! | `has_ended`, `error` | the consumer has seen the end, and the error if the hub failed |
 
 mod blocking;
 mod broadcast;
@@ -24,14 +37,14 @@ mod waker_slot;
 
 pub use broadcast::{
     BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, CAPACITY_MAX, KillSwitch,
-    Next, NextRef, NobodyListens, SlowConsumer, Start, broadcast,
+    Next, NextRef, OnEmpty, OnSlow, Start, broadcast,
 };
 pub use error::{
-    BoxError, Closed, HubError, OptionsError, RecvError, SendError, TryRecvError, TrySendError,
+    BoxError, HubClosed, HubError, OptionsError, RecvError, SendError, TryRecvError, TrySendError,
 };
 pub use merge::{MergeHub, MergeOptions, MergeReceiver, MergeSender, merge};
 pub use partition::{
-    Consumer, Consumers, ConsumersIter, FullConsumer, LeftElements, PartitionHub, PartitionOptions,
+    Consumer, Consumers, ConsumersIter, OnFull, OnLeave, PartitionHub, PartitionOptions,
     PartitionReceiver, PartitionSender, Partitioner, partition,
 };
 

@@ -48,7 +48,7 @@
 //! | 7 | a consumer is dropped while it waits; an id is reused | `Parked::disown`; ids are never reused |
 //! | 8 | the laggard leaves; the last consumer leaves | `Shared::leave` |
 //! | 9 | the executor starves | `RUN_MIN` of both ends |
-//! | 10 | one slow consumer stops all others | `SlowConsumer`, `lag`, `lags` |
+//! | 10 | one slow consumer stops all others | `OnSlow`, `lag`, `lags` |
 //!
 //! # Cost
 //!
@@ -72,7 +72,7 @@ mod watch;
 mod yield_backoff;
 
 pub use handle::{BroadcastHub, KillSwitch};
-pub use options::{BroadcastOptions, CAPACITY_MAX, NobodyListens, SlowConsumer, Start};
+pub use options::{BroadcastOptions, CAPACITY_MAX, OnEmpty, OnSlow, Start};
 pub use receiver::{BroadcastReceiver, Next, NextRef};
 pub use sender::BroadcastSender;
 
@@ -119,20 +119,18 @@ mod tests {
 
     fn hub<T>(
         capacity: usize,
-        slow_consumer: SlowConsumer,
+        on_slow: OnSlow,
         fences: Fences,
     ) -> (BroadcastSender<T>, BroadcastHub<T>) {
-        let options = BroadcastHub::options()
-            .capacity(capacity)
-            .slow_consumer(slow_consumer);
+        let options = BroadcastHub::options().capacity(capacity).on_slow(on_slow);
         // Positions wrap around during each test.
         options.build_at(fences, usize::MAX - 7).unwrap()
     }
 
     /// Checks that a hub whose positions wrap around neither loses nor repeats nor leaks an element.
-    fn check(capacity: usize, fences: Fences, slow_consumer: SlowConsumer) {
+    fn check(capacity: usize, fences: Fences, on_slow: OnSlow) {
         let element = Arc::new(());
-        let (mut tx, hub) = hub::<(u64, Arc<()>)>(capacity, slow_consumer, fences);
+        let (mut tx, hub) = hub::<(u64, Arc<()>)>(capacity, on_slow, fences);
         let mut early = hub.subscribe();
         let mut seen = 0;
         for value in 0..40 {
@@ -168,12 +166,12 @@ mod tests {
     /// acceptable time.
     #[test]
     fn two_threads_with_capacity_one_or_two() {
-        for (capacity, slow_consumer) in [
-            (1, SlowConsumer::Wait),
-            (2, SlowConsumer::Wait),
-            (2, SlowConsumer::Lag),
+        for (capacity, on_slow) in [
+            (1, OnSlow::Wait),
+            (2, OnSlow::Wait),
+            (2, OnSlow::DropOldest),
         ] {
-            let (mut tx, hub) = hub::<Box<u64>>(capacity, slow_consumer, Fences::detect());
+            let (mut tx, hub) = hub::<Box<u64>>(capacity, on_slow, Fences::detect());
             let threads: Vec<_> = (0..2)
                 .map(|index| {
                     let mut rx = hub.subscribe();
@@ -205,8 +203,8 @@ mod tests {
     fn positions_wrap_around() {
         for capacity in [1, 2, 3, 4, 8] {
             for fences in [Fences::Symmetric, Fences::detect()] {
-                check(capacity, fences, SlowConsumer::Wait);
-                check(capacity, fences, SlowConsumer::Lag);
+                check(capacity, fences, OnSlow::Wait);
+                check(capacity, fences, OnSlow::DropOldest);
             }
         }
     }

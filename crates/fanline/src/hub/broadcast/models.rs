@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use super::{BroadcastHub, BroadcastReceiver, BroadcastSender, SlowConsumer};
+use super::{BroadcastHub, BroadcastReceiver, BroadcastSender, OnSlow};
 use crate::fence::Fences;
 use crate::sync::thread;
 
@@ -23,10 +23,8 @@ fn model_in_part(preemptions: usize, runs: usize, body: impl Fn() + Send + Sync 
     builder.check(body);
 }
 
-fn hub(capacity: usize, slow_consumer: SlowConsumer) -> (BroadcastSender<u8>, BroadcastHub<u8>) {
-    let options = BroadcastHub::options()
-        .capacity(capacity)
-        .slow_consumer(slow_consumer);
+fn hub(capacity: usize, on_slow: OnSlow) -> (BroadcastSender<u8>, BroadcastHub<u8>) {
+    let options = BroadcastHub::options().capacity(capacity).on_slow(on_slow);
     // Positions wrap around during each model.
     options.build_at(Fences::Symmetric, usize::MAX).unwrap()
 }
@@ -43,7 +41,7 @@ fn receive(mut rx: BroadcastReceiver<u8>, expected: &[u8]) {
 fn loom_hub_park_and_publish() {
     for capacity in [1, 2] {
         model(2, move || {
-            let (mut tx, hub) = hub(capacity, SlowConsumer::Wait);
+            let (mut tx, hub) = hub(capacity, OnSlow::Wait);
             let rx = hub.subscribe();
             let consumer = thread::spawn(move || receive(rx, &[1, 2, 3]));
             for value in [1, 2, 3] {
@@ -66,7 +64,7 @@ fn loom_hub_two_consumers() {
 }
 
 fn broadcast_to_two(capacity: usize, values: &'static [u8]) {
-    let (mut tx, hub) = hub(capacity, SlowConsumer::Wait);
+    let (mut tx, hub) = hub(capacity, OnSlow::Wait);
     let consumers =
         [hub.subscribe(), hub.subscribe()].map(|rx| thread::spawn(move || receive(rx, values)));
     for value in values {
@@ -83,7 +81,7 @@ fn broadcast_to_two(capacity: usize, values: &'static [u8]) {
 #[test]
 fn loom_hub_two_leave_the_head() {
     model(2, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let consumers = [hub.subscribe(), hub.subscribe()];
         tx.try_send(1).unwrap();
         let consumers = consumers.map(|mut rx| {
@@ -102,7 +100,7 @@ fn loom_hub_two_leave_the_head() {
 #[test]
 fn loom_hub_head_and_hub_are_left() {
     model(2, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let (leaves, mut stays) = (hub.subscribe(), hub.subscribe());
         tx.try_send(1).unwrap();
         let leaving = thread::spawn(move || drop(leaves));
@@ -120,7 +118,7 @@ fn loom_hub_head_and_hub_are_left() {
 #[test]
 fn loom_hub_join_and_head() {
     model(1, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let rx = hub.subscribe();
         let consumer = thread::spawn(move || receive(rx, &[1, 2]));
         let add_consumer = thread::spawn(move || {
@@ -140,7 +138,7 @@ fn loom_hub_join_and_head() {
 #[test]
 fn loom_hub_leave_and_watch() {
     model(3, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let leaves = hub.subscribe();
         let mut stays = hub.subscribe();
         let consumer = thread::spawn(move || drop(leaves));
@@ -156,7 +154,7 @@ fn loom_hub_leave_and_watch() {
 #[test]
 fn loom_hub_leave_and_wake() {
     model(3, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let mut rx = hub.subscribe();
         let mut context = Context::from_waker(Waker::noop());
         assert!(rx.poll_next_ref(&mut context).is_pending());
@@ -179,7 +177,7 @@ fn loom_hub_sweep_and_end() {
     }
 
     model(3, || {
-        let (tx, hub) = hub(1, SlowConsumer::Wait);
+        let (tx, hub) = hub(1, OnSlow::Wait);
         let woken = Arc::new(WakeFlag(AtomicBool::new(false)));
         let wakers = [
             Waker::from(woken.clone()),
@@ -203,7 +201,7 @@ fn loom_hub_sweep_and_end() {
 #[test]
 fn loom_hub_close_and_park() {
     model(3, || {
-        let (tx, hub) = hub(1, SlowConsumer::Wait);
+        let (tx, hub) = hub(1, OnSlow::Wait);
         let consumers =
             [hub.subscribe(), hub.subscribe()].map(|rx| thread::spawn(move || receive(rx, &[])));
         drop(tx);
@@ -218,7 +216,7 @@ fn loom_hub_close_and_park() {
 #[test]
 fn loom_hub_fail_and_sleep() {
     model(2, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let mut rx = hub.subscribe();
         let switch = hub.kill_switch();
         let consumer = thread::spawn(move || {
@@ -240,7 +238,7 @@ fn loom_hub_fail_and_sleep() {
 #[test]
 fn loom_hub_wake_and_poll_again() {
     model(3, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let mut rx = hub.subscribe();
         let mut context = Context::from_waker(Waker::noop());
         assert!(rx.poll_next_ref(&mut context).is_pending());
@@ -255,7 +253,7 @@ fn loom_hub_wake_and_poll_again() {
 #[test]
 fn loom_hub_revoke_and_read() {
     model(2, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Lag);
+        let (mut tx, hub) = hub(1, OnSlow::DropOldest);
         let mut rx = hub.subscribe();
         let consumer = thread::spawn(move || {
             let mut last = 0;

@@ -20,11 +20,11 @@ pub const CAPACITY_MAX: usize = 1 << 28;
 /// A builder of a broadcast hub; see [`BroadcastHub::options`].
 ///
 /// ```
-/// use fanline::hub::{BroadcastHub, NobodyListens};
+/// use fanline::hub::{BroadcastHub, OnEmpty};
 ///
 /// let (tx, hub) = BroadcastHub::<u64>::options()
 ///     .capacity(64)
-///     .nobody_listens(NobodyListens::Discard)
+///     .on_empty(OnEmpty::Drop)
 ///     .build();
 /// # drop((tx, hub));
 /// ```
@@ -41,8 +41,8 @@ impl<T, E> BroadcastOptions<T, E> {
                 capacity: 256,
                 start_after: None,
                 start: Start::default(),
-                nobody_listens: NobodyListens::default(),
-                slow_consumer: SlowConsumer::default(),
+                on_empty: OnEmpty::default(),
+                on_slow: OnSlow::default(),
                 timer: Timer::default(),
             },
             types: PhantomData,
@@ -71,19 +71,19 @@ impl<T, E> BroadcastOptions<T, E> {
         self
     }
 
-    /// Sets the treatment of elements while there is no consumer. The default is [`NobodyListens::Hold`].
-    pub fn nobody_listens(mut self, nobody_listens: NobodyListens) -> Self {
-        self.rules.nobody_listens = nobody_listens;
+    /// Sets the treatment of elements while there is no consumer. The default is [`OnEmpty::Store`].
+    pub fn on_empty(mut self, on_empty: OnEmpty) -> Self {
+        self.rules.on_empty = on_empty;
         self
     }
 
-    /// Sets the treatment of a consumer that keeps the hub full. The default is [`SlowConsumer::Wait`].
-    pub fn slow_consumer(mut self, slow_consumer: SlowConsumer) -> Self {
-        self.rules.slow_consumer = slow_consumer;
+    /// Sets the treatment of a consumer that keeps the hub full. The default is [`OnSlow::Wait`].
+    pub fn on_slow(mut self, on_slow: OnSlow) -> Self {
+        self.rules.on_slow = on_slow;
         self
     }
 
-    /// Sets the scheduler whose time [`SlowConsumer::Disconnect`] uses. The default is the process's
+    /// Sets the scheduler whose time [`OnSlow::Disconnect`] uses. The default is the process's
     /// [`ThreadPool`](crate::scheduler::ThreadPool), which starts on first use.
     pub fn scheduler(mut self, scheduler: impl Scheduler) -> Self {
         self.rules.timer = Timer::on(scheduler);
@@ -190,30 +190,30 @@ pub enum Start {
 }
 
 /// The treatment of elements while there is no consumer, or only consumers that were
-/// [disconnected](SlowConsumer::Disconnect).
+/// [disconnected](OnSlow::Disconnect).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NobodyListens {
+pub enum OnEmpty {
     /// Stores the elements, and makes the producer wait when the hub is full. The next consumer resumes at
     /// the position of the last consumer that left.
     #[default]
-    Hold,
+    Store,
     /// Drops the elements. The next consumer gets only elements that are sent after it subscribed.
-    Discard,
+    Drop,
     /// Completes the hub when the last consumer leaves. Until the first consumer subscribes, this works like
-    /// `Hold`.
-    Close,
+    /// `Store`.
+    Complete,
 }
 
 // `Wait` is the default, so one slow consumer stops all others.
 /// The treatment of a slow consumer that keeps the hub full.
 ///
 /// ```
-/// use fanline::hub::{BroadcastHub, SlowConsumer, TryRecvError};
+/// use fanline::hub::{BroadcastHub, OnSlow, TryRecvError};
 ///
 /// let (mut tx, hub) = BroadcastHub::<u64>::options()
 ///     .capacity(2)
-///     .slow_consumer(SlowConsumer::Lag)
+///     .on_slow(OnSlow::DropOldest)
 ///     .build();
 /// let mut rx = hub.subscribe();
 /// for value in 1..=5 {
@@ -224,7 +224,7 @@ pub enum NobodyListens {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SlowConsumer {
+pub enum OnSlow {
     /// Makes the producer wait.
     #[default]
     Wait,
@@ -239,9 +239,9 @@ pub enum SlowConsumer {
         after: Duration,
     },
     /// Never makes the producer wait. The producer overwrites the oldest elements. The consumer resumes with
-    /// the oldest stored element and learns how many it missed. Lent elements make the producer wait, as with
+    /// the oldest stored element and learns how many it lost. Lent elements make the producer wait, as with
     /// `Disconnect`.
-    Lag,
+    DropOldest,
 }
 
 /// The options of a hub.
@@ -250,8 +250,8 @@ pub(super) struct Rules {
     pub(super) capacity: usize,
     pub(super) start_after: Option<usize>,
     pub(super) start: Start,
-    pub(super) nobody_listens: NobodyListens,
-    pub(super) slow_consumer: SlowConsumer,
+    pub(super) on_empty: OnEmpty,
+    pub(super) on_slow: OnSlow,
     pub(super) timer: Timer,
 }
 
@@ -261,10 +261,10 @@ impl Rules {
         if let Some(count) = self.start_after {
             OptionsError::check_range("start_after", count, 1, usize::MAX)?;
         }
-        if let SlowConsumer::Disconnect { after } = self.slow_consumer
+        if let OnSlow::Disconnect { after } = self.on_slow
             && after.is_zero()
         {
-            return Err(OptionsError::zero_time("slow_consumer: after"));
+            return Err(OptionsError::zero_time("on_slow: after"));
         }
         Ok(())
     }
@@ -272,10 +272,10 @@ impl Rules {
     /// Returns whether the hub can revoke a consumer. If so, consumers must claim elements before they read
     /// them.
     pub(super) fn can_revoke(&self) -> bool {
-        self.slow_consumer != SlowConsumer::Wait
+        self.on_slow != OnSlow::Wait
     }
 
     pub(super) fn overwrites(&self) -> bool {
-        self.slow_consumer == SlowConsumer::Lag
+        self.on_slow == OnSlow::DropOldest
     }
 }

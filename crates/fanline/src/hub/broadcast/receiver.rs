@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures_core::{FusedStream, Stream};
 
-use super::options::{SlowConsumer, Start};
+use super::options::{OnSlow, Start};
 use super::parked::Member;
 use super::ring::Lap;
 use super::shared::{Shared, wake};
@@ -77,8 +77,8 @@ pub struct BroadcastReceiver<T, E = BoxError> {
     /// Number of elements from `run_end` to the next yield.
     run: usize,
     backoff: YieldBackoff,
-    missed: u64,
-    /// The part of `missed` that `recv` and `try_recv` have not reported yet.
+    lost: u64,
+    /// The part of `lost` that `recv` and `try_recv` have not reported yet.
     unreported: u64,
     end: Option<Ended<E>>,
 }
@@ -101,7 +101,7 @@ impl<T, E> BroadcastReceiver<T, E> {
             tail: position,
             run: shared.rules.capacity.max(RUN_MIN),
             backoff: YieldBackoff::new(),
-            missed: 0,
+            lost: 0,
             unreported: 0,
             end: None,
             member,
@@ -156,11 +156,11 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     /// Returns the next element, or the reason why there is none. Consumers that may miss elements use this
-    /// method, because it reports the number of missed elements.
+    /// method, because it reports the number of lost elements.
     ///
     /// # Errors
     ///
-    /// If the hub has ended, and once each time elements were missed.
+    /// If the hub has ended, and once each time elements were lost.
     pub async fn recv(&mut self) -> Result<T, RecvError<E>>
     where
         T: Clone,
@@ -183,7 +183,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     ///
     /// # Errors
     ///
-    /// If no element is available, if the hub has ended, and once each time elements were missed.
+    /// If no element is available, if the hub has ended, and once each time elements were lost.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>>
     where
         T: Clone,
@@ -281,7 +281,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     /// Returns whether the consumer has seen the end of the hub. No element follows then.
-    pub fn is_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
@@ -291,10 +291,10 @@ impl<T, E> BroadcastReceiver<T, E> {
         self.shared.tail().wrapping_sub(self.position)
     }
 
-    /// Returns the number of elements since this consumer's start that were overwritten before it received
-    /// them.
-    pub fn missed(&self) -> u64 {
-        self.missed
+    /// Returns the number of elements since this consumer's start that the hub dropped before the consumer
+    /// received them.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Returns the id under which the hub's [`lags`](super::BroadcastSender::lags) lists this consumer.
@@ -476,18 +476,18 @@ impl<T, E> BroadcastReceiver<T, E> {
             return true;
         }
         self.member.claimed.store(false, Ordering::Release);
-        match self.shared.rules.slow_consumer {
-            SlowConsumer::Wait => {}
-            SlowConsumer::Disconnect { .. } => {
+        match self.shared.rules.on_slow {
+            OnSlow::Wait => {}
+            OnSlow::Disconnect { .. } => {
                 if self.shared.is_revoked(&self.member) {
                     self.end_with(Some(Ended::Error(HubError::TooSlow)));
                 }
             }
-            SlowConsumer::Lag => {
+            OnSlow::DropOldest => {
                 if let Some((position, waker)) = self.shared.rejoin(&self.member) {
-                    let missed = position.wrapping_sub(self.position) as u64;
-                    self.missed += missed;
-                    self.unreported += missed;
+                    let lost = position.wrapping_sub(self.position) as u64;
+                    self.lost += lost;
+                    self.unreported += lost;
                     self.position = position;
                     self.run_end = position;
                     self.tail = self.shared.tail();
@@ -682,7 +682,7 @@ impl<T, E> fmt::Debug for BroadcastReceiver<T, E> {
         f.debug_struct("BroadcastReceiver")
             .field("id", &self.id())
             .field("lag", &self.lag())
-            .field("is_ended", &self.is_ended())
+            .field("has_ended", &self.has_ended())
             .finish_non_exhaustive()
     }
 }

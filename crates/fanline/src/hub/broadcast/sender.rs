@@ -13,11 +13,11 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 use futures_sink::Sink;
 
-use super::options::SlowConsumer;
+use super::options::OnSlow;
 use super::shared::{Room, Shared};
 use super::yield_backoff::YieldBackoff;
 use crate::hub::blocking::block_on;
-use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
+use crate::hub::{BoxError, Ended, HubClosed, HubError, SendError, TrySendError};
 use crate::{Guard, Time};
 
 /// Number of elements in a row after which the producer yields, so that other tasks of its executor run. If
@@ -44,7 +44,7 @@ const RUN_MIN: usize = 128;
 /// let rx = hub.subscribe();
 /// stream::iter(1..=3).map(Ok).forward(tx).await?;
 /// assert_eq!(rx.collect::<Vec<_>>().await, [1, 2, 3]);
-/// # Ok::<(), fanline::hub::Closed>(())
+/// # Ok::<(), fanline::hub::HubClosed>(())
 /// # }).unwrap();
 /// ```
 pub struct BroadcastSender<T, E = BoxError> {
@@ -108,7 +108,7 @@ impl<T, E> BroadcastSender<T, E> {
                 self.publish(value);
                 Ok(())
             }
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -149,7 +149,7 @@ impl<T, E> BroadcastSender<T, E> {
                 self.publish(value);
                 Ok(())
             }
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -162,7 +162,7 @@ impl<T, E> BroadcastSender<T, E> {
         if !self.has_room() {
             match self.poll_room(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(Closed)) => return Err(TrySendError::Closed(value)),
+                Poll::Ready(Err(HubClosed)) => return Err(TrySendError::Closed(value)),
                 Poll::Pending => return Err(TrySendError::Full(value)),
             }
         }
@@ -200,7 +200,7 @@ impl<T, E> BroadcastSender<T, E> {
     /// # Errors
     ///
     /// If the hub is closed. The stream is dropped, and so is an item that was not sent.
-    pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
+    pub async fn attach<S>(mut self, stream: S) -> Result<(), HubClosed>
     where
         S: Stream<Item = T>,
     {
@@ -213,7 +213,7 @@ impl<T, E> BroadcastSender<T, E> {
                     self.flush();
                     // Check, because the hub may be closed while the stream is pending.
                     if self.poll_closed(context).is_ready() {
-                        return Poll::Ready(Err(Closed));
+                        return Poll::Ready(Err(HubClosed));
                     }
                 }
                 next.map(Ok)
@@ -281,7 +281,7 @@ impl<T, E> BroadcastSender<T, E> {
 
     /// Returns ready if there is room for an element, or if the hub is closed.
     #[inline(always)]
-    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         if self.run > 0 && self.has_room() {
             self.run -= 1;
             return Poll::Ready(Ok(()));
@@ -291,7 +291,7 @@ impl<T, E> BroadcastSender<T, E> {
 
     #[cold]
     #[inline(never)]
-    fn poll_more_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_more_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         // Other tasks run after this call, whether it waits or yields. So wake consumers first.
         self.flush();
         let spent = self.run == 0;
@@ -304,7 +304,7 @@ impl<T, E> BroadcastSender<T, E> {
             let mut waker = Some(context.waker().clone());
             let room = self.shared.room(self.tail, &mut waker, &mut self.backoff);
             match room {
-                Room::Closed => return Poll::Ready(Err(Closed)),
+                Room::Closed => return Poll::Ready(Err(HubClosed)),
                 Room::From(head) => {
                     self.limit = head.wrapping_add(self.shared.rules.capacity);
                     self.stall = None;
@@ -331,7 +331,7 @@ impl<T, E> BroadcastSender<T, E> {
     /// Checks the deadline while there is no room. Returns whether consumers were revoked. If so, there may
     /// be room.
     fn stop_waiting(&mut self, context: &Context<'_>) -> bool {
-        let SlowConsumer::Disconnect { after } = self.shared.rules.slow_consumer else {
+        let OnSlow::Disconnect { after } = self.shared.rules.on_slow else {
             return false;
         };
         let timer = &self.shared.rules.timer;
@@ -365,9 +365,9 @@ impl<T, E> BroadcastSender<T, E> {
 }
 
 impl<T, E> Sink<T> for BroadcastSender<T, E> {
-    type Error = Closed;
+    type Error = HubClosed;
 
-    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().poll_room(context)
     }
 
@@ -376,10 +376,10 @@ impl<T, E> Sink<T> for BroadcastSender<T, E> {
     /// # Panics
     ///
     /// If there is no room, because `poll_ready` was not called before.
-    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), HubClosed> {
         let this = self.get_mut();
         if this.shared.is_closed() {
-            return Err(Closed);
+            return Err(HubClosed);
         }
         assert!(
             this.tail != this.limit,
@@ -389,12 +389,12 @@ impl<T, E> Sink<T> for BroadcastSender<T, E> {
         Ok(())
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().flush();
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().complete();
         Poll::Ready(Ok(()))
     }

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::options::{NobodyListens, Rules, Start};
+use super::options::{OnEmpty, Rules, Start};
 use super::parked::{Member, Parked};
 use super::registry::ConsumerRegistry;
 use super::ring::{Lap, Ring};
@@ -467,8 +467,7 @@ impl<T, E> Shared<T, E> {
     /// Returns the start of a consumer that joins now. The head moves only under the lock, so it cannot
     /// overtake the joining consumer.
     fn start_of(&self, core: &mut Core<E>, start: Start) -> usize {
-        if core.has_no_consumers(&self.rules) && self.rules.nobody_listens == NobodyListens::Discard
-        {
+        if core.has_no_consumers(&self.rules) && self.rules.on_empty == OnEmpty::Drop {
             core.head = self.tail();
         }
         if start == Start::Latest {
@@ -574,7 +573,7 @@ impl<T, E> Shared<T, E> {
 
     /// Closes the hub after the last consumer left, if the options require it.
     fn close_if_configured(&self, core: &mut Core<E>) {
-        if self.rules.nobody_listens == NobodyListens::Close && core.started {
+        if self.rules.on_empty == OnEmpty::Complete && core.started {
             self.close(core, Ended::Completed);
         }
     }
@@ -684,7 +683,7 @@ impl<E> Core<E> {
             self.floor = self.head;
             return true;
         }
-        if rules.nobody_listens == NobodyListens::Discard {
+        if rules.on_empty == OnEmpty::Drop {
             self.head = tail;
             self.floor = tail;
         }

@@ -65,6 +65,11 @@ impl<T, E> MergeReceiver<T, E> {
         self.pulling.error()
     }
 
+    /// Returns whether the consumer has seen the end of the hub. No element follows then.
+    pub fn has_ended(&self) -> bool {
+        self.pulling.has_ended()
+    }
+
     /// Returns the number of queued elements. Takes time proportional to the number of producers.
     pub fn lag(&self) -> usize {
         self.shared.len()

@@ -12,7 +12,7 @@ use futures_sink::Sink;
 use super::shared::{SenderState, Shared};
 use crate::hub::blocking::block_on;
 use crate::hub::feeding::{Feeding, Producer};
-use crate::hub::{BoxError, Closed, SendError, TrySendError};
+use crate::hub::{BoxError, HubClosed, SendError, TrySendError};
 use crate::{Guard, IntoObservable, Observable};
 
 /// Number of elements in a row after which a producer yields, so that other tasks of its executor run.
@@ -77,7 +77,7 @@ impl<T, E> MergeSender<T, E> {
         waiting.is_over = true;
         match permit {
             Ok(()) => waiting.sender.append(value).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -110,7 +110,7 @@ impl<T, E> MergeSender<T, E> {
         };
         match permit {
             Ok(()) => self.append(value).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -126,7 +126,7 @@ impl<T, E> MergeSender<T, E> {
                 self.flush();
                 Ok(())
             }
-            Poll::Ready(Err(Closed)) => Err(TrySendError::Closed(value)),
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(value)),
             Poll::Pending => Err(TrySendError::Full(value)),
         }
     }
@@ -138,7 +138,7 @@ impl<T, E> MergeSender<T, E> {
     ///
     /// If the hub is closed, even while the stream is pending. The stream is dropped, and so is an item that
     /// was not sent.
-    pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
+    pub async fn attach<S>(mut self, stream: S) -> Result<(), HubClosed>
     where
         S: Stream<Item = T>,
     {
@@ -150,13 +150,13 @@ impl<T, E> MergeSender<T, E> {
                     self.flush();
                     // Check, because the hub may be closed while the stream is pending.
                     if self.poll_closed(context).is_ready() {
-                        return Poll::Ready(Err(Closed));
+                        return Poll::Ready(Err(HubClosed));
                     }
                 }
                 next.map(Ok)
             });
             match next.await? {
-                Some(value) => self.feed(value).await.map_err(|_| Closed)?,
+                Some(value) => self.feed(value).await.map_err(|_| HubClosed)?,
                 None => return Ok(()),
             }
         }
@@ -205,9 +205,9 @@ impl<T, E> MergeSender<T, E> {
         self.state.is_none() || self.shared.is_closed()
     }
 
-    fn poll_permit(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_permit(&mut self, context: &Context<'_>) -> Poll<Result<(), HubClosed>> {
         let Some(state) = &mut self.state else {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(HubClosed));
         };
         if self.run == 0 {
             self.run = RUN;
@@ -220,10 +220,10 @@ impl<T, E> MergeSender<T, E> {
         permit
     }
 
-    fn try_permit(&mut self) -> Poll<Result<(), Closed>> {
+    fn try_permit(&mut self) -> Poll<Result<(), HubClosed>> {
         match &mut self.state {
             Some(state) => self.shared.poll_permit(state, None),
-            None => Poll::Ready(Err(Closed)),
+            None => Poll::Ready(Err(HubClosed)),
         }
     }
 
@@ -277,9 +277,9 @@ impl<T, E> Drop for Waiting<'_, T, E> {
 }
 
 impl<T, E> Sink<T> for MergeSender<T, E> {
-    type Error = Closed;
+    type Error = HubClosed;
 
-    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().poll_permit(context)
     }
 
@@ -288,21 +288,21 @@ impl<T, E> Sink<T> for MergeSender<T, E> {
     /// # Panics
     ///
     /// If `poll_ready` was not ready before, and there is no room.
-    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), HubClosed> {
         let this = self.get_mut();
         match this.try_permit() {
-            Poll::Ready(Ok(())) => this.append(value).map_err(|_| Closed),
-            Poll::Ready(Err(Closed)) => Err(Closed),
+            Poll::Ready(Ok(())) => this.append(value).map_err(|_| HubClosed),
+            Poll::Ready(Err(HubClosed)) => Err(HubClosed),
             Poll::Pending => panic!("`start_send` called before `poll_ready` was ready"),
         }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().flush();
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().leave();
         Poll::Ready(Ok(()))
     }

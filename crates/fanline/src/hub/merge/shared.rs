@@ -10,7 +10,7 @@ use super::options::Rules;
 use super::permits::Permits;
 use crate::hub::broadcast::Switch;
 use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
-use crate::hub::{Closed, Ended};
+use crate::hub::{Ended, HubClosed};
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence, lock, thread};
 
 pub(super) struct Shared<T, E> {
@@ -111,9 +111,9 @@ impl<T, E> Shared<T, E> {
         &self,
         state: &mut SenderState<T>,
         waker: Option<&Waker>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), HubClosed>> {
         if self.is_closed() {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(HubClosed));
         }
         state.has_permit = state.has_permit
             || self.wait_for_room(state, waker) && self.wait_for_permit(state, waker);
@@ -121,7 +121,7 @@ impl<T, E> Shared<T, E> {
             Poll::Ready(Ok(()))
         } else if waker.is_some() && self.is_closed() {
             // The hub may have been closed after the first check.
-            Poll::Ready(Err(Closed))
+            Poll::Ready(Err(HubClosed))
         } else {
             Poll::Pending
         }

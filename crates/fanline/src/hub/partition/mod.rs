@@ -22,7 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use consumers::{Consumer, Consumers, ConsumersIter};
-pub use options::{FullConsumer, LeftElements, PartitionOptions, Partitioner};
+pub use options::{OnFull, OnLeave, PartitionOptions, Partitioner};
 pub use receiver::PartitionReceiver;
 pub use sender::PartitionSender;
 

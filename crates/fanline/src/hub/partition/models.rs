@@ -1,9 +1,7 @@
 //! loom models of the hub: they run every interleaving of threads with a few elements.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
-use super::{
-    FullConsumer, LeftElements, PartitionHub, PartitionReceiver, PartitionSender, Partitioner,
-};
+use super::{OnFull, OnLeave, PartitionHub, PartitionReceiver, PartitionSender, Partitioner};
 use crate::sync::thread;
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
@@ -15,12 +13,12 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
 fn hub(
     capacity: usize,
     per_consumer: Option<usize>,
-    full_consumer: FullConsumer,
+    on_full: OnFull,
 ) -> (PartitionSender<u8>, PartitionHub<u8>) {
     let mut options = PartitionHub::options()
         .capacity(capacity)
-        .full_consumer(full_consumer)
-        .left_elements(LeftElements::Reroute);
+        .on_full(on_full)
+        .on_leave(OnLeave::Reroute);
     if let Some(count) = per_consumer {
         options = options.per_consumer(count);
     }
@@ -38,7 +36,7 @@ fn receive_all(rx: &mut PartitionReceiver<u8>) -> Vec<u8> {
 fn loom_partition_push_and_park() {
     for capacity in [1, 2] {
         model(2, move || {
-            let (mut tx, hub) = hub(capacity, None, FullConsumer::Wait);
+            let (mut tx, hub) = hub(capacity, None, OnFull::Wait);
             let mut rx = hub.subscribe();
             let consumer = thread::spawn(move || assert_eq!(receive_all(&mut rx), [1, 2, 3]));
             for value in [1, 2, 3] {
@@ -54,7 +52,7 @@ fn loom_partition_push_and_park() {
 #[test]
 fn loom_partition_stuck_and_room() {
     model(3, || {
-        let (mut tx, hub) = hub(3, Some(1), FullConsumer::Wait);
+        let (mut tx, hub) = hub(3, Some(1), OnFull::Wait);
         let mut rx = hub.subscribe();
         let consumer = thread::spawn(move || assert_eq!(receive_all(&mut rx), [1, 2, 3]));
         for value in [1, 2, 3] {
@@ -69,7 +67,7 @@ fn loom_partition_stuck_and_room() {
 #[test]
 fn loom_partition_leave_and_push() {
     model(3, || {
-        let (mut tx, hub) = hub(2, None, FullConsumer::Wait);
+        let (mut tx, hub) = hub(2, None, OnFull::Wait);
         let (mut stays, leaves) = (hub.subscribe(), hub.subscribe());
         let consumer = thread::spawn(move || drop(leaves));
         tx.blocking_send(1).unwrap();
@@ -88,7 +86,7 @@ fn loom_partition_leave_and_push() {
 #[test]
 fn loom_partition_join_and_push() {
     model(3, || {
-        let (mut tx, hub) = hub(2, None, FullConsumer::Wait);
+        let (mut tx, hub) = hub(2, None, OnFull::Wait);
         let consumer = thread::spawn(move || {
             let mut rx = hub.subscribe();
             assert_eq!(receive_all(&mut rx), [1, 2]);
@@ -104,7 +102,7 @@ fn loom_partition_join_and_push() {
 #[test]
 fn loom_partition_close_and_push() {
     model(3, || {
-        let (mut tx, hub) = hub(1, None, FullConsumer::Wait);
+        let (mut tx, hub) = hub(1, None, OnFull::Wait);
         let mut rx = hub.subscribe();
         let switch = hub.kill_switch();
         let producer = thread::spawn(move || tx.blocking_send(1).is_ok());
@@ -119,7 +117,7 @@ fn loom_partition_close_and_push() {
 #[test]
 fn loom_partition_close_and_park() {
     model(2, || {
-        let (mut tx, hub) = hub(1, None, FullConsumer::Wait);
+        let (mut tx, hub) = hub(1, None, OnFull::Wait);
         let mut rx = hub.subscribe();
         tx.blocking_send(1).unwrap();
         let producer = thread::spawn(move || {

@@ -12,11 +12,11 @@ use crate::hub::{BoxError, CAPACITY_MAX, OptionsError};
 /// A builder of a partition hub; see [`PartitionHub::options`].
 ///
 /// ```
-/// use fanline::hub::{FullConsumer, PartitionHub, Partitioner};
+/// use fanline::hub::{OnFull, PartitionHub, Partitioner};
 ///
 /// let (mut tx, hub) = PartitionHub::<u64>::options()
 ///     .per_consumer(1)
-///     .full_consumer(FullConsumer::Reroute)
+///     .on_full(OnFull::Reroute)
 ///     .build(Partitioner::by_index(|_, _| 0));
 /// let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
 /// tx.try_send(1).unwrap();
@@ -35,8 +35,8 @@ pub struct PartitionOptions<T, E = BoxError> {
 pub(super) struct Rules {
     pub(super) capacity: usize,
     pub(super) per_consumer: Option<usize>,
-    pub(super) full_consumer: FullConsumer,
-    pub(super) left_elements: LeftElements,
+    pub(super) on_full: OnFull,
+    pub(super) on_leave: OnLeave,
     pub(super) start_after: Option<usize>,
 }
 
@@ -46,8 +46,8 @@ impl<T, E> PartitionOptions<T, E> {
             rules: Rules {
                 capacity: 256,
                 per_consumer: None,
-                full_consumer: FullConsumer::default(),
-                left_elements: LeftElements::default(),
+                on_full: OnFull::default(),
+                on_leave: OnLeave::default(),
                 start_after: None,
             },
             types: PhantomData,
@@ -69,16 +69,16 @@ impl<T, E> PartitionOptions<T, E> {
     }
 
     /// Sets the treatment of an element whose consumer's queue is full. The default is
-    /// [`FullConsumer::Wait`].
-    pub fn full_consumer(mut self, full_consumer: FullConsumer) -> Self {
-        self.rules.full_consumer = full_consumer;
+    /// [`OnFull::Wait`].
+    pub fn on_full(mut self, on_full: OnFull) -> Self {
+        self.rules.on_full = on_full;
         self
     }
 
     /// Sets the treatment of the elements of a consumer that leaves. The default is
-    /// [`LeftElements::Reroute`].
-    pub fn left_elements(mut self, left_elements: LeftElements) -> Self {
-        self.rules.left_elements = left_elements;
+    /// [`OnLeave::Reroute`].
+    pub fn on_leave(mut self, on_leave: OnLeave) -> Self {
+        self.rules.on_leave = on_leave;
         self
     }
 
@@ -144,20 +144,20 @@ impl<T, E> fmt::Debug for PartitionOptions<T, E> {
 /// The treatment of an element whose consumer's queue is [full](PartitionOptions::per_consumer).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FullConsumer {
+pub enum OnFull {
     /// The element waits for room, and all later elements wait until it has room.
     #[default]
     Wait,
     /// The element goes to the consumer with the shortest queue. If all queues are full, it waits.
     Reroute,
-    /// The element is dropped.
-    Drop,
+    /// The element is dropped, although the consumer's queue has older elements.
+    DropNewest,
 }
 
 /// The treatment of elements that are queued for a consumer when it leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LeftElements {
+pub enum OnLeave {
     /// Reroutes the elements: the partitioner chooses again for each of them, before it chooses for later
     /// elements.
     #[default]

@@ -16,7 +16,7 @@ use crate::hub::{BoxError, HubError, TryRecvError};
 
 /// A consuming end of a partition hub. The consumer gets the elements for which the partitioner chose it, in
 /// the order in which they were sent. Dropping the receiver leaves the hub;
-/// [`LeftElements`](super::LeftElements) decides about the elements that are still queued for it.
+/// [`OnLeave`](super::OnLeave) decides about the elements that are still queued for it.
 pub struct PartitionReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     state: ReceiverState<T>,
@@ -67,6 +67,11 @@ impl<T, E> PartitionReceiver<T, E> {
     /// `None`.
     pub fn error(&self) -> Option<&HubError<E>> {
         self.pulling.error()
+    }
+
+    /// Returns whether the consumer has seen the end of the hub. No element follows then.
+    pub fn has_ended(&self) -> bool {
+        self.pulling.has_ended()
     }
 
     /// Returns the number of elements queued for this consumer.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::consumers::Consumers;
 use super::lane::Lane;
-use super::options::{By, FullConsumer, LeftElements, Partitioner, Rules};
+use super::options::{By, OnFull, OnLeave, Partitioner, Rules};
 use crate::hand_over::chunks;
 
 pub(super) struct Router<T> {
@@ -122,9 +122,9 @@ impl<T> Router<T> {
                 None
             }
         });
-        match self.rules.left_elements {
-            LeftElements::Drop => lost.extend(left),
-            LeftElements::Reroute => {
+        match self.rules.on_leave {
+            OnLeave::Drop => lost.extend(left),
+            OnLeave::Reroute => {
                 let count = self.pending.len();
                 self.pending.extend(left);
                 self.pending.rotate_left(count);
@@ -233,10 +233,10 @@ impl<T> Router<T> {
 
     #[cold]
     fn handle_full_consumer(&mut self, slot: usize, value: T) -> Routed<T> {
-        let consumer = match self.rules.full_consumer {
-            FullConsumer::Drop => return Routed::Dropped(value),
-            FullConsumer::Wait => Target::Slot(slot),
-            FullConsumer::Reroute => {
+        let consumer = match self.rules.on_full {
+            OnFull::DropNewest => return Routed::Dropped(value),
+            OnFull::Wait => Target::Slot(slot),
+            OnFull::Reroute => {
                 if let Some(least) = self.least_loaded().filter(|least| self.has_room(*least)) {
                     return self.put(least, value);
                 }

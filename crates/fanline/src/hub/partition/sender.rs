@@ -13,7 +13,7 @@ use futures_sink::Sink;
 use super::shared::{SenderState, Shared};
 use crate::hub::blocking::block_on;
 use crate::hub::feeding::{Feeding, Producer};
-use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
+use crate::hub::{BoxError, Ended, HubClosed, HubError, SendError, TrySendError};
 use crate::{Guard, IntoObservable, Observable};
 
 /// Number of elements in a row after which the producer yields, so that other tasks of its executor run.
@@ -59,7 +59,7 @@ impl<T, E> PartitionSender<T, E> {
     pub async fn send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.room().await {
             Ok(()) => self.push(value, true).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -78,7 +78,7 @@ impl<T, E> PartitionSender<T, E> {
     pub async fn feed(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.room().await {
             Ok(()) => self.push(value, false).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -99,7 +99,7 @@ impl<T, E> PartitionSender<T, E> {
     pub fn blocking_send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.blocking_room() {
             Ok(()) => self.push(value, true).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -115,7 +115,7 @@ impl<T, E> PartitionSender<T, E> {
     pub fn blocking_feed(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.blocking_room() {
             Ok(()) => self.push(value, false).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -131,7 +131,7 @@ impl<T, E> PartitionSender<T, E> {
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.shared.poll_room(&mut self.state, None) {
             Poll::Ready(Ok(())) => self.push(value, true).map_err(TrySendError::Closed),
-            Poll::Ready(Err(Closed)) => Err(TrySendError::Closed(value)),
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(value)),
             Poll::Pending => Err(TrySendError::Full(value)),
         }
     }
@@ -147,7 +147,7 @@ impl<T, E> PartitionSender<T, E> {
     /// # Panics
     ///
     /// In the same cases as [`send`](Self::send).
-    pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
+    pub async fn attach<S>(mut self, stream: S) -> Result<(), HubClosed>
     where
         S: Stream<Item = T>,
     {
@@ -159,13 +159,13 @@ impl<T, E> PartitionSender<T, E> {
                     self.flush();
                     // Check, because the hub may be closed while the stream is pending.
                     if self.shared.poll_closed(context.waker()).is_ready() {
-                        return Poll::Ready(Err(Closed));
+                        return Poll::Ready(Err(HubClosed));
                     }
                 }
                 next.map(Ok)
             });
             match next.await? {
-                Some(value) => self.feed(value).await.map_err(|_| Closed)?,
+                Some(value) => self.feed(value).await.map_err(|_| HubClosed)?,
                 None => {
                     self.complete();
                     return Ok(());
@@ -220,7 +220,7 @@ impl<T, E> PartitionSender<T, E> {
     }
 
     /// Waits for room. Dropping the future removes its waker.
-    async fn room(&mut self) -> Result<(), Closed> {
+    async fn room(&mut self) -> Result<(), HubClosed> {
         let mut waiting = Waiting {
             sender: self,
             is_over: false,
@@ -230,14 +230,14 @@ impl<T, E> PartitionSender<T, E> {
         room
     }
 
-    fn blocking_room(&mut self) -> Result<(), Closed> {
+    fn blocking_room(&mut self) -> Result<(), HubClosed> {
         match self.shared.poll_room(&mut self.state, None) {
             Poll::Ready(room) => room,
             Poll::Pending => block_on(|context| self.poll_room(context)),
         }
     }
 
-    fn poll_room(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_room(&mut self, context: &Context<'_>) -> Poll<Result<(), HubClosed>> {
         if self.run == 0 {
             self.run = RUN;
             self.shared.flush();
@@ -271,9 +271,9 @@ impl<T, E> Drop for Waiting<'_, T, E> {
 }
 
 impl<T, E> Sink<T> for PartitionSender<T, E> {
-    type Error = Closed;
+    type Error = HubClosed;
 
-    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().poll_room(context)
     }
 
@@ -283,21 +283,21 @@ impl<T, E> Sink<T> for PartitionSender<T, E> {
     ///
     /// If `poll_ready` was not ready before and there is no room, and in the same cases as
     /// [`PartitionSender::send`].
-    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), HubClosed> {
         let this = self.get_mut();
         match this.shared.poll_room(&mut this.state, None) {
-            Poll::Ready(Ok(())) => this.push(value, false).map_err(|_| Closed),
-            Poll::Ready(Err(Closed)) => Err(Closed),
+            Poll::Ready(Ok(())) => this.push(value, false).map_err(|_| HubClosed),
+            Poll::Ready(Err(HubClosed)) => Err(HubClosed),
             Poll::Pending => panic!("`start_send` called before `poll_ready` was ready"),
         }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().flush();
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().complete();
         Poll::Ready(Ok(()))
     }

@@ -14,7 +14,7 @@ use super::router::{Routed, Router};
 use crate::hand_over::chunks;
 use crate::hub::broadcast::Switch;
 use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
-use crate::hub::{Closed, Ended};
+use crate::hub::{Ended, HubClosed};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 
 pub(super) struct Shared<T, E> {
@@ -153,9 +153,9 @@ impl<T, E> Shared<T, E> {
         &self,
         state: &mut SenderState,
         waker: Option<&Waker>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), HubClosed>> {
         if self.is_closed() {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(HubClosed));
         }
         if self.has_room(state) {
             return Poll::Ready(Ok(()));
@@ -168,7 +168,7 @@ impl<T, E> Shared<T, E> {
         &self,
         state: &mut SenderState,
         waker: Option<&Waker>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), HubClosed>> {
         // Consumers may be asleep, because elements were fed and not flushed. The producer waits until the
         // consumers take them, so flush them.
         self.flush();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline::hub::{
-    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, HubError, NobodyListens,
-    RecvError, SlowConsumer, Start, TryRecvError, TrySendError, broadcast,
+    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, HubError, OnEmpty, OnSlow,
+    RecvError, Start, TryRecvError, TrySendError, broadcast,
 };
 use fanline::scheduler::VirtualTime;
 use futures::executor::block_on;
@@ -46,7 +46,7 @@ fn documented_example_works() {
         hub.subscribe().for_each_ref(|v| sum += *v).await;
         assert_eq!(rx.next().await, None);
         assert!(rx.error().is_none());
-        assert!(rx.is_ended());
+        assert!(rx.has_ended());
         assert_eq!(
             sum, 15,
             "the slice was still lent, so the late consumer got it too"
@@ -218,7 +218,7 @@ fn no_consumer_hold_stores_elements() {
 
 #[test]
 fn no_consumer_discard_drops_elements() {
-    let (mut tx, hub) = options(4).nobody_listens(NobodyListens::Discard).build();
+    let (mut tx, hub) = options(4).on_empty(OnEmpty::Drop).build();
     fill(&mut tx, 0..100);
     let mut rx = hub.subscribe();
     assert_eq!(drain(&mut rx), []);
@@ -232,7 +232,7 @@ fn no_consumer_discard_drops_elements() {
 #[test]
 fn no_consumer_close_closes_hub_when_last_leaves() {
     block_on(async {
-        let (mut tx, hub) = options(1).nobody_listens(NobodyListens::Close).build();
+        let (mut tx, hub) = options(1).on_empty(OnEmpty::Complete).build();
         tx.send(0).await.unwrap();
         let rx = hub.subscribe();
         let mut send = Box::pin(tx.send(1));
@@ -245,10 +245,10 @@ fn no_consumer_close_closes_hub_when_last_leaves() {
 
 #[test]
 fn no_consumer_close_holds_until_first_consumer() {
-    for slow_consumer in [SlowConsumer::Wait, SlowConsumer::Lag] {
+    for on_slow in [OnSlow::Wait, OnSlow::DropOldest] {
         let (mut tx, hub) = options(2)
-            .nobody_listens(NobodyListens::Close)
-            .slow_consumer(slow_consumer)
+            .on_empty(OnEmpty::Complete)
+            .on_slow(on_slow)
             .build();
         fill(&mut tx, 0..2);
         assert_eq!(tx.try_send(2), Err(TrySendError::Full(2)));
@@ -365,7 +365,7 @@ fn slow_consumer_is_disconnected_after_timeout() {
     block_on(async {
         let time = VirtualTime::new();
         let (mut tx, hub) = options(2)
-            .slow_consumer(SlowConsumer::Disconnect {
+            .on_slow(OnSlow::Disconnect {
                 after: Duration::from_secs(3),
             })
             .scheduler(time.clone())
@@ -392,7 +392,7 @@ fn slow_consumer_is_disconnected_after_timeout() {
 
 fn disconnecting(capacity: usize, time: &VirtualTime) -> BroadcastOptions<u64> {
     options(capacity)
-        .slow_consumer(SlowConsumer::Disconnect {
+        .on_slow(OnSlow::Disconnect {
             after: Duration::from_secs(3),
         })
         .scheduler(time.clone())
@@ -414,7 +414,7 @@ fn consumer_is_not_slow_while_start_after_waits() {
         assert!(poll!(&mut send).is_ready());
         drop(send);
         assert_eq!((drain(&mut early), drain(&mut second)), (vec![0], vec![0]));
-        assert!(!early.is_ended());
+        assert!(!early.has_ended());
     });
 }
 
@@ -446,15 +446,9 @@ fn late_consumer_gets_full_timeout() {
 #[test]
 fn disconnected_receiver_does_not_count_as_consumer() {
     block_on(async {
-        for nobody_listens in [
-            NobodyListens::Hold,
-            NobodyListens::Discard,
-            NobodyListens::Close,
-        ] {
+        for on_empty in [OnEmpty::Store, OnEmpty::Drop, OnEmpty::Complete] {
             let time = VirtualTime::new();
-            let (mut tx, hub) = disconnecting(2, &time)
-                .nobody_listens(nobody_listens)
-                .build();
+            let (mut tx, hub) = disconnecting(2, &time).on_empty(on_empty).build();
             let mut slow = hub.subscribe();
             let mut quick = hub.subscribe();
             fill(&mut tx, 0..2);
@@ -469,11 +463,11 @@ fn disconnected_receiver_does_not_count_as_consumer() {
             drop(quick);
             assert_eq!(
                 hub.is_closed(),
-                nobody_listens == NobodyListens::Close,
+                on_empty == OnEmpty::Complete,
                 "the last connected consumer has left"
             );
-            let expected: &[u64] = match nobody_listens {
-                NobodyListens::Discard => &[],
+            let expected: &[u64] = match on_empty {
+                OnEmpty::Drop => &[],
                 _ => &[3],
             };
             assert_eq!(drain(&mut hub.subscribe()), expected);
@@ -488,9 +482,7 @@ fn disconnected_receiver_does_not_count_as_consumer() {
 fn no_consumer_close_closes_hub_when_last_is_disconnected() {
     block_on(async {
         let time = VirtualTime::new();
-        let (mut tx, hub) = disconnecting(1, &time)
-            .nobody_listens(NobodyListens::Close)
-            .build();
+        let (mut tx, hub) = disconnecting(1, &time).on_empty(OnEmpty::Complete).build();
         let mut slow = hub.subscribe();
         fill(&mut tx, 0..1);
         let mut send = Box::pin(tx.send(1));
@@ -523,7 +515,7 @@ fn room_in_between_resets_the_timeout() {
 
 #[test]
 fn lagging_consumer_gets_number_of_missed_elements() {
-    let (mut tx, hub) = options(4).slow_consumer(SlowConsumer::Lag).build();
+    let (mut tx, hub) = options(4).on_slow(OnSlow::DropOldest).build();
     let mut slow = hub.subscribe();
     let mut fast = hub.subscribe();
     for value in 0..10 {
@@ -538,7 +530,7 @@ fn lagging_consumer_gets_number_of_missed_elements() {
         Some(Some(16)),
         "`next` hides the gap and counts it"
     );
-    assert_eq!(slow.missed(), 12);
+    assert_eq!(slow.lost(), 12);
     assert!(matches!(fast.try_recv(), Err(TryRecvError::Lagged(6))));
     assert_eq!(drain(&mut fast), [16, 17, 18, 19]);
 }
@@ -546,7 +538,7 @@ fn lagging_consumer_gets_number_of_missed_elements() {
 /// A consumer that got `Lagged` and then does not poll does not make the producer wait.
 #[test]
 fn idle_consumer_after_lagged_does_not_block_producer() {
-    let (mut tx, hub) = options(2).slow_consumer(SlowConsumer::Lag).build();
+    let (mut tx, hub) = options(2).on_slow(OnSlow::DropOldest).build();
     let mut slow = hub.subscribe();
     fill(&mut tx, 0..5);
     assert!(matches!(slow.try_recv(), Err(TryRecvError::Lagged(3))));
@@ -623,10 +615,10 @@ fn invalid_options_are_named_in_error() {
         "`start_after` must be at least 1",
     );
     check(
-        options(1).slow_consumer(SlowConsumer::Disconnect {
+        options(1).on_slow(OnSlow::Disconnect {
             after: Duration::ZERO,
         }),
-        "`slow_consumer: after` must be greater than zero",
+        "`on_slow: after` must be greater than zero",
     );
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fanline::hub::{
-    BroadcastHub, BroadcastOptions, BroadcastReceiver, HubError, NobodyListens, Start, broadcast,
-    merge, partition,
+    BroadcastHub, BroadcastOptions, BroadcastReceiver, HubError, OnEmpty, Start, broadcast, merge,
+    partition,
 };
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
@@ -210,7 +210,7 @@ fn consumers_wait_for_slow_producer() {
 fn discard_stops_at_first_consumer_and_resumes_after_last() {
     let (mut tx, hub) = BroadcastHub::<u64>::options()
         .capacity(2)
-        .nobody_listens(NobodyListens::Discard)
+        .on_empty(OnEmpty::Drop)
         .build();
     for value in 0..100 {
         tx.blocking_send(value).unwrap();
@@ -232,7 +232,7 @@ fn discard_stops_at_first_consumer_and_resumes_after_last() {
 fn discarded_elements_stay_discarded_after_the_end() {
     let (mut tx, hub) = BroadcastHub::<u64>::options()
         .capacity(4)
-        .nobody_listens(NobodyListens::Discard)
+        .on_empty(OnEmpty::Drop)
         .build();
     for value in 0..10 {
         tx.try_send(value).unwrap();

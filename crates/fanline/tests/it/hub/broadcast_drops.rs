@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use fanline::hub::{BroadcastHub, BroadcastReceiver, BroadcastSender, SlowConsumer, broadcast};
+use fanline::hub::{BroadcastHub, BroadcastReceiver, BroadcastSender, OnSlow, broadcast};
 use fanline::scheduler::VirtualTime;
 use futures::executor::block_on;
 use futures::{FutureExt, StreamExt, poll};
@@ -130,7 +130,7 @@ fn overwritten_elements_are_dropped_once() {
     let drops = Drops::default();
     let (mut tx, hub) = BroadcastHub::<Counted>::options()
         .capacity(4)
-        .slow_consumer(SlowConsumer::Lag)
+        .on_slow(OnSlow::DropOldest)
         .build();
     let mut rx = hub.subscribe();
     let idle = hub.subscribe();
@@ -283,7 +283,7 @@ fn clone_of_disconnected_receiver_wakes_producer() {
     let time = VirtualTime::new();
     let (mut tx, hub) = BroadcastHub::<u64>::options()
         .capacity(1)
-        .slow_consumer(SlowConsumer::Disconnect {
+        .on_slow(OnSlow::Disconnect {
             after: Duration::from_secs(1),
         })
         .scheduler(time.clone())

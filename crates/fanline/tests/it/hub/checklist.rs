@@ -277,7 +277,7 @@ fn stalled_partition_consumer_keeps_only_its_share() {
     let options = PartitionHub::<u64>::options()
         .capacity(8)
         .per_consumer(2)
-        .full_consumer(fanline::hub::FullConsumer::Reroute);
+        .on_full(fanline::hub::OnFull::Reroute);
     let (mut tx, hub) = options.build(Partitioner::round_robin());
     let (stalls, mut works) = (hub.subscribe(), hub.subscribe());
     for value in 0..100 {

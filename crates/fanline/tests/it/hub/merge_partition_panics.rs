@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use fanline::hub::{HubError, LeftElements, MergeHub, PartitionHub, Partitioner, merge, partition};
+use fanline::hub::{HubError, MergeHub, OnLeave, PartitionHub, Partitioner, merge, partition};
 use futures::FutureExt;
 
 fn panics(body: impl FnOnce()) -> bool {
@@ -53,15 +53,15 @@ fn panicking_drop_loses_no_other_element_of_merge_hub() {
 
 #[test]
 fn panicking_drop_loses_no_other_element_of_partition_hub() {
-    for left_elements in [LeftElements::Drop, LeftElements::Reroute] {
+    for on_leave in [OnLeave::Drop, OnLeave::Reroute] {
         let dropped = Arc::new(AtomicUsize::new(0));
-        let options = PartitionHub::<BadDrop>::options().left_elements(left_elements);
+        let options = PartitionHub::<BadDrop>::options().on_leave(on_leave);
         let (mut tx, hub) = options.build(Partitioner::round_robin());
         let rx = hub.subscribe();
         for number in 0..5 {
             assert!(tx.try_send(BadDrop(number, dropped.clone())).is_ok());
         }
-        let drops = left_elements == LeftElements::Drop;
+        let drops = on_leave == OnLeave::Drop;
         assert_eq!(panics(|| drop(rx)), drops);
         assert_eq!(dropped.load(Ordering::Relaxed), if drops { 5 } else { 0 });
         // The hub still works.

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use fanline::hub::{
-    FullConsumer, LeftElements, MergeHub, PartitionHub, PartitionOptions, Partitioner,
-};
+use fanline::hub::{MergeHub, OnFull, OnLeave, PartitionHub, PartitionOptions, Partitioner};
 
 const BOUNDS: [usize; 3] = [1, 2, 16];
 
@@ -114,18 +112,13 @@ fn merge_end_during_sends_drops_each_element_once() {
     }
 }
 
-fn partitioned(
-    options: PartitionOptions<u64>,
-    full_consumer: FullConsumer,
-    consumers: usize,
-    feeds: bool,
-) {
+fn partitioned(options: PartitionOptions<u64>, on_full: OnFull, consumers: usize, feeds: bool) {
     let count = 20_000;
     let partitioner = Partitioner::by_index(|count, value: &u64| {
         i64::try_from(*value % count as u64).expect("small")
     });
-    let expects_own_only = full_consumer == FullConsumer::Wait;
-    let (mut tx, hub) = options.full_consumer(full_consumer).build(partitioner);
+    let expects_own_only = on_full == OnFull::Wait;
+    let (mut tx, hub) = options.on_full(on_full).build(partitioner);
     let threads: Vec<_> = (0..consumers)
         .map(|_| {
             let mut rx = hub.subscribe();
@@ -159,13 +152,13 @@ fn partitioned(
 fn partition_keeps_order_per_consumer_on_threads() {
     for bound in BOUNDS {
         for consumers in [1, 2, 4] {
-            for full_consumer in [FullConsumer::Wait, FullConsumer::Reroute] {
+            for on_full in [OnFull::Wait, OnFull::Reroute] {
                 for per_consumer in [None, Some(bound)] {
                     let mut options = PartitionHub::options().capacity(2 * bound);
                     if let Some(count) = per_consumer {
                         options = options.per_consumer(count);
                     }
-                    partitioned(options, full_consumer, consumers, bound == 2);
+                    partitioned(options, on_full, consumers, bound == 2);
                 }
             }
         }
@@ -178,7 +171,7 @@ fn partition_loses_nothing_when_consumers_join_and_leave() {
     for bound in BOUNDS {
         let options = PartitionHub::<u64>::options()
             .capacity(2 * bound)
-            .left_elements(LeftElements::Reroute);
+            .on_leave(OnLeave::Reroute);
         let (mut tx, hub) = options.build(Partitioner::round_robin());
         let threads = [0_u64, 1].map(|index| {
             let hub = hub.clone();

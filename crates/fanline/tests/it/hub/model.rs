@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fanline::hub::{BroadcastHub, BroadcastReceiver, SlowConsumer, Start, TryRecvError, broadcast};
+use fanline::hub::{BroadcastHub, BroadcastReceiver, OnSlow, Start, TryRecvError, broadcast};
 use futures::FutureExt;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -168,7 +168,7 @@ impl Lagging {
 fn check_lagging(capacity: usize, steps: &[Step]) {
     let (mut tx, hub) = BroadcastHub::<u64>::options()
         .capacity(capacity)
-        .slow_consumer(SlowConsumer::Lag)
+        .on_slow(OnSlow::DropOldest)
         .build();
     let mut consumers: Vec<BroadcastReceiver<u64>> = Vec::new();
     let mut model = Lagging::default();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use fanline::hub::{BroadcastHub, BroadcastReceiver, SlowConsumer, TryRecvError, broadcast};
+use fanline::hub::{BroadcastHub, BroadcastReceiver, OnSlow, TryRecvError, broadcast};
 
 fn panics(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_err()
@@ -56,7 +56,7 @@ fn panicking_clone_leaves_element_unreceived() {
 fn consumer_can_lag_after_panicking_clone() {
     let (mut tx, hub) = BroadcastHub::<Bad>::options()
         .capacity(2)
-        .slow_consumer(SlowConsumer::Lag)
+        .on_slow(OnSlow::DropOldest)
         .build();
     let mut rx = hub.subscribe();
     for number in 0..6 {

@@ -1,8 +1,8 @@
 //! The partition hub: routing, bounds, and consumers that join and leave.
 
 use fanline::hub::{
-    FullConsumer, LeftElements, PartitionHub, PartitionOptions, PartitionReceiver, Partitioner,
-    TryRecvError, TrySendError, partition,
+    OnFull, OnLeave, PartitionHub, PartitionOptions, PartitionReceiver, Partitioner, TryRecvError,
+    TrySendError, partition,
 };
 use futures::executor::block_on;
 use futures::{StreamExt, poll};
@@ -95,8 +95,8 @@ fn stateful_partitioner_keeps_sessions_together() {
 
 #[test]
 fn elements_of_leaving_consumer_are_rerouted_or_dropped() {
-    let check = |left_elements, expected: &[u64]| {
-        let options = PartitionHub::<u64>::options().left_elements(left_elements);
+    let check = |on_leave, expected: &[u64]| {
+        let options = PartitionHub::<u64>::options().on_leave(on_leave);
         let (mut tx, hub) = options.build(Partitioner::by_index(modulo));
         let (mut stays, mut leaves) = (hub.subscribe(), hub.subscribe());
         for value in 0..6 {
@@ -107,24 +107,24 @@ fn elements_of_leaving_consumer_are_rerouted_or_dropped() {
         assert_eq!(hub.len(), expected.len());
         assert_eq!(drain(&mut stays), expected);
     };
-    check(LeftElements::Reroute, &[0, 2, 4, 3, 5]);
-    check(LeftElements::Drop, &[0, 2, 4]);
+    check(OnLeave::Reroute, &[0, 2, 4, 3, 5]);
+    check(OnLeave::Drop, &[0, 2, 4]);
 }
 
 #[test]
 fn full_consumer_waits_reroutes_or_drops() {
-    let check = |full_consumer, taken: usize, expected: [&[u64]; 2]| {
+    let check = |on_full, taken: usize, expected: [&[u64]; 2]| {
         let options = PartitionHub::<u64>::options()
             .capacity(6)
             .per_consumer(2)
-            .full_consumer(full_consumer);
+            .on_full(on_full);
         // The partitioner chooses the first consumer for all elements.
         let (mut tx, hub) = options.build(Partitioner::by_index(|_, _: &u64| 0));
         let mut consumers = [hub.subscribe(), hub.subscribe()];
         let sent = (0..20)
             .take_while(|value| tx.try_send(*value).is_ok())
             .count();
-        assert_eq!(sent, taken, "{full_consumer:?}");
+        assert_eq!(sent, taken, "{on_full:?}");
         assert_eq!(
             consumers.each_ref().map(|rx| rx.lag().min(2)),
             expected.map(<[u64]>::len)
@@ -133,9 +133,9 @@ fn full_consumer_waits_reroutes_or_drops() {
         assert!(second.starts_with(expected[1]), "{second:?}");
         assert_eq!(consumers[0].try_recv().unwrap(), 0);
     };
-    check(FullConsumer::Wait, 6, [&[0, 1], &[]]);
-    check(FullConsumer::Reroute, 6, [&[0, 1], &[2, 3]]);
-    check(FullConsumer::Drop, 20, [&[0, 1], &[]]);
+    check(OnFull::Wait, 6, [&[0, 1], &[]]);
+    check(OnFull::Reroute, 6, [&[0, 1], &[2, 3]]);
+    check(OnFull::DropNewest, 20, [&[0, 1], &[]]);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn consumers_on_threads_lose_nothing() {
     let options = PartitionHub::<u64>::options()
         .capacity(8)
         .per_consumer(2)
-        .full_consumer(FullConsumer::Reroute);
+        .on_full(OnFull::Reroute);
     let (mut tx, hub) = options.build(Partitioner::round_robin());
     let threads = [0, 1, 2].map(|index| {
         let (mut rx, hub) = (hub.subscribe(), hub.clone());

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use fanline::hub::{
-    FullConsumer, LeftElements, PartitionHub, PartitionOptions, PartitionReceiver, Partitioner,
-    TryRecvError, TrySendError,
+    OnFull, OnLeave, PartitionHub, PartitionOptions, PartitionReceiver, Partitioner, TryRecvError,
+    TrySendError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -37,8 +37,8 @@ fn step() -> impl Strategy<Value = Step> {
 struct Limits {
     capacity: usize,
     per_consumer: Option<usize>,
-    full_consumer: FullConsumer,
-    left_elements: LeftElements,
+    on_full: OnFull,
+    on_leave: OnLeave,
     start_after: Option<usize>,
 }
 
@@ -46,8 +46,8 @@ impl Limits {
     fn options(self) -> PartitionOptions<u64> {
         let mut options = PartitionHub::options()
             .capacity(self.capacity)
-            .full_consumer(self.full_consumer)
-            .left_elements(self.left_elements);
+            .on_full(self.on_full)
+            .on_leave(self.on_leave);
         if let Some(count) = self.per_consumer {
             options = options.per_consumer(count);
         }
@@ -60,18 +60,18 @@ impl Limits {
 
 fn limits() -> impl Strategy<Value = Limits> {
     let full = prop_oneof![
-        Just(FullConsumer::Wait),
-        Just(FullConsumer::Reroute),
-        Just(FullConsumer::Drop)
+        Just(OnFull::Wait),
+        Just(OnFull::Reroute),
+        Just(OnFull::DropNewest)
     ];
-    let left = prop_oneof![Just(LeftElements::Reroute), Just(LeftElements::Drop)];
+    let left = prop_oneof![Just(OnLeave::Reroute), Just(OnLeave::Drop)];
     let start = prop::option::of(1..4_usize);
     (1..9_usize, prop::option::of(1..4_usize), full, left, start).prop_map(
-        |(capacity, per_consumer, full_consumer, left_elements, start_after)| Limits {
+        |(capacity, per_consumer, on_full, on_leave, start_after)| Limits {
             capacity,
             per_consumer,
-            full_consumer,
-            left_elements,
+            on_full,
+            on_leave,
             start_after,
         },
     )
@@ -144,10 +144,10 @@ impl Model {
                 self.queues[index].1.push_back(value);
                 continue;
             }
-            match self.limits.full_consumer {
-                FullConsumer::Drop => {}
-                FullConsumer::Wait => self.stuck = Some((value, Some(self.queues[index].0))),
-                FullConsumer::Reroute if self.has_room(self.least()) => {
+            match self.limits.on_full {
+                OnFull::DropNewest => {}
+                OnFull::Wait => self.stuck = Some((value, Some(self.queues[index].0))),
+                OnFull::Reroute if self.has_room(self.least()) => {
                     let least = self.least();
                     self.queues[least].1.push_back(value);
                 }
@@ -195,7 +195,7 @@ impl Model {
         if let Some((value, _)) = self.stuck.take_if(|(_, target)| *target == Some(id)) {
             self.pending.push_front(value);
         }
-        if self.limits.left_elements == LeftElements::Reroute {
+        if self.limits.on_leave == OnLeave::Reroute {
             for value in queue.into_iter().rev() {
                 self.pending.push_front(value);
             }
