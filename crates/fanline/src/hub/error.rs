@@ -128,6 +128,55 @@ impl<E: fmt::Display> fmt::Display for TryRecvError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for TryRecvError<E> {}
 
+/// The reason why `recv_timeout` returned no element.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum RecvTimeoutError<E = BoxError> {
+    /// No element arrived in time.
+    Timeout,
+    /// See [`RecvError::Lagged`].
+    Lagged(u64),
+    /// See [`RecvError::Completed`].
+    Completed,
+    /// See [`RecvError::Failed`].
+    Failed(HubError<E>),
+}
+
+impl<E> From<RecvError<E>> for RecvTimeoutError<E> {
+    fn from(error: RecvError<E>) -> Self {
+        match error {
+            RecvError::Lagged(count) => Self::Lagged(count),
+            RecvError::Completed => Self::Completed,
+            RecvError::Failed(error) => Self::Failed(error),
+        }
+    }
+}
+
+/// Makes [`TryRecvError::Empty`] a [`RecvTimeoutError::Timeout`].
+impl<E> From<TryRecvError<E>> for RecvTimeoutError<E> {
+    fn from(error: TryRecvError<E>) -> Self {
+        match error {
+            TryRecvError::Empty => Self::Timeout,
+            TryRecvError::Lagged(count) => Self::Lagged(count),
+            TryRecvError::Completed => Self::Completed,
+            TryRecvError::Failed(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for RecvTimeoutError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("no element arrived in time"),
+            Self::Lagged(count) => write!(f, "{count} elements were lost"),
+            Self::Completed => f.write_str("completed"),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for RecvTimeoutError<E> {}
+
 /// The hub accepts no more elements: it has ended, or it has no consumer and can get none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HubClosed;
@@ -196,6 +245,55 @@ impl<T> fmt::Display for TrySendError<T> {
 }
 
 impl<T> std::error::Error for TrySendError<T> {}
+
+/// The reason why `send_timeout` did not send an element. Contains the element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SendTimeoutError<T> {
+    /// The hub was full for the whole time.
+    Timeout(T),
+    /// The hub is [`HubClosed`].
+    Closed(T),
+}
+
+impl<T> SendTimeoutError<T> {
+    /// Returns the rejected element.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Timeout(value) | Self::Closed(value) => value,
+        }
+    }
+}
+
+/// Makes [`TrySendError::Full`] a [`SendTimeoutError::Timeout`].
+impl<T> From<TrySendError<T>> for SendTimeoutError<T> {
+    fn from(error: TrySendError<T>) -> Self {
+        match error {
+            TrySendError::Full(value) => Self::Timeout(value),
+            TrySendError::Closed(value) => Self::Closed(value),
+        }
+    }
+}
+
+impl<T> fmt::Debug for SendTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Timeout(_) => "Timeout",
+            Self::Closed(_) => "Closed",
+        };
+        f.debug_tuple(name).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for SendTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout(_) => f.write_str("the hub had no room in time"),
+            Self::Closed(_) => HubClosed.fmt(f),
+        }
+    }
+}
+
+impl<T> std::error::Error for SendTimeoutError<T> {}
 
 /// An invalid option. The message names the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,6 +27,7 @@
 
 mod blocking;
 mod broadcast;
+mod deadline;
 mod error;
 mod feeding;
 mod merge;
@@ -36,16 +37,17 @@ mod timer;
 mod waker_slot;
 
 pub use broadcast::{
-    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, CAPACITY_MAX, KillSwitch,
-    Next, NextRef, OnEmpty, OnSlow, Start, broadcast,
+    BroadcastHub, BroadcastOptions, BroadcastPermit, BroadcastReceiver, BroadcastSender,
+    CAPACITY_MAX, KillSwitch, Next, NextRef, OnEmpty, OnSlow, Start, broadcast,
 };
 pub use error::{
-    BoxError, HubClosed, HubError, OptionsError, RecvError, SendError, TryRecvError, TrySendError,
+    BoxError, HubClosed, HubError, OptionsError, RecvError, RecvTimeoutError, SendError,
+    SendTimeoutError, TryRecvError, TrySendError,
 };
-pub use merge::{MergeHub, MergeOptions, MergeReceiver, MergeSender, merge};
+pub use merge::{MergeHub, MergeOptions, MergePermit, MergeReceiver, MergeSender, merge};
 pub use partition::{
     Consumer, Consumers, ConsumersIter, OnFull, OnLeave, PartitionHub, PartitionOptions,
-    PartitionReceiver, PartitionSender, Partitioner, partition,
+    PartitionPermit, PartitionReceiver, PartitionSender, Partitioner, partition,
 };
 
 pub(crate) use error::Ended;

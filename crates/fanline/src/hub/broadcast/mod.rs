@@ -74,7 +74,7 @@ mod yield_backoff;
 pub use handle::{BroadcastHub, KillSwitch};
 pub use options::{BroadcastOptions, CAPACITY_MAX, OnEmpty, OnSlow, Start};
 pub use receiver::{BroadcastReceiver, Next, NextRef};
-pub use sender::BroadcastSender;
+pub use sender::{BroadcastPermit, BroadcastSender};
 
 pub(crate) use handle::Switch;
 

@@ -7,6 +7,7 @@ use std::task::{Context, Wake, Waker};
 
 use super::{BroadcastHub, BroadcastReceiver, BroadcastSender, OnSlow};
 use crate::fence::Fences;
+use crate::hub::blocking::block_on;
 use crate::sync::thread;
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
@@ -268,5 +269,18 @@ fn loom_hub_revoke_and_read() {
         }
         drop(tx);
         consumer.join().unwrap();
+    });
+}
+
+/// The hub ends while the producer waits for the end.
+#[test]
+fn loom_hub_closed() {
+    model(2, || {
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
+        let switch = hub.kill_switch();
+        let killer = thread::spawn(move || assert!(switch.complete()));
+        let mut closed = Box::pin(tx.closed());
+        block_on(|context| closed.as_mut().poll(context));
+        killer.join().unwrap();
     });
 }

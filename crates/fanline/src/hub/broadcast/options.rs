@@ -83,7 +83,7 @@ impl<T, E> BroadcastOptions<T, E> {
         self
     }
 
-    /// Sets the scheduler whose time [`OnSlow::Disconnect`] uses. The default is the process's
+    /// Sets the scheduler whose time [`OnSlow::Disconnect`] and the `_timeout` methods use. The default is the process's
     /// [`ThreadPool`](crate::scheduler::ThreadPool), which starts on first use.
     pub fn scheduler(mut self, scheduler: impl Scheduler) -> Self {
         self.rules.timer = Timer::on(scheduler);

@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_core::{FusedStream, Stream};
 
@@ -19,7 +20,8 @@ use super::shared::{Shared, wake};
 use super::yield_backoff::YieldBackoff;
 use crate::Observer;
 use crate::hub::blocking::block_on;
-use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
+use crate::hub::deadline::Deadline;
+use crate::hub::{BoxError, Ended, HubError, RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::Ordering;
 
 /// Number of elements in a row after which a consumer yields, so that other tasks of its executor run. If the
@@ -166,6 +168,71 @@ impl<T, E> BroadcastReceiver<T, E> {
         T: Clone,
     {
         let available = poll_fn(|context| self.poll_available(context)).await;
+        self.received(available)
+    }
+
+    /// Does the same as [`recv`](Self::recv), but gives up when no element has arrived for `timeout`. With a
+    /// timeout of zero it does not wait. The time is that of the hub's
+    /// [`scheduler`](super::BroadcastOptions::scheduler).
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// use std::time::Duration;
+    /// use fanline::hub::{RecvTimeoutError, broadcast};
+    ///
+    /// let (mut tx, hub) = broadcast::<u64>(16);
+    /// let mut rx = hub.subscribe();
+    /// let timeout = Duration::from_millis(1);
+    /// assert!(matches!(rx.recv_timeout(timeout).await, Err(RecvTimeoutError::Timeout)));
+    /// tx.send(1).await?;
+    /// assert_eq!(rx.recv_timeout(timeout).await.ok(), Some(1));
+    /// # Ok::<(), fanline::hub::SendError<u64>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If no element arrived in time, if the hub has ended, and once each time elements were lost.
+    pub async fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError<E>>
+    where
+        T: Clone,
+    {
+        let mut deadline = Deadline::new(&self.shared.rules.timer, timeout);
+        let available =
+            poll_fn(|context| deadline.poll(context, |context| self.poll_available(context))).await;
+        self.received_in_time(available)
+    }
+
+    /// Does the same as [`recv_timeout`](Self::recv_timeout), but blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If no element arrived in time, if the hub has ended, and once each time elements were lost.
+    pub fn blocking_recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError<E>>
+    where
+        T: Clone,
+    {
+        let mut deadline = Deadline::new(&self.shared.rules.timer, timeout);
+        let available =
+            block_on(|context| deadline.poll(context, |context| self.poll_available(context)));
+        self.received_in_time(available)
+    }
+
+    fn received_in_time(&mut self, available: Option<bool>) -> Result<T, RecvTimeoutError<E>>
+    where
+        T: Clone,
+    {
+        match available {
+            Some(available) => Ok(self.received(available)?),
+            // The last poll may have yielded although there was an element.
+            None => Ok(self.try_recv()?),
+        }
+    }
+
+    fn received(&mut self, available: bool) -> Result<T, RecvError<E>>
+    where
+        T: Clone,
+    {
         if let Some(lagged) = self.take_unreported() {
             self.end_run();
             return Err(RecvError::Lagged(lagged));

@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_core::Stream;
 use futures_sink::Sink;
@@ -17,7 +18,8 @@ use super::options::OnSlow;
 use super::shared::{Room, Shared};
 use super::yield_backoff::YieldBackoff;
 use crate::hub::blocking::block_on;
-use crate::hub::{BoxError, Ended, HubClosed, HubError, SendError, TrySendError};
+use crate::hub::deadline::Deadline;
+use crate::hub::{BoxError, Ended, HubClosed, HubError, SendError, SendTimeoutError, TrySendError};
 use crate::{Guard, Time};
 
 /// Number of elements in a row after which the producer yields, so that other tasks of its executor run. If
@@ -112,6 +114,125 @@ impl<T, E> BroadcastSender<T, E> {
         }
     }
 
+    /// Does the same as [`send`](Self::send), but gives up when the hub has been full for `timeout`. With a
+    /// timeout of zero it does not wait.
+    ///
+    /// If the future is dropped before it is ready, the element is dropped unsent. The time is that of the
+    /// hub's [`scheduler`](super::BroadcastOptions::scheduler).
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// use std::time::Duration;
+    /// use fanline::hub::{SendTimeoutError, broadcast};
+    ///
+    /// let (mut tx, _hub) = broadcast::<u64>(1);
+    /// let timeout = Duration::from_millis(1);
+    /// assert_eq!(tx.send_timeout(1, timeout).await, Ok(()));
+    /// assert_eq!(tx.send_timeout(2, timeout).await, Err(SendTimeoutError::Timeout(2)));
+    /// # });
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there was no room in time, or if the hub is closed; the error contains the element.
+    pub async fn send_timeout(
+        &mut self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut deadline = Deadline::new(&self.shared.rules.timer, timeout);
+        let room = poll_fn(|context| deadline.poll(context, |context| self.poll_room(context)));
+        let room = room.await;
+        self.send_in_time(value, room)
+    }
+
+    /// Does the same as [`send_timeout`](Self::send_timeout), but blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If there was no room in time, or if the hub is closed; the error contains the element.
+    pub fn blocking_send_timeout(
+        &mut self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut deadline = Deadline::new(&self.shared.rules.timer, timeout);
+        let room = block_on(|context| deadline.poll(context, |context| self.poll_room(context)));
+        self.send_in_time(value, room)
+    }
+
+    fn send_in_time(
+        &mut self,
+        value: T,
+        room: Option<Result<(), HubClosed>>,
+    ) -> Result<(), SendTimeoutError<T>> {
+        match room {
+            Some(Ok(())) => {
+                self.publish(value);
+                self.flush();
+                Ok(())
+            }
+            Some(Err(HubClosed)) => Err(SendTimeoutError::Closed(value)),
+            // The last poll may have yielded although there was room.
+            None => Ok(self.try_send(value)?),
+        }
+    }
+
+    /// Waits for room for one element, and returns a permit that sends it without waiting. So an element need
+    /// not exist before there is room for it.
+    ///
+    /// Cancel safe: if the future is dropped before it is ready, nothing is reserved. A permit that is dropped
+    /// leaves the room to the next element.
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// let (mut tx, hub) = fanline::hub::broadcast::<String>(16);
+    /// let mut rx = hub.subscribe();
+    /// let permit = tx.reserve().await?;
+    /// permit.send("made only now".to_owned()).unwrap();
+    /// assert_eq!(rx.next().await.as_deref(), Some("made only now"));
+    /// # Ok::<(), fanline::hub::HubClosed>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the hub is closed.
+    pub async fn reserve(&mut self) -> Result<BroadcastPermit<'_, T, E>, HubClosed> {
+        poll_fn(|context| self.poll_room(context)).await?;
+        Ok(BroadcastPermit { sender: self })
+    }
+
+    /// Returns a permit for one element if there is room now.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the hub is closed.
+    pub fn try_reserve(&mut self) -> Result<BroadcastPermit<'_, T, E>, TrySendError<()>> {
+        match self.try_room() {
+            Poll::Ready(Ok(())) => Ok(BroadcastPermit { sender: self }),
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(())),
+            Poll::Pending => Err(TrySendError::Full(())),
+        }
+    }
+
+    /// Waits until the hub accepts no more elements: it was completed, failed, or killed, or it has no consumer
+    /// and can get none. Wakes waiting consumers first, as [`flush`](Self::flush) does.
+    ///
+    /// Cancel safe: dropping the future has no effect.
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);
+    /// drop(hub); // no consumer can subscribe any more
+    /// tx.closed().await;
+    /// # });
+    /// ```
+    pub async fn closed(&mut self) {
+        self.flush();
+        poll_fn(|context| self.poll_closed(context)).await;
+    }
+
     /// Wakes waiting consumers if there are new elements. Never blocks.
     #[inline]
     pub fn flush(&mut self) {
@@ -159,16 +280,15 @@ impl<T, E> BroadcastSender<T, E> {
     ///
     /// If there is no room, or the hub is closed; the error contains the element.
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        if !self.has_room() {
-            match self.poll_room(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(HubClosed)) => return Err(TrySendError::Closed(value)),
-                Poll::Pending => return Err(TrySendError::Full(value)),
+        match self.try_room() {
+            Poll::Ready(Ok(())) => {
+                self.publish(value);
+                self.flush();
+                Ok(())
             }
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(value)),
+            Poll::Pending => Err(TrySendError::Full(value)),
         }
-        self.publish(value);
-        self.flush();
-        Ok(())
     }
 
     /// Sends every item of a stream, and then completes. Consumers are woken when the hub is full and
@@ -279,6 +399,15 @@ impl<T, E> BroadcastSender<T, E> {
         self.tail != self.limit && !self.shared.is_closed()
     }
 
+    /// Does the same as [`poll_room`](Self::poll_room), but neither waits nor yields.
+    #[inline(always)]
+    fn try_room(&mut self) -> Poll<Result<(), HubClosed>> {
+        if self.has_room() {
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_room(&mut Context::from_waker(Waker::noop()))
+    }
+
     /// Returns ready if there is room for an element, or if the hub is closed.
     #[inline(always)]
     pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
@@ -361,6 +490,51 @@ impl<T, E> BroadcastSender<T, E> {
         self.tail = self.tail.wrapping_add(1);
         // User code runs last, so that a panic in it leaves a consistent state.
         drop(old);
+    }
+}
+
+/// Room for one element in a broadcast hub; made by [`BroadcastSender::reserve`]. Dropping the permit leaves the
+/// room to the next element.
+#[must_use = "a permit that is dropped sends nothing"]
+pub struct BroadcastPermit<'a, T, E = BoxError> {
+    /// The sender has room, and only the sender uses it up.
+    sender: &'a mut BroadcastSender<T, E>,
+}
+
+impl<T, E> BroadcastPermit<'_, T, E> {
+    /// Sends an element, and wakes waiting consumers. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// If the hub was closed after the permit was made; the error contains the element.
+    pub fn send(mut self, value: T) -> Result<(), SendError<T>> {
+        self.push(value)?;
+        self.sender.flush();
+        Ok(())
+    }
+
+    /// Sends an element. Waiting consumers are woken by the next [`flush`](BroadcastSender::flush), or when the
+    /// hub is full. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// If the hub was closed after the permit was made; the error contains the element.
+    pub fn feed(mut self, value: T) -> Result<(), SendError<T>> {
+        self.push(value)
+    }
+
+    fn push(&mut self, value: T) -> Result<(), SendError<T>> {
+        if self.sender.is_closed() {
+            return Err(SendError(value));
+        }
+        self.sender.publish(value);
+        Ok(())
+    }
+}
+
+impl<T, E> fmt::Debug for BroadcastPermit<'_, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BroadcastPermit").finish_non_exhaustive()
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub use options::MergeOptions;
 pub use receiver::MergeReceiver;
-pub use sender::MergeSender;
+pub use sender::{MergePermit, MergeSender};
 
 use super::BoxError;
 use super::broadcast::{KillSwitch, Switch};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use super::shared::Shared;
 use super::{MergeHub, MergeReceiver};
+use crate::Scheduler;
+use crate::hub::timer::Timer;
 use crate::hub::{BoxError, CAPACITY_MAX, OptionsError};
 
 /// A builder of a merge hub; see [`MergeHub::options`].
@@ -27,6 +29,7 @@ pub struct MergeOptions<T, E = BoxError> {
 pub(super) struct Rules {
     pub(super) per_producer: usize,
     pub(super) total: Option<usize>,
+    pub(super) timer: Timer,
 }
 
 impl<T, E> MergeOptions<T, E> {
@@ -35,6 +38,7 @@ impl<T, E> MergeOptions<T, E> {
             rules: Rules {
                 per_producer: 16,
                 total: None,
+                timer: Timer::default(),
             },
             types: PhantomData,
         }
@@ -55,6 +59,13 @@ impl<T, E> MergeOptions<T, E> {
     /// bounds the memory.
     pub fn total(mut self, count: usize) -> Self {
         self.rules.total = Some(count);
+        self
+    }
+
+    /// Sets the scheduler whose time the `_timeout` methods use. The default is the process's
+    /// [`ThreadPool`](crate::scheduler::ThreadPool), which starts on first use.
+    pub fn scheduler(mut self, scheduler: impl Scheduler) -> Self {
+        self.rules.timer = Timer::on(scheduler);
         self
     }
 

@@ -9,12 +9,14 @@ use super::list::{Found, Head, List, Spare};
 use super::options::Rules;
 use super::permits::Permits;
 use crate::hub::broadcast::Switch;
+use crate::hub::timer::Timer;
 use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
 use crate::hub::{Ended, HubClosed};
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence, lock, thread};
 
 pub(super) struct Shared<T, E> {
     per_producer: u64,
+    timer: Timer,
     list: List<T>,
     /// Wakes the consumer when there are elements.
     consumer: WakerSlot,
@@ -57,6 +59,7 @@ impl<T, E> Shared<T, E> {
         let (list, head) = List::new();
         let shared = Self {
             per_producer: rules.per_producer as u64,
+            timer: rules.timer.clone(),
             list,
             consumer: WakerSlot::new(),
             has_failed: AtomicBool::new(false),
@@ -72,6 +75,10 @@ impl<T, E> Shared<T, E> {
             }),
         };
         (shared, head)
+    }
+
+    pub(super) fn timer(&self) -> &Timer {
+        &self.timer
     }
 
     fn lock(&self) -> MutexGuard<'_, Core<T, E>> {
@@ -433,6 +440,7 @@ mod tests {
         let rules = Rules {
             per_producer: 16,
             total: None,
+            timer: Timer::default(),
         };
         let (shared, _head) = Shared::<u64, BoxError>::new(&rules);
         let mut state = shared.join().unwrap();

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use consumers::{Consumer, Consumers, ConsumersIter};
 pub use options::{OnFull, OnLeave, PartitionOptions, Partitioner};
 pub use receiver::PartitionReceiver;
-pub use sender::PartitionSender;
+pub use sender::{PartitionPermit, PartitionSender};
 
 use super::BoxError;
 use super::broadcast::{KillSwitch, Switch};

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
 use super::{OnFull, OnLeave, PartitionHub, PartitionReceiver, PartitionSender, Partitioner};
+use crate::hub::blocking::block_on;
 use crate::sync::thread;
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
@@ -130,5 +131,18 @@ fn loom_partition_close_and_park() {
         assert!(rx.error().is_some());
         killer.join().unwrap();
         drop(producer.join().unwrap());
+    });
+}
+
+/// The hub ends while the producer waits for the end.
+#[test]
+fn loom_partition_closed() {
+    model(2, || {
+        let (mut tx, hub) = hub(1, None, OnFull::Wait);
+        let switch = hub.kill_switch();
+        let killer = thread::spawn(move || assert!(switch.complete()));
+        let mut closed = Box::pin(tx.closed());
+        block_on(|context| closed.as_mut().poll(context));
+        killer.join().unwrap();
     });
 }

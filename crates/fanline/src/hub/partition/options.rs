@@ -7,6 +7,8 @@ use std::sync::Arc;
 use super::consumers::Consumers;
 use super::shared::Shared;
 use super::{PartitionHub, PartitionSender};
+use crate::Scheduler;
+use crate::hub::timer::Timer;
 use crate::hub::{BoxError, CAPACITY_MAX, OptionsError};
 
 /// A builder of a partition hub; see [`PartitionHub::options`].
@@ -38,6 +40,7 @@ pub(super) struct Rules {
     pub(super) on_full: OnFull,
     pub(super) on_leave: OnLeave,
     pub(super) start_after: Option<usize>,
+    pub(super) timer: Timer,
 }
 
 impl<T, E> PartitionOptions<T, E> {
@@ -49,6 +52,7 @@ impl<T, E> PartitionOptions<T, E> {
                 on_full: OnFull::default(),
                 on_leave: OnLeave::default(),
                 start_after: None,
+                timer: Timer::default(),
             },
             types: PhantomData,
         }
@@ -86,6 +90,13 @@ impl<T, E> PartitionOptions<T, E> {
     /// routed. Until then elements are accepted and stored. The default is 1.
     pub fn start_after(mut self, consumers: usize) -> Self {
         self.rules.start_after = Some(consumers);
+        self
+    }
+
+    /// Sets the scheduler whose time the `_timeout` methods use. The default is the process's
+    /// [`ThreadPool`](crate::scheduler::ThreadPool), which starts on first use.
+    pub fn scheduler(mut self, scheduler: impl Scheduler) -> Self {
+        self.rules.timer = Timer::on(scheduler);
         self
     }
 

@@ -13,12 +13,14 @@ use super::options::{Partitioner, Rules};
 use super::router::{Routed, Router};
 use crate::hand_over::chunks;
 use crate::hub::broadcast::Switch;
+use crate::hub::timer::Timer;
 use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
 use crate::hub::{Ended, HubClosed};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 
 pub(super) struct Shared<T, E> {
     capacity: u64,
+    timer: Timer,
     /// Largest number of elements in one queue.
     queue_max: usize,
     combiner: Combiner<Router<T>>,
@@ -110,6 +112,7 @@ impl<T, E> Shared<T, E> {
     pub(super) fn new(rules: Rules, partitioner: Partitioner<T>) -> Self {
         Self {
             capacity: rules.capacity as u64,
+            timer: rules.timer.clone(),
             queue_max: rules
                 .per_consumer
                 .map_or(rules.capacity, |most| most.min(rules.capacity)),
@@ -138,6 +141,10 @@ impl<T, E> Shared<T, E> {
                 end: None,
             }),
         }
+    }
+
+    pub(super) fn timer(&self) -> &Timer {
+        &self.timer
     }
 
     fn lock(&self) -> MutexGuard<'_, Core<E>> {
