@@ -162,6 +162,41 @@ mod tests {
         assert_eq!(Arc::strong_count(&element), 1);
     }
 
+    /// Late consumers start before the head, while positions wrap around. The ring has few slots, so an element
+    /// that was overwritten too early would show as a wrong value.
+    #[test]
+    fn late_consumers_get_exactly_the_last_elements() {
+        for capacity in [1, 2, 3, 4] {
+            for replay in [0, 1, 2, 5] {
+                let options = BroadcastHub::<(usize, Arc<()>)>::options()
+                    .capacity(capacity)
+                    .replay(replay);
+                let ends = options.build_at(Fences::detect(), usize::MAX - 7);
+                let (mut tx, hub) = ends.unwrap();
+                let element = Arc::new(());
+                let mut early = hub.subscribe();
+                for sent in 1..30 {
+                    tx.try_send((sent, element.clone())).unwrap();
+                    assert_eq!(early.try_recv().unwrap().0, sent);
+                    for count in [0, 1, 2, 9] {
+                        let mut late = hub.subscribe_at(Start::Last(count));
+                        let seen: Vec<_> =
+                            std::iter::from_fn(|| late.try_recv().ok().map(|seen| seen.0))
+                                .collect();
+                        let expected = sent + 1 - count.min(replay).min(sent)..sent + 1;
+                        assert!(seen.iter().copied().eq(expected), "{seen:?}");
+                    }
+                    if sent % 2 == 0 {
+                        tx.release();
+                        assert_eq!(Arc::strong_count(&element), 1 + replay.min(sent));
+                    }
+                }
+                drop((tx, hub, early));
+                assert_eq!(Arc::strong_count(&element), 1);
+            }
+        }
+    }
+
     /// Runs most interactions of two threads with few elements, so that Miri can check each access in
     /// acceptable time.
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use super::{BroadcastHub, BroadcastReceiver, BroadcastSender, OnSlow};
+use super::{BroadcastHub, BroadcastReceiver, BroadcastSender, OnSlow, Start};
 use crate::fence::Fences;
 use crate::hub::blocking::block_on;
 use crate::sync::thread;
@@ -133,6 +133,34 @@ fn loom_hub_join_and_head() {
         consumer.join().unwrap();
         add_consumer.join().unwrap();
     });
+}
+
+/// A consumer joins before the head, while the producer overwrites elements.
+#[test]
+fn loom_hub_join_before_head() {
+    for replay in [1, 2] {
+        model(0, move || join_before_head(replay));
+        model_in_part(1, 50_000, move || join_before_head(replay));
+    }
+}
+
+fn join_before_head(replay: usize) {
+    let options = BroadcastHub::<u8>::options().capacity(1).replay(replay);
+    let (mut tx, hub) = options.build_at(Fences::Symmetric, usize::MAX).unwrap();
+    let rx = hub.subscribe();
+    let consumer = thread::spawn(move || receive(rx, &[1, 2, 3]));
+    let add_consumer = thread::spawn(move || {
+        let mut rx = hub.subscribe_at(Start::Last(replay));
+        let seen: Vec<_> = std::iter::from_fn(|| rx.blocking_recv()).collect();
+        assert!([1, 2, 3].ends_with(&seen), "{seen:?}");
+        assert!(seen.len() >= replay, "{seen:?}");
+    });
+    for value in [1, 2, 3] {
+        tx.blocking_send(value).unwrap();
+    }
+    drop(tx);
+    consumer.join().unwrap();
+    add_consumer.join().unwrap();
 }
 
 /// The consumer that the producer waits for leaves the hub.

@@ -41,6 +41,7 @@ impl<T, E> BroadcastOptions<T, E> {
                 capacity: 256,
                 start_after: None,
                 start: Start::default(),
+                replay: 0,
                 on_empty: OnEmpty::default(),
                 on_slow: OnSlow::default(),
                 timer: Timer::default(),
@@ -68,6 +69,15 @@ impl<T, E> BroadcastOptions<T, E> {
     /// [`Start::Oldest`].
     pub fn start(mut self, start: Start) -> Self {
         self.rules.start = start;
+        self
+    }
+
+    /// Sets the number of elements that stay stored for consumers that start with [`Start::Last`], in addition
+    /// to `capacity`; at most [`CAPACITY_MAX`]. They stay stored until newer elements replace them, even if
+    /// every consumer has received them. The hub has slots for `capacity` and these elements together, rounded
+    /// up to a power of two. The default is 0.
+    pub fn replay(mut self, count: usize) -> Self {
+        self.rules.replay = count;
         self
     }
 
@@ -138,7 +148,8 @@ impl<T, E> BroadcastOptions<T, E> {
     ) -> Result<(BroadcastSender<T, E>, BroadcastHub<T, E>), OptionsError> {
         let rules = self.rules;
         rules.check()?;
-        let ring = Ring::new(rules.capacity).ok_or(OptionsError::no_memory("capacity"))?;
+        let ring =
+            Ring::new(rules.capacity + rules.replay).ok_or(OptionsError::no_memory("capacity"))?;
         let shared = Arc::new(Shared::new(ring, rules, fences, origin));
         Ok((
             BroadcastSender::new(shared.clone()),
@@ -187,6 +198,30 @@ pub enum Start {
     Oldest,
     /// The next element that is sent.
     Latest,
+    /// Up to this many of the last elements that were sent. The hub has those that some consumer has not
+    /// received yet, and at least as many as [`BroadcastOptions::replay`] says.
+    ///
+    /// The consumer starts behind by these elements. If they are `capacity` or more, the producer may wait
+    /// until the consumer has received some of them.
+    ///
+    /// ```
+    /// use fanline::hub::{BroadcastHub, Start};
+    ///
+    /// let (mut tx, hub) = BroadcastHub::<u64>::options()
+    ///     .replay(100)
+    ///     .start(Start::Last(2))
+    ///     .build();
+    /// let mut early = hub.subscribe();
+    /// for value in 1..=5 {
+    ///     tx.try_send(value).unwrap();
+    ///     assert_eq!(early.try_recv().unwrap(), value);
+    /// }
+    /// let mut late = hub.subscribe();
+    /// assert_eq!(late.try_recv().unwrap(), 4);
+    /// assert_eq!(late.try_recv().unwrap(), 5);
+    /// assert!(late.try_recv().is_err());
+    /// ```
+    Last(usize),
 }
 
 /// The treatment of elements while there is no consumer, or only consumers that were
@@ -250,6 +285,7 @@ pub(super) struct Rules {
     pub(super) capacity: usize,
     pub(super) start_after: Option<usize>,
     pub(super) start: Start,
+    pub(super) replay: usize,
     pub(super) on_empty: OnEmpty,
     pub(super) on_slow: OnSlow,
     pub(super) timer: Timer,
@@ -258,6 +294,7 @@ pub(super) struct Rules {
 impl Rules {
     fn check(&self) -> Result<(), OptionsError> {
         OptionsError::check_range("capacity", self.capacity, 1, CAPACITY_MAX)?;
+        OptionsError::check_range("replay", self.replay, 0, CAPACITY_MAX)?;
         if let Some(count) = self.start_after {
             OptionsError::check_range("start_after", count, 1, usize::MAX)?;
         }

@@ -382,15 +382,17 @@ impl<T, E> BroadcastSender<T, E> {
         self.shared.lags()
     }
 
-    /// Drops elements that every consumer has received. Without this call they are dropped when the producer
-    /// needs their slots.
+    /// Drops elements that every consumer has received, except those for
+    /// [`replay`](super::BroadcastOptions::replay). Without this call they are dropped when the producer needs
+    /// their slots.
     pub fn release(&mut self) {
         // Leave `limit` as it is, because the head alone does not decide whether there is room.
-        let head = self.shared.look_for_head();
-        let behind = self.tail.wrapping_sub(self.dropped_to);
-        if self.tail.wrapping_sub(head) < behind {
-            // SAFETY: this is the producer. `head` was the head of the hub, and the head never moves back.
-            unsafe { self.shared.drop_to(&mut self.dropped_to, head) };
+        let stored = self.shared.look_for_stored(self.tail);
+        if stored < self.tail.wrapping_sub(self.dropped_to) {
+            let to = self.tail.wrapping_sub(stored);
+            // SAFETY: this is the producer. `to` was at or before the head of the hub, and no consumer can join
+            // before it any more.
+            unsafe { self.shared.drop_to(&mut self.dropped_to, to) };
         }
     }
 
