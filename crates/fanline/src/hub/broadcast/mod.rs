@@ -20,35 +20,11 @@
 //! stores its position and then reads `watch`. When the laggard leaves the watched position, it names another
 //! consumer that is still there, or wakes the producer if all have left.
 //!
-//! | race | first side: write, fence, read | second side: write, fence, read | why one side always sees the other |
-//! | --- | --- | --- | --- |
-//! | producer sleeps, consumer moves | `watch`, heavy fence, position | position, light fence, `watch` | the heavy fence acts as a full fence for both sides (see `fence`) |
-//! | consumer is named, consumer moves | `laggard`, full fence, position | position, full fence, `laggard` | full fences, executed only by consumers that leave a watched position |
-//! | consumer sleeps, producer publishes | list, full fence, tail | tail, full fence, list | full fences |
-//! | consumer sleeps, hub ends | list, full fence, end | end, full fence, list | full fences |
-//! | consumer is revoked, consumer reads | `revoked`, heavy fence, `claimed` | `claimed`, light fence, `revoked` | as in the first row |
-//! | slots are read, then written | position by release | position by acquire, then the slot | release and acquire |
-//! | consumer joins, consumer leaves, head moves | the lock | the lock | the head moves under the lock only |
+//! In each race, both sides write one word, execute a full fence, and read the word of the other side.
+//! `docs/explanation/hub.md` lists the races, and the hazards: known ways in which such a hub can fail.
 //!
 //! A thread takes the lock to join, to leave, to look for room, and as the laggard, but not to send or
 //! receive an element. No waker, clone, or drop runs under the lock.
-//!
-//! # Hazards
-//!
-//! The known hazards of such hubs, and the code that avoids them.
-//!
-//! | number | hazard | solved in |
-//! | --- | --- | --- |
-//! | 1 | the producer's wake-up is lost: a consumer moves between the check and the watch | `Shared::room`, `Shared::name_laggard` |
-//! | 2 | a consumer's wake-up is lost: it relies on another consumer to update a summary of the waiting ones | `Parked`, which has no summary |
-//! | 3 | a store and then a load, on both sides, need full fences | `Shared::advance_usual`, `Parked::park`, `fence` |
-//! | 4 | joining at the head while it moves | `Shared::start_of`, under the lock |
-//! | 5 | a slot is overwritten while it is read or lent | `Shared::advance_usual`, `Lap::get`; a leaked receiver only stalls the hub |
-//! | 6 | elements are dropped late; user code runs under a lock, or panics | `BroadcastSender::publish`, `release`, `Listed` |
-//! | 7 | a consumer is dropped while it waits; an id is reused | `Parked::disown`; ids are never reused |
-//! | 8 | the laggard leaves; the last consumer leaves | `Shared::leave` |
-//! | 9 | the executor starves | `RUN_MIN` of both ends |
-//! | 10 | one slow consumer stops all others | `OnSlow`, `lag`, `lags` |
 //!
 //! # Cost
 //!
