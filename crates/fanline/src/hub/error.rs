@@ -38,7 +38,8 @@ impl<E> Clone for Ended<E> {
 pub enum HubError<E = BoxError> {
     /// The producer failed, or a kill switch reported an error. All consumers share the error.
     Failed(Arc<E>),
-    /// A panic dropped the producer before the producer had completed or failed.
+    /// A panic dropped the producer before the producer had completed or failed, or the task of a
+    /// [`Relay`](crate::hub::Relay) was dropped before the end.
     Abandoned,
     /// This consumer delayed the hub for longer than allowed, and was disconnected.
     TooSlow,
@@ -68,7 +69,7 @@ impl<E: fmt::Display> fmt::Display for HubError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(error) => write!(f, "the producer failed: {error}"),
-            Self::Abandoned => f.write_str("the producer panicked"),
+            Self::Abandoned => f.write_str("the producer was dropped before the end"),
             Self::TooSlow => f.write_str("disconnected as a slow consumer"),
         }
     }

@@ -38,7 +38,7 @@ mod waker_slot;
 
 pub use broadcast::{
     BroadcastHub, BroadcastOptions, BroadcastPermit, BroadcastReceiver, BroadcastSender,
-    CAPACITY_MAX, KillSwitch, Next, NextRef, OnEmpty, OnSlow, Start, broadcast,
+    CAPACITY_MAX, KillSwitch, Next, NextRef, OnEmpty, OnSlow, Relay, Start, broadcast,
 };
 pub use error::{
     BoxError, HubClosed, HubError, OptionsError, RecvError, RecvTimeoutError, SendError,

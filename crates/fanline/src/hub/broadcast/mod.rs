@@ -41,6 +41,7 @@ mod options;
 mod parked;
 mod receiver;
 mod registry;
+mod relay;
 mod ring;
 mod sender;
 mod shared;
@@ -50,6 +51,7 @@ mod yield_backoff;
 pub use handle::{BroadcastHub, KillSwitch};
 pub use options::{BroadcastOptions, CAPACITY_MAX, OnEmpty, OnSlow, Start};
 pub use receiver::{BroadcastReceiver, Next, NextRef};
+pub use relay::Relay;
 pub use sender::{BroadcastPermit, BroadcastSender};
 
 pub(crate) use handle::Switch;

@@ -163,6 +163,43 @@ fn join_before_head(replay: usize) {
     add_consumer.join().unwrap();
 }
 
+/// A relay moves elements to a consumer on another thread, while all of them wait for each other.
+#[test]
+fn loom_hub_relay() {
+    model(0, relay_to_one);
+    model_in_part(1, 50_000, relay_to_one);
+}
+
+fn relay_to_one() {
+    let (mut tx, hub) = hub(1, OnSlow::Wait);
+    let (relay, shard) = hub.relay(BroadcastHub::options().capacity(1));
+    let rx = shard.subscribe();
+    let relaying = thread::spawn(move || assert_eq!(relay.blocking_run(), 0));
+    let consumer = thread::spawn(move || receive(rx, &[1, 2]));
+    for value in [1, 2] {
+        tx.blocking_send(value).unwrap();
+    }
+    drop(tx);
+    relaying.join().unwrap();
+    consumer.join().unwrap();
+}
+
+/// The last consumer of a shard leaves while the relay has no elements, so nothing else wakes the relay.
+#[test]
+fn loom_hub_relay_and_leave() {
+    model(2, || {
+        let (tx, hub) = hub(1, OnSlow::Wait);
+        let (relay, shard) = hub.relay(BroadcastHub::options().capacity(1));
+        let rx = shard.subscribe();
+        drop(shard);
+        let leaving = thread::spawn(move || drop(rx));
+        assert_eq!(relay.blocking_run(), 0);
+        leaving.join().unwrap();
+        assert_eq!(hub.receiver_count(), 0);
+        drop(tx);
+    });
+}
+
 /// The consumer that the producer waits for leaves the hub.
 #[test]
 fn loom_hub_leave_and_watch() {

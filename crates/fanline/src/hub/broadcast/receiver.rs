@@ -347,6 +347,11 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
+    /// Returns the end of the hub, if the consumer has seen it.
+    pub(super) fn end(&self) -> Option<&Ended<E>> {
+        self.end.as_ref()
+    }
+
     /// Returns whether the consumer has seen the end of the hub. No element follows then.
     pub fn has_ended(&self) -> bool {
         self.end.is_some()
@@ -379,7 +384,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     #[inline(always)]
-    fn poll_clone(&mut self, context: &mut Context<'_>) -> Poll<Option<T>>
+    pub(super) fn poll_clone(&mut self, context: &mut Context<'_>) -> Poll<Option<T>>
     where
         T: Clone,
     {

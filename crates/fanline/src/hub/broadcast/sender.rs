@@ -361,6 +361,11 @@ impl<T, E> BroadcastSender<T, E> {
         self.shared.end(Ended::Error(error));
     }
 
+    /// Ends the hub in the same way as another one has ended.
+    pub(super) fn end(&self, end: Ended<E>) {
+        self.shared.end(end);
+    }
+
     /// Returns whether the hub accepts no more elements.
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
@@ -479,13 +484,13 @@ impl<T, E> BroadcastSender<T, E> {
         false
     }
 
-    fn poll_closed(&self, context: &Context<'_>) -> Poll<()> {
+    pub(super) fn poll_closed(&self, context: &Context<'_>) -> Poll<()> {
         let mut waker = Some(context.waker().clone());
         self.shared.closed_or_wait(&mut waker)
     }
 
     #[inline(always)]
-    fn publish(&mut self, value: T) {
+    pub(super) fn publish(&mut self, value: T) {
         // SAFETY: there is one producer, and there is room, so every consumer's position is past the slot's
         // old element.
         let old = unsafe { self.shared.publish(self.tail, value, &mut self.dropped_to) };
