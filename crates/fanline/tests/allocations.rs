@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use fanline::hub::{MergeOptions, PartitionOptions, Partitioner, merge_with, partition_with};
+use fanline::hub::{MergeHub, PartitionHub, Partitioner};
 use fanline::policy::Policy;
 use fanline::scheduler::VirtualTime;
 use fanline::{
@@ -295,11 +295,9 @@ fn poll_pending(rx: &mut (impl Stream + Unpin)) {
 
 #[test]
 fn merge_and_partition_hubs_allocate_nothing_for_an_element() {
-    for total in [None, Some(100)] {
-        let (hub, mut rx) = merge_with::<u32>(MergeOptions {
-            per_producer: 64,
-            total,
-        });
+    let options = MergeHub::<u32>::options().per_producer(64);
+    for options in [options.clone(), options.total(100)] {
+        let (hub, mut rx) = options.build();
         let (mut a, mut b) = (hub.producer(), hub.producer());
         check_hub("merge", |burst| {
             for value in 0..burst {
@@ -310,12 +308,9 @@ fn merge_and_partition_hubs_allocate_nothing_for_an_element() {
             poll_pending(&mut rx);
         });
     }
-    for per_consumer in [None, Some(40)] {
-        let options = PartitionOptions {
-            per_consumer,
-            ..PartitionOptions::default()
-        };
-        let (mut tx, hub) = partition_with::<u32>(options, Partitioner::round_robin());
+    let options = PartitionHub::<u32>::options();
+    for options in [options.clone(), options.per_consumer(40)] {
+        let (mut tx, hub) = options.build(Partitioner::round_robin());
         let mut consumers = [hub.subscribe(), hub.subscribe()];
         check_hub("partition", |burst| {
             for value in 0..burst {

@@ -128,6 +128,8 @@ impl Load {
     /// omits all of them.
     pub(super) fn systems(self, rivals_most: usize) -> Vec<System> {
         let own: &[System] = match self {
+            // On one thread, a relay only adds a step.
+            Self::Lockstep(cell) if cell.threads > 1 => &System::WAYS_WITH_RELAY,
             Self::Lockstep(_) => &System::WAYS,
             // The reference loop is written for one thread.
             Self::Law(cell) if cell.threads > 1 => &[System::Stream],
@@ -174,6 +176,8 @@ pub(super) enum System {
     OwnedArc,
     /// `send` and `next`.
     Send,
+    /// `feed` and `next`, with a relay for each thread. Each relay has a second buffer.
+    Relay,
     /// Fanline, for loads that use only one API.
     Fanline,
     Floor,
@@ -193,6 +197,15 @@ impl System {
         Self::OwnedArc,
         Self::Send,
     ];
+    const WAYS_WITH_RELAY: [Self; 7] = [
+        Self::Stream,
+        Self::Ref,
+        Self::Each,
+        Self::Slice,
+        Self::OwnedArc,
+        Self::Send,
+        Self::Relay,
+    ];
     const CRATES: [Self; 3] = [Self::TokioBroadcast, Self::AsyncBroadcast, Self::Asyncband];
     const ALL_RIVALS: [Self; 4] = [
         Self::TokioBroadcast,
@@ -209,6 +222,7 @@ impl System {
             Self::Slice => "next_slice (feed)",
             Self::OwnedArc => "next of Arc (feed)",
             Self::Send => "next (send each)",
+            Self::Relay => "next (feed, relay)",
             Self::Fanline => "Fanline",
             Self::Floor => "floor",
             Self::TokioBroadcast => "tokio broadcast, barrier",

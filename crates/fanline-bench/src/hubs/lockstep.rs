@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanline::hub::{BroadcastReceiver, broadcast};
+use fanline::hub::{BroadcastHub, BroadcastReceiver, BroadcastSender, broadcast};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
@@ -24,6 +24,7 @@ pub(super) fn run(system: System, cell: Cell, elements: u64) -> Option<Duration>
         System::Each => timed(cell.threads, each(cell, elements)),
         System::Slice => timed(cell.threads, by_slice(cell, elements)),
         System::OwnedArc => timed(cell.threads, owned_arc(cell, elements)),
+        System::Relay => relayed(cell, elements),
         System::Floor => floor::run(cell, elements),
         System::Fanline | System::Pekko | System::TokioMpsc => return None,
     })
@@ -162,4 +163,49 @@ async fn owned_arc(cell: Cell, elements: u64) {
         check
     };
     feed(cell, elements, Arc::new, consume).await;
+}
+
+/// Runs the hub with a relay and a single-threaded runtime for each thread. The first thread also runs the
+/// producer.
+fn relayed(cell: Cell, elements: u64) -> Duration {
+    let begin = Instant::now();
+    let (tx, hub) = broadcast(cell.buffer);
+    let mut producer = Some(tx);
+    let threads: Vec<_> = (0..cell.threads)
+        .map(|index| {
+            let (relay, shard) = hub.relay(BroadcastHub::options().capacity(cell.buffer));
+            let consumers = (index..cell.consumers).step_by(cell.threads);
+            let consumers: Vec<_> = consumers.map(|_| shard.subscribe()).collect();
+            let producer = producer.take();
+            std::thread::spawn(move || {
+                runtime(1).block_on(async {
+                    let mut tasks: Vec<_> = consumers
+                        .into_iter()
+                        .map(|rx| tokio::spawn(check_all(rx, elements)))
+                        .collect();
+                    tasks.extend(producer.map(|tx| tokio::spawn(feed_all(tx, elements))));
+                    assert_eq!(relay.await, 0);
+                    join(tasks).await;
+                });
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("no panic");
+    }
+    begin.elapsed()
+}
+
+async fn check_all(mut rx: BroadcastReceiver<u64>, elements: u64) {
+    let mut check = Check::default();
+    while let Some(value) = rx.next().await {
+        check.take(value);
+    }
+    check.finish(elements);
+}
+
+async fn feed_all(mut tx: BroadcastSender<u64>, elements: u64) {
+    for value in 0..elements {
+        tx.feed(value).await.expect("open");
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fanline::hub::{PartitionOptions, Partitioner, merge, partition_with};
+use fanline::hub::{PartitionHub, Partitioner, merge};
 use tokio::sync::mpsc;
 
 use super::load::System;
@@ -121,13 +121,11 @@ pub(super) fn run_partition(
             join(tasks).await;
         }),
         _ => timed(threads, async move {
-            let options = PartitionOptions {
-                capacity: BUFFER * consumers,
-                per_consumer: Some(BUFFER),
-                ..PartitionOptions::default()
-            };
+            let options = PartitionHub::<u64>::options()
+                .capacity(BUFFER * consumers)
+                .per_consumer(BUFFER);
             let in_turn = |count, value: &u64| (*value % count as u64).cast_signed();
-            let (mut tx, hub) = partition_with(options, Partitioner::by_index(in_turn));
+            let (mut tx, hub) = options.build(Partitioner::by_index(in_turn));
             let tasks = (0..consumers as u64).map(|first| {
                 let mut rx = hub.subscribe();
                 tokio::spawn(async move {

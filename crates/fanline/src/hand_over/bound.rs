@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// let time = VirtualTime::new();
 /// let s = Subject::<u32, &str>::with_error();
 /// s.source()
-///     .observe_on_with(time.clone(), Bound::error(2, || "too slow"))
+///     .observe_on_with(time.clone(), Bound::fail(2, || "too slow"))
 ///     .subscribe_with(
 ///         fanline::observer(|n: &u32| assert!(*n <= 2))
 ///             .on_error(|error: &&str| assert_eq!(*error, "too slow")),
@@ -32,7 +32,7 @@ pub(super) enum Overflow<E> {
     Block,
     DropOldest,
     DropNewest,
-    Error(Arc<dyn Fn() -> E + Send + Sync>),
+    Fail(Arc<dyn Fn() -> E + Send + Sync>),
 }
 
 impl<E> Bound<E> {
@@ -74,8 +74,8 @@ impl<E> Bound<E> {
     /// # Panics
     ///
     /// If `capacity` is 0.
-    pub fn error(capacity: usize, make: impl Fn() -> E + Send + Sync + 'static) -> Self {
-        Self::new(capacity, Overflow::Error(Arc::new(make)))
+    pub fn fail(capacity: usize, make: impl Fn() -> E + Send + Sync + 'static) -> Self {
+        Self::new(capacity, Overflow::Fail(Arc::new(make)))
     }
 
     fn new(capacity: usize, overflow: Overflow<E>) -> Self {
@@ -90,7 +90,7 @@ impl<E> std::fmt::Debug for Bound<E> {
             Overflow::Block => "block",
             Overflow::DropOldest => "drop oldest",
             Overflow::DropNewest => "drop newest",
-            Overflow::Error(_) => "error",
+            Overflow::Fail(_) => "fail",
         };
         f.debug_struct("Bound")
             .field("capacity", &self.capacity)

@@ -113,7 +113,7 @@ where
         let full = match bound.overflow {
             Overflow::Block => Full::Block,
             Overflow::DropNewest => Full::DropNewest,
-            Overflow::Error(make) => Full::Error(make),
+            Overflow::Fail(make) => Full::Error(make),
             Overflow::DropOldest => {
                 let queue = Arc::new(bounded::Queue::new(bound.capacity));
                 let inlet = Inlet::DropOldest(Arc::clone(&queue));

@@ -38,7 +38,8 @@ impl<E> Clone for Ended<E> {
 pub enum HubError<E = BoxError> {
     /// The producer failed, or a kill switch reported an error. All consumers share the error.
     Failed(Arc<E>),
-    /// A panic dropped the producer before the producer had completed or failed.
+    /// A panic dropped the producer before the producer had completed or failed, or the task of a
+    /// [`Relay`](crate::hub::Relay) was dropped before the end.
     Abandoned,
     /// This consumer delayed the hub for longer than allowed, and was disconnected.
     TooSlow,
@@ -68,7 +69,7 @@ impl<E: fmt::Display> fmt::Display for HubError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(error) => write!(f, "the producer failed: {error}"),
-            Self::Abandoned => f.write_str("the producer panicked"),
+            Self::Abandoned => f.write_str("the producer was dropped before the end"),
             Self::TooSlow => f.write_str("disconnected as a slow consumer"),
         }
     }
@@ -80,7 +81,7 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for HubError<E> {}
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RecvError<E = BoxError> {
-    /// The number of elements that were overwritten before the consumer received them. The next call returns
+    /// The number of elements that the hub dropped before the consumer received them. The next call returns
     /// the oldest element that is still stored.
     Lagged(u64),
     /// The producer has completed, and every element was received.
@@ -92,7 +93,7 @@ pub enum RecvError<E = BoxError> {
 impl<E: fmt::Display> fmt::Display for RecvError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lagged(count) => write!(f, "{count} elements were missed"),
+            Self::Lagged(count) => write!(f, "{count} elements were lost"),
             Self::Completed => f.write_str("completed"),
             Self::Failed(error) => error.fmt(f),
         }
@@ -119,7 +120,7 @@ impl<E: fmt::Display> fmt::Display for TryRecvError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("no element is available yet"),
-            Self::Lagged(count) => write!(f, "{count} elements were missed"),
+            Self::Lagged(count) => write!(f, "{count} elements were lost"),
             Self::Completed => f.write_str("completed"),
             Self::Failed(error) => error.fmt(f),
         }
@@ -128,19 +129,68 @@ impl<E: fmt::Display> fmt::Display for TryRecvError<E> {
 
 impl<E: fmt::Debug + fmt::Display> std::error::Error for TryRecvError<E> {}
 
+/// The reason why `recv_timeout` returned no element.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum RecvTimeoutError<E = BoxError> {
+    /// No element arrived in time.
+    Timeout,
+    /// See [`RecvError::Lagged`].
+    Lagged(u64),
+    /// See [`RecvError::Completed`].
+    Completed,
+    /// See [`RecvError::Failed`].
+    Failed(HubError<E>),
+}
+
+impl<E> From<RecvError<E>> for RecvTimeoutError<E> {
+    fn from(error: RecvError<E>) -> Self {
+        match error {
+            RecvError::Lagged(count) => Self::Lagged(count),
+            RecvError::Completed => Self::Completed,
+            RecvError::Failed(error) => Self::Failed(error),
+        }
+    }
+}
+
+/// Makes [`TryRecvError::Empty`] a [`RecvTimeoutError::Timeout`].
+impl<E> From<TryRecvError<E>> for RecvTimeoutError<E> {
+    fn from(error: TryRecvError<E>) -> Self {
+        match error {
+            TryRecvError::Empty => Self::Timeout,
+            TryRecvError::Lagged(count) => Self::Lagged(count),
+            TryRecvError::Completed => Self::Completed,
+            TryRecvError::Failed(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for RecvTimeoutError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("no element arrived in time"),
+            Self::Lagged(count) => write!(f, "{count} elements were lost"),
+            Self::Completed => f.write_str("completed"),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for RecvTimeoutError<E> {}
+
 /// The hub accepts no more elements: it has ended, or it has no consumer and can get none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed;
+pub struct HubClosed;
 
-impl fmt::Display for Closed {
+impl fmt::Display for HubClosed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the hub is closed")
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for HubClosed {}
 
-/// The hub is [`Closed`]. Contains the rejected element.
+/// The hub is [`HubClosed`]. Contains the rejected element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -152,7 +202,7 @@ impl<T> fmt::Debug for SendError<T> {
 
 impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Closed.fmt(f)
+        HubClosed.fmt(f)
     }
 }
 
@@ -163,7 +213,7 @@ impl<T> std::error::Error for SendError<T> {}
 pub enum TrySendError<T> {
     /// The hub is full.
     Full(T),
-    /// The hub is [`Closed`].
+    /// The hub is [`HubClosed`].
     Closed(T),
 }
 
@@ -190,12 +240,61 @@ impl<T> fmt::Display for TrySendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full(_) => f.write_str("the hub is full"),
-            Self::Closed(_) => Closed.fmt(f),
+            Self::Closed(_) => HubClosed.fmt(f),
         }
     }
 }
 
 impl<T> std::error::Error for TrySendError<T> {}
+
+/// The reason why `send_timeout` did not send an element. Contains the element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SendTimeoutError<T> {
+    /// The hub was full for the whole time.
+    Timeout(T),
+    /// The hub is [`HubClosed`].
+    Closed(T),
+}
+
+impl<T> SendTimeoutError<T> {
+    /// Returns the rejected element.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Timeout(value) | Self::Closed(value) => value,
+        }
+    }
+}
+
+/// Makes [`TrySendError::Full`] a [`SendTimeoutError::Timeout`].
+impl<T> From<TrySendError<T>> for SendTimeoutError<T> {
+    fn from(error: TrySendError<T>) -> Self {
+        match error {
+            TrySendError::Full(value) => Self::Timeout(value),
+            TrySendError::Closed(value) => Self::Closed(value),
+        }
+    }
+}
+
+impl<T> fmt::Debug for SendTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Timeout(_) => "Timeout",
+            Self::Closed(_) => "Closed",
+        };
+        f.debug_tuple(name).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for SendTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout(_) => f.write_str("the hub had no room in time"),
+            Self::Closed(_) => HubClosed.fmt(f),
+        }
+    }
+}
+
+impl<T> std::error::Error for SendTimeoutError<T> {}
 
 /// An invalid option. The message names the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,26 @@
 //!
 //! All hubs are bounded, and lose elements only if configured to. They need no runtime: their futures work
 //! under any executor, and plain threads use the `blocking_` methods of the same types.
+//!
+//! The functions [`broadcast()`], [`merge()`], and [`partition()`] make a hub with its most important option. The
+//! builders [`BroadcastHub::options`], [`MergeHub::options`], and [`PartitionHub::options`] set all options.
+//!
+//! # Names
+//!
+//! | name | meaning |
+//! | --- | --- |
+//! | `On…` ([`OnEmpty`], [`OnSlow`], [`OnFull`], [`OnLeave`]) | what the hub does in this case |
+//! | `Wait` | the producer waits: its future is pending, or its `blocking_` call blocks the thread |
+//! | `DropOldest`, `DropNewest`, `Drop` | elements are lost |
+//! | `lost`, `Lagged` | the number of elements that a consumer lost |
+//! | `lag` | the number of elements that a consumer has not received yet |
+//! | `complete`, `fail` | ends the hub, without or with an error |
+//! | `is_closed` | the hub accepts no more elements |
+//! | `has_ended`, `error` | the consumer has seen the end, and the error if the hub failed |
 
 mod blocking;
 mod broadcast;
+mod deadline;
 mod error;
 mod feeding;
 mod merge;
@@ -20,22 +37,17 @@ mod timer;
 mod waker_slot;
 
 pub use broadcast::{
-    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, CAPACITY_MAX, KillSwitch,
-    Next, NextRef, NobodyListens, SlowConsumer, Start, broadcast, broadcast_with,
-    broadcast_with_error, try_broadcast_with,
+    BroadcastHub, BroadcastOptions, BroadcastPermit, BroadcastReceiver, BroadcastSender,
+    CAPACITY_MAX, KillSwitch, Next, NextRef, OnEmpty, OnSlow, Relay, Start, broadcast,
 };
 pub use error::{
-    BoxError, Closed, HubError, OptionsError, RecvError, SendError, TryRecvError, TrySendError,
+    BoxError, HubClosed, HubError, OptionsError, RecvError, RecvTimeoutError, SendError,
+    SendTimeoutError, TryRecvError, TrySendError,
 };
-pub use merge::{
-    MergeHub, MergeOptions, MergeReceiver, MergeSender, merge, merge_with, merge_with_error,
-    try_merge_with,
-};
+pub use merge::{MergeHub, MergeOptions, MergePermit, MergeReceiver, MergeSender, merge};
 pub use partition::{
-    Consumer, Consumers, ConsumersIter, FullConsumer, LeftElements, PartitionHub, PartitionOptions,
-    PartitionReceiver, PartitionSender, Partitioner, partition, partition_stateful, partition_with,
-    partition_with_error, try_partition_with,
+    Consumer, Consumers, ConsumersIter, OnFull, OnLeave, PartitionHub, PartitionOptions,
+    PartitionPermit, PartitionReceiver, PartitionSender, Partitioner, partition,
 };
-pub use timer::Timer;
 
 pub(crate) use error::Ended;

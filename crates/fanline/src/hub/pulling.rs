@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 
 use crate::Observer;
-use crate::hub::{Ended, HubError, TryRecvError};
+use crate::hub::{Ended, HubError, RecvError, TryRecvError};
 
 /// Number of elements in a row after which a consumer yields, so that other tasks of its executor run.
 const RUN: u32 = 128;
@@ -56,6 +56,14 @@ impl<E> Pulling<E> {
                 Poll::Pending
             }
         }
+    }
+
+    /// Returns the outcome of [`poll`](Self::poll) with the reason why there is no element.
+    pub(crate) fn received<T>(&self, value: Option<T>) -> Result<T, RecvError<E>> {
+        value.ok_or_else(|| match self.error() {
+            None => RecvError::Completed,
+            Some(error) => RecvError::Failed(error.clone()),
+        })
     }
 
     /// Returns the next element, if one is available now.

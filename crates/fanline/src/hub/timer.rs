@@ -10,16 +10,8 @@ use crate::{Guard, Scheduler, Time, Worker};
 
 /// The clock and timer for a hub's timeouts: any [`Scheduler`]. The default is the process's [`ThreadPool`],
 /// which starts on first use.
-///
-/// ```
-/// use fanline::{hub::Timer, scheduler::VirtualTime};
-///
-/// let time = VirtualTime::new();
-/// let timer = Timer::on(time.clone()); // the test advances it
-/// # drop(timer);
-/// ```
 #[derive(Clone, Default)]
-pub struct Timer {
+pub(crate) struct Timer {
     scheduler: Option<Arc<dyn Alarms>>,
 }
 
@@ -44,7 +36,7 @@ impl<S: Scheduler> Alarms for On<S> {
 
 impl Timer {
     /// Returns a timer on a scheduler.
-    pub fn on(scheduler: impl Scheduler) -> Self {
+    pub(crate) fn on(scheduler: impl Scheduler) -> Self {
         Self {
             scheduler: Some(Arc::new(On(scheduler))),
         }

@@ -14,7 +14,7 @@ use super::*;
 use crate::pinned::Pinned;
 use crate::policy;
 use crate::scheduler::Bound;
-use crate::stream::{FirstValue, IntoStream, LastValue, Policy, TryIntoStream};
+use crate::stream::{FirstValue, IntoStream, LastValue, OverflowPolicy, TryIntoStream};
 use crate::{
     BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
     observer,
@@ -953,7 +953,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Returns the values as an asynchronous stream, whose queue follows `policy`. See [`IntoStream`].
-    fn into_stream<P: Policy>(self, policy: P) -> IntoStream<Self::Item, P>
+    fn into_stream<P: OverflowPolicy>(self, policy: P) -> IntoStream<Self::Item, P>
     where
         Self: IntoObservable<Error = Infallible>,
         Self::Item: Clone + Send + 'static,
@@ -962,7 +962,10 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Like [`into_stream`](Self::into_stream), for a source that can fail. See [`TryIntoStream`].
-    fn try_into_stream<P: Policy>(self, policy: P) -> TryIntoStream<Self::Item, Self::Error, P>
+    fn try_into_stream<P: OverflowPolicy>(
+        self,
+        policy: P,
+    ) -> TryIntoStream<Self::Item, Self::Error, P>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
     {

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use super::park::block_on;
-use super::policy::Policy;
+use super::policy::OverflowPolicy;
 use super::queue::{Receiver, Taken, subscribe};
 use crate::IntoObservable;
 
@@ -63,7 +63,7 @@ pub struct TryIntoStream<T, E, P> {
     policy: PhantomData<fn() -> P>,
 }
 
-impl<T, P: Policy> IntoStream<T, P> {
+impl<T, P: OverflowPolicy> IntoStream<T, P> {
     pub(crate) fn new<S>(source: S, policy: P) -> Self
     where
         S: IntoObservable<Item = T, Error = std::convert::Infallible>,
@@ -136,7 +136,7 @@ impl<T, P> IntoStream<T, P> {
     }
 }
 
-impl<T, E, P: Policy> TryIntoStream<T, E, P> {
+impl<T, E, P: OverflowPolicy> TryIntoStream<T, E, P> {
     pub(crate) fn new<S>(source: S, policy: P) -> Self
     where
         S: IntoObservable<Item = T, Error = E>,
@@ -196,7 +196,7 @@ impl<T, E, P> TryIntoStream<T, E, P> {
     }
 }
 
-impl<T, P: Policy> Stream for IntoStream<T, P> {
+impl<T, P: OverflowPolicy> Stream for IntoStream<T, P> {
     type Item = P::Item<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -209,7 +209,7 @@ impl<T, P: Policy> Stream for IntoStream<T, P> {
     }
 }
 
-impl<T, E, P: Policy> Stream for TryIntoStream<T, E, P> {
+impl<T, E, P: OverflowPolicy> Stream for TryIntoStream<T, E, P> {
     type Item = Result<P::Item<T>, E>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

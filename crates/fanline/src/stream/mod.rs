@@ -56,6 +56,8 @@ pub use from_stream::{
     try_from_future, try_from_stream,
 };
 pub use into_stream::{BlockingIter, IntoStream, TryIntoStream};
-pub use policy::{Bounded, FailWhenFull, Lagged, Latest, Overflow, Policy, ReportLag, Unbounded};
-pub use sink::Closed;
+pub use policy::{
+    Bounded, FailWhenFull, Lagged, Latest, Overflow, OverflowPolicy, ReportLag, Unbounded,
+};
+pub use sink::SubjectEnded;
 pub use value::{FirstValue, LastValue};

@@ -5,7 +5,7 @@ use super::queue::{Rule, WhenFull};
 /// The capacity of the queue between a source and the consumer of its stream, and what happens when the queue
 /// is full; see [`stream`](crate::stream#choose-a-policy). Sealed: only the policies of this module implement
 /// it.
-pub trait Policy: Rules {
+pub trait OverflowPolicy: Rules {
     /// The item of the stream for a source of `T`.
     type Item<T>;
 
@@ -14,7 +14,7 @@ pub trait Policy: Rules {
 }
 
 pub(super) mod sealed {
-    /// Seals [`Policy`](super::Policy).
+    /// Seals [`OverflowPolicy`](super::OverflowPolicy).
     pub trait Rules {
         #[doc(hidden)]
         fn rule(&self) -> Rule;
@@ -208,7 +208,7 @@ impl Rules for Unbounded {
     }
 }
 
-impl Policy for Unbounded {
+impl OverflowPolicy for Unbounded {
     type Item<T> = T;
 
     fn item<T>(event: Event<T>) -> Option<T> {
@@ -222,7 +222,7 @@ impl Rules for Latest {
     }
 }
 
-impl Policy for Latest {
+impl OverflowPolicy for Latest {
     type Item<T> = T;
 
     fn item<T>(event: Event<T>) -> Option<T> {
@@ -236,7 +236,7 @@ impl Rules for Bounded {
     }
 }
 
-impl Policy for Bounded {
+impl OverflowPolicy for Bounded {
     type Item<T> = T;
 
     fn item<T>(event: Event<T>) -> Option<T> {
@@ -250,7 +250,7 @@ impl Rules for FailWhenFull {
     }
 }
 
-impl Policy for FailWhenFull {
+impl OverflowPolicy for FailWhenFull {
     type Item<T> = Result<T, Overflow>;
 
     fn item<T>(event: Event<T>) -> Option<Result<T, Overflow>> {
@@ -268,7 +268,7 @@ impl<P: Rules> Rules for ReportLag<P> {
     }
 }
 
-impl<P: Rules> Policy for ReportLag<P> {
+impl<P: Rules> OverflowPolicy for ReportLag<P> {
     type Item<T> = Result<T, Lagged>;
 
     fn item<T>(event: Event<T>) -> Option<Result<T, Lagged>> {

@@ -13,25 +13,25 @@ use crate::{AsyncSubject, BehaviorSubject, Producer, ReplaySubject, Subject};
 /// failed, or was disposed of.
 ///
 /// ```
-/// use fanline::{Subject, stream::Closed};
+/// use fanline::{Subject, stream::SubjectEnded};
 /// use futures::SinkExt;
 ///
 /// # futures::executor::block_on(async {
 /// let mut s = Subject::<u32>::new();
 /// s.complete();
-/// assert_eq!(s.send(1).await, Err(Closed));
+/// assert_eq!(s.send(1).await, Err(SubjectEnded));
 /// # });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Closed;
+pub struct SubjectEnded;
 
-impl std::fmt::Display for Closed {
+impl std::fmt::Display for SubjectEnded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the subject has ended")
     }
 }
 
-impl std::error::Error for Closed {}
+impl std::error::Error for SubjectEnded {}
 
 /// Emits each value at once: a producer is always ready and has nothing to flush. Closing it completes the
 /// subject; later sends return an error.
@@ -52,29 +52,38 @@ impl std::error::Error for Closed {}
 ///
 /// If an observer panicked, after all others have received the value.
 impl<T, E, P: Policy, L: Entry<T, E>> Sink<T> for Producer<T, E, P, L> {
-    type Error = Closed;
+    type Error = SubjectEnded;
 
-    fn poll_ready(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_ready(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Result<(), SubjectEnded>> {
         Poll::Ready(if self.has_ended() {
-            Err(Closed)
+            Err(SubjectEnded)
         } else {
             Ok(())
         })
     }
 
-    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), SubjectEnded> {
         if self.has_ended() {
-            return Err(Closed);
+            return Err(SubjectEnded);
         }
         self.get_mut().next(value);
         Ok(())
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_flush(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Result<(), SubjectEnded>> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_close(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Result<(), SubjectEnded>> {
         if !self.has_ended() {
             self.get_mut().complete_in_place();
         }
@@ -95,20 +104,20 @@ macro_rules! sink {
             T: Send + Sync + 'static,
             E: Send + Sync + 'static,
         {
-            type Error = Closed;
+            type Error = SubjectEnded;
 
             fn poll_ready(
                 self: Pin<&mut Self>,
                 _context: &mut Context<'_>,
-            ) -> Poll<Result<(), Closed>> {
+            ) -> Poll<Result<(), SubjectEnded>> {
                 Poll::Ready(if self.has_ended() {
-                    Err(Closed)
+                    Err(SubjectEnded)
                 } else {
                     Ok(())
                 })
             }
 
-            fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
+            fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), SubjectEnded> {
                 // `poll_ready` has checked that the subject has not ended. If it has ended since then, it
                 // ignores the value.
                 $name::next(&self, value);
@@ -118,14 +127,14 @@ macro_rules! sink {
             fn poll_flush(
                 self: Pin<&mut Self>,
                 _context: &mut Context<'_>,
-            ) -> Poll<Result<(), Closed>> {
+            ) -> Poll<Result<(), SubjectEnded>> {
                 Poll::Ready(Ok(()))
             }
 
             fn poll_close(
                 self: Pin<&mut Self>,
                 _context: &mut Context<'_>,
-            ) -> Poll<Result<(), Closed>> {
+            ) -> Poll<Result<(), SubjectEnded>> {
                 $name::complete(&self);
                 Poll::Ready(Ok(()))
             }

@@ -42,6 +42,9 @@
 //! | cases that `HubSpec` does not have | tests |
 //! | --- | --- |
 //! | A pending `send` is dropped. | `broadcast::dropped_send_sends_nothing`, `merge_partition_panics::dropped_pending_send_or_receiver_loses_no_element` |
+//! | A consumer starts with the last elements, before the head. | `late_start`, `late_consumers_get_exactly_the_last_elements`, the loom model `loom_hub_join_before_head` |
+//! | Relays serve consumers on several threads. | `relay`, the loom models `loom_hub_relay` and `loom_hub_relay_and_leave` |
+//! | A permit, a timeout, or a wait for the end is used, refused, or dropped. | `waits`, the loom models `loom_*_closed` and `loom_merge_dropped_permit` |
 //! | A consumer is dropped while it waits. | `broadcast::parked_receiver_can_be_dropped`, `broadcast_drops::parked_consumers_are_dropped_while_they_are_woken` |
 //! | A clone, a drop, a waker, or a partitioner panics. | `panics`, `merge_partition_panics`, `broadcast_drops::panicking_wakers_cost_no_other_wake_up` |
 //! | A waker drops its consumer. | `panics::waker_may_drop_consumers_and_subscribe`, `broadcast_drops::waker_may_drop_all_consumers` |
@@ -59,6 +62,7 @@ mod broadcast;
 mod broadcast_cases;
 mod broadcast_drops;
 mod checklist;
+mod late_start;
 mod merge;
 mod merge_model;
 mod merge_partition_panics;
@@ -67,3 +71,5 @@ mod model;
 mod panics;
 mod partition;
 mod partition_model;
+mod relay;
+mod waits;

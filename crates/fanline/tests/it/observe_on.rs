@@ -283,7 +283,7 @@ fn full_queue_follows_overflow_policy() {
         [Next(1), Next(2), Complete]
     );
     assert_eq!(
-        events_through_bound(Bound::error(2, || "too many")),
+        events_through_bound(Bound::fail(2, || "too many")),
         [Next(1), Next(2), Error("too many")]
     );
     let all: Vec<_> = (1..=6).map(Next).chain([Complete]).collect();

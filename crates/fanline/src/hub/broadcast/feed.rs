@@ -10,8 +10,8 @@ impl<T, E> BroadcastSender<T, E> {
     ///
     /// An observable can wait only by blocking: its thread blocks while the hub is full. So either no
     /// consumer may depend on that thread, or the hub must never make its producer wait
-    /// ([`SlowConsumer::Lag`](super::SlowConsumer::Lag) with
-    /// [`NobodyListens::Discard`](super::NobodyListens::Discard)). When the hub is closed, the source is
+    /// ([`OnSlow::DropOldest`](super::OnSlow::DropOldest) with
+    /// [`OnEmpty::Drop`](super::OnEmpty::Drop)). When the hub is closed, the source is
     /// unsubscribed.
     ///
     /// ```

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use super::options::Start;
+use super::options::{BroadcastOptions, Start};
 use super::receiver::BroadcastReceiver;
 use super::shared::Shared;
 use crate::hub::{BoxError, Ended, HubError};
@@ -28,6 +28,27 @@ pub struct BroadcastHub<T, E = BoxError> {
 }
 
 impl<T, E> BroadcastHub<T, E> {
+    /// Returns a builder of a hub. [`broadcast`](super::broadcast()) is shorter if only the capacity is set.
+    ///
+    /// ```
+    /// use fanline::hub::{BroadcastHub, Start};
+    ///
+    /// let (mut tx, hub) = BroadcastHub::<u64>::options()
+    ///     .capacity(64)
+    ///     .start(Start::Latest)
+    ///     .build();
+    /// tx.try_send(1).unwrap();
+    /// assert!(hub.subscribe().try_recv().is_err());
+    ///
+    /// // The second type is the one of the producer's error.
+    /// let (mut tx, hub) = BroadcastHub::<u64, i32>::options().build();
+    /// tx.fail(7);
+    /// # drop(hub);
+    /// ```
+    pub fn options() -> BroadcastOptions<T, E> {
+        BroadcastOptions::new()
+    }
+
     pub(super) fn new(shared: Arc<Shared<T, E>>) -> Self {
         Self { shared }
     }

@@ -20,35 +20,11 @@
 //! stores its position and then reads `watch`. When the laggard leaves the watched position, it names another
 //! consumer that is still there, or wakes the producer if all have left.
 //!
-//! | race | first side: write, fence, read | second side: write, fence, read | why one side always sees the other |
-//! | --- | --- | --- | --- |
-//! | producer sleeps, consumer moves | `watch`, heavy fence, position | position, light fence, `watch` | the heavy fence acts as a full fence for both sides (see `fence`) |
-//! | consumer is named, consumer moves | `laggard`, full fence, position | position, full fence, `laggard` | full fences, executed only by consumers that leave a watched position |
-//! | consumer sleeps, producer publishes | list, full fence, tail | tail, full fence, list | full fences |
-//! | consumer sleeps, hub ends | list, full fence, end | end, full fence, list | full fences |
-//! | consumer is revoked, consumer reads | `revoked`, heavy fence, `claimed` | `claimed`, light fence, `revoked` | as in the first row |
-//! | slots are read, then written | position by release | position by acquire, then the slot | release and acquire |
-//! | consumer joins, consumer leaves, head moves | the lock | the lock | the head moves under the lock only |
+//! In each race, both sides write one word, execute a full fence, and read the word of the other side.
+//! `docs/explanation/hub.md` lists the races, and the hazards: known ways in which such a hub can fail.
 //!
 //! A thread takes the lock to join, to leave, to look for room, and as the laggard, but not to send or
 //! receive an element. No waker, clone, or drop runs under the lock.
-//!
-//! # Hazards
-//!
-//! The known hazards of such hubs, and the code that avoids them.
-//!
-//! | number | hazard | solved in |
-//! | --- | --- | --- |
-//! | 1 | the producer's wake-up is lost: a consumer moves between the check and the watch | `Shared::room`, `Shared::name_laggard` |
-//! | 2 | a consumer's wake-up is lost: it relies on another consumer to update a summary of the waiting ones | `Parked`, which has no summary |
-//! | 3 | a store and then a load, on both sides, need full fences | `Shared::advance_usual`, `Parked::park`, `fence` |
-//! | 4 | joining at the head while it moves | `Shared::start_of`, under the lock |
-//! | 5 | a slot is overwritten while it is read or lent | `Shared::advance_usual`, `Lap::get`; a leaked receiver only stalls the hub |
-//! | 6 | elements are dropped late; user code runs under a lock, or panics | `BroadcastSender::publish`, `release`, `Listed` |
-//! | 7 | a consumer is dropped while it waits; an id is reused | `Parked::disown`; ids are never reused |
-//! | 8 | the laggard leaves; the last consumer leaves | `Shared::leave` |
-//! | 9 | the executor starves | `RUN_MIN` of both ends |
-//! | 10 | one slow consumer stops all others | `SlowConsumer`, `lag`, `lags` |
 //!
 //! # Cost
 //!
@@ -65,29 +41,23 @@ mod options;
 mod parked;
 mod receiver;
 mod registry;
+mod relay;
 mod ring;
 mod sender;
 mod shared;
 mod watch;
 mod yield_backoff;
 
-use std::sync::Arc;
-
 pub use handle::{BroadcastHub, KillSwitch};
-pub use options::{BroadcastOptions, CAPACITY_MAX, NobodyListens, SlowConsumer, Start};
+pub use options::{BroadcastOptions, CAPACITY_MAX, OnEmpty, OnSlow, Start};
 pub use receiver::{BroadcastReceiver, Next, NextRef};
-pub use sender::BroadcastSender;
+pub use relay::Relay;
+pub use sender::{BroadcastPermit, BroadcastSender};
 
 pub(crate) use handle::Switch;
 
-use super::OptionsError;
-use crate::fence::Fences;
-use options::Rules;
-use ring::Ring;
-use shared::Shared;
-
-/// Returns a hub that stores `capacity` elements. The other options are those of
-/// [`BroadcastOptions::default`].
+/// Returns a hub that stores `capacity` elements. [`BroadcastHub::options`] sets
+/// other options.
 ///
 /// Every consumer gets every element after its start, in order. The producer waits when the slowest consumer
 /// is `capacity` elements behind. While there is no consumer, elements are stored, and the producer waits
@@ -113,96 +83,32 @@ use shared::Shared;
 ///
 /// If `capacity` is 0 or more than [`CAPACITY_MAX`], or there is not enough memory.
 pub fn broadcast<T>(capacity: usize) -> (BroadcastSender<T>, BroadcastHub<T>) {
-    broadcast_with(BroadcastOptions {
-        capacity,
-        ..BroadcastOptions::default()
-    })
-}
-
-/// Returns a hub with these options.
-///
-/// # Panics
-///
-/// If an option is out of range; the message names it. [`try_broadcast_with`] returns an error instead.
-pub fn broadcast_with<T>(options: BroadcastOptions) -> (BroadcastSender<T>, BroadcastHub<T>) {
-    broadcast_with_error(options)
-}
-
-/// Returns a hub with these options and the error type `E`.
-///
-/// # Panics
-///
-/// In the same cases as [`broadcast_with`].
-pub fn broadcast_with_error<T, E>(
-    options: BroadcastOptions,
-) -> (BroadcastSender<T, E>, BroadcastHub<T, E>) {
-    match try_broadcast_with(options) {
-        Ok(ends) => ends,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Returns a hub with these options, or an error.
-///
-/// # Errors
-///
-/// If an option is out of range, or if there is not enough memory for the elements. The error names the
-/// option.
-///
-/// ```
-/// use fanline::hub::{BoxError, BroadcastOptions, try_broadcast_with};
-///
-/// let options = BroadcastOptions { capacity: 0, ..BroadcastOptions::default() };
-/// let error = try_broadcast_with::<u64, BoxError>(options).unwrap_err();
-/// assert_eq!(error.option(), "capacity");
-/// assert_eq!(error.to_string(), "`capacity` must be at least 1");
-/// ```
-#[expect(
-    clippy::type_complexity,
-    reason = "two ends, each with its element and error type"
-)]
-pub fn try_broadcast_with<T, E>(
-    options: BroadcastOptions,
-) -> Result<(BroadcastSender<T, E>, BroadcastHub<T, E>), OptionsError> {
-    build(options, Fences::detect(), 0)
-}
-
-/// Does the same as [`try_broadcast_with`], but with the given fences and with positions that start at
-/// `origin`.
-#[expect(
-    clippy::type_complexity,
-    reason = "two ends, each with its element and error type"
-)]
-fn build<T, E>(
-    options: BroadcastOptions,
-    fences: Fences,
-    origin: usize,
-) -> Result<(BroadcastSender<T, E>, BroadcastHub<T, E>), OptionsError> {
-    let rules = Rules::try_from(options)?;
-    let ring = Ring::new(rules.capacity).ok_or(OptionsError::no_memory("capacity"))?;
-    let shared = Arc::new(Shared::new(ring, rules, fences, origin));
-    Ok((
-        BroadcastSender::new(shared.clone()),
-        BroadcastHub::new(shared),
-    ))
+    BroadcastOptions::new().capacity(capacity).build()
 }
 
 #[cfg(test)]
 #[cfg(not(fanline_loom))]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::hub::{BoxError, TryRecvError};
+    use crate::fence::Fences;
+    use crate::hub::TryRecvError;
+
+    fn hub<T>(
+        capacity: usize,
+        on_slow: OnSlow,
+        fences: Fences,
+    ) -> (BroadcastSender<T>, BroadcastHub<T>) {
+        let options = BroadcastHub::options().capacity(capacity).on_slow(on_slow);
+        // Positions wrap around during each test.
+        options.build_at(fences, usize::MAX - 7).unwrap()
+    }
 
     /// Checks that a hub whose positions wrap around neither loses nor repeats nor leaks an element.
-    fn check(capacity: usize, fences: Fences, slow_consumer: SlowConsumer) {
-        let options = BroadcastOptions {
-            capacity,
-            slow_consumer,
-            ..BroadcastOptions::default()
-        };
+    fn check(capacity: usize, fences: Fences, on_slow: OnSlow) {
         let element = Arc::new(());
-        let (mut tx, hub) =
-            build::<(u64, Arc<()>), BoxError>(options, fences, usize::MAX - 7).unwrap();
+        let (mut tx, hub) = hub::<(u64, Arc<()>)>(capacity, on_slow, fences);
         let mut early = hub.subscribe();
         let mut seen = 0;
         for value in 0..40 {
@@ -234,22 +140,51 @@ mod tests {
         assert_eq!(Arc::strong_count(&element), 1);
     }
 
+    /// Late consumers start before the head, while positions wrap around. The ring has few slots, so an element
+    /// that was overwritten too early would show as a wrong value.
+    #[test]
+    fn late_consumers_get_exactly_the_last_elements() {
+        for capacity in [1, 2, 3, 4] {
+            for replay in [0, 1, 2, 5] {
+                let options = BroadcastHub::<(usize, Arc<()>)>::options()
+                    .capacity(capacity)
+                    .replay(replay);
+                let ends = options.build_at(Fences::detect(), usize::MAX - 7);
+                let (mut tx, hub) = ends.unwrap();
+                let element = Arc::new(());
+                let mut early = hub.subscribe();
+                for sent in 1..30 {
+                    tx.try_send((sent, element.clone())).unwrap();
+                    assert_eq!(early.try_recv().unwrap().0, sent);
+                    for count in [0, 1, 2, 9] {
+                        let mut late = hub.subscribe_at(Start::Last(count));
+                        let seen: Vec<_> =
+                            std::iter::from_fn(|| late.try_recv().ok().map(|seen| seen.0))
+                                .collect();
+                        let expected = sent + 1 - count.min(replay).min(sent)..sent + 1;
+                        assert!(seen.iter().copied().eq(expected), "{seen:?}");
+                    }
+                    if sent % 2 == 0 {
+                        tx.release();
+                        assert_eq!(Arc::strong_count(&element), 1 + replay.min(sent));
+                    }
+                }
+                drop((tx, hub, early));
+                assert_eq!(Arc::strong_count(&element), 1);
+            }
+        }
+    }
+
     /// Runs most interactions of two threads with few elements, so that Miri can check each access in
     /// acceptable time.
     #[test]
     fn two_threads_with_capacity_one_or_two() {
-        for (capacity, slow_consumer) in [
-            (1, SlowConsumer::Wait),
-            (2, SlowConsumer::Wait),
-            (2, SlowConsumer::Lag),
+        for (capacity, on_slow) in [
+            (1, OnSlow::Wait),
+            (2, OnSlow::Wait),
+            (2, OnSlow::DropOldest),
         ] {
-            let options = BroadcastOptions {
-                capacity,
-                slow_consumer,
-                ..BroadcastOptions::default()
-            };
-            let (mut tx, hub) =
-                build::<Box<u64>, BoxError>(options, Fences::detect(), usize::MAX - 7).unwrap();
+            let (mut tx, hub) = hub::<Box<u64>>(capacity, on_slow, Fences::detect());
             let threads: Vec<_> = (0..2)
                 .map(|index| {
                     let mut rx = hub.subscribe();
@@ -281,8 +216,8 @@ mod tests {
     fn positions_wrap_around() {
         for capacity in [1, 2, 3, 4, 8] {
             for fences in [Fences::Symmetric, Fences::detect()] {
-                check(capacity, fences, SlowConsumer::Wait);
-                check(capacity, fences, SlowConsumer::Lag);
+                check(capacity, fences, OnSlow::Wait);
+                check(capacity, fences, OnSlow::DropOldest);
             }
         }
     }

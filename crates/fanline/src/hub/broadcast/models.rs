@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use super::{
-    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, SlowConsumer, build,
-};
+use super::{BroadcastHub, BroadcastReceiver, BroadcastSender, OnSlow, Start};
 use crate::fence::Fences;
+use crate::hub::blocking::block_on;
 use crate::sync::thread;
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
@@ -25,14 +24,10 @@ fn model_in_part(preemptions: usize, runs: usize, body: impl Fn() + Send + Sync 
     builder.check(body);
 }
 
-fn hub(capacity: usize, slow_consumer: SlowConsumer) -> (BroadcastSender<u8>, BroadcastHub<u8>) {
-    let options = BroadcastOptions {
-        capacity,
-        slow_consumer,
-        ..BroadcastOptions::default()
-    };
+fn hub(capacity: usize, on_slow: OnSlow) -> (BroadcastSender<u8>, BroadcastHub<u8>) {
+    let options = BroadcastHub::options().capacity(capacity).on_slow(on_slow);
     // Positions wrap around during each model.
-    build(options, Fences::Symmetric, usize::MAX).unwrap()
+    options.build_at(Fences::Symmetric, usize::MAX).unwrap()
 }
 
 fn receive(mut rx: BroadcastReceiver<u8>, expected: &[u8]) {
@@ -47,7 +42,7 @@ fn receive(mut rx: BroadcastReceiver<u8>, expected: &[u8]) {
 fn loom_hub_park_and_publish() {
     for capacity in [1, 2] {
         model(2, move || {
-            let (mut tx, hub) = hub(capacity, SlowConsumer::Wait);
+            let (mut tx, hub) = hub(capacity, OnSlow::Wait);
             let rx = hub.subscribe();
             let consumer = thread::spawn(move || receive(rx, &[1, 2, 3]));
             for value in [1, 2, 3] {
@@ -70,7 +65,7 @@ fn loom_hub_two_consumers() {
 }
 
 fn broadcast_to_two(capacity: usize, values: &'static [u8]) {
-    let (mut tx, hub) = hub(capacity, SlowConsumer::Wait);
+    let (mut tx, hub) = hub(capacity, OnSlow::Wait);
     let consumers =
         [hub.subscribe(), hub.subscribe()].map(|rx| thread::spawn(move || receive(rx, values)));
     for value in values {
@@ -87,7 +82,7 @@ fn broadcast_to_two(capacity: usize, values: &'static [u8]) {
 #[test]
 fn loom_hub_two_leave_the_head() {
     model(2, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let consumers = [hub.subscribe(), hub.subscribe()];
         tx.try_send(1).unwrap();
         let consumers = consumers.map(|mut rx| {
@@ -106,7 +101,7 @@ fn loom_hub_two_leave_the_head() {
 #[test]
 fn loom_hub_head_and_hub_are_left() {
     model(2, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let (leaves, mut stays) = (hub.subscribe(), hub.subscribe());
         tx.try_send(1).unwrap();
         let leaving = thread::spawn(move || drop(leaves));
@@ -124,7 +119,7 @@ fn loom_hub_head_and_hub_are_left() {
 #[test]
 fn loom_hub_join_and_head() {
     model(1, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let rx = hub.subscribe();
         let consumer = thread::spawn(move || receive(rx, &[1, 2]));
         let add_consumer = thread::spawn(move || {
@@ -140,11 +135,76 @@ fn loom_hub_join_and_head() {
     });
 }
 
+/// A consumer joins before the head, while the producer overwrites elements.
+#[test]
+fn loom_hub_join_before_head() {
+    for replay in [1, 2] {
+        model(0, move || join_before_head(replay));
+        model_in_part(1, 50_000, move || join_before_head(replay));
+    }
+}
+
+fn join_before_head(replay: usize) {
+    let options = BroadcastHub::<u8>::options().capacity(1).replay(replay);
+    let (mut tx, hub) = options.build_at(Fences::Symmetric, usize::MAX).unwrap();
+    let rx = hub.subscribe();
+    let consumer = thread::spawn(move || receive(rx, &[1, 2, 3]));
+    let add_consumer = thread::spawn(move || {
+        let mut rx = hub.subscribe_at(Start::Last(replay));
+        let seen: Vec<_> = std::iter::from_fn(|| rx.blocking_recv()).collect();
+        assert!([1, 2, 3].ends_with(&seen), "{seen:?}");
+        assert!(seen.len() >= replay, "{seen:?}");
+    });
+    for value in [1, 2, 3] {
+        tx.blocking_send(value).unwrap();
+    }
+    drop(tx);
+    consumer.join().unwrap();
+    add_consumer.join().unwrap();
+}
+
+/// A relay moves elements to a consumer on another thread, while all of them wait for each other.
+#[test]
+fn loom_hub_relay() {
+    model(0, relay_to_one);
+    model_in_part(1, 50_000, relay_to_one);
+}
+
+fn relay_to_one() {
+    let (mut tx, hub) = hub(1, OnSlow::Wait);
+    let (relay, shard) = hub.relay(BroadcastHub::options().capacity(1));
+    let rx = shard.subscribe();
+    let relaying = thread::spawn(move || assert_eq!(relay.blocking_run(), 0));
+    let consumer = thread::spawn(move || receive(rx, &[1, 2]));
+    for value in [1, 2] {
+        tx.blocking_send(value).unwrap();
+    }
+    drop(tx);
+    relaying.join().unwrap();
+    consumer.join().unwrap();
+}
+
+/// The last consumer of a shard leaves while the relay has no elements, so nothing else wakes the relay.
+#[test]
+fn loom_hub_relay_and_leave() {
+    model(2, || {
+        let (tx, hub) = hub(1, OnSlow::Wait);
+        let (relay, shard) = hub.relay(BroadcastHub::options().capacity(1));
+        let rx = shard.subscribe();
+        drop(shard);
+        let leaving = thread::spawn(move || drop(rx));
+        assert_eq!(relay.blocking_run(), 0);
+        leaving.join().unwrap();
+        assert_eq!(hub.receiver_count(), 0);
+        drop(tx);
+    });
+}
+
 /// The consumer that the producer waits for leaves the hub.
 #[test]
 fn loom_hub_leave_and_watch() {
     model(3, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let leaves = hub.subscribe();
         let mut stays = hub.subscribe();
         let consumer = thread::spawn(move || drop(leaves));
@@ -160,7 +220,7 @@ fn loom_hub_leave_and_watch() {
 #[test]
 fn loom_hub_leave_and_wake() {
     model(3, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let mut rx = hub.subscribe();
         let mut context = Context::from_waker(Waker::noop());
         assert!(rx.poll_next_ref(&mut context).is_pending());
@@ -183,7 +243,7 @@ fn loom_hub_sweep_and_end() {
     }
 
     model(3, || {
-        let (tx, hub) = hub(1, SlowConsumer::Wait);
+        let (tx, hub) = hub(1, OnSlow::Wait);
         let woken = Arc::new(WakeFlag(AtomicBool::new(false)));
         let wakers = [
             Waker::from(woken.clone()),
@@ -207,7 +267,7 @@ fn loom_hub_sweep_and_end() {
 #[test]
 fn loom_hub_close_and_park() {
     model(3, || {
-        let (tx, hub) = hub(1, SlowConsumer::Wait);
+        let (tx, hub) = hub(1, OnSlow::Wait);
         let consumers =
             [hub.subscribe(), hub.subscribe()].map(|rx| thread::spawn(move || receive(rx, &[])));
         drop(tx);
@@ -222,7 +282,7 @@ fn loom_hub_close_and_park() {
 #[test]
 fn loom_hub_fail_and_sleep() {
     model(2, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let mut rx = hub.subscribe();
         let switch = hub.kill_switch();
         let consumer = thread::spawn(move || {
@@ -244,7 +304,7 @@ fn loom_hub_fail_and_sleep() {
 #[test]
 fn loom_hub_wake_and_poll_again() {
     model(3, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Wait);
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
         let mut rx = hub.subscribe();
         let mut context = Context::from_waker(Waker::noop());
         assert!(rx.poll_next_ref(&mut context).is_pending());
@@ -259,7 +319,7 @@ fn loom_hub_wake_and_poll_again() {
 #[test]
 fn loom_hub_revoke_and_read() {
     model(2, || {
-        let (mut tx, hub) = hub(1, SlowConsumer::Lag);
+        let (mut tx, hub) = hub(1, OnSlow::DropOldest);
         let mut rx = hub.subscribe();
         let consumer = thread::spawn(move || {
             let mut last = 0;
@@ -274,5 +334,18 @@ fn loom_hub_revoke_and_read() {
         }
         drop(tx);
         consumer.join().unwrap();
+    });
+}
+
+/// The hub ends while the producer waits for the end.
+#[test]
+fn loom_hub_closed() {
+    model(2, || {
+        let (mut tx, hub) = hub(1, OnSlow::Wait);
+        let switch = hub.kill_switch();
+        let killer = thread::spawn(move || assert!(switch.complete()));
+        let mut closed = Box::pin(tx.closed());
+        block_on(|context| closed.as_mut().poll(context));
+        killer.join().unwrap();
     });
 }

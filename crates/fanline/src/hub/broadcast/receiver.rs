@@ -9,17 +9,19 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_core::{FusedStream, Stream};
 
-use super::options::{SlowConsumer, Start};
+use super::options::{OnSlow, Start};
 use super::parked::Member;
 use super::ring::Lap;
 use super::shared::{Shared, wake};
 use super::yield_backoff::YieldBackoff;
 use crate::Observer;
 use crate::hub::blocking::block_on;
-use crate::hub::{BoxError, Ended, HubError, RecvError, TryRecvError};
+use crate::hub::deadline::Deadline;
+use crate::hub::{BoxError, Ended, HubError, RecvError, RecvTimeoutError, TryRecvError};
 use crate::sync::Ordering;
 
 /// Number of elements in a row after which a consumer yields, so that other tasks of its executor run. If the
@@ -77,8 +79,8 @@ pub struct BroadcastReceiver<T, E = BoxError> {
     /// Number of elements from `run_end` to the next yield.
     run: usize,
     backoff: YieldBackoff,
-    missed: u64,
-    /// The part of `missed` that `recv` and `try_recv` have not reported yet.
+    lost: u64,
+    /// The part of `lost` that `recv` and `try_recv` have not reported yet.
     unreported: u64,
     end: Option<Ended<E>>,
 }
@@ -101,7 +103,7 @@ impl<T, E> BroadcastReceiver<T, E> {
             tail: position,
             run: shared.rules.capacity.max(RUN_MIN),
             backoff: YieldBackoff::new(),
-            missed: 0,
+            lost: 0,
             unreported: 0,
             end: None,
             member,
@@ -156,16 +158,81 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     /// Returns the next element, or the reason why there is none. Consumers that may miss elements use this
-    /// method, because it reports the number of missed elements.
+    /// method, because it reports the number of lost elements.
     ///
     /// # Errors
     ///
-    /// If the hub has ended, and once each time elements were missed.
+    /// If the hub has ended, and once each time elements were lost.
     pub async fn recv(&mut self) -> Result<T, RecvError<E>>
     where
         T: Clone,
     {
         let available = poll_fn(|context| self.poll_available(context)).await;
+        self.received(available)
+    }
+
+    /// Does the same as [`recv`](Self::recv), but gives up when no element has arrived for `timeout`. With a
+    /// timeout of zero it does not wait. The time is that of the hub's
+    /// [`scheduler`](super::BroadcastOptions::scheduler).
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// use std::time::Duration;
+    /// use fanline::hub::{RecvTimeoutError, broadcast};
+    ///
+    /// let (mut tx, hub) = broadcast::<u64>(16);
+    /// let mut rx = hub.subscribe();
+    /// let timeout = Duration::from_millis(1);
+    /// assert!(matches!(rx.recv_timeout(timeout).await, Err(RecvTimeoutError::Timeout)));
+    /// tx.send(1).await?;
+    /// assert_eq!(rx.recv_timeout(timeout).await.ok(), Some(1));
+    /// # Ok::<(), fanline::hub::SendError<u64>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If no element arrived in time, if the hub has ended, and once each time elements were lost.
+    pub async fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError<E>>
+    where
+        T: Clone,
+    {
+        let mut deadline = Deadline::new(&self.shared.rules.timer, timeout);
+        let available =
+            poll_fn(|context| deadline.poll(context, |context| self.poll_available(context))).await;
+        self.received_in_time(available)
+    }
+
+    /// Does the same as [`recv_timeout`](Self::recv_timeout), but blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If no element arrived in time, if the hub has ended, and once each time elements were lost.
+    pub fn blocking_recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError<E>>
+    where
+        T: Clone,
+    {
+        let mut deadline = Deadline::new(&self.shared.rules.timer, timeout);
+        let available =
+            block_on(|context| deadline.poll(context, |context| self.poll_available(context)));
+        self.received_in_time(available)
+    }
+
+    fn received_in_time(&mut self, available: Option<bool>) -> Result<T, RecvTimeoutError<E>>
+    where
+        T: Clone,
+    {
+        match available {
+            Some(available) => Ok(self.received(available)?),
+            // The last poll may have yielded although there was an element.
+            None => Ok(self.try_recv()?),
+        }
+    }
+
+    fn received(&mut self, available: bool) -> Result<T, RecvError<E>>
+    where
+        T: Clone,
+    {
         if let Some(lagged) = self.take_unreported() {
             self.end_run();
             return Err(RecvError::Lagged(lagged));
@@ -183,7 +250,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     ///
     /// # Errors
     ///
-    /// If no element is available, if the hub has ended, and once each time elements were missed.
+    /// If no element is available, if the hub has ended, and once each time elements were lost.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError<E>>
     where
         T: Clone,
@@ -280,8 +347,13 @@ impl<T, E> BroadcastReceiver<T, E> {
         }
     }
 
+    /// Returns the end of the hub, if the consumer has seen it.
+    pub(super) fn end(&self) -> Option<&Ended<E>> {
+        self.end.as_ref()
+    }
+
     /// Returns whether the consumer has seen the end of the hub. No element follows then.
-    pub fn is_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
@@ -291,10 +363,10 @@ impl<T, E> BroadcastReceiver<T, E> {
         self.shared.tail().wrapping_sub(self.position)
     }
 
-    /// Returns the number of elements since this consumer's start that were overwritten before it received
-    /// them.
-    pub fn missed(&self) -> u64 {
-        self.missed
+    /// Returns the number of elements since this consumer's start that the hub dropped before the consumer
+    /// received them.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Returns the id under which the hub's [`lags`](super::BroadcastSender::lags) lists this consumer.
@@ -312,7 +384,7 @@ impl<T, E> BroadcastReceiver<T, E> {
     }
 
     #[inline(always)]
-    fn poll_clone(&mut self, context: &mut Context<'_>) -> Poll<Option<T>>
+    pub(super) fn poll_clone(&mut self, context: &mut Context<'_>) -> Poll<Option<T>>
     where
         T: Clone,
     {
@@ -476,18 +548,18 @@ impl<T, E> BroadcastReceiver<T, E> {
             return true;
         }
         self.member.claimed.store(false, Ordering::Release);
-        match self.shared.rules.slow_consumer {
-            SlowConsumer::Wait => {}
-            SlowConsumer::Disconnect { .. } => {
+        match self.shared.rules.on_slow {
+            OnSlow::Wait => {}
+            OnSlow::Disconnect { .. } => {
                 if self.shared.is_revoked(&self.member) {
                     self.end_with(Some(Ended::Error(HubError::TooSlow)));
                 }
             }
-            SlowConsumer::Lag => {
+            OnSlow::DropOldest => {
                 if let Some((position, waker)) = self.shared.rejoin(&self.member) {
-                    let missed = position.wrapping_sub(self.position) as u64;
-                    self.missed += missed;
-                    self.unreported += missed;
+                    let lost = position.wrapping_sub(self.position) as u64;
+                    self.lost += lost;
+                    self.unreported += lost;
                     self.position = position;
                     self.run_end = position;
                     self.tail = self.shared.tail();
@@ -682,7 +754,7 @@ impl<T, E> fmt::Debug for BroadcastReceiver<T, E> {
         f.debug_struct("BroadcastReceiver")
             .field("id", &self.id())
             .field("lag", &self.lag())
-            .field("is_ended", &self.is_ended())
+            .field("has_ended", &self.has_ended())
             .finish_non_exhaustive()
     }
 }

@@ -9,15 +9,17 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_core::Stream;
 use futures_sink::Sink;
 
-use super::options::SlowConsumer;
+use super::options::OnSlow;
 use super::shared::{Room, Shared};
 use super::yield_backoff::YieldBackoff;
 use crate::hub::blocking::block_on;
-use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
+use crate::hub::deadline::Deadline;
+use crate::hub::{BoxError, Ended, HubClosed, HubError, SendError, SendTimeoutError, TrySendError};
 use crate::{Guard, Time};
 
 /// Number of elements in a row after which the producer yields, so that other tasks of its executor run. If
@@ -44,7 +46,7 @@ const RUN_MIN: usize = 128;
 /// let rx = hub.subscribe();
 /// stream::iter(1..=3).map(Ok).forward(tx).await?;
 /// assert_eq!(rx.collect::<Vec<_>>().await, [1, 2, 3]);
-/// # Ok::<(), fanline::hub::Closed>(())
+/// # Ok::<(), fanline::hub::HubClosed>(())
 /// # }).unwrap();
 /// ```
 pub struct BroadcastSender<T, E = BoxError> {
@@ -108,8 +110,127 @@ impl<T, E> BroadcastSender<T, E> {
                 self.publish(value);
                 Ok(())
             }
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
+    }
+
+    /// Does the same as [`send`](Self::send), but gives up when the hub has been full for `timeout`. With a
+    /// timeout of zero it does not wait.
+    ///
+    /// If the future is dropped before it is ready, the element is dropped unsent. The time is that of the
+    /// hub's [`scheduler`](super::BroadcastOptions::scheduler).
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// use std::time::Duration;
+    /// use fanline::hub::{SendTimeoutError, broadcast};
+    ///
+    /// let (mut tx, _hub) = broadcast::<u64>(1);
+    /// let timeout = Duration::from_millis(1);
+    /// assert_eq!(tx.send_timeout(1, timeout).await, Ok(()));
+    /// assert_eq!(tx.send_timeout(2, timeout).await, Err(SendTimeoutError::Timeout(2)));
+    /// # });
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there was no room in time, or if the hub is closed; the error contains the element.
+    pub async fn send_timeout(
+        &mut self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut deadline = Deadline::new(&self.shared.rules.timer, timeout);
+        let room = poll_fn(|context| deadline.poll(context, |context| self.poll_room(context)));
+        let room = room.await;
+        self.send_in_time(value, room)
+    }
+
+    /// Does the same as [`send_timeout`](Self::send_timeout), but blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If there was no room in time, or if the hub is closed; the error contains the element.
+    pub fn blocking_send_timeout(
+        &mut self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut deadline = Deadline::new(&self.shared.rules.timer, timeout);
+        let room = block_on(|context| deadline.poll(context, |context| self.poll_room(context)));
+        self.send_in_time(value, room)
+    }
+
+    fn send_in_time(
+        &mut self,
+        value: T,
+        room: Option<Result<(), HubClosed>>,
+    ) -> Result<(), SendTimeoutError<T>> {
+        match room {
+            Some(Ok(())) => {
+                self.publish(value);
+                self.flush();
+                Ok(())
+            }
+            Some(Err(HubClosed)) => Err(SendTimeoutError::Closed(value)),
+            // The last poll may have yielded although there was room.
+            None => Ok(self.try_send(value)?),
+        }
+    }
+
+    /// Waits for room for one element, and returns a permit that sends it without waiting. So an element need
+    /// not exist before there is room for it.
+    ///
+    /// Cancel safe: if the future is dropped before it is ready, nothing is reserved. A permit that is dropped
+    /// leaves the room to the next element.
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// let (mut tx, hub) = fanline::hub::broadcast::<String>(16);
+    /// let mut rx = hub.subscribe();
+    /// let permit = tx.reserve().await?;
+    /// permit.send("made only now".to_owned()).unwrap();
+    /// assert_eq!(rx.next().await.as_deref(), Some("made only now"));
+    /// # Ok::<(), fanline::hub::HubClosed>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the hub is closed.
+    pub async fn reserve(&mut self) -> Result<BroadcastPermit<'_, T, E>, HubClosed> {
+        poll_fn(|context| self.poll_room(context)).await?;
+        Ok(BroadcastPermit { sender: self })
+    }
+
+    /// Returns a permit for one element if there is room now.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the hub is closed.
+    pub fn try_reserve(&mut self) -> Result<BroadcastPermit<'_, T, E>, TrySendError<()>> {
+        match self.try_room() {
+            Poll::Ready(Ok(())) => Ok(BroadcastPermit { sender: self }),
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(())),
+            Poll::Pending => Err(TrySendError::Full(())),
+        }
+    }
+
+    /// Waits until the hub accepts no more elements: it was completed, failed, or killed, or it has no consumer
+    /// and can get none. Wakes waiting consumers first, as [`flush`](Self::flush) does.
+    ///
+    /// Cancel safe: dropping the future has no effect.
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// let (mut tx, hub) = fanline::hub::broadcast::<u64>(16);
+    /// drop(hub); // no consumer can subscribe any more
+    /// tx.closed().await;
+    /// # });
+    /// ```
+    pub async fn closed(&mut self) {
+        self.flush();
+        poll_fn(|context| self.poll_closed(context)).await;
     }
 
     /// Wakes waiting consumers if there are new elements. Never blocks.
@@ -149,7 +270,7 @@ impl<T, E> BroadcastSender<T, E> {
                 self.publish(value);
                 Ok(())
             }
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -159,16 +280,15 @@ impl<T, E> BroadcastSender<T, E> {
     ///
     /// If there is no room, or the hub is closed; the error contains the element.
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        if !self.has_room() {
-            match self.poll_room(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(Closed)) => return Err(TrySendError::Closed(value)),
-                Poll::Pending => return Err(TrySendError::Full(value)),
+        match self.try_room() {
+            Poll::Ready(Ok(())) => {
+                self.publish(value);
+                self.flush();
+                Ok(())
             }
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(value)),
+            Poll::Pending => Err(TrySendError::Full(value)),
         }
-        self.publish(value);
-        self.flush();
-        Ok(())
     }
 
     /// Sends every item of a stream, and then completes. Consumers are woken when the hub is full and
@@ -200,7 +320,7 @@ impl<T, E> BroadcastSender<T, E> {
     /// # Errors
     ///
     /// If the hub is closed. The stream is dropped, and so is an item that was not sent.
-    pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
+    pub async fn attach<S>(mut self, stream: S) -> Result<(), HubClosed>
     where
         S: Stream<Item = T>,
     {
@@ -213,7 +333,7 @@ impl<T, E> BroadcastSender<T, E> {
                     self.flush();
                     // Check, because the hub may be closed while the stream is pending.
                     if self.poll_closed(context).is_ready() {
-                        return Poll::Ready(Err(Closed));
+                        return Poll::Ready(Err(HubClosed));
                     }
                 }
                 next.map(Ok)
@@ -241,6 +361,11 @@ impl<T, E> BroadcastSender<T, E> {
         self.shared.end(Ended::Error(error));
     }
 
+    /// Ends the hub in the same way as another one has ended.
+    pub(super) fn end(&self, end: Ended<E>) {
+        self.shared.end(end);
+    }
+
     /// Returns whether the hub accepts no more elements.
     pub fn is_closed(&self) -> bool {
         self.shared.is_closed()
@@ -262,15 +387,17 @@ impl<T, E> BroadcastSender<T, E> {
         self.shared.lags()
     }
 
-    /// Drops elements that every consumer has received. Without this call they are dropped when the producer
-    /// needs their slots.
+    /// Drops elements that every consumer has received, except those for
+    /// [`replay`](super::BroadcastOptions::replay). Without this call they are dropped when the producer needs
+    /// their slots.
     pub fn release(&mut self) {
         // Leave `limit` as it is, because the head alone does not decide whether there is room.
-        let head = self.shared.look_for_head();
-        let behind = self.tail.wrapping_sub(self.dropped_to);
-        if self.tail.wrapping_sub(head) < behind {
-            // SAFETY: this is the producer. `head` was the head of the hub, and the head never moves back.
-            unsafe { self.shared.drop_to(&mut self.dropped_to, head) };
+        let stored = self.shared.look_for_stored(self.tail);
+        if stored < self.tail.wrapping_sub(self.dropped_to) {
+            let to = self.tail.wrapping_sub(stored);
+            // SAFETY: this is the producer. `to` was at or before the head of the hub, and no consumer can join
+            // before it any more.
+            unsafe { self.shared.drop_to(&mut self.dropped_to, to) };
         }
     }
 
@@ -279,9 +406,18 @@ impl<T, E> BroadcastSender<T, E> {
         self.tail != self.limit && !self.shared.is_closed()
     }
 
+    /// Does the same as [`poll_room`](Self::poll_room), but neither waits nor yields.
+    #[inline(always)]
+    fn try_room(&mut self) -> Poll<Result<(), HubClosed>> {
+        if self.has_room() {
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_room(&mut Context::from_waker(Waker::noop()))
+    }
+
     /// Returns ready if there is room for an element, or if the hub is closed.
     #[inline(always)]
-    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         if self.run > 0 && self.has_room() {
             self.run -= 1;
             return Poll::Ready(Ok(()));
@@ -291,7 +427,7 @@ impl<T, E> BroadcastSender<T, E> {
 
     #[cold]
     #[inline(never)]
-    fn poll_more_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_more_room(&mut self, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         // Other tasks run after this call, whether it waits or yields. So wake consumers first.
         self.flush();
         let spent = self.run == 0;
@@ -304,7 +440,7 @@ impl<T, E> BroadcastSender<T, E> {
             let mut waker = Some(context.waker().clone());
             let room = self.shared.room(self.tail, &mut waker, &mut self.backoff);
             match room {
-                Room::Closed => return Poll::Ready(Err(Closed)),
+                Room::Closed => return Poll::Ready(Err(HubClosed)),
                 Room::From(head) => {
                     self.limit = head.wrapping_add(self.shared.rules.capacity);
                     self.stall = None;
@@ -331,7 +467,7 @@ impl<T, E> BroadcastSender<T, E> {
     /// Checks the deadline while there is no room. Returns whether consumers were revoked. If so, there may
     /// be room.
     fn stop_waiting(&mut self, context: &Context<'_>) -> bool {
-        let SlowConsumer::Disconnect { after } = self.shared.rules.slow_consumer else {
+        let OnSlow::Disconnect { after } = self.shared.rules.on_slow else {
             return false;
         };
         let timer = &self.shared.rules.timer;
@@ -348,13 +484,13 @@ impl<T, E> BroadcastSender<T, E> {
         false
     }
 
-    fn poll_closed(&self, context: &Context<'_>) -> Poll<()> {
+    pub(super) fn poll_closed(&self, context: &Context<'_>) -> Poll<()> {
         let mut waker = Some(context.waker().clone());
         self.shared.closed_or_wait(&mut waker)
     }
 
     #[inline(always)]
-    fn publish(&mut self, value: T) {
+    pub(super) fn publish(&mut self, value: T) {
         // SAFETY: there is one producer, and there is room, so every consumer's position is past the slot's
         // old element.
         let old = unsafe { self.shared.publish(self.tail, value, &mut self.dropped_to) };
@@ -364,10 +500,55 @@ impl<T, E> BroadcastSender<T, E> {
     }
 }
 
-impl<T, E> Sink<T> for BroadcastSender<T, E> {
-    type Error = Closed;
+/// Room for one element in a broadcast hub; made by [`BroadcastSender::reserve`]. Dropping the permit leaves the
+/// room to the next element.
+#[must_use = "a permit that is dropped sends nothing"]
+pub struct BroadcastPermit<'a, T, E = BoxError> {
+    /// The sender has room, and only the sender uses it up.
+    sender: &'a mut BroadcastSender<T, E>,
+}
 
-    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+impl<T, E> BroadcastPermit<'_, T, E> {
+    /// Sends an element, and wakes waiting consumers. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// If the hub was closed after the permit was made; the error contains the element.
+    pub fn send(mut self, value: T) -> Result<(), SendError<T>> {
+        self.push(value)?;
+        self.sender.flush();
+        Ok(())
+    }
+
+    /// Sends an element. Waiting consumers are woken by the next [`flush`](BroadcastSender::flush), or when the
+    /// hub is full. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// If the hub was closed after the permit was made; the error contains the element.
+    pub fn feed(mut self, value: T) -> Result<(), SendError<T>> {
+        self.push(value)
+    }
+
+    fn push(&mut self, value: T) -> Result<(), SendError<T>> {
+        if self.sender.is_closed() {
+            return Err(SendError(value));
+        }
+        self.sender.publish(value);
+        Ok(())
+    }
+}
+
+impl<T, E> fmt::Debug for BroadcastPermit<'_, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BroadcastPermit").finish_non_exhaustive()
+    }
+}
+
+impl<T, E> Sink<T> for BroadcastSender<T, E> {
+    type Error = HubClosed;
+
+    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().poll_room(context)
     }
 
@@ -376,10 +557,10 @@ impl<T, E> Sink<T> for BroadcastSender<T, E> {
     /// # Panics
     ///
     /// If there is no room, because `poll_ready` was not called before.
-    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), HubClosed> {
         let this = self.get_mut();
         if this.shared.is_closed() {
-            return Err(Closed);
+            return Err(HubClosed);
         }
         assert!(
             this.tail != this.limit,
@@ -389,12 +570,12 @@ impl<T, E> Sink<T> for BroadcastSender<T, E> {
         Ok(())
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().flush();
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().complete();
         Poll::Ready(Ok(()))
     }

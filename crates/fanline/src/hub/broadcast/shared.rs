@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::options::{NobodyListens, Rules, Start};
+use super::options::{OnEmpty, Rules, Start};
 use super::parked::{Member, Parked};
 use super::registry::ConsumerRegistry;
 use super::ring::{Lap, Ring};
@@ -78,8 +78,12 @@ pub(super) struct Core<E> {
     pub(super) registry: ConsumerRegistry,
     /// Consumers that were revoked and have not noticed it yet.
     revoked: ConsumerRegistry,
-    /// Position of the oldest stored element; no consumer is behind it.
+    /// Position of the oldest element that a consumer needs; no consumer is behind it. It moves back only for
+    /// a consumer that joins with [`Start::Last`].
     pub(super) head: usize,
+    /// First position at which a consumer can join, at or before the head. The producer takes the lock before
+    /// it overwrites or drops elements from there on.
+    oldest: usize,
     /// A position at or after the head. No consumer in the registry is behind it. It avoids a search of all
     /// consumers while the producer overwrites elements one by one.
     floor: usize,
@@ -127,6 +131,7 @@ impl<T, E> Shared<T, E> {
                 registry: ConsumerRegistry::default(),
                 revoked: ConsumerRegistry::default(),
                 head: origin,
+                oldest: origin,
                 floor: origin,
                 last_id: 0,
                 search_end: 0,
@@ -239,6 +244,7 @@ impl<T, E> Shared<T, E> {
             if tail.wrapping_sub(core.head) < self.rules.capacity {
                 backoff.found();
                 self.signals.watch.end();
+                core.permit_overwriting(&self.rules);
                 return Room::From(core.head);
             }
             if self.rules.overwrites() && self.revoke_slowest(&mut core) {
@@ -467,8 +473,7 @@ impl<T, E> Shared<T, E> {
     /// Returns the start of a consumer that joins now. The head moves only under the lock, so it cannot
     /// overtake the joining consumer.
     fn start_of(&self, core: &mut Core<E>, start: Start) -> usize {
-        if core.has_no_consumers(&self.rules) && self.rules.nobody_listens == NobodyListens::Discard
-        {
+        if core.has_no_consumers(&self.rules) && self.rules.on_empty == OnEmpty::Drop {
             core.head = self.tail();
         }
         if start == Start::Latest {
@@ -476,6 +481,14 @@ impl<T, E> Shared<T, E> {
         }
         if core.registry.len() <= JOIN_LOOKS_MAX {
             core.catch_up(&self.rules);
+        }
+        if let Start::Last(count) = start {
+            let tail = self.tail();
+            let position = tail.wrapping_sub(count.min(core.stored(tail, &self.rules)));
+            if tail.wrapping_sub(position) > tail.wrapping_sub(core.head) {
+                core.head = position;
+            }
+            return position;
         }
         core.head
     }
@@ -488,7 +501,11 @@ impl<T, E> Shared<T, E> {
             return None;
         }
         let member = core.revoked.remove(member);
-        let position = core.head;
+        // Relaxed: only the calling consumer writes its position. A consumer that joined with `Start::Last` may
+        // have moved the head back to before that position.
+        let own = member.position.load(Ordering::Relaxed);
+        let is_lost = core.head.wrapping_sub(own).cast_signed() > 0;
+        let position = if is_lost { core.head } else { own };
         // Relaxed: the lock orders the store.
         member.position.store(position, Ordering::Relaxed);
         member.revoked.store(false, Ordering::Relaxed);
@@ -574,7 +591,7 @@ impl<T, E> Shared<T, E> {
 
     /// Closes the hub after the last consumer left, if the options require it.
     fn close_if_configured(&self, core: &mut Core<E>) {
-        if self.rules.nobody_listens == NobodyListens::Close && core.started {
+        if self.rules.on_empty == OnEmpty::Complete && core.started {
             self.close(core, Ended::Completed);
         }
     }
@@ -629,12 +646,14 @@ impl<T, E> Shared<T, E> {
         self.dropped_to.store(position, Ordering::Relaxed);
     }
 
-    /// Moves the head to the slowest consumer, and returns it. No consumer needs the elements before the
-    /// head.
-    pub(super) fn look_for_head(&self) -> usize {
+    /// Moves the head to the slowest consumer. Returns the number of elements before `tail`, the end of all
+    /// elements, that must stay stored. The caller is the producer, which may drop the elements before them.
+    pub(super) fn look_for_stored(&self, tail: usize) -> usize {
         let mut core = self.lock();
         core.catch_up(&self.rules);
-        core.head
+        let stored = core.stored(tail, &self.rules);
+        core.oldest = tail.wrapping_sub(stored);
+        stored
     }
 }
 
@@ -655,6 +674,21 @@ impl<E> Core<E> {
     /// Returns whether revoked consumers will resume. With `Disconnect` they do not, so they do not count.
     fn will_some_rejoin(&self, rules: &Rules) -> bool {
         rules.overwrites() && !self.revoked.is_empty()
+    }
+
+    /// Returns the number of elements before `tail`, the end of all elements, that consumers need or that can be
+    /// replayed.
+    fn stored(&self, tail: usize, rules: &Rules) -> usize {
+        let replayed = rules.replay.min(tail.wrapping_sub(self.oldest));
+        tail.wrapping_sub(self.head).max(replayed)
+    }
+
+    /// Allows the producer to overwrite elements until it looks for room again. The ring has slots for `replay`
+    /// elements before the head, and for `capacity` elements after it.
+    fn permit_overwriting(&mut self, rules: &Rules) {
+        if self.head.wrapping_sub(self.oldest) > rules.replay {
+            self.oldest = self.head.wrapping_sub(rules.replay);
+        }
     }
 
     fn admit(&mut self, member: Arc<Member>, position: usize) {
@@ -684,7 +718,7 @@ impl<E> Core<E> {
             self.floor = self.head;
             return true;
         }
-        if rules.nobody_listens == NobodyListens::Discard {
+        if rules.on_empty == OnEmpty::Drop {
             self.head = tail;
             self.floor = tail;
         }

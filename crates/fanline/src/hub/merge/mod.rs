@@ -9,6 +9,7 @@ mod lane;
 mod list;
 #[cfg(all(test, fanline_loom))]
 mod models;
+mod options;
 mod permits;
 mod receiver;
 mod sender;
@@ -17,46 +18,16 @@ mod shared;
 use std::fmt;
 use std::sync::Arc;
 
+pub use options::MergeOptions;
 pub use receiver::MergeReceiver;
-pub use sender::MergeSender;
+pub use sender::{MergePermit, MergeSender};
 
+use super::BoxError;
 use super::broadcast::{KillSwitch, Switch};
-use super::{BoxError, CAPACITY_MAX, OptionsError};
 use shared::Shared;
 
-/// Options of [`merge_with`].
-///
-/// ```
-/// use fanline::hub::{MergeOptions, merge_with};
-///
-/// let (hub, rx) = merge_with::<u64>(MergeOptions {
-///     total: Some(100),
-///     ..MergeOptions::default()
-/// });
-/// # drop((hub, rx));
-/// ```
-#[derive(Clone, Debug)]
-pub struct MergeOptions {
-    /// Number of elements of one producer that can be queued; from 1 to [`CAPACITY_MAX`]. The default is 16.
-    pub per_producer: usize,
-    /// Number of elements of all producers together that can be queued; from 1 to [`CAPACITY_MAX`]. This
-    /// limit is never exceeded: producers wait for permits in the order of their requests. `None`, the
-    /// default, means the sum of the producers' own limits. That sum includes producers that have left while
-    /// their elements are still queued. So if producers come and go while the consumer does not receive, only
-    /// `total` bounds the memory.
-    pub total: Option<usize>,
-}
-
-impl Default for MergeOptions {
-    fn default() -> Self {
-        Self {
-            per_producer: 16,
-            total: None,
-        }
-    }
-}
-
-/// Returns a hub that queues up to `per_producer` elements of each producer.
+/// Returns a hub that queues up to `per_producer` elements of each producer. [`MergeHub::options`] sets other
+/// options.
 ///
 /// Elements of one producer stay in order; elements of several producers are in the order of arrival. A
 /// producer that completes, fails, or is dropped leaves the hub, which continues for the other producers. The
@@ -83,59 +54,9 @@ impl Default for MergeOptions {
 ///
 /// # Panics
 ///
-/// If `per_producer` is 0 or more than [`CAPACITY_MAX`].
+/// If `per_producer` is 0 or more than [`CAPACITY_MAX`](super::CAPACITY_MAX).
 pub fn merge<T>(per_producer: usize) -> (MergeHub<T>, MergeReceiver<T>) {
-    merge_with(MergeOptions {
-        per_producer,
-        ..MergeOptions::default()
-    })
-}
-
-/// Returns a hub with these options.
-///
-/// # Panics
-///
-/// If an option is out of range; the message names it. [`try_merge_with`] returns an error instead.
-pub fn merge_with<T>(options: MergeOptions) -> (MergeHub<T>, MergeReceiver<T>) {
-    merge_with_error(options)
-}
-
-/// Returns a hub with these options and the error type `E`.
-///
-/// # Panics
-///
-/// In the same cases as [`merge_with`].
-pub fn merge_with_error<T, E>(options: MergeOptions) -> (MergeHub<T, E>, MergeReceiver<T, E>) {
-    match try_merge_with(options) {
-        Ok(ends) => ends,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Returns a hub with these options, or an error.
-///
-/// # Errors
-///
-/// If an option is out of range; the error names it.
-#[expect(
-    clippy::type_complexity,
-    reason = "two ends, each with its element and error type"
-)]
-pub fn try_merge_with<T, E>(
-    options: MergeOptions,
-) -> Result<(MergeHub<T, E>, MergeReceiver<T, E>), OptionsError> {
-    OptionsError::check_range("per_producer", options.per_producer, 1, CAPACITY_MAX)?;
-    if let Some(total) = options.total {
-        OptionsError::check_range("total", total, 1, CAPACITY_MAX)?;
-    }
-    let (shared, head) = Shared::new(&options);
-    let shared = Arc::new(shared);
-    Ok((
-        MergeHub {
-            shared: shared.clone(),
-        },
-        MergeReceiver::new(shared, head),
-    ))
+    MergeOptions::new().per_producer(per_producer).build()
 }
 
 /// The handle that creates producers; see [`merge`]. Clones are handles of the same hub.
@@ -154,6 +75,19 @@ pub struct MergeHub<T, E = BoxError> {
 }
 
 impl<T, E> MergeHub<T, E> {
+    /// Returns a builder of a hub. [`merge`] is shorter if only `per_producer` is set.
+    ///
+    /// ```
+    /// use fanline::hub::MergeHub;
+    ///
+    /// let (hub, mut rx) = MergeHub::<u64>::options().per_producer(4).total(100).build();
+    /// hub.producer().try_send(1).unwrap();
+    /// assert_eq!(rx.try_recv().unwrap(), 1);
+    /// ```
+    pub fn options() -> MergeOptions<T, E> {
+        MergeOptions::new()
+    }
+
     /// Returns a new producer. If the hub has ended or is draining, the producer is closed, and every send
     /// returns an error that contains the element.
     pub fn producer(&self) -> MergeSender<T, E> {

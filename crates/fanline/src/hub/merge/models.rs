@@ -1,8 +1,9 @@
 //! loom models of the hub: they run every interleaving of threads with a few elements.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
-use super::{MergeHub, MergeOptions, MergeReceiver, try_merge_with};
+use super::{MergeHub, MergeReceiver};
 use crate::hub::SendError;
+use crate::hub::blocking::block_on;
 use crate::sync::thread;
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
@@ -12,11 +13,11 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
 }
 
 fn hub(per_producer: usize, total: Option<usize>) -> (MergeHub<u8>, MergeReceiver<u8>) {
-    try_merge_with(MergeOptions {
-        per_producer,
-        total,
-    })
-    .unwrap()
+    let options = MergeHub::options().per_producer(per_producer);
+    match total {
+        Some(total) => options.total(total).build(),
+        None => options.build(),
+    }
 }
 
 fn receive_all(rx: &mut MergeReceiver<u8>) -> Vec<u8> {
@@ -150,5 +151,35 @@ fn loom_merge_drop_receiver_and_push() {
         drop(rx);
         producer.join().unwrap();
         assert_eq!(std::sync::Arc::strong_count(&element), 1);
+    });
+}
+
+/// The hub ends while the producer waits for the end.
+#[test]
+fn loom_merge_closed() {
+    model(2, || {
+        let (hub, _rx) = hub(1, None);
+        let mut tx = hub.producer();
+        let switch = hub.kill_switch();
+        let killer = thread::spawn(move || assert!(switch.complete()));
+        let mut closed = Box::pin(tx.closed());
+        block_on(|context| closed.as_mut().poll(context));
+        killer.join().unwrap();
+    });
+}
+
+/// A producer drops its permit while another waits for one.
+#[test]
+fn loom_merge_dropped_permit() {
+    model(3, || {
+        let (hub, mut rx) = hub(1, Some(1));
+        let (mut first, mut second) = (hub.producer(), hub.producer());
+        drop(hub);
+        let permit = first.try_reserve().unwrap();
+        let waiting = thread::spawn(move || second.blocking_send(1).unwrap());
+        drop(permit);
+        drop(first);
+        assert_eq!(receive_all(&mut rx), [1]);
+        waiting.join().unwrap();
     });
 }

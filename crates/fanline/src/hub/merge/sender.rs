@@ -5,14 +5,16 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::shared::{SenderState, Shared};
 use crate::hub::blocking::block_on;
+use crate::hub::deadline::Deadline;
 use crate::hub::feeding::{Feeding, Producer};
-use crate::hub::{BoxError, Closed, SendError, TrySendError};
+use crate::hub::{BoxError, HubClosed, SendError, SendTimeoutError, TrySendError};
 use crate::{Guard, IntoObservable, Observable};
 
 /// Number of elements in a row after which a producer yields, so that other tasks of its executor run.
@@ -77,8 +79,125 @@ impl<T, E> MergeSender<T, E> {
         waiting.is_over = true;
         match permit {
             Ok(()) => waiting.sender.append(value).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
+    }
+
+    /// Does the same as [`send`](Self::send), but gives up when there has been no room for `timeout`. With a
+    /// timeout of zero it does not wait. The time is that of the hub's
+    /// [`scheduler`](super::MergeOptions::scheduler).
+    ///
+    /// If the future is dropped before it is ready, or after a timeout, the producer leaves the wait queue.
+    ///
+    /// # Errors
+    ///
+    /// If there was no room in time, or if the hub is closed; the error contains the element.
+    pub async fn send_timeout(
+        &mut self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut deadline = Deadline::new(self.shared.timer(), timeout);
+        let mut waiting = Waiting {
+            sender: self,
+            is_over: false,
+        };
+        let permit = poll_fn(|context| {
+            deadline.poll(context, |context| waiting.sender.poll_permit(context))
+        });
+        let permit = permit.await;
+        waiting.is_over = permit.is_some();
+        drop(waiting);
+        self.send_in_time(value, permit)
+    }
+
+    /// Does the same as [`send_timeout`](Self::send_timeout), but blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If there was no room in time, or if the hub is closed; the error contains the element.
+    pub fn blocking_send_timeout(
+        &mut self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut deadline = Deadline::new(self.shared.timer(), timeout);
+        let permit =
+            block_on(|context| deadline.poll(context, |context| self.poll_permit(context)));
+        if permit.is_none() {
+            self.give_back();
+        }
+        self.send_in_time(value, permit)
+    }
+
+    fn send_in_time(
+        &mut self,
+        value: T,
+        permit: Option<Result<(), HubClosed>>,
+    ) -> Result<(), SendTimeoutError<T>> {
+        match permit {
+            Some(Ok(())) => {
+                self.append(value).map_err(SendTimeoutError::Closed)?;
+                self.flush();
+                Ok(())
+            }
+            Some(Err(HubClosed)) => Err(SendTimeoutError::Closed(value)),
+            // The last poll may have yielded although there was room.
+            None => Ok(self.try_send(value)?),
+        }
+    }
+
+    /// Waits for room for one element, and returns a permit that sends it without waiting. So an element need
+    /// not exist before there is room for it.
+    ///
+    /// Cancel safe: if the future is dropped before it is ready, the producer leaves the wait queue. A permit
+    /// that is dropped leaves its room to the next element, of any producer.
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// let (hub, mut rx) = fanline::hub::merge::<String>(16);
+    /// let mut tx = hub.producer();
+    /// let permit = tx.reserve().await?;
+    /// permit.send("made only now".to_owned()).unwrap();
+    /// assert_eq!(rx.next().await.as_deref(), Some("made only now"));
+    /// # Ok::<(), fanline::hub::HubClosed>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the hub is closed.
+    pub async fn reserve(&mut self) -> Result<MergePermit<'_, T, E>, HubClosed> {
+        let mut waiting = Waiting {
+            sender: self,
+            is_over: false,
+        };
+        let permit = poll_fn(|context| waiting.sender.poll_permit(context)).await;
+        waiting.is_over = true;
+        drop(waiting);
+        permit.map(|()| MergePermit { sender: self })
+    }
+
+    /// Returns a permit for one element if there is room now and no other producer waits for room.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the hub is closed.
+    pub fn try_reserve(&mut self) -> Result<MergePermit<'_, T, E>, TrySendError<()>> {
+        match self.try_permit() {
+            Poll::Ready(Ok(())) => Ok(MergePermit { sender: self }),
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(())),
+            Poll::Pending => Err(TrySendError::Full(())),
+        }
+    }
+
+    /// Waits until the hub accepts no more elements from this producer. Wakes a waiting consumer first, as
+    /// [`flush`](Self::flush) does.
+    ///
+    /// Cancel safe: dropping the future has no effect.
+    pub async fn closed(&mut self) {
+        self.flush();
+        poll_fn(|context| self.poll_closed(context)).await;
     }
 
     /// Wakes a waiting consumer. Never blocks.
@@ -110,7 +229,7 @@ impl<T, E> MergeSender<T, E> {
         };
         match permit {
             Ok(()) => self.append(value).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -126,7 +245,7 @@ impl<T, E> MergeSender<T, E> {
                 self.flush();
                 Ok(())
             }
-            Poll::Ready(Err(Closed)) => Err(TrySendError::Closed(value)),
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(value)),
             Poll::Pending => Err(TrySendError::Full(value)),
         }
     }
@@ -138,7 +257,7 @@ impl<T, E> MergeSender<T, E> {
     ///
     /// If the hub is closed, even while the stream is pending. The stream is dropped, and so is an item that
     /// was not sent.
-    pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
+    pub async fn attach<S>(mut self, stream: S) -> Result<(), HubClosed>
     where
         S: Stream<Item = T>,
     {
@@ -150,13 +269,13 @@ impl<T, E> MergeSender<T, E> {
                     self.flush();
                     // Check, because the hub may be closed while the stream is pending.
                     if self.poll_closed(context).is_ready() {
-                        return Poll::Ready(Err(Closed));
+                        return Poll::Ready(Err(HubClosed));
                     }
                 }
                 next.map(Ok)
             });
             match next.await? {
-                Some(value) => self.feed(value).await.map_err(|_| Closed)?,
+                Some(value) => self.feed(value).await.map_err(|_| HubClosed)?,
                 None => return Ok(()),
             }
         }
@@ -205,9 +324,9 @@ impl<T, E> MergeSender<T, E> {
         self.state.is_none() || self.shared.is_closed()
     }
 
-    fn poll_permit(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_permit(&mut self, context: &Context<'_>) -> Poll<Result<(), HubClosed>> {
         let Some(state) = &mut self.state else {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(HubClosed));
         };
         if self.run == 0 {
             self.run = RUN;
@@ -220,10 +339,10 @@ impl<T, E> MergeSender<T, E> {
         permit
     }
 
-    fn try_permit(&mut self) -> Poll<Result<(), Closed>> {
+    fn try_permit(&mut self) -> Poll<Result<(), HubClosed>> {
         match &mut self.state {
             Some(state) => self.shared.poll_permit(state, None),
-            None => Poll::Ready(Err(Closed)),
+            None => Poll::Ready(Err(HubClosed)),
         }
     }
 
@@ -276,10 +395,54 @@ impl<T, E> Drop for Waiting<'_, T, E> {
     }
 }
 
-impl<T, E> Sink<T> for MergeSender<T, E> {
-    type Error = Closed;
+/// Room for one element in a merge hub; made by [`MergeSender::reserve`]. Dropping the permit leaves its room to
+/// the next element, of any producer.
+#[must_use = "a permit that is dropped sends nothing"]
+pub struct MergePermit<'a, T, E = BoxError> {
+    /// The sender has the permit.
+    sender: &'a mut MergeSender<T, E>,
+}
 
-    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+impl<T, E> MergePermit<'_, T, E> {
+    /// Sends an element, and wakes a waiting consumer. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// If the hub was closed after the permit was made; the error contains the element.
+    pub fn send(self, value: T) -> Result<(), SendError<T>> {
+        self.sender.append(value).map_err(SendError)?;
+        self.sender.flush();
+        Ok(())
+    }
+
+    /// Sends an element. A waiting consumer is woken by the next [`flush`](MergeSender::flush), or when there
+    /// is no room. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// If the hub was closed after the permit was made; the error contains the element.
+    pub fn feed(self, value: T) -> Result<(), SendError<T>> {
+        self.sender.append(value).map_err(SendError)
+    }
+}
+
+impl<T, E> Drop for MergePermit<'_, T, E> {
+    /// Releases the permit, unless an element has used it.
+    fn drop(&mut self) {
+        self.sender.give_back();
+    }
+}
+
+impl<T, E> fmt::Debug for MergePermit<'_, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MergePermit").finish_non_exhaustive()
+    }
+}
+
+impl<T, E> Sink<T> for MergeSender<T, E> {
+    type Error = HubClosed;
+
+    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().poll_permit(context)
     }
 
@@ -288,21 +451,21 @@ impl<T, E> Sink<T> for MergeSender<T, E> {
     /// # Panics
     ///
     /// If `poll_ready` was not ready before, and there is no room.
-    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), HubClosed> {
         let this = self.get_mut();
         match this.try_permit() {
-            Poll::Ready(Ok(())) => this.append(value).map_err(|_| Closed),
-            Poll::Ready(Err(Closed)) => Err(Closed),
+            Poll::Ready(Ok(())) => this.append(value).map_err(|_| HubClosed),
+            Poll::Ready(Err(HubClosed)) => Err(HubClosed),
             Poll::Pending => panic!("`start_send` called before `poll_ready` was ready"),
         }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().flush();
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().leave();
         Poll::Ready(Ok(()))
     }

@@ -4,17 +4,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::MergeOptions;
 use super::lane::Lane;
 use super::list::{Found, Head, List, Spare};
+use super::options::Rules;
 use super::permits::Permits;
 use crate::hub::broadcast::Switch;
+use crate::hub::timer::Timer;
 use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
-use crate::hub::{Closed, Ended};
+use crate::hub::{Ended, HubClosed};
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence, lock, thread};
 
 pub(super) struct Shared<T, E> {
     per_producer: u64,
+    timer: Timer,
     list: List<T>,
     /// Wakes the consumer when there are elements.
     consumer: WakerSlot,
@@ -53,14 +55,15 @@ pub(super) struct SenderState<T> {
 }
 
 impl<T, E> Shared<T, E> {
-    pub(super) fn new(options: &MergeOptions) -> (Self, Head<T>) {
+    pub(super) fn new(rules: &Rules) -> (Self, Head<T>) {
         let (list, head) = List::new();
         let shared = Self {
-            per_producer: options.per_producer as u64,
+            per_producer: rules.per_producer as u64,
+            timer: rules.timer.clone(),
             list,
             consumer: WakerSlot::new(),
             has_failed: AtomicBool::new(false),
-            permits: options.total.map(Permits::new),
+            permits: rules.total.map(Permits::new),
             core: Mutex::new(Core {
                 lanes: Vec::new(),
                 free: VecDeque::new(),
@@ -72,6 +75,10 @@ impl<T, E> Shared<T, E> {
             }),
         };
         (shared, head)
+    }
+
+    pub(super) fn timer(&self) -> &Timer {
+        &self.timer
     }
 
     fn lock(&self) -> MutexGuard<'_, Core<T, E>> {
@@ -111,9 +118,9 @@ impl<T, E> Shared<T, E> {
         &self,
         state: &mut SenderState<T>,
         waker: Option<&Waker>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), HubClosed>> {
         if self.is_closed() {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(HubClosed));
         }
         state.has_permit = state.has_permit
             || self.wait_for_room(state, waker) && self.wait_for_permit(state, waker);
@@ -121,7 +128,7 @@ impl<T, E> Shared<T, E> {
             Poll::Ready(Ok(()))
         } else if waker.is_some() && self.is_closed() {
             // The hub may have been closed after the first check.
-            Poll::Ready(Err(Closed))
+            Poll::Ready(Err(HubClosed))
         } else {
             Poll::Pending
         }
@@ -430,7 +437,12 @@ mod tests {
     /// queued.
     #[test]
     fn idle_producers_reuse_one_lane() {
-        let (shared, _head) = Shared::<u64, BoxError>::new(&MergeOptions::default());
+        let rules = Rules {
+            per_producer: 16,
+            total: None,
+            timer: Timer::default(),
+        };
+        let (shared, _head) = Shared::<u64, BoxError>::new(&rules);
         let mut state = shared.join().unwrap();
         assert!(shared.poll_permit(&mut state, None).is_ready());
         shared.append(&mut state, 1).unwrap();

@@ -9,6 +9,7 @@ use super::lane::Lane;
 
 /// One consumer, as the partitioner sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Consumer {
     /// Id of the consumer. Ids grow and are never reused.
     pub id: i64,

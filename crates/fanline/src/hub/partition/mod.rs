@@ -22,18 +22,18 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use consumers::{Consumer, Consumers, ConsumersIter};
-pub use options::{FullConsumer, LeftElements, PartitionOptions, Partitioner};
+pub use options::{OnFull, OnLeave, PartitionOptions, Partitioner};
 pub use receiver::PartitionReceiver;
-pub use sender::PartitionSender;
+pub use sender::{PartitionPermit, PartitionSender};
 
+use super::BoxError;
 use super::broadcast::{KillSwitch, Switch};
-use super::{BoxError, OptionsError};
-use options::check;
 use shared::Shared;
 
 /// Returns a hub of `capacity` elements in total, with a stateless partitioner. The partitioner gets the
 /// number of consumers and an element, and returns the index of a consumer in the order of subscription. A
-/// negative index drops the element.
+/// negative index drops the element. [`PartitionHub::options`] sets other options and takes any
+/// [`Partitioner`].
 ///
 /// While there is no consumer, elements are stored. The partitioner is called for these elements when a
 /// consumer has subscribed.
@@ -62,87 +62,9 @@ pub fn partition<T>(
     capacity: usize,
     choose: impl FnMut(usize, &T) -> i64 + Send + 'static,
 ) -> (PartitionSender<T>, PartitionHub<T>) {
-    let options = PartitionOptions {
-        capacity,
-        ..PartitionOptions::default()
-    };
-    partition_with(options, Partitioner::by_index(choose))
-}
-
-/// Returns a hub of `capacity` elements in total, with a partitioner that sees the consumers and the number
-/// of elements queued for each. The partitioner returns a consumer's id. A negative id drops the element.
-///
-/// ```
-/// // The consumer with the shortest queue gets the next element.
-/// let (mut tx, hub) = fanline::hub::partition_stateful::<u32>(64, |consumers, _| {
-///     consumers.iter().min_by_key(|consumer| consumer.queued).unwrap().id
-/// });
-/// let (mut a, mut b) = (hub.subscribe(), hub.subscribe());
-/// tx.try_send(1).unwrap();
-/// tx.try_send(2).unwrap();
-/// assert_eq!((a.try_recv().unwrap(), b.try_recv().unwrap()), (1, 2));
-/// ```
-///
-/// # Panics
-///
-/// In the same cases as [`partition`].
-pub fn partition_stateful<T>(
-    capacity: usize,
-    choose: impl FnMut(&Consumers, &T) -> i64 + Send + 'static,
-) -> (PartitionSender<T>, PartitionHub<T>) {
-    let options = PartitionOptions {
-        capacity,
-        ..PartitionOptions::default()
-    };
-    partition_with(options, Partitioner::by_id(choose))
-}
-
-/// Returns a hub with these options.
-///
-/// # Panics
-///
-/// If an option is out of range; the message names it. [`try_partition_with`] returns an error instead.
-pub fn partition_with<T>(
-    options: PartitionOptions,
-    partitioner: Partitioner<T>,
-) -> (PartitionSender<T>, PartitionHub<T>) {
-    partition_with_error(options, partitioner)
-}
-
-/// Returns a hub with these options and the error type `E`.
-///
-/// # Panics
-///
-/// In the same cases as [`partition_with`].
-pub fn partition_with_error<T, E>(
-    options: PartitionOptions,
-    partitioner: Partitioner<T>,
-) -> (PartitionSender<T, E>, PartitionHub<T, E>) {
-    match try_partition_with(options, partitioner) {
-        Ok(ends) => ends,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Returns a hub with these options, or an error.
-///
-/// # Errors
-///
-/// If an option is out of range; the error names it.
-#[expect(
-    clippy::type_complexity,
-    reason = "two ends, each with its element and error type"
-)]
-pub fn try_partition_with<T, E>(
-    options: PartitionOptions,
-    partitioner: Partitioner<T>,
-) -> Result<(PartitionSender<T, E>, PartitionHub<T, E>), OptionsError> {
-    check(&options)?;
-    let shared = Arc::new(Shared::new(options, partitioner));
-    Ok((
-        PartitionSender::new(shared.clone()),
-        PartitionHub { shared },
-    ))
+    PartitionOptions::new()
+        .capacity(capacity)
+        .build(Partitioner::by_index(choose))
 }
 
 /// The handle that creates consumers; see [`partition`]. Clones are handles of the same hub.
@@ -153,6 +75,25 @@ pub struct PartitionHub<T, E = BoxError> {
 }
 
 impl<T, E> PartitionHub<T, E> {
+    /// Returns a builder of a hub. [`partition`] is shorter for a partitioner that needs only the number of
+    /// consumers.
+    ///
+    /// ```
+    /// use fanline::hub::{PartitionHub, Partitioner};
+    ///
+    /// // The consumer with the shortest queue gets the next element.
+    /// let (mut tx, hub) = PartitionHub::<u32>::options()
+    ///     .capacity(64)
+    ///     .build(Partitioner::least_loaded());
+    /// let (mut a, mut b) = (hub.subscribe(), hub.subscribe());
+    /// tx.try_send(1).unwrap();
+    /// tx.try_send(2).unwrap();
+    /// assert_eq!((a.try_recv().unwrap(), b.try_recv().unwrap()), (1, 2));
+    /// ```
+    pub fn options() -> PartitionOptions<T, E> {
+        PartitionOptions::new()
+    }
+
     /// Returns a new consumer, which comes last in the partitioner's order.
     pub fn subscribe(&self) -> PartitionReceiver<T, E> {
         PartitionReceiver::new(self.shared.clone())

@@ -1,10 +1,8 @@
 //! loom models of the hub: they run every interleaving of threads with a few elements.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the model")]
 
-use super::{
-    FullConsumer, LeftElements, PartitionHub, PartitionOptions, PartitionReceiver, PartitionSender,
-    Partitioner, try_partition_with,
-};
+use super::{OnFull, OnLeave, PartitionHub, PartitionReceiver, PartitionSender, Partitioner};
+use crate::hub::blocking::block_on;
 use crate::sync::thread;
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
@@ -16,17 +14,18 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
 fn hub(
     capacity: usize,
     per_consumer: Option<usize>,
-    full_consumer: FullConsumer,
+    on_full: OnFull,
 ) -> (PartitionSender<u8>, PartitionHub<u8>) {
-    let options = PartitionOptions {
-        capacity,
-        per_consumer,
-        full_consumer,
-        left_elements: LeftElements::Reroute,
-        ..PartitionOptions::default()
-    };
-    let partitioner = Partitioner::by_index(|count, value: &u8| i64::from(*value) % count as i64);
-    try_partition_with(options, partitioner).unwrap()
+    let mut options = PartitionHub::options()
+        .capacity(capacity)
+        .on_full(on_full)
+        .on_leave(OnLeave::Reroute);
+    if let Some(count) = per_consumer {
+        options = options.per_consumer(count);
+    }
+    options.build(Partitioner::by_index(|count, value: &u8| {
+        i64::from(*value) % count as i64
+    }))
 }
 
 fn receive_all(rx: &mut PartitionReceiver<u8>) -> Vec<u8> {
@@ -38,7 +37,7 @@ fn receive_all(rx: &mut PartitionReceiver<u8>) -> Vec<u8> {
 fn loom_partition_push_and_park() {
     for capacity in [1, 2] {
         model(2, move || {
-            let (mut tx, hub) = hub(capacity, None, FullConsumer::Wait);
+            let (mut tx, hub) = hub(capacity, None, OnFull::Wait);
             let mut rx = hub.subscribe();
             let consumer = thread::spawn(move || assert_eq!(receive_all(&mut rx), [1, 2, 3]));
             for value in [1, 2, 3] {
@@ -54,7 +53,7 @@ fn loom_partition_push_and_park() {
 #[test]
 fn loom_partition_stuck_and_room() {
     model(3, || {
-        let (mut tx, hub) = hub(3, Some(1), FullConsumer::Wait);
+        let (mut tx, hub) = hub(3, Some(1), OnFull::Wait);
         let mut rx = hub.subscribe();
         let consumer = thread::spawn(move || assert_eq!(receive_all(&mut rx), [1, 2, 3]));
         for value in [1, 2, 3] {
@@ -69,7 +68,7 @@ fn loom_partition_stuck_and_room() {
 #[test]
 fn loom_partition_leave_and_push() {
     model(3, || {
-        let (mut tx, hub) = hub(2, None, FullConsumer::Wait);
+        let (mut tx, hub) = hub(2, None, OnFull::Wait);
         let (mut stays, leaves) = (hub.subscribe(), hub.subscribe());
         let consumer = thread::spawn(move || drop(leaves));
         tx.blocking_send(1).unwrap();
@@ -88,7 +87,7 @@ fn loom_partition_leave_and_push() {
 #[test]
 fn loom_partition_join_and_push() {
     model(3, || {
-        let (mut tx, hub) = hub(2, None, FullConsumer::Wait);
+        let (mut tx, hub) = hub(2, None, OnFull::Wait);
         let consumer = thread::spawn(move || {
             let mut rx = hub.subscribe();
             assert_eq!(receive_all(&mut rx), [1, 2]);
@@ -104,7 +103,7 @@ fn loom_partition_join_and_push() {
 #[test]
 fn loom_partition_close_and_push() {
     model(3, || {
-        let (mut tx, hub) = hub(1, None, FullConsumer::Wait);
+        let (mut tx, hub) = hub(1, None, OnFull::Wait);
         let mut rx = hub.subscribe();
         let switch = hub.kill_switch();
         let producer = thread::spawn(move || tx.blocking_send(1).is_ok());
@@ -119,7 +118,7 @@ fn loom_partition_close_and_push() {
 #[test]
 fn loom_partition_close_and_park() {
     model(2, || {
-        let (mut tx, hub) = hub(1, None, FullConsumer::Wait);
+        let (mut tx, hub) = hub(1, None, OnFull::Wait);
         let mut rx = hub.subscribe();
         tx.blocking_send(1).unwrap();
         let producer = thread::spawn(move || {
@@ -132,5 +131,18 @@ fn loom_partition_close_and_park() {
         assert!(rx.error().is_some());
         killer.join().unwrap();
         drop(producer.join().unwrap());
+    });
+}
+
+/// The hub ends while the producer waits for the end.
+#[test]
+fn loom_partition_closed() {
+    model(2, || {
+        let (mut tx, hub) = hub(1, None, OnFull::Wait);
+        let switch = hub.kill_switch();
+        let killer = thread::spawn(move || assert!(switch.complete()));
+        let mut closed = Box::pin(tx.closed());
+        block_on(|context| closed.as_mut().poll(context));
+        killer.join().unwrap();
     });
 }

@@ -1,73 +1,174 @@
 //! Options of a partition hub, and partitioners.
 
 use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::consumers::Consumers;
-use crate::hub::{CAPACITY_MAX, OptionsError};
+use super::shared::Shared;
+use super::{PartitionHub, PartitionSender};
+use crate::Scheduler;
+use crate::hub::timer::Timer;
+use crate::hub::{BoxError, CAPACITY_MAX, OptionsError};
 
-/// Options of [`partition_with`](crate::hub::partition_with).
+/// A builder of a partition hub; see [`PartitionHub::options`].
 ///
 /// ```
-/// use fanline::hub::{FullConsumer, PartitionOptions, Partitioner, partition_with};
+/// use fanline::hub::{OnFull, PartitionHub, Partitioner};
 ///
-/// let (mut tx, hub) = partition_with::<u64>(
-///     PartitionOptions {
-///         per_consumer: Some(1),
-///         full_consumer: FullConsumer::Reroute,
-///         ..PartitionOptions::default()
-///     },
-///     Partitioner::by_index(|_, _| 0),
-/// );
+/// let (mut tx, hub) = PartitionHub::<u64>::options()
+///     .per_consumer(1)
+///     .on_full(OnFull::Reroute)
+///     .build(Partitioner::by_index(|_, _| 0));
 /// let (mut first, mut second) = (hub.subscribe(), hub.subscribe());
 /// tx.try_send(1).unwrap();
 /// tx.try_send(2).unwrap(); // the queue of the first is full
 /// assert_eq!(first.try_recv().unwrap(), 1);
 /// assert_eq!(second.try_recv().unwrap(), 2);
 /// ```
-#[derive(Clone, Debug)]
-pub struct PartitionOptions {
-    /// Largest number of elements in the hub, for all consumers together; from 1 to [`CAPACITY_MAX`]. The
-    /// default is 256.
-    pub capacity: usize,
-    /// Number of elements that can be queued for one consumer; at least 1. `None`, the default, means
-    /// `capacity`. With `None`, one stalled consumer can fill the whole hub.
-    pub per_consumer: Option<usize>,
-    /// Treatment of an element whose consumer's queue is full.
-    pub full_consumer: FullConsumer,
-    /// Treatment of the elements of a consumer that leaves.
-    pub left_elements: LeftElements,
-    /// Number of consumers, at least 1, that must be subscribed at the same time before elements are routed.
-    /// Until then elements are accepted and stored. `None`, the default, means 1.
-    pub start_after: Option<usize>,
+#[must_use = "options do nothing until `build` is called"]
+pub struct PartitionOptions<T, E = BoxError> {
+    rules: Rules,
+    types: PhantomData<fn() -> (T, E)>,
 }
 
-impl Default for PartitionOptions {
-    fn default() -> Self {
+/// The options of a hub.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) capacity: usize,
+    pub(super) per_consumer: Option<usize>,
+    pub(super) on_full: OnFull,
+    pub(super) on_leave: OnLeave,
+    pub(super) start_after: Option<usize>,
+    pub(super) timer: Timer,
+}
+
+impl<T, E> PartitionOptions<T, E> {
+    pub(super) fn new() -> Self {
         Self {
-            capacity: 256,
-            per_consumer: None,
-            full_consumer: FullConsumer::Wait,
-            left_elements: LeftElements::Reroute,
-            start_after: None,
+            rules: Rules {
+                capacity: 256,
+                per_consumer: None,
+                on_full: OnFull::default(),
+                on_leave: OnLeave::default(),
+                start_after: None,
+                timer: Timer::default(),
+            },
+            types: PhantomData,
         }
+    }
+
+    /// Sets the largest number of elements in the hub, for all consumers together; from 1 to
+    /// [`CAPACITY_MAX`]. The default is 256.
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.rules.capacity = capacity;
+        self
+    }
+
+    /// Sets the number of elements that can be queued for one consumer; from 1 to [`CAPACITY_MAX`]. The
+    /// default is the hub's capacity. Then one stalled consumer can fill the whole hub.
+    pub fn per_consumer(mut self, count: usize) -> Self {
+        self.rules.per_consumer = Some(count);
+        self
+    }
+
+    /// Sets the treatment of an element whose consumer's queue is full. The default is
+    /// [`OnFull::Wait`].
+    pub fn on_full(mut self, on_full: OnFull) -> Self {
+        self.rules.on_full = on_full;
+        self
+    }
+
+    /// Sets the treatment of the elements of a consumer that leaves. The default is
+    /// [`OnLeave::Reroute`].
+    pub fn on_leave(mut self, on_leave: OnLeave) -> Self {
+        self.rules.on_leave = on_leave;
+        self
+    }
+
+    /// Sets the number of consumers, at least 1, that must be subscribed at the same time before elements are
+    /// routed. Until then elements are accepted and stored. The default is 1.
+    pub fn start_after(mut self, consumers: usize) -> Self {
+        self.rules.start_after = Some(consumers);
+        self
+    }
+
+    /// Sets the scheduler whose time the `_timeout` methods use. The default is the process's
+    /// [`ThreadPool`](crate::scheduler::ThreadPool), which starts on first use.
+    pub fn scheduler(mut self, scheduler: impl Scheduler) -> Self {
+        self.rules.timer = Timer::on(scheduler);
+        self
+    }
+
+    /// Builds the hub.
+    ///
+    /// # Panics
+    ///
+    /// If an option is out of range; the message names it. [`try_build`](Self::try_build) returns an error
+    /// instead.
+    pub fn build(self, partitioner: Partitioner<T>) -> (PartitionSender<T, E>, PartitionHub<T, E>) {
+        match self.try_build(partitioner) {
+            Ok(ends) => ends,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Builds the hub, or returns an error.
+    ///
+    /// # Errors
+    ///
+    /// If an option is out of range; the error names it.
+    #[expect(
+        clippy::type_complexity,
+        reason = "two ends, each with its element and error type"
+    )]
+    pub fn try_build(
+        self,
+        partitioner: Partitioner<T>,
+    ) -> Result<(PartitionSender<T, E>, PartitionHub<T, E>), OptionsError> {
+        self.rules.check()?;
+        let shared = Arc::new(Shared::new(self.rules, partitioner));
+        Ok((
+            PartitionSender::new(shared.clone()),
+            PartitionHub { shared },
+        ))
+    }
+}
+
+impl<T, E> Clone for PartitionOptions<T, E> {
+    fn clone(&self) -> Self {
+        Self {
+            rules: self.rules.clone(),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<T, E> fmt::Debug for PartitionOptions<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PartitionOptions")
+            .field(&self.rules)
+            .finish()
     }
 }
 
 /// The treatment of an element whose consumer's queue is [full](PartitionOptions::per_consumer).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FullConsumer {
+#[non_exhaustive]
+pub enum OnFull {
     /// The element waits for room, and all later elements wait until it has room.
     #[default]
     Wait,
     /// The element goes to the consumer with the shortest queue. If all queues are full, it waits.
     Reroute,
-    /// The element is dropped.
-    Drop,
+    /// The element is dropped, although the consumer's queue has older elements.
+    DropNewest,
 }
 
 /// The treatment of elements that are queued for a consumer when it leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LeftElements {
+#[non_exhaustive]
+pub enum OnLeave {
     /// Reroutes the elements: the partitioner chooses again for each of them, before it chooses for later
     /// elements.
     #[default]
@@ -76,27 +177,29 @@ pub enum LeftElements {
     Drop,
 }
 
-pub(super) fn check(options: &PartitionOptions) -> Result<(), OptionsError> {
-    OptionsError::check_range("capacity", options.capacity, 1, CAPACITY_MAX)?;
-    if let Some(count) = options.per_consumer {
-        OptionsError::check_range("per_consumer", count, 1, CAPACITY_MAX)?;
+impl Rules {
+    fn check(&self) -> Result<(), OptionsError> {
+        OptionsError::check_range("capacity", self.capacity, 1, CAPACITY_MAX)?;
+        if let Some(count) = self.per_consumer {
+            OptionsError::check_range("per_consumer", count, 1, CAPACITY_MAX)?;
+        }
+        if let Some(count) = self.start_after {
+            OptionsError::check_range("start_after", count, 1, usize::MAX)?;
+        }
+        Ok(())
     }
-    if let Some(count) = options.start_after {
-        OptionsError::check_range("start_after", count, 1, usize::MAX)?;
-    }
-    Ok(())
 }
 
 /// The function that chooses the consumer of each element. It is not called while there is no consumer.
 ///
 /// ```
-/// use fanline::hub::{PartitionOptions, Partitioner, partition_with};
+/// use fanline::hub::{PartitionHub, Partitioner};
 ///
 /// // A session stays with one consumer as long as the set of consumers does not change.
 /// let by_session = Partitioner::by_id(|consumers, session: &u64| {
 ///     consumers.id_at(usize::try_from(*session).unwrap_or(0))
 /// });
-/// let (mut tx, hub) = partition_with(PartitionOptions::default(), by_session);
+/// let (mut tx, hub) = PartitionHub::<u64>::options().build(by_session);
 /// let (mut even, mut odd) = (hub.subscribe(), hub.subscribe());
 /// tx.try_send(3).unwrap();
 /// assert!(even.try_recv().is_err());

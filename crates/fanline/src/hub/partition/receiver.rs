@@ -5,18 +5,20 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_core::{FusedStream, Stream};
 
 use super::shared::{ReceiverState, Shared};
 use crate::Observer;
 use crate::hub::blocking::block_on;
+use crate::hub::deadline::Deadline;
 use crate::hub::pulling::{self, Pulling};
-use crate::hub::{BoxError, HubError, TryRecvError};
+use crate::hub::{BoxError, HubError, RecvError, RecvTimeoutError, TryRecvError};
 
 /// A consuming end of a partition hub. The consumer gets the elements for which the partitioner chose it, in
 /// the order in which they were sent. Dropping the receiver leaves the hub;
-/// [`LeftElements`](super::LeftElements) decides about the elements that are still queued for it.
+/// [`OnLeave`](super::OnLeave) decides about the elements that are still queued for it.
 pub struct PartitionReceiver<T, E = BoxError> {
     shared: Arc<Shared<T, E>>,
     state: ReceiverState<T>,
@@ -40,6 +42,47 @@ impl<T, E> PartitionReceiver<T, E> {
     /// a future that is dropped before it is ready has received nothing.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|context| self.poll(context)).await
+    }
+
+    /// Returns the next element, or the reason why there is none. Cancel safe, like [`next`](Self::next).
+    ///
+    /// # Errors
+    ///
+    /// If the hub has ended.
+    pub async fn recv(&mut self) -> Result<T, RecvError<E>> {
+        let value = self.next().await;
+        self.pulling.received(value)
+    }
+
+    /// Does the same as [`recv`](Self::recv), but gives up when no element has arrived for `timeout`. With a
+    /// timeout of zero it does not wait. The time is that of the hub's [`scheduler`](super::PartitionOptions::scheduler).
+    ///
+    /// # Errors
+    ///
+    /// If no element arrived in time, or if the hub has ended.
+    pub async fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError<E>> {
+        let mut deadline = Deadline::new(self.shared.timer(), timeout);
+        let value = poll_fn(|context| deadline.poll(context, |context| self.poll(context))).await;
+        self.received_in_time(value)
+    }
+
+    /// Does the same as [`recv_timeout`](Self::recv_timeout), but blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If no element arrived in time, or if the hub has ended.
+    pub fn blocking_recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError<E>> {
+        let mut deadline = Deadline::new(self.shared.timer(), timeout);
+        let value = block_on(|context| deadline.poll(context, |context| self.poll(context)));
+        self.received_in_time(value)
+    }
+
+    fn received_in_time(&mut self, value: Option<Option<T>>) -> Result<T, RecvTimeoutError<E>> {
+        match value {
+            Some(value) => Ok(self.pulling.received(value)?),
+            // The last poll may have yielded although there was an element.
+            None => Ok(self.try_recv()?),
+        }
     }
 
     /// Does the same as [`next`](Self::next), but blocks the thread.
@@ -67,6 +110,11 @@ impl<T, E> PartitionReceiver<T, E> {
     /// `None`.
     pub fn error(&self) -> Option<&HubError<E>> {
         self.pulling.error()
+    }
+
+    /// Returns whether the consumer has seen the end of the hub. No element follows then.
+    pub fn has_ended(&self) -> bool {
+        self.pulling.has_ended()
     }
 
     /// Returns the number of elements queued for this consumer.

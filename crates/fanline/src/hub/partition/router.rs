@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::consumers::Consumers;
 use super::lane::Lane;
-use super::options::{By, FullConsumer, LeftElements, PartitionOptions, Partitioner};
+use super::options::{By, OnFull, OnLeave, Partitioner, Rules};
 use crate::hand_over::chunks;
 
 pub(super) struct Router<T> {
-    options: PartitionOptions,
+    rules: Rules,
     partitioner: Partitioner<T>,
     consumers: Consumers,
     /// The sending ends of the consumers' queues. The index of an entry is the consumer's *slot*.
@@ -60,9 +60,9 @@ pub(super) enum Routed<T> {
 }
 
 impl<T> Router<T> {
-    pub(super) fn new(options: PartitionOptions, partitioner: Partitioner<T>) -> Self {
+    pub(super) fn new(rules: Rules, partitioner: Partitioner<T>) -> Self {
         Self {
-            options,
+            rules,
             partitioner,
             consumers: Consumers::default(),
             outlets: Vec::new(),
@@ -94,7 +94,7 @@ impl<T> Router<T> {
             }
         };
         self.consumers.add(lane, slot);
-        self.has_started |= self.consumers.len() >= self.options.start_after.unwrap_or(1);
+        self.has_started |= self.consumers.len() >= self.rules.start_after.unwrap_or(1);
     }
 
     /// Starts routing to the current consumers, even if there are fewer of them than `start_after`.
@@ -122,9 +122,9 @@ impl<T> Router<T> {
                 None
             }
         });
-        match self.options.left_elements {
-            LeftElements::Drop => lost.extend(left),
-            LeftElements::Reroute => {
+        match self.rules.on_leave {
+            OnLeave::Drop => lost.extend(left),
+            OnLeave::Reroute => {
                 let count = self.pending.len();
                 self.pending.extend(left);
                 self.pending.rotate_left(count);
@@ -233,10 +233,10 @@ impl<T> Router<T> {
 
     #[cold]
     fn handle_full_consumer(&mut self, slot: usize, value: T) -> Routed<T> {
-        let consumer = match self.options.full_consumer {
-            FullConsumer::Drop => return Routed::Dropped(value),
-            FullConsumer::Wait => Target::Slot(slot),
-            FullConsumer::Reroute => {
+        let consumer = match self.rules.on_full {
+            OnFull::DropNewest => return Routed::Dropped(value),
+            OnFull::Wait => Target::Slot(slot),
+            OnFull::Reroute => {
                 if let Some(least) = self.least_loaded().filter(|least| self.has_room(*least)) {
                     return self.put(least, value);
                 }
@@ -249,8 +249,7 @@ impl<T> Router<T> {
 
     #[inline]
     fn has_room(&mut self, slot: usize) -> bool {
-        let (Some(most), Some(outlet)) = (self.options.per_consumer, &mut self.outlets[slot])
-        else {
+        let (Some(most), Some(outlet)) = (self.rules.per_consumer, &mut self.outlets[slot]) else {
             return true;
         };
         let most = most as u64;

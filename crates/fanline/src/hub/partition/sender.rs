@@ -6,14 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::shared::{SenderState, Shared};
 use crate::hub::blocking::block_on;
+use crate::hub::deadline::Deadline;
 use crate::hub::feeding::{Feeding, Producer};
-use crate::hub::{BoxError, Closed, Ended, HubError, SendError, TrySendError};
+use crate::hub::{BoxError, Ended, HubClosed, HubError, SendError, SendTimeoutError, TrySendError};
 use crate::{Guard, IntoObservable, Observable};
 
 /// Number of elements in a row after which the producer yields, so that other tasks of its executor run.
@@ -59,7 +61,7 @@ impl<T, E> PartitionSender<T, E> {
     pub async fn send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.room().await {
             Ok(()) => self.push(value, true).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -78,8 +80,121 @@ impl<T, E> PartitionSender<T, E> {
     pub async fn feed(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.room().await {
             Ok(()) => self.push(value, false).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
+    }
+
+    /// Does the same as [`send`](Self::send), but gives up when the hub has been full for `timeout`. With a
+    /// timeout of zero it does not wait. The time is that of the hub's
+    /// [`scheduler`](super::PartitionOptions::scheduler).
+    ///
+    /// If the future is dropped before it is ready, the element is dropped unsent.
+    ///
+    /// # Errors
+    ///
+    /// If there was no room in time, or if the hub is closed; the error contains the element.
+    ///
+    /// # Panics
+    ///
+    /// In the same cases as [`send`](Self::send).
+    pub async fn send_timeout(
+        &mut self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut deadline = Deadline::new(self.shared.timer(), timeout);
+        let mut waiting = Waiting {
+            sender: self,
+            is_over: false,
+        };
+        let room =
+            poll_fn(|context| deadline.poll(context, |context| waiting.sender.poll_room(context)));
+        let room = room.await;
+        waiting.is_over = room.is_some();
+        drop(waiting);
+        self.send_in_time(value, room)
+    }
+
+    /// Does the same as [`send_timeout`](Self::send_timeout), but blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If there was no room in time, or if the hub is closed; the error contains the element.
+    ///
+    /// # Panics
+    ///
+    /// In the same cases as [`send`](Self::send).
+    pub fn blocking_send_timeout(
+        &mut self,
+        value: T,
+        timeout: Duration,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut deadline = Deadline::new(self.shared.timer(), timeout);
+        let room = block_on(|context| deadline.poll(context, |context| self.poll_room(context)));
+        if room.is_none() {
+            self.shared.stop_waiting();
+        }
+        self.send_in_time(value, room)
+    }
+
+    fn send_in_time(
+        &mut self,
+        value: T,
+        room: Option<Result<(), HubClosed>>,
+    ) -> Result<(), SendTimeoutError<T>> {
+        match room {
+            Some(Ok(())) => self.push(value, true).map_err(SendTimeoutError::Closed),
+            Some(Err(HubClosed)) => Err(SendTimeoutError::Closed(value)),
+            // The last poll may have yielded although there was room.
+            None => Ok(self.try_send(value)?),
+        }
+    }
+
+    /// Waits for room for one element, and returns a permit that sends it without waiting. So an element need
+    /// not exist before there is room for it.
+    ///
+    /// Cancel safe: if the future is dropped before it is ready, nothing is reserved. A permit that is dropped
+    /// leaves the room to the next element.
+    ///
+    /// ```
+    /// # futures::executor::block_on(async {
+    /// let (mut tx, hub) = fanline::hub::partition::<String>(16, |_, _| 0);
+    /// let mut rx = hub.subscribe();
+    /// let permit = tx.reserve().await?;
+    /// permit.send("made only now".to_owned()).unwrap();
+    /// assert_eq!(rx.next().await.as_deref(), Some("made only now"));
+    /// # Ok::<(), fanline::hub::HubClosed>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the hub is closed.
+    pub async fn reserve(&mut self) -> Result<PartitionPermit<'_, T, E>, HubClosed> {
+        self.room().await?;
+        Ok(PartitionPermit { sender: self })
+    }
+
+    /// Returns a permit for one element if there is room now.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the hub is closed.
+    pub fn try_reserve(&mut self) -> Result<PartitionPermit<'_, T, E>, TrySendError<()>> {
+        match self.shared.poll_room(&mut self.state, None) {
+            Poll::Ready(Ok(())) => Ok(PartitionPermit { sender: self }),
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(())),
+            Poll::Pending => Err(TrySendError::Full(())),
+        }
+    }
+
+    /// Waits until the hub accepts no more elements. Wakes waiting consumers first, as
+    /// [`flush`](Self::flush) does.
+    ///
+    /// Cancel safe: dropping the future has no effect.
+    pub async fn closed(&mut self) {
+        self.flush();
+        poll_fn(|context| self.shared.poll_closed(context.waker())).await;
     }
 
     /// Wakes waiting consumers that have new elements. Never blocks.
@@ -99,7 +214,7 @@ impl<T, E> PartitionSender<T, E> {
     pub fn blocking_send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.blocking_room() {
             Ok(()) => self.push(value, true).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -115,7 +230,7 @@ impl<T, E> PartitionSender<T, E> {
     pub fn blocking_feed(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.blocking_room() {
             Ok(()) => self.push(value, false).map_err(SendError),
-            Err(Closed) => Err(SendError(value)),
+            Err(HubClosed) => Err(SendError(value)),
         }
     }
 
@@ -131,7 +246,7 @@ impl<T, E> PartitionSender<T, E> {
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.shared.poll_room(&mut self.state, None) {
             Poll::Ready(Ok(())) => self.push(value, true).map_err(TrySendError::Closed),
-            Poll::Ready(Err(Closed)) => Err(TrySendError::Closed(value)),
+            Poll::Ready(Err(HubClosed)) => Err(TrySendError::Closed(value)),
             Poll::Pending => Err(TrySendError::Full(value)),
         }
     }
@@ -147,7 +262,7 @@ impl<T, E> PartitionSender<T, E> {
     /// # Panics
     ///
     /// In the same cases as [`send`](Self::send).
-    pub async fn attach<S>(mut self, stream: S) -> Result<(), Closed>
+    pub async fn attach<S>(mut self, stream: S) -> Result<(), HubClosed>
     where
         S: Stream<Item = T>,
     {
@@ -159,13 +274,13 @@ impl<T, E> PartitionSender<T, E> {
                     self.flush();
                     // Check, because the hub may be closed while the stream is pending.
                     if self.shared.poll_closed(context.waker()).is_ready() {
-                        return Poll::Ready(Err(Closed));
+                        return Poll::Ready(Err(HubClosed));
                     }
                 }
                 next.map(Ok)
             });
             match next.await? {
-                Some(value) => self.feed(value).await.map_err(|_| Closed)?,
+                Some(value) => self.feed(value).await.map_err(|_| HubClosed)?,
                 None => {
                     self.complete();
                     return Ok(());
@@ -220,7 +335,7 @@ impl<T, E> PartitionSender<T, E> {
     }
 
     /// Waits for room. Dropping the future removes its waker.
-    async fn room(&mut self) -> Result<(), Closed> {
+    async fn room(&mut self) -> Result<(), HubClosed> {
         let mut waiting = Waiting {
             sender: self,
             is_over: false,
@@ -230,14 +345,14 @@ impl<T, E> PartitionSender<T, E> {
         room
     }
 
-    fn blocking_room(&mut self) -> Result<(), Closed> {
+    fn blocking_room(&mut self) -> Result<(), HubClosed> {
         match self.shared.poll_room(&mut self.state, None) {
             Poll::Ready(room) => room,
             Poll::Pending => block_on(|context| self.poll_room(context)),
         }
     }
 
-    fn poll_room(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_room(&mut self, context: &Context<'_>) -> Poll<Result<(), HubClosed>> {
         if self.run == 0 {
             self.run = RUN;
             self.shared.flush();
@@ -270,10 +385,53 @@ impl<T, E> Drop for Waiting<'_, T, E> {
     }
 }
 
-impl<T, E> Sink<T> for PartitionSender<T, E> {
-    type Error = Closed;
+/// Room for one element in a partition hub; made by [`PartitionSender::reserve`]. Dropping the permit leaves the
+/// room to the next element.
+#[must_use = "a permit that is dropped sends nothing"]
+pub struct PartitionPermit<'a, T, E = BoxError> {
+    /// The sender has room, and only the sender uses it up.
+    sender: &'a mut PartitionSender<T, E>,
+}
 
-    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+impl<T, E> PartitionPermit<'_, T, E> {
+    /// Sends an element to the consumer that the partitioner chooses, and wakes that consumer. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// If the hub was closed after the permit was made; the error contains the element.
+    ///
+    /// # Panics
+    ///
+    /// In the same cases as [`PartitionSender::send`].
+    pub fn send(self, value: T) -> Result<(), SendError<T>> {
+        self.sender.push(value, true).map_err(SendError)
+    }
+
+    /// Sends an element to the consumer that the partitioner chooses. That consumer is woken by the next
+    /// [`flush`](PartitionSender::flush), or when there is no room. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// If the hub was closed after the permit was made; the error contains the element.
+    ///
+    /// # Panics
+    ///
+    /// In the same cases as [`PartitionSender::send`].
+    pub fn feed(self, value: T) -> Result<(), SendError<T>> {
+        self.sender.push(value, false).map_err(SendError)
+    }
+}
+
+impl<T, E> fmt::Debug for PartitionPermit<'_, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartitionPermit").finish_non_exhaustive()
+    }
+}
+
+impl<T, E> Sink<T> for PartitionSender<T, E> {
+    type Error = HubClosed;
+
+    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().poll_room(context)
     }
 
@@ -283,21 +441,21 @@ impl<T, E> Sink<T> for PartitionSender<T, E> {
     ///
     /// If `poll_ready` was not ready before and there is no room, and in the same cases as
     /// [`PartitionSender::send`].
-    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), Closed> {
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), HubClosed> {
         let this = self.get_mut();
         match this.shared.poll_room(&mut this.state, None) {
-            Poll::Ready(Ok(())) => this.push(value, false).map_err(|_| Closed),
-            Poll::Ready(Err(Closed)) => Err(Closed),
+            Poll::Ready(Ok(())) => this.push(value, false).map_err(|_| HubClosed),
+            Poll::Ready(Err(HubClosed)) => Err(HubClosed),
             Poll::Pending => panic!("`start_send` called before `poll_ready` was ready"),
         }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().flush();
         Poll::Ready(Ok(()))
     }
 
-    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_close(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Result<(), HubClosed>> {
         self.get_mut().complete();
         Poll::Ready(Ok(()))
     }

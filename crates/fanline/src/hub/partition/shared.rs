@@ -9,16 +9,18 @@ use std::task::{Poll, Waker};
 use super::combiner::{Access, Combiner};
 use super::consumers::Consumers;
 use super::lane::Lane;
-use super::options::{PartitionOptions, Partitioner};
+use super::options::{Partitioner, Rules};
 use super::router::{Routed, Router};
 use crate::hand_over::chunks;
 use crate::hub::broadcast::Switch;
+use crate::hub::timer::Timer;
 use crate::hub::waker_slot::{WakerSlot, both, fence_after_exchange, wake_all};
-use crate::hub::{Closed, Ended};
+use crate::hub::{Ended, HubClosed};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock};
 
 pub(super) struct Shared<T, E> {
     capacity: u64,
+    timer: Timer,
     /// Largest number of elements in one queue.
     queue_max: usize,
     combiner: Combiner<Router<T>>,
@@ -107,13 +109,14 @@ impl<T> ReceiverState<T> {
 }
 
 impl<T, E> Shared<T, E> {
-    pub(super) fn new(options: PartitionOptions, partitioner: Partitioner<T>) -> Self {
+    pub(super) fn new(rules: Rules, partitioner: Partitioner<T>) -> Self {
         Self {
-            capacity: options.capacity as u64,
-            queue_max: options
+            capacity: rules.capacity as u64,
+            timer: rules.timer.clone(),
+            queue_max: rules
                 .per_consumer
-                .map_or(options.capacity, |most| most.min(options.capacity)),
-            combiner: Combiner::new(Router::new(options, partitioner)),
+                .map_or(rules.capacity, |most| most.min(rules.capacity)),
+            combiner: Combiner::new(Router::new(rules, partitioner)),
             changes: Changes {
                 any: AtomicBool::new(false),
                 list: Mutex::new(Vec::new()),
@@ -140,6 +143,10 @@ impl<T, E> Shared<T, E> {
         }
     }
 
+    pub(super) fn timer(&self) -> &Timer {
+        &self.timer
+    }
+
     fn lock(&self) -> MutexGuard<'_, Core<E>> {
         lock(&self.core)
     }
@@ -153,9 +160,9 @@ impl<T, E> Shared<T, E> {
         &self,
         state: &mut SenderState,
         waker: Option<&Waker>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), HubClosed>> {
         if self.is_closed() {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(HubClosed));
         }
         if self.has_room(state) {
             return Poll::Ready(Ok(()));
@@ -168,7 +175,7 @@ impl<T, E> Shared<T, E> {
         &self,
         state: &mut SenderState,
         waker: Option<&Waker>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), HubClosed>> {
         // Consumers may be asleep, because elements were fed and not flushed. The producer waits until the
         // consumers take them, so flush them.
         self.flush();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use fanline::hub::{HubError, KillSwitch, MergeOptions, broadcast, merge, merge_with, partition};
+use fanline::hub::{HubError, KillSwitch, MergeHub, broadcast, merge, partition};
 use fanline::{Observer, subject, subject_with_error};
 use futures::channel::mpsc;
 use futures::executor::block_on;
@@ -172,10 +172,7 @@ fn kill_switch_ends_attach_to_pending_stream() {
 #[test]
 fn pending_stream_holds_no_permit() {
     block_on(async {
-        let (hub, mut rx) = merge_with::<u64>(MergeOptions {
-            per_producer: 4,
-            total: Some(1),
-        });
+        let (hub, mut rx) = MergeHub::<u64>::options().per_producer(4).total(1).build();
         let (mut source, stream) = mpsc::unbounded();
         let mut attached = Box::pin(hub.producer().attach(stream));
         assert!(poll!(&mut attached).is_pending());
@@ -230,7 +227,7 @@ fn hubs_can_be_chained() {
 
 #[test]
 fn fail_with_custom_error_type() {
-    let (hub, rx) = fanline::hub::merge_with_error::<u64, u8>(MergeOptions::default());
+    let (hub, rx) = MergeHub::<u64, u8>::options().build();
     hub.producer().fail(7);
     assert_eq!(hub.last_failure().as_deref(), Some(&7));
     drop(rx);

@@ -4,19 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanline::hub::{
-    BoxError, BroadcastOptions, BroadcastReceiver, BroadcastSender, HubError, NobodyListens,
-    RecvError, SlowConsumer, Start, Timer, TryRecvError, TrySendError, broadcast, broadcast_with,
-    broadcast_with_error, try_broadcast_with,
+    BroadcastHub, BroadcastOptions, BroadcastReceiver, BroadcastSender, HubError, OnEmpty, OnSlow,
+    RecvError, Start, TryRecvError, TrySendError, broadcast,
 };
 use fanline::scheduler::VirtualTime;
 use futures::executor::block_on;
 use futures::{FutureExt, StreamExt, poll};
 
-fn options(capacity: usize) -> BroadcastOptions {
-    BroadcastOptions {
-        capacity,
-        ..BroadcastOptions::default()
-    }
+fn options(capacity: usize) -> BroadcastOptions<u64> {
+    BroadcastHub::<u64>::options().capacity(capacity)
 }
 
 fn drain(rx: &mut BroadcastReceiver<u64>) -> Vec<u64> {
@@ -50,7 +46,7 @@ fn documented_example_works() {
         hub.subscribe().for_each_ref(|v| sum += *v).await;
         assert_eq!(rx.next().await, None);
         assert!(rx.error().is_none());
-        assert!(rx.is_ended());
+        assert!(rx.has_ended());
         assert_eq!(
             sum, 15,
             "the slice was still lent, so the late consumer got it too"
@@ -161,10 +157,7 @@ fn late_consumer_starts_at_oldest_or_latest() {
 #[test]
 fn start_after_holds_send_until_enough_consumers() {
     block_on(async {
-        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-            start_after: Some(2),
-            ..options(4)
-        });
+        let (mut tx, hub) = options(4).start_after(2).build();
         let mut send = Box::pin(tx.send(1));
         assert!(poll!(&mut send).is_pending());
         let early = hub.subscribe();
@@ -184,10 +177,7 @@ fn start_after_holds_send_until_enough_consumers() {
 #[test]
 fn clone_is_a_separate_consumer() {
     block_on(async {
-        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-            start_after: Some(2),
-            ..options(4)
-        });
+        let (mut tx, hub) = options(4).start_after(2).build();
         let mut rx = hub.subscribe();
         let mut send = Box::pin(tx.send(0));
         assert!(poll!(&mut send).is_pending());
@@ -205,10 +195,7 @@ fn clone_is_a_separate_consumer() {
 
 #[test]
 fn release_does_not_start_the_hub() {
-    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-        start_after: Some(1),
-        ..options(4)
-    });
+    let (mut tx, hub) = options(4).start_after(1).build();
     tx.release();
     assert_eq!(tx.try_send(0), Err(TrySendError::Full(0)));
     let mut rx = hub.subscribe();
@@ -231,10 +218,7 @@ fn no_consumer_hold_stores_elements() {
 
 #[test]
 fn no_consumer_discard_drops_elements() {
-    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-        nobody_listens: NobodyListens::Discard,
-        ..options(4)
-    });
+    let (mut tx, hub) = options(4).on_empty(OnEmpty::Drop).build();
     fill(&mut tx, 0..100);
     let mut rx = hub.subscribe();
     assert_eq!(drain(&mut rx), []);
@@ -248,10 +232,7 @@ fn no_consumer_discard_drops_elements() {
 #[test]
 fn no_consumer_close_closes_hub_when_last_leaves() {
     block_on(async {
-        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-            nobody_listens: NobodyListens::Close,
-            ..options(1)
-        });
+        let (mut tx, hub) = options(1).on_empty(OnEmpty::Complete).build();
         tx.send(0).await.unwrap();
         let rx = hub.subscribe();
         let mut send = Box::pin(tx.send(1));
@@ -264,12 +245,11 @@ fn no_consumer_close_closes_hub_when_last_leaves() {
 
 #[test]
 fn no_consumer_close_holds_until_first_consumer() {
-    for slow_consumer in [SlowConsumer::Wait, SlowConsumer::Lag] {
-        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-            nobody_listens: NobodyListens::Close,
-            slow_consumer,
-            ..options(2)
-        });
+    for on_slow in [OnSlow::Wait, OnSlow::DropOldest] {
+        let (mut tx, hub) = options(2)
+            .on_empty(OnEmpty::Complete)
+            .on_slow(on_slow)
+            .build();
         fill(&mut tx, 0..2);
         assert_eq!(tx.try_send(2), Err(TrySendError::Full(2)));
         let mut rx = hub.subscribe();
@@ -327,7 +307,7 @@ fn failure_overtakes_elements_and_reaches_late_consumers() {
 
 #[test]
 fn fail_with_custom_error_type() {
-    let (mut tx, hub) = broadcast_with_error::<u64, i32>(options(4));
+    let (mut tx, hub) = BroadcastHub::<u64, i32>::options().capacity(4).build();
     let mut rx = hub.subscribe();
     tx.fail(7);
     let received = block_on(rx.recv());
@@ -384,13 +364,12 @@ fn kill_switch_completes_or_fails_hub() {
 fn slow_consumer_is_disconnected_after_timeout() {
     block_on(async {
         let time = VirtualTime::new();
-        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-            slow_consumer: SlowConsumer::Disconnect {
+        let (mut tx, hub) = options(2)
+            .on_slow(OnSlow::Disconnect {
                 after: Duration::from_secs(3),
-            },
-            timer: Timer::on(time.clone()),
-            ..options(2)
-        });
+            })
+            .scheduler(time.clone())
+            .build();
         let mut slow = hub.subscribe();
         let mut fast = hub.subscribe();
         fill(&mut tx, 0..2);
@@ -411,14 +390,12 @@ fn slow_consumer_is_disconnected_after_timeout() {
     });
 }
 
-fn disconnecting(capacity: usize, time: &VirtualTime) -> BroadcastOptions {
-    BroadcastOptions {
-        slow_consumer: SlowConsumer::Disconnect {
+fn disconnecting(capacity: usize, time: &VirtualTime) -> BroadcastOptions<u64> {
+    options(capacity)
+        .on_slow(OnSlow::Disconnect {
             after: Duration::from_secs(3),
-        },
-        timer: Timer::on(time.clone()),
-        ..options(capacity)
-    }
+        })
+        .scheduler(time.clone())
 }
 
 /// While the hub waits for more consumers, those that have subscribed do not count as slow.
@@ -426,10 +403,7 @@ fn disconnecting(capacity: usize, time: &VirtualTime) -> BroadcastOptions {
 fn consumer_is_not_slow_while_start_after_waits() {
     block_on(async {
         let time = VirtualTime::new();
-        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-            start_after: Some(2),
-            ..disconnecting(2, &time)
-        });
+        let (mut tx, hub) = disconnecting(2, &time).start_after(2).build();
         let mut early = hub.subscribe();
         let mut send = Box::pin(tx.send(0));
         for _ in 0..3 {
@@ -440,7 +414,7 @@ fn consumer_is_not_slow_while_start_after_waits() {
         assert!(poll!(&mut send).is_ready());
         drop(send);
         assert_eq!((drain(&mut early), drain(&mut second)), (vec![0], vec![0]));
-        assert!(!early.is_ended());
+        assert!(!early.has_ended());
     });
 }
 
@@ -450,7 +424,7 @@ fn consumer_is_not_slow_while_start_after_waits() {
 fn late_consumer_gets_full_timeout() {
     block_on(async {
         let time = VirtualTime::new();
-        let (mut tx, hub) = broadcast_with::<u64>(disconnecting(1, &time));
+        let (mut tx, hub) = disconnecting(1, &time).build();
         let slow = hub.subscribe();
         fill(&mut tx, 0..1);
         let mut send = Box::pin(tx.send(1));
@@ -472,16 +446,9 @@ fn late_consumer_gets_full_timeout() {
 #[test]
 fn disconnected_receiver_does_not_count_as_consumer() {
     block_on(async {
-        for nobody_listens in [
-            NobodyListens::Hold,
-            NobodyListens::Discard,
-            NobodyListens::Close,
-        ] {
+        for on_empty in [OnEmpty::Store, OnEmpty::Drop, OnEmpty::Complete] {
             let time = VirtualTime::new();
-            let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-                nobody_listens,
-                ..disconnecting(2, &time)
-            });
+            let (mut tx, hub) = disconnecting(2, &time).on_empty(on_empty).build();
             let mut slow = hub.subscribe();
             let mut quick = hub.subscribe();
             fill(&mut tx, 0..2);
@@ -496,12 +463,12 @@ fn disconnected_receiver_does_not_count_as_consumer() {
             drop(quick);
             assert_eq!(
                 hub.is_closed(),
-                nobody_listens == NobodyListens::Close,
+                on_empty == OnEmpty::Complete,
                 "the last connected consumer has left"
             );
-            let expected: &[u64] = match nobody_listens {
-                NobodyListens::Discard => &[],
-                NobodyListens::Hold | NobodyListens::Close => &[3],
+            let expected: &[u64] = match on_empty {
+                OnEmpty::Drop => &[],
+                _ => &[3],
             };
             assert_eq!(drain(&mut hub.subscribe()), expected);
             assert_eq!(slow.next().await, None);
@@ -515,10 +482,7 @@ fn disconnected_receiver_does_not_count_as_consumer() {
 fn no_consumer_close_closes_hub_when_last_is_disconnected() {
     block_on(async {
         let time = VirtualTime::new();
-        let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-            nobody_listens: NobodyListens::Close,
-            ..disconnecting(1, &time)
-        });
+        let (mut tx, hub) = disconnecting(1, &time).on_empty(OnEmpty::Complete).build();
         let mut slow = hub.subscribe();
         fill(&mut tx, 0..1);
         let mut send = Box::pin(tx.send(1));
@@ -536,7 +500,7 @@ fn no_consumer_close_closes_hub_when_last_is_disconnected() {
 fn room_in_between_resets_the_timeout() {
     block_on(async {
         let time = VirtualTime::new();
-        let (mut tx, hub) = broadcast_with::<u64>(disconnecting(1, &time));
+        let (mut tx, hub) = disconnecting(1, &time).build();
         let mut rx = hub.subscribe();
         fill(&mut tx, 0..1);
         assert!(poll!(Box::pin(tx.send(1))).is_pending());
@@ -551,10 +515,7 @@ fn room_in_between_resets_the_timeout() {
 
 #[test]
 fn lagging_consumer_gets_number_of_missed_elements() {
-    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-        slow_consumer: SlowConsumer::Lag,
-        ..options(4)
-    });
+    let (mut tx, hub) = options(4).on_slow(OnSlow::DropOldest).build();
     let mut slow = hub.subscribe();
     let mut fast = hub.subscribe();
     for value in 0..10 {
@@ -569,7 +530,7 @@ fn lagging_consumer_gets_number_of_missed_elements() {
         Some(Some(16)),
         "`next` hides the gap and counts it"
     );
-    assert_eq!(slow.missed(), 12);
+    assert_eq!(slow.lost(), 12);
     assert!(matches!(fast.try_recv(), Err(TryRecvError::Lagged(6))));
     assert_eq!(drain(&mut fast), [16, 17, 18, 19]);
 }
@@ -577,10 +538,7 @@ fn lagging_consumer_gets_number_of_missed_elements() {
 /// A consumer that got `Lagged` and then does not poll does not make the producer wait.
 #[test]
 fn idle_consumer_after_lagged_does_not_block_producer() {
-    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-        slow_consumer: SlowConsumer::Lag,
-        ..options(2)
-    });
+    let (mut tx, hub) = options(2).on_slow(OnSlow::DropOldest).build();
     let mut slow = hub.subscribe();
     fill(&mut tx, 0..5);
     assert!(matches!(slow.try_recv(), Err(TryRecvError::Lagged(3))));
@@ -646,35 +604,29 @@ fn release_drops_received_elements_at_once() {
 
 #[test]
 fn invalid_options_are_named_in_error() {
-    let check = |options: BroadcastOptions, message: &str| {
-        let error = try_broadcast_with::<u64, BoxError>(options).expect_err(message);
+    let check = |options: BroadcastOptions<u64>, message: &str| {
+        let error = options.try_build().expect_err(message);
         assert_eq!(error.to_string(), message);
     };
     check(options(0), "`capacity` must be at least 1");
     check(options(usize::MAX), "`capacity` must be at most 268435456");
     check(
-        BroadcastOptions {
-            start_after: Some(0),
-            ..options(1)
-        },
+        options(1).start_after(0),
         "`start_after` must be at least 1",
     );
     check(
-        BroadcastOptions {
-            slow_consumer: SlowConsumer::Disconnect {
-                after: Duration::ZERO,
-            },
-            ..options(1)
-        },
-        "`slow_consumer: after` must be greater than zero",
+        options(1).on_slow(OnSlow::Disconnect {
+            after: Duration::ZERO,
+        }),
+        "`on_slow: after` must be greater than zero",
     );
 }
 
 /// 128 TiB are within the range of the option, but cannot be allocated.
 #[test]
 fn too_large_capacity_returns_no_memory_error() {
-    let most = options(fanline::hub::CAPACITY_MAX);
-    let error = try_broadcast_with::<[u8; 1 << 19], BoxError>(most).expect_err("too much");
+    let most = BroadcastHub::<[u8; 1 << 19]>::options().capacity(fanline::hub::CAPACITY_MAX);
+    let error = most.try_build().expect_err("too much");
     assert_eq!(error.option(), "capacity");
     assert_eq!(
         error.to_string(),

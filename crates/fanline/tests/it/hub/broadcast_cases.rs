@@ -8,19 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fanline::hub::{
-    BroadcastHub, BroadcastOptions, BroadcastReceiver, HubError, NobodyListens, Start, broadcast,
-    broadcast_with, merge, partition,
+    BroadcastHub, BroadcastOptions, BroadcastReceiver, HubError, OnEmpty, Start, broadcast, merge,
+    partition,
 };
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
 use futures::{FutureExt, StreamExt, join, poll, stream};
 
-fn starting_after(count: usize, capacity: usize) -> BroadcastOptions {
-    BroadcastOptions {
-        capacity,
-        start_after: Some(count),
-        ..BroadcastOptions::default()
-    }
+fn starting_after(count: usize, capacity: usize) -> BroadcastOptions<u64> {
+    BroadcastHub::<u64>::options()
+        .capacity(capacity)
+        .start_after(count)
 }
 
 fn numbers(range: std::ops::Range<u64>) -> Vec<u64> {
@@ -54,7 +52,7 @@ fn stream_longer_than_capacity_reaches_all_consumers() {
 fn start_after_loses_no_element() {
     for count in [1, 2, 5] {
         block_on(async {
-            let (tx, hub) = broadcast_with::<u64>(starting_after(count, 4));
+            let (tx, hub) = starting_after(count, 4).build();
             let mut feeding = Box::pin(tx.attach(stream::iter(0..20)));
             let mut consumers = Vec::new();
             for _ in 0..count {
@@ -77,7 +75,7 @@ fn start_after_loses_no_element() {
 #[test]
 fn attach_source_blocks_emitting_thread_when_full() {
     let (mut subject, source) = fanline::subject::<u64>();
-    let (tx, hub) = broadcast_with::<u64>(starting_after(2, 2));
+    let (tx, hub) = starting_after(2, 2).build();
     let guard = tx.attach_source(source);
     let emitting = std::thread::spawn(move || {
         for value in 0..50 {
@@ -210,11 +208,10 @@ fn consumers_wait_for_slow_producer() {
 
 #[test]
 fn discard_stops_at_first_consumer_and_resumes_after_last() {
-    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-        capacity: 2,
-        nobody_listens: NobodyListens::Discard,
-        ..BroadcastOptions::default()
-    });
+    let (mut tx, hub) = BroadcastHub::<u64>::options()
+        .capacity(2)
+        .on_empty(OnEmpty::Drop)
+        .build();
     for value in 0..100 {
         tx.blocking_send(value).unwrap();
     }
@@ -233,11 +230,10 @@ fn discard_stops_at_first_consumer_and_resumes_after_last() {
 /// not get them either.
 #[test]
 fn discarded_elements_stay_discarded_after_the_end() {
-    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-        capacity: 4,
-        nobody_listens: NobodyListens::Discard,
-        ..BroadcastOptions::default()
-    });
+    let (mut tx, hub) = BroadcastHub::<u64>::options()
+        .capacity(4)
+        .on_empty(OnEmpty::Drop)
+        .build();
     for value in 0..10 {
         tx.try_send(value).unwrap();
     }

@@ -7,10 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use fanline::hub::{
-    BroadcastOptions, BroadcastReceiver, BroadcastSender, SlowConsumer, Timer, broadcast,
-    broadcast_with,
-};
+use fanline::hub::{BroadcastHub, BroadcastReceiver, BroadcastSender, OnSlow, broadcast};
 use fanline::scheduler::VirtualTime;
 use futures::executor::block_on;
 use futures::{FutureExt, StreamExt, poll};
@@ -131,11 +128,10 @@ fn unsent_elements_are_dropped_once_or_returned() {
 #[test]
 fn overwritten_elements_are_dropped_once() {
     let drops = Drops::default();
-    let (mut tx, hub) = broadcast_with::<Counted>(BroadcastOptions {
-        capacity: 4,
-        slow_consumer: SlowConsumer::Lag,
-        ..BroadcastOptions::default()
-    });
+    let (mut tx, hub) = BroadcastHub::<Counted>::options()
+        .capacity(4)
+        .on_slow(OnSlow::DropOldest)
+        .build();
     let mut rx = hub.subscribe();
     let idle = hub.subscribe();
     for number in 0..30 {
@@ -285,14 +281,13 @@ fn producer_without_room_yields_a_bounded_number_of_times() {
 #[test]
 fn clone_of_disconnected_receiver_wakes_producer() {
     let time = VirtualTime::new();
-    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-        capacity: 1,
-        slow_consumer: SlowConsumer::Disconnect {
+    let (mut tx, hub) = BroadcastHub::<u64>::options()
+        .capacity(1)
+        .on_slow(OnSlow::Disconnect {
             after: Duration::from_secs(1),
-        },
-        timer: Timer::on(time.clone()),
-        ..BroadcastOptions::default()
-    });
+        })
+        .scheduler(time.clone())
+        .build();
     let slow = hub.subscribe();
     tx.try_send(0).unwrap();
     let counter = on_wake(|| {});

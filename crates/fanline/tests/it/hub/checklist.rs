@@ -6,9 +6,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use fanline::hub::{
-    BoxError, CAPACITY_MAX, HubError, MergeHub, MergeOptions, MergeReceiver, PartitionOptions,
-    PartitionReceiver, Partitioner, SendError, TrySendError, broadcast, merge, partition,
-    partition_stateful, partition_with, try_broadcast_with, try_merge_with, try_partition_with,
+    BroadcastHub, CAPACITY_MAX, HubError, MergeHub, MergeOptions, MergeReceiver, PartitionHub,
+    PartitionOptions, PartitionReceiver, Partitioner, SendError, TrySendError, broadcast, merge,
+    partition,
 };
 use futures::executor::block_on;
 use futures::future::{join, join3, poll_fn};
@@ -251,7 +251,9 @@ fn partition_failure_overtakes_elements_for_all_consumers() {
 
 #[test]
 fn producer_runtime_shutdown_completes_partition_hub() {
-    let (mut tx, hub) = partition_stateful::<u64>(4, |consumers, _| consumers.id_at(0));
+    let (mut tx, hub) = PartitionHub::<u64>::options()
+        .capacity(4)
+        .build(Partitioner::by_id(|consumers, _| consumers.id_at(0)));
     let mut rx = hub.subscribe();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -272,13 +274,11 @@ fn producer_runtime_shutdown_completes_partition_hub() {
 /// another consumer.
 #[test]
 fn stalled_partition_consumer_keeps_only_its_share() {
-    let options = PartitionOptions {
-        capacity: 8,
-        per_consumer: Some(2),
-        full_consumer: fanline::hub::FullConsumer::Reroute,
-        ..PartitionOptions::default()
-    };
-    let (mut tx, hub) = partition_with(options, Partitioner::round_robin());
+    let options = PartitionHub::<u64>::options()
+        .capacity(8)
+        .per_consumer(2)
+        .on_full(fanline::hub::OnFull::Reroute);
+    let (mut tx, hub) = options.build(Partitioner::round_robin());
     let (stalls, mut works) = (hub.subscribe(), hub.subscribe());
     for value in 0..100 {
         tx.try_send(value).unwrap();
@@ -319,47 +319,29 @@ fn attach_hub_to_subject() {
 fn too_large_option_is_named_with_its_maximum() {
     let most = CAPACITY_MAX;
     let too_many = CAPACITY_MAX + 1;
-    let merge = |options| try_merge_with::<u64, BoxError>(options).err();
+    let merge = |options: MergeOptions<u64>| options.try_build().err();
     let partition =
-        |options| try_partition_with::<u64, BoxError>(options, Partitioner::round_robin()).err();
-    let merge_default = MergeOptions::default;
-    let default = PartitionOptions::default;
+        |options: PartitionOptions<u64>| options.try_build(Partitioner::round_robin()).err();
     let errors = [
         (
             "per_producer",
-            merge(MergeOptions {
-                per_producer: too_many,
-                ..merge_default()
-            }),
+            merge(MergeHub::<u64>::options().per_producer(too_many)),
         ),
-        (
-            "total",
-            merge(MergeOptions {
-                total: Some(too_many),
-                ..merge_default()
-            }),
-        ),
+        ("total", merge(MergeHub::<u64>::options().total(too_many))),
         (
             "capacity",
-            partition(PartitionOptions {
-                capacity: too_many,
-                ..default()
-            }),
+            partition(PartitionHub::<u64>::options().capacity(too_many)),
         ),
         (
             "per_consumer",
-            partition(PartitionOptions {
-                per_consumer: Some(too_many),
-                ..default()
-            }),
+            partition(PartitionHub::<u64>::options().per_consumer(too_many)),
         ),
         (
             "capacity",
-            try_broadcast_with::<u64, BoxError>(fanline::hub::BroadcastOptions {
-                capacity: too_many,
-                ..fanline::hub::BroadcastOptions::default()
-            })
-            .err(),
+            BroadcastHub::<u64>::options()
+                .capacity(too_many)
+                .try_build()
+                .err(),
         ),
     ];
     for (option, error) in errors {

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use fanline::hub::{
-    BoxError, MergeHub, MergeOptions, MergeReceiver, TryRecvError, TrySendError, merge, merge_with,
-    try_merge_with,
-};
+use fanline::hub::{MergeHub, MergeOptions, MergeReceiver, TryRecvError, TrySendError, merge};
 use futures::executor::block_on;
 use futures::{FutureExt, SinkExt, StreamExt, poll};
 
@@ -14,10 +11,10 @@ fn drain(rx: &mut MergeReceiver<u64>) -> Vec<u64> {
 }
 
 fn bounded(per_producer: usize, total: usize) -> (MergeHub<u64>, MergeReceiver<u64>) {
-    merge_with(MergeOptions {
-        per_producer,
-        total: Some(total),
-    })
+    MergeHub::<u64>::options()
+        .per_producer(per_producer)
+        .total(total)
+        .build()
 }
 
 #[test]
@@ -252,14 +249,13 @@ fn producers_on_threads_lose_nothing() {
 
 #[test]
 fn invalid_options_are_named_in_error() {
-    let check = |per_producer, total, message: &str| {
-        let options = MergeOptions {
-            per_producer,
-            total,
-        };
-        let error = try_merge_with::<u64, BoxError>(options).expect_err(message);
+    let check = |options: MergeOptions<u64>, message: &str| {
+        let error = options.try_build().expect_err(message);
         assert_eq!(error.to_string(), message);
     };
-    check(0, None, "`per_producer` must be at least 1");
-    check(1, Some(0), "`total` must be at least 1");
+    check(
+        MergeHub::options().per_producer(0),
+        "`per_producer` must be at least 1",
+    );
+    check(MergeHub::options().total(0), "`total` must be at least 1");
 }

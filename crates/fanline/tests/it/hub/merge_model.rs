@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fanline::hub::{MergeOptions, MergeSender, TryRecvError, TrySendError, merge_with};
+use fanline::hub::{MergeHub, MergeSender, TryRecvError, TrySendError};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -68,10 +68,11 @@ impl Model {
 }
 
 fn check(per_producer: usize, total: Option<usize>, steps: &[Step]) {
-    let (hub, mut rx) = merge_with::<u64>(MergeOptions {
-        per_producer,
-        total,
-    });
+    let mut options = MergeHub::<u64>::options().per_producer(per_producer);
+    if let Some(total) = total {
+        options = options.total(total);
+    }
+    let (hub, mut rx) = options.build();
     let mut producers: Vec<(u64, MergeSender<u64>)> = Vec::new();
     let mut model = Model::default();
     let (mut last_producer, mut last_value) = (0, 0);

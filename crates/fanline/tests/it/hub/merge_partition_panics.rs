@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use fanline::hub::{
-    HubError, LeftElements, MergeOptions, PartitionHub, PartitionOptions, Partitioner, merge,
-    merge_with, partition, partition_stateful, partition_with,
-};
+use fanline::hub::{HubError, MergeHub, OnLeave, PartitionHub, Partitioner, merge, partition};
 use futures::FutureExt;
 
 fn panics(body: impl FnOnce()) -> bool {
@@ -56,18 +53,15 @@ fn panicking_drop_loses_no_other_element_of_merge_hub() {
 
 #[test]
 fn panicking_drop_loses_no_other_element_of_partition_hub() {
-    for left_elements in [LeftElements::Drop, LeftElements::Reroute] {
+    for on_leave in [OnLeave::Drop, OnLeave::Reroute] {
         let dropped = Arc::new(AtomicUsize::new(0));
-        let options = PartitionOptions {
-            left_elements,
-            ..PartitionOptions::default()
-        };
-        let (mut tx, hub) = partition_with(options, Partitioner::round_robin());
+        let options = PartitionHub::<BadDrop>::options().on_leave(on_leave);
+        let (mut tx, hub) = options.build(Partitioner::round_robin());
         let rx = hub.subscribe();
         for number in 0..5 {
             assert!(tx.try_send(BadDrop(number, dropped.clone())).is_ok());
         }
-        let drops = left_elements == LeftElements::Drop;
+        let drops = on_leave == OnLeave::Drop;
         assert_eq!(panics(|| drop(rx)), drops);
         assert_eq!(dropped.load(Ordering::Relaxed), if drops { 5 } else { 0 });
         // The hub still works.
@@ -126,10 +120,7 @@ fn elements_are_dropped_once_at_the_expected_time() {
 
 #[test]
 fn panicking_waker_costs_no_other_wake_up() {
-    let (hub, rx) = merge_with::<u64>(MergeOptions {
-        per_producer: 1,
-        total: Some(2),
-    });
+    let (hub, rx) = MergeHub::<u64>::options().per_producer(1).total(2).build();
     let mut producers = [
         hub.producer(),
         hub.producer(),
@@ -245,14 +236,16 @@ fn partitioner_may_call_the_hub() {
     let own = hub_of_partitioner.clone();
     let kept = Arc::new(Mutex::new(Vec::new()));
     let consumers_kept = kept.clone();
-    let (mut tx, hub) = partition_stateful::<u64>(8, move |consumers, _| {
-        if let Some(hub) = &*own.lock().unwrap() {
-            consumers_kept.lock().unwrap().push(hub.subscribe());
-            assert_eq!(hub.consumers().len(), consumers.len() + 1);
-            assert!(!hub.is_empty());
-        }
-        consumers.id_at(consumers.len() - 1)
-    });
+    let (mut tx, hub) = PartitionHub::<u64>::options()
+        .capacity(8)
+        .build(Partitioner::by_id(move |consumers, _| {
+            if let Some(hub) = &*own.lock().unwrap() {
+                consumers_kept.lock().unwrap().push(hub.subscribe());
+                assert_eq!(hub.consumers().len(), consumers.len() + 1);
+                assert!(!hub.is_empty());
+            }
+            consumers.id_at(consumers.len() - 1)
+        }));
     let mut first = hub.subscribe();
     *hub_of_partitioner.lock().unwrap() = Some(hub);
     tx.try_send(1).unwrap();

@@ -3,18 +3,16 @@
 
 use std::sync::Arc;
 
-use fanline::hub::{
-    FullConsumer, LeftElements, MergeOptions, PartitionOptions, Partitioner, merge_with,
-    partition_with,
-};
+use fanline::hub::{MergeHub, OnFull, OnLeave, PartitionHub, PartitionOptions, Partitioner};
 
 const BOUNDS: [usize; 3] = [1, 2, 16];
 
 fn merged(per_producer: usize, total: Option<usize>, producers: u64, feeds: bool) {
-    let (hub, mut rx) = merge_with::<u64>(MergeOptions {
-        per_producer,
-        total,
-    });
+    let mut options = MergeHub::<u64>::options().per_producer(per_producer);
+    if let Some(total) = total {
+        options = options.total(total);
+    }
+    let (hub, mut rx) = options.build();
     let each = 20_000 / producers;
     let threads: Vec<_> = (0..producers)
         .map(|id| {
@@ -58,10 +56,10 @@ fn merge_keeps_order_per_producer_on_threads() {
 #[test]
 fn merge_loses_nothing_when_producers_join_and_leave() {
     for bound in BOUNDS {
-        let (hub, mut rx) = merge_with::<(u64, u64)>(MergeOptions {
-            per_producer: bound,
-            total: Some(4),
-        });
+        let (hub, mut rx) = MergeHub::<(u64, u64)>::options()
+            .per_producer(bound)
+            .total(4)
+            .build();
         let threads = [0, 1].map(|id| {
             let hub = hub.clone();
             std::thread::spawn(move || {
@@ -92,10 +90,10 @@ fn merge_end_during_sends_drops_each_element_once() {
     for kills in [false, true] {
         for round in 0..200 {
             let element = Arc::new(());
-            let (hub, mut rx) = merge_with::<Arc<()>>(MergeOptions {
-                per_producer: 2,
-                total: Some(3),
-            });
+            let (hub, mut rx) = MergeHub::<Arc<()>>::options()
+                .per_producer(2)
+                .total(3)
+                .build();
             let threads = [0, 1].map(|_| {
                 let (mut tx, element) = (hub.producer(), element.clone());
                 std::thread::spawn(move || while tx.blocking_send(element.clone()).is_ok() {})
@@ -114,13 +112,13 @@ fn merge_end_during_sends_drops_each_element_once() {
     }
 }
 
-fn partitioned(options: PartitionOptions, consumers: usize, feeds: bool) {
+fn partitioned(options: PartitionOptions<u64>, on_full: OnFull, consumers: usize, feeds: bool) {
     let count = 20_000;
     let partitioner = Partitioner::by_index(|count, value: &u64| {
         i64::try_from(*value % count as u64).expect("small")
     });
-    let expects_own_only = options.full_consumer == FullConsumer::Wait;
-    let (mut tx, hub) = partition_with::<u64>(options, partitioner);
+    let expects_own_only = on_full == OnFull::Wait;
+    let (mut tx, hub) = options.on_full(on_full).build(partitioner);
     let threads: Vec<_> = (0..consumers)
         .map(|_| {
             let mut rx = hub.subscribe();
@@ -154,15 +152,13 @@ fn partitioned(options: PartitionOptions, consumers: usize, feeds: bool) {
 fn partition_keeps_order_per_consumer_on_threads() {
     for bound in BOUNDS {
         for consumers in [1, 2, 4] {
-            for full_consumer in [FullConsumer::Wait, FullConsumer::Reroute] {
+            for on_full in [OnFull::Wait, OnFull::Reroute] {
                 for per_consumer in [None, Some(bound)] {
-                    let options = PartitionOptions {
-                        capacity: 2 * bound,
-                        per_consumer,
-                        full_consumer,
-                        ..PartitionOptions::default()
-                    };
-                    partitioned(options, consumers, bound == 2);
+                    let mut options = PartitionHub::options().capacity(2 * bound);
+                    if let Some(count) = per_consumer {
+                        options = options.per_consumer(count);
+                    }
+                    partitioned(options, on_full, consumers, bound == 2);
                 }
             }
         }
@@ -173,12 +169,10 @@ fn partition_keeps_order_per_consumer_on_threads() {
 #[test]
 fn partition_loses_nothing_when_consumers_join_and_leave() {
     for bound in BOUNDS {
-        let options = PartitionOptions {
-            capacity: 2 * bound,
-            left_elements: LeftElements::Reroute,
-            ..PartitionOptions::default()
-        };
-        let (mut tx, hub) = partition_with::<u64>(options, Partitioner::round_robin());
+        let options = PartitionHub::<u64>::options()
+            .capacity(2 * bound)
+            .on_leave(OnLeave::Reroute);
+        let (mut tx, hub) = options.build(Partitioner::round_robin());
         let threads = [0_u64, 1].map(|index| {
             let hub = hub.clone();
             std::thread::spawn(move || {
@@ -209,12 +203,10 @@ fn partition_loses_nothing_when_consumers_join_and_leave() {
 fn partition_end_during_sends_drops_each_element_once() {
     for round in 0..200 {
         let element = Arc::new(());
-        let options = PartitionOptions {
-            capacity: 3,
-            per_consumer: Some(1),
-            ..PartitionOptions::default()
-        };
-        let (mut tx, hub) = partition_with::<Arc<()>>(options, Partitioner::round_robin());
+        let options = PartitionHub::<Arc<()>>::options()
+            .capacity(3)
+            .per_consumer(1);
+        let (mut tx, hub) = options.build(Partitioner::round_robin());
         let consumers = [0, 1].map(|_| {
             let mut rx = hub.subscribe();
             std::thread::spawn(move || while rx.blocking_recv().is_some() {})

@@ -2,10 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fanline::hub::{
-    BroadcastOptions, BroadcastReceiver, SlowConsumer, Start, TryRecvError, broadcast,
-    broadcast_with,
-};
+use fanline::hub::{BroadcastHub, BroadcastReceiver, OnSlow, Start, TryRecvError, broadcast};
 use futures::FutureExt;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -169,11 +166,10 @@ impl Lagging {
 }
 
 fn check_lagging(capacity: usize, steps: &[Step]) {
-    let (mut tx, hub) = broadcast_with::<u64>(BroadcastOptions {
-        capacity,
-        slow_consumer: SlowConsumer::Lag,
-        ..BroadcastOptions::default()
-    });
+    let (mut tx, hub) = BroadcastHub::<u64>::options()
+        .capacity(capacity)
+        .on_slow(OnSlow::DropOldest)
+        .build();
     let mut consumers: Vec<BroadcastReceiver<u64>> = Vec::new();
     let mut model = Lagging::default();
     for step in steps {

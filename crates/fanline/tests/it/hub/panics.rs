@@ -6,9 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use fanline::hub::{
-    BroadcastOptions, BroadcastReceiver, SlowConsumer, TryRecvError, broadcast, broadcast_with,
-};
+use fanline::hub::{BroadcastHub, BroadcastReceiver, OnSlow, TryRecvError, broadcast};
 
 fn panics(body: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(body)).is_err()
@@ -56,11 +54,10 @@ fn panicking_clone_leaves_element_unreceived() {
 /// The consumer must not read an overwritten element.
 #[test]
 fn consumer_can_lag_after_panicking_clone() {
-    let (mut tx, hub) = broadcast_with::<Bad>(BroadcastOptions {
-        capacity: 2,
-        slow_consumer: SlowConsumer::Lag,
-        ..BroadcastOptions::default()
-    });
+    let (mut tx, hub) = BroadcastHub::<Bad>::options()
+        .capacity(2)
+        .on_slow(OnSlow::DropOldest)
+        .build();
     let mut rx = hub.subscribe();
     for number in 0..6 {
         let clones_until = Arc::new(AtomicUsize::new(if number == 0 { 1 } else { 100 }));

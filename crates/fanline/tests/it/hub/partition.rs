@@ -1,8 +1,8 @@
 //! The partition hub: routing, bounds, and consumers that join and leave.
 
 use fanline::hub::{
-    BoxError, FullConsumer, LeftElements, PartitionOptions, PartitionReceiver, Partitioner,
-    TryRecvError, TrySendError, partition, partition_stateful, partition_with, try_partition_with,
+    OnFull, OnLeave, PartitionHub, PartitionOptions, PartitionReceiver, Partitioner, TryRecvError,
+    TrySendError, partition,
 };
 use futures::executor::block_on;
 use futures::{StreamExt, poll};
@@ -33,12 +33,8 @@ fn each_element_goes_to_one_consumer() {
 
 #[test]
 fn elements_pending_for_start_after_count_toward_capacity() {
-    let options = PartitionOptions {
-        capacity: 4,
-        start_after: Some(2),
-        ..PartitionOptions::default()
-    };
-    let (mut tx, hub) = partition_with(options, Partitioner::by_index(modulo));
+    let options = PartitionHub::<u64>::options().capacity(4).start_after(2);
+    let (mut tx, hub) = options.build(Partitioner::by_index(modulo));
     let mut a = hub.subscribe();
     for value in 0..4 {
         tx.try_send(value).unwrap();
@@ -64,7 +60,7 @@ fn negative_index_drops_element() {
 #[test]
 fn round_robin_and_least_loaded_choose_as_documented() {
     let check = |partitioner, expected: [Vec<u64>; 2]| {
-        let (mut tx, hub) = partition_with(PartitionOptions::default(), partitioner);
+        let (mut tx, hub) = PartitionHub::<u64>::options().build(partitioner);
         let mut consumers = [hub.subscribe(), hub.subscribe()];
         for value in 0..4 {
             tx.try_send(value).unwrap();
@@ -81,12 +77,14 @@ fn round_robin_and_least_loaded_choose_as_documented() {
 #[test]
 fn stateful_partitioner_keeps_sessions_together() {
     let mut sessions = std::collections::HashMap::new();
-    let (mut tx, hub) = partition_stateful::<u64>(16, move |consumers, value| {
-        let next = sessions.len();
-        *sessions
-            .entry(value % 10)
-            .or_insert_with(|| consumers.id_at(next))
-    });
+    let (mut tx, hub) = PartitionHub::<u64>::options()
+        .capacity(16)
+        .build(Partitioner::by_id(move |consumers, value| {
+            let next = sessions.len();
+            *sessions
+                .entry(value % 10)
+                .or_insert_with(|| consumers.id_at(next))
+        }));
     let (mut a, mut b) = (hub.subscribe(), hub.subscribe());
     for value in [7, 8, 17, 18, 28, 27] {
         tx.try_send(value).unwrap();
@@ -97,12 +95,9 @@ fn stateful_partitioner_keeps_sessions_together() {
 
 #[test]
 fn elements_of_leaving_consumer_are_rerouted_or_dropped() {
-    let check = |left_elements, expected: &[u64]| {
-        let options = PartitionOptions {
-            left_elements,
-            ..PartitionOptions::default()
-        };
-        let (mut tx, hub) = partition_with(options, Partitioner::by_index(modulo));
+    let check = |on_leave, expected: &[u64]| {
+        let options = PartitionHub::<u64>::options().on_leave(on_leave);
+        let (mut tx, hub) = options.build(Partitioner::by_index(modulo));
         let (mut stays, mut leaves) = (hub.subscribe(), hub.subscribe());
         for value in 0..6 {
             tx.try_send(value).unwrap();
@@ -112,26 +107,24 @@ fn elements_of_leaving_consumer_are_rerouted_or_dropped() {
         assert_eq!(hub.len(), expected.len());
         assert_eq!(drain(&mut stays), expected);
     };
-    check(LeftElements::Reroute, &[0, 2, 4, 3, 5]);
-    check(LeftElements::Drop, &[0, 2, 4]);
+    check(OnLeave::Reroute, &[0, 2, 4, 3, 5]);
+    check(OnLeave::Drop, &[0, 2, 4]);
 }
 
 #[test]
 fn full_consumer_waits_reroutes_or_drops() {
-    let check = |full_consumer, taken: usize, expected: [&[u64]; 2]| {
-        let options = PartitionOptions {
-            capacity: 6,
-            per_consumer: Some(2),
-            full_consumer,
-            ..PartitionOptions::default()
-        };
+    let check = |on_full, taken: usize, expected: [&[u64]; 2]| {
+        let options = PartitionHub::<u64>::options()
+            .capacity(6)
+            .per_consumer(2)
+            .on_full(on_full);
         // The partitioner chooses the first consumer for all elements.
-        let (mut tx, hub) = partition_with(options, Partitioner::by_index(|_, _: &u64| 0));
+        let (mut tx, hub) = options.build(Partitioner::by_index(|_, _: &u64| 0));
         let mut consumers = [hub.subscribe(), hub.subscribe()];
         let sent = (0..20)
             .take_while(|value| tx.try_send(*value).is_ok())
             .count();
-        assert_eq!(sent, taken, "{full_consumer:?}");
+        assert_eq!(sent, taken, "{on_full:?}");
         assert_eq!(
             consumers.each_ref().map(|rx| rx.lag().min(2)),
             expected.map(<[u64]>::len)
@@ -140,18 +133,15 @@ fn full_consumer_waits_reroutes_or_drops() {
         assert!(second.starts_with(expected[1]), "{second:?}");
         assert_eq!(consumers[0].try_recv().unwrap(), 0);
     };
-    check(FullConsumer::Wait, 6, [&[0, 1], &[]]);
-    check(FullConsumer::Reroute, 6, [&[0, 1], &[2, 3]]);
-    check(FullConsumer::Drop, 20, [&[0, 1], &[]]);
+    check(OnFull::Wait, 6, [&[0, 1], &[]]);
+    check(OnFull::Reroute, 6, [&[0, 1], &[2, 3]]);
+    check(OnFull::DropNewest, 20, [&[0, 1], &[]]);
 }
 
 #[test]
 fn hub_starts_early_when_last_handle_is_dropped() {
-    let options = PartitionOptions {
-        start_after: Some(2),
-        ..PartitionOptions::default()
-    };
-    let (mut tx, hub) = partition_with(options, Partitioner::by_index(modulo));
+    let options = PartitionHub::<u64>::options().start_after(2);
+    let (mut tx, hub) = options.build(Partitioner::by_index(modulo));
     let mut rx = hub.subscribe();
     tx.try_send(1).unwrap();
     assert!(matches!(rx.try_recv(), Err(TryRecvError::Empty)));
@@ -163,15 +153,17 @@ fn hub_starts_early_when_last_handle_is_dropped() {
 
 #[test]
 fn partitioner_by_id_sees_queue_lengths() {
-    let (mut tx, hub) = partition_stateful::<u64>(16, |consumers, value| {
-        assert_eq!(consumers.len(), consumers.iter().len());
-        let wanted = i64::try_from(*value % 10).expect("small");
-        match consumers.queued(wanted) {
-            Some(..2) => wanted,
-            Some(_) => consumers.id_at(0),
-            None => -1,
-        }
-    });
+    let (mut tx, hub) = PartitionHub::<u64>::options()
+        .capacity(16)
+        .build(Partitioner::by_id(|consumers, value| {
+            assert_eq!(consumers.len(), consumers.iter().len());
+            let wanted = i64::try_from(*value % 10).expect("small");
+            match consumers.queued(wanted) {
+                Some(..2) => wanted,
+                Some(_) => consumers.id_at(0),
+                None => -1,
+            }
+        }));
     let mut consumers: Vec<_> = (0..4).map(|_| hub.subscribe()).collect();
     drop(consumers.remove(2)); // number 2
     for value in [1, 2, 3, 11, 21, 33, 43] {
@@ -184,12 +176,8 @@ fn partitioner_by_id_sees_queue_lengths() {
 #[test]
 fn element_waiting_for_room_is_delivered_later() {
     block_on(async {
-        let options = PartitionOptions {
-            capacity: 3,
-            per_consumer: Some(1),
-            ..PartitionOptions::default()
-        };
-        let (mut tx, hub) = partition_with(options, Partitioner::by_index(modulo));
+        let options = PartitionHub::<u64>::options().capacity(3).per_consumer(1);
+        let (mut tx, hub) = options.build(Partitioner::by_index(modulo));
         let (mut even, mut odd) = (hub.subscribe(), hub.subscribe());
         for value in [0, 2, 1] {
             tx.send(value).await.unwrap();
@@ -250,13 +238,11 @@ fn panicking_partitioner_loses_only_its_element() {
 
 #[test]
 fn consumers_on_threads_lose_nothing() {
-    let options = PartitionOptions {
-        capacity: 8,
-        per_consumer: Some(2),
-        full_consumer: FullConsumer::Reroute,
-        ..PartitionOptions::default()
-    };
-    let (mut tx, hub) = partition_with(options, Partitioner::round_robin());
+    let options = PartitionHub::<u64>::options()
+        .capacity(8)
+        .per_consumer(2)
+        .on_full(OnFull::Reroute);
+    let (mut tx, hub) = options.build(Partitioner::round_robin());
     let threads = [0, 1, 2].map(|index| {
         let (mut rx, hub) = (hub.subscribe(), hub.clone());
         std::thread::spawn(move || {
@@ -300,31 +286,21 @@ fn sender_accepts_stream_and_receivers_are_streams() {
 
 #[test]
 fn invalid_options_are_named_in_error() {
-    let check = |options, message: &str| {
+    let check = |options: PartitionOptions<u64>, message: &str| {
         let partitioner = Partitioner::<u64>::round_robin();
-        let error = try_partition_with::<_, BoxError>(options, partitioner).expect_err(message);
+        let error = options.try_build(partitioner).expect_err(message);
         assert_eq!(error.to_string(), message);
     };
-    let default = PartitionOptions::default;
     check(
-        PartitionOptions {
-            capacity: 0,
-            ..default()
-        },
+        PartitionHub::<u64>::options().capacity(0),
         "`capacity` must be at least 1",
     );
     check(
-        PartitionOptions {
-            per_consumer: Some(0),
-            ..default()
-        },
+        PartitionHub::<u64>::options().per_consumer(0),
         "`per_consumer` must be at least 1",
     );
     check(
-        PartitionOptions {
-            start_after: Some(0),
-            ..default()
-        },
+        PartitionHub::<u64>::options().start_after(0),
         "`start_after` must be at least 1",
     );
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use fanline::hub::{
-    FullConsumer, LeftElements, PartitionOptions, PartitionReceiver, Partitioner, TryRecvError,
-    TrySendError, partition_with,
+    OnFull, OnLeave, PartitionHub, PartitionOptions, PartitionReceiver, Partitioner, TryRecvError,
+    TrySendError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -32,20 +32,46 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn options() -> impl Strategy<Value = PartitionOptions> {
+/// The options of the hub and of its model.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    capacity: usize,
+    per_consumer: Option<usize>,
+    on_full: OnFull,
+    on_leave: OnLeave,
+    start_after: Option<usize>,
+}
+
+impl Limits {
+    fn options(self) -> PartitionOptions<u64> {
+        let mut options = PartitionHub::options()
+            .capacity(self.capacity)
+            .on_full(self.on_full)
+            .on_leave(self.on_leave);
+        if let Some(count) = self.per_consumer {
+            options = options.per_consumer(count);
+        }
+        if let Some(count) = self.start_after {
+            options = options.start_after(count);
+        }
+        options
+    }
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
     let full = prop_oneof![
-        Just(FullConsumer::Wait),
-        Just(FullConsumer::Reroute),
-        Just(FullConsumer::Drop)
+        Just(OnFull::Wait),
+        Just(OnFull::Reroute),
+        Just(OnFull::DropNewest)
     ];
-    let left = prop_oneof![Just(LeftElements::Reroute), Just(LeftElements::Drop)];
+    let left = prop_oneof![Just(OnLeave::Reroute), Just(OnLeave::Drop)];
     let start = prop::option::of(1..4_usize);
     (1..9_usize, prop::option::of(1..4_usize), full, left, start).prop_map(
-        |(capacity, per_consumer, full_consumer, left_elements, start_after)| PartitionOptions {
+        |(capacity, per_consumer, on_full, on_leave, start_after)| Limits {
             capacity,
             per_consumer,
-            full_consumer,
-            left_elements,
+            on_full,
+            on_leave,
             start_after,
         },
     )
@@ -62,7 +88,7 @@ fn choose(count: usize, value: u64) -> i64 {
 
 /// The model of a partition hub.
 struct Model {
-    options: PartitionOptions,
+    limits: Limits,
     pending: VecDeque<u64>,
     /// The element that waits for room, and the id of its consumer, or `None` for any consumer with room.
     stuck: Option<(u64, Option<i64>)>,
@@ -79,7 +105,7 @@ impl Model {
     }
 
     fn has_room(&self, index: usize) -> bool {
-        let most = self.options.per_consumer.unwrap_or(usize::MAX);
+        let most = self.limits.per_consumer.unwrap_or(usize::MAX);
         self.queues[index].1.len() < most
     }
 
@@ -89,7 +115,7 @@ impl Model {
     }
 
     fn update(&mut self) {
-        self.has_started |= self.queues.len() >= self.options.start_after.unwrap_or(1);
+        self.has_started |= self.queues.len() >= self.limits.start_after.unwrap_or(1);
         if self.has_failed {
             self.pending.clear();
             self.stuck = None;
@@ -118,14 +144,14 @@ impl Model {
                 self.queues[index].1.push_back(value);
                 continue;
             }
-            match self.options.full_consumer {
-                FullConsumer::Drop => {}
-                FullConsumer::Wait => self.stuck = Some((value, Some(self.queues[index].0))),
-                FullConsumer::Reroute if self.has_room(self.least()) => {
+            match self.limits.on_full {
+                OnFull::DropNewest => {}
+                OnFull::Wait => self.stuck = Some((value, Some(self.queues[index].0))),
+                OnFull::Reroute if self.has_room(self.least()) => {
                     let least = self.least();
                     self.queues[least].1.push_back(value);
                 }
-                FullConsumer::Reroute => self.stuck = Some((value, None)),
+                _ => self.stuck = Some((value, None)),
             }
         }
     }
@@ -134,7 +160,7 @@ impl Model {
         if self.is_closed {
             return Err(TrySendError::Closed(value));
         }
-        if self.len() == self.options.capacity {
+        if self.len() == self.limits.capacity {
             return Err(TrySendError::Full(value));
         }
         self.pending.push_back(value);
@@ -169,7 +195,7 @@ impl Model {
         if let Some((value, _)) = self.stuck.take_if(|(_, target)| *target == Some(id)) {
             self.pending.push_front(value);
         }
-        if self.options.left_elements == LeftElements::Reroute {
+        if self.limits.on_leave == OnLeave::Reroute {
             for value in queue.into_iter().rev() {
                 self.pending.push_front(value);
             }
@@ -181,12 +207,12 @@ impl Model {
     }
 }
 
-fn check(options: PartitionOptions, steps: &[Step]) {
+fn check(limits: Limits, steps: &[Step]) {
     let partitioner = Partitioner::by_index(|count, value: &u64| choose(count, *value));
-    let (mut tx, hub) = partition_with(options.clone(), partitioner);
+    let (mut tx, hub) = limits.options().build(partitioner);
     let mut consumers: Vec<PartitionReceiver<u64>> = Vec::new();
     let mut model = Model {
-        options,
+        limits,
         pending: VecDeque::new(),
         stuck: None,
         queues: Vec::new(),
@@ -206,7 +232,7 @@ fn check(options: PartitionOptions, steps: &[Step]) {
             Step::Send | Step::Feed => {
                 last_value += 1;
                 // `blocking_feed` waits for room, so call it only if there is room.
-                let sent = if matches!(step, Step::Feed) && model.len() < model.options.capacity {
+                let sent = if matches!(step, Step::Feed) && model.len() < model.limits.capacity {
                     let fed = tx.blocking_feed(last_value);
                     fed.map_err(|error| TrySendError::Closed(error.0))
                 } else {
@@ -248,7 +274,7 @@ fn check(options: PartitionOptions, steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn partition_hub_matches_queue_model(options in options(), steps in vec(step(), 1..300)) {
-        check(options, &steps);
+    fn partition_hub_matches_queue_model(limits in limits(), steps in vec(step(), 1..300)) {
+        check(limits, &steps);
     }
 }

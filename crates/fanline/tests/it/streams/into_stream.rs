@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use fanline::ObservableExt;
-use fanline::stream::{Bounded, IntoStream, Lagged, Latest, Overflow, Policy, Unbounded};
+use fanline::stream::{Bounded, IntoStream, Lagged, Latest, Overflow, OverflowPolicy, Unbounded};
 use futures::{Stream, StreamExt};
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ fn show<T: Show>(polled: &Poll<Option<T>>) -> String {
 
 /// Runs `script` over a stream. A number is emitted, `[` and `]` enclose a slice, `?` polls, `.` completes,
 /// and `x` drops the observer. Returns the results of the polls, and the number of lost values.
-fn run<P: Policy>(policy: P, script: &str) -> (String, u64)
+fn run<P: OverflowPolicy>(policy: P, script: &str) -> (String, u64)
 where
     P::Item<u32>: Show,
 {
@@ -80,7 +80,7 @@ where
 }
 
 #[track_caller]
-fn check<P: Policy>(policy: P, script: &str, expected: &str, lost: u64)
+fn check<P: OverflowPolicy>(policy: P, script: &str, expected: &str, lost: u64)
 where
     P::Item<u32>: Show,
 {
@@ -477,7 +477,7 @@ fn values_during_subscription_do_not_block() {
 /// Emits from another thread, and collects under an executor.
 fn collect_across_threads<P>(policy: P, count: u32, tokio: bool) -> Vec<P::Item<u32>>
 where
-    P: Policy + 'static,
+    P: OverflowPolicy + 'static,
     P::Item<u32>: Send,
 {
     let source = ManualSource::<u32>::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanline::stream::{Bounded, Closed, Lagged, Unbounded};
+use fanline::stream::{Bounded, Lagged, SubjectEnded, Unbounded};
 use fanline::{AsyncSubject, BehaviorSubject, ObservableExt, Replay, ReplaySubject, Subject};
 use futures::executor::block_on;
 use futures::{SinkExt, StreamExt, stream};
@@ -114,7 +114,7 @@ fn producer_is_a_sink() {
         assert!(!source.has_ended());
         tx.close().await.unwrap();
         assert!(source.has_ended());
-        assert_eq!(tx.send(4).await, Err(Closed));
+        assert_eq!(tx.send(4).await, Err(SubjectEnded));
         tx.next(5);
         tx.close().await.unwrap();
         let stream = source.into_stream(Unbounded);
@@ -128,8 +128,8 @@ fn failed_forward_leaves_producer_open() {
     block_on(async {
         let (mut tx, source) = fanline::subject::<u32>();
         let stream = source.into_stream(Unbounded);
-        let results = stream::iter([Ok(1), Err(Closed), Ok(2)]);
-        assert_eq!(results.forward(&mut tx).await, Err(Closed));
+        let results = stream::iter([Ok(1), Err(SubjectEnded), Ok(2)]);
+        assert_eq!(results.forward(&mut tx).await, Err(SubjectEnded));
         tx.next(3);
         tx.complete();
         assert_eq!(stream.collect::<Vec<_>>().await, [1, 3]);
@@ -146,7 +146,7 @@ macro_rules! check_sink {
             (&subject).send(2).await.unwrap();
             (&subject).close().await.unwrap();
             assert!(subject.has_ended());
-            assert_eq!((&subject).send(3).await, Err(Closed));
+            assert_eq!((&subject).send(3).await, Err(SubjectEnded));
             assert_eq!(stream.collect::<Vec<u32>>().await, $expected);
         })
     };
@@ -160,7 +160,7 @@ fn shared_subject_is_a_sink() {
     check_sink!(ReplaySubject::<u32>::new(Replay::one()), [1, 2]);
     let disposed = Subject::<u32>::new();
     disposed.dispose();
-    assert_eq!(block_on((&disposed).send(1)), Err(Closed));
+    assert_eq!(block_on((&disposed).send(1)), Err(SubjectEnded));
 }
 
 #[test]
