@@ -23,7 +23,7 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 ///
 /// fanline::from_iter(1..=6)
 ///     .group_by(|n| n % 2)
-///     .flat_map(usize::MAX, |group| {
+///     .flat_map(|group| {
 ///         let key = *group.key();
 ///         group.clone().map(move |n| (key, *n))
 ///     })

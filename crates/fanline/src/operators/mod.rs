@@ -1,8 +1,10 @@
 //! Operators: observables made of observables.
 //!
-//! All operators are methods of [`ObservableExt`]. The documentation of the type that a method returns
-//! describes in full which values it emits, when it completes or fails, what it stores, and when it panics.
-//! It has an example.
+//! The operators are methods of three traits, which the [prelude](crate::prelude) imports: [`ObservableExt`]
+//! for those with one source, [`CombineExt`] for those that subscribe to several observables, or several times,
+//! and [`TimeExt`] for those that depend on time. The documentation of the type that a method returns describes
+//! in full which values it emits, when it completes or fails, what it stores, and when it panics. It has an
+//! example.
 //!
 //! # From Rx to Fanline
 //!
@@ -22,41 +24,41 @@
 //! | `map`, `select`; `mapTo` | [`map`](ObservableExt::map); [`map_to`](ObservableExt::map_to) |
 //! | `mapNotNull`, `ofType`, `cast` | [`filter_map`](ObservableExt::filter_map) |
 //! | `scan` | [`scan`](ObservableExt::scan) |
-//! | `flatMap`, `mergeMap`, `selectMany` | [`flat_map`](ObservableExt::flat_map), in parallel [`flat_map_on`](ObservableExt::flat_map_on) |
-//! | `concatMap` | [`concat_map`](ObservableExt::concat_map) |
-//! | `switchMap`, `flatMapLatest` | [`switch_map`](ObservableExt::switch_map) |
-//! | `exhaustMap` | [`exhaust_map`](ObservableExt::exhaust_map) |
+//! | `flatMap`, `mergeMap`, `selectMany` | [`flat_map`](CombineExt::flat_map), in parallel [`flat_map_on`](CombineExt::flat_map_on) |
+//! | `concatMap` | [`concat_map`](CombineExt::concat_map) |
+//! | `switchMap`, `flatMapLatest` | [`switch_map`](CombineExt::switch_map) |
+//! | `exhaustMap` | [`exhaust_map`](CombineExt::exhaust_map) |
 //! | `buffer(count)`, `buffer(count, skip)` | [`buffer_count`](ObservableExt::buffer_count), [`buffer_count_every`](ObservableExt::buffer_count_every) |
-//! | `buffer(time)`, `buffer(time, count)` | [`buffer_time`](ObservableExt::buffer_time), [`buffer_time_or_count`](ObservableExt::buffer_time_or_count) |
+//! | `buffer(time)`, `buffer(time, count)` | [`buffer_time`](TimeExt::buffer_time), [`buffer_time_or_count`](TimeExt::buffer_time_or_count) |
 //! | `window(count)` | [`window_count`](ObservableExt::window_count) |
-//! | `window(time)`, `window(time, count)` | [`window_time`](ObservableExt::window_time), [`window_time_or_count`](ObservableExt::window_time_or_count) |
+//! | `window(time)`, `window(time, count)` | [`window_time`](TimeExt::window_time), [`window_time_or_count`](TimeExt::window_time_or_count) |
 //! | `groupBy` | [`group_by`](ObservableExt::group_by) |
 //! | `pairwise` | [`pairwise`](ObservableExt::pairwise) |
 //! | **Filter** | |
 //! | `filter`, `where` | [`filter`](ObservableExt::filter) |
-//! | `take`, `takeWhile`, `takeUntil`, `takeLast` | [`take`](ObservableExt::take), [`take_while`](ObservableExt::take_while), [`take_until`](ObservableExt::take_until), [`take_last`](ObservableExt::take_last) |
-//! | `skip`, `skipWhile`, `skipUntil`, `skipLast` | [`skip`](ObservableExt::skip), [`skip_while`](ObservableExt::skip_while), [`skip_until`](ObservableExt::skip_until), [`skip_last`](ObservableExt::skip_last) |
+//! | `take`, `takeWhile`, `takeUntil`, `takeLast` | [`take`](ObservableExt::take), [`take_while`](ObservableExt::take_while), [`take_until`](CombineExt::take_until), [`take_last`](ObservableExt::take_last) |
+//! | `skip`, `skipWhile`, `skipUntil`, `skipLast` | [`skip`](ObservableExt::skip), [`skip_while`](ObservableExt::skip_while), [`skip_until`](CombineExt::skip_until), [`skip_last`](ObservableExt::skip_last) |
 //! | `first`, `last`, `single`, `elementAt` | [`first`](ObservableExt::first), [`last`](ObservableExt::last), [`single`](ObservableExt::single), [`element_at`](ObservableExt::element_at) |
 //! | `distinct`, `distinct(selector)` | [`distinct`](ObservableExt::distinct), [`distinct_by_key`](ObservableExt::distinct_by_key) |
 //! | `distinctUntilChanged` | [`distinct_until_changed`](ObservableExt::distinct_until_changed), [`…_by`](ObservableExt::distinct_until_changed_by), [`…_by_key`](ObservableExt::distinct_until_changed_by_key) |
-//! | `debounce`, `throttleWithTimeout`, Rx.NET's `Throttle` | [`debounce`](ObservableExt::debounce) |
-//! | `throttleFirst`, `throttleLast`, `throttleTime({leading, trailing})` | [`throttle`](ObservableExt::throttle) with an [`Edge`] |
-//! | `sample(time)`, `audit`; `sample(observable)` | [`sample`](ObservableExt::sample); [`sample_by`](ObservableExt::sample_by) |
+//! | `debounce`, `throttleWithTimeout`, Rx.NET's `Throttle` | [`debounce`](TimeExt::debounce) |
+//! | `throttleFirst`, `throttleLast`, `throttleTime({leading, trailing})` | [`throttle`](TimeExt::throttle) with an [`Edge`] |
+//! | `sample(time)`, `audit`; `sample(observable)` | [`sample`](TimeExt::sample); [`sample_when`](CombineExt::sample_when) |
 //! | `ignoreElements` | [`ignore_elements`](ObservableExt::ignore_elements) |
 //! | **Combine** | |
-//! | `merge`, `mergeWith`, `mergeAll` | [`merge`](ObservableExt::merge), of a list [`merge_all`] |
-//! | `concat`, `concatWith`, `concatAll` | [`concat`](ObservableExt::concat), of a list [`concat_all`] |
-//! | `amb`, `race` | [`race`](ObservableExt::race), of a list [`race_all`] |
-//! | `zip`, `combineLatest`, `withLatestFrom` | [`zip`](ObservableExt::zip), [`combine_latest`](ObservableExt::combine_latest), [`with_latest_from`](ObservableExt::with_latest_from); each with `_with` for a closure in place of a pair |
-//! | `switch`, `switchOnNext`, `switchAll` | [`switch_all`](ObservableExt::switch_all) |
+//! | `merge`, `mergeWith`, `mergeAll` | [`merge`](CombineExt::merge), of a list [`merge()`] |
+//! | `concat`, `concatWith`, `concatAll` | [`concat`](CombineExt::concat), of a list [`concat()`] |
+//! | `amb`, `race` | [`race`](CombineExt::race), of a list [`race()`] |
+//! | `zip`, `combineLatest`, `withLatestFrom` | [`zip`](CombineExt::zip), [`combine_latest`](CombineExt::combine_latest), [`with_latest_from`](CombineExt::with_latest_from); each with `_with` for a closure in place of a pair |
+//! | `switch`, `switchOnNext`, `switchAll` | [`switch_all`](CombineExt::switch_all) |
 //! | `startWith`, `prepend`; `endWith`, `append` | [`start_with`](ObservableExt::start_with); [`end_with`](ObservableExt::end_with) |
 //! | `defaultIfEmpty` | [`default_if_empty`](ObservableExt::default_if_empty) |
 //! | **Errors, time** | |
-//! | `catch`, `onErrorResumeNext(fallback)` | [`catch`](ObservableExt::catch) |
+//! | `catch`, `onErrorResumeNext(fallback)` | [`catch`](CombineExt::catch) |
 //! | `onErrorReturn` | [`on_error_return`](ObservableExt::on_error_return) |
-//! | `retry`; `retryWhen` with a delay | [`retry`](ObservableExt::retry); [`retry_with`](ObservableExt::retry_with) a [`Backoff`] |
-//! | `repeat` | [`repeat`](ObservableExt::repeat) |
-//! | `timeout`, `delay`, `delaySubscription` | [`timeout`](ObservableExt::timeout), [`delay`](ObservableExt::delay), [`delay_subscription`](ObservableExt::delay_subscription) |
+//! | `retry`; `retryWhen` with a delay | [`retry`](CombineExt::retry); [`retry_with`](CombineExt::retry_with) a [`Backoff`] |
+//! | `repeat` | [`repeat`](CombineExt::repeat) |
+//! | `timeout`, `delay`, `delaySubscription` | [`timeout`](TimeExt::timeout), [`delay`](TimeExt::delay), [`delay_subscription`](TimeExt::delay_subscription) |
 //! | `timestamp`, `timeInterval` | [`timestamp`](ObservableExt::timestamp), [`time_interval`](ObservableExt::time_interval) |
 //! | **Fold** | |
 //! | `reduce`, `aggregate` | [`reduce`](ObservableExt::reduce), with a seed [`fold`](ObservableExt::fold) |
@@ -192,7 +194,7 @@ pub use buffer_time::BufferTime;
 pub use catch::Catch;
 pub use collect::Collect;
 pub use combine_latest::CombineLatest;
-pub use concat::{Concat, ConcatAll, concat_all};
+pub use concat::{Concat, ConcatList, concat};
 pub use count::Count;
 pub use debounce::Debounce;
 pub use default_if_empty::DefaultIfEmpty;
@@ -204,7 +206,7 @@ pub use distinct_until_changed::{
 };
 pub use enumerate::Enumerate;
 pub use exhaust_map::ExhaustMap;
-pub use ext::ObservableExt;
+pub use ext::{CombineExt, ObservableExt, TimeExt};
 pub use extreme::{Max, MaxBy, Min, MinBy};
 pub use filter::Filter;
 pub use filter_map::FilterMap;
@@ -214,19 +216,19 @@ pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
 pub use group_by::{GroupBy, Grouped};
 pub use ignore_elements::IgnoreElements;
-pub use interval::{Interval, Timer, interval, timer};
+pub use interval::{Interval, TimerSource, interval, interval_on, timer, timer_on};
 pub use last::Last;
 pub use map::Map;
 pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
-pub use merge::{Merge, MergeAll, merge_all};
+pub use merge::{Merge, MergeList, merge};
 pub use multicast::{Connectable, FromShared, Hub, Shareable};
 pub use observe_on::ObserveOn;
 pub use on_error_return::OnErrorReturn;
 pub use pairwise::Pairwise;
 pub use predicate::{All, Any, Contains, IsEmpty};
-pub use race::{Race, RaceAll, race_all};
+pub use race::{Race, RaceList, race};
 pub use ref_count::{AutoConnect, RefCount};
 pub use repeat::Repeat;
 pub use retry::{Backoff, Retry, RetryWith};

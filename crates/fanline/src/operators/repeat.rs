@@ -2,7 +2,7 @@ use super::resubscribe::{Attempt, Decision, NoWait, Policy};
 use super::series::Series;
 use crate::{Guard, Observable, Observer};
 
-/// The observable returned by [`repeat`](crate::ObservableExt::repeat).
+/// The observable returned by [`repeat`](crate::CombineExt::repeat).
 ///
 /// Subscribes to a clone of the source again each time it completes, until it has run `times` times.
 /// `usize::MAX` means no limit; with 0, this observable completes at once.

@@ -8,7 +8,7 @@ use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, lock};
 use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
 
 /// An observable for one observer, emitted by [`window_count`](crate::ObservableExt::window_count),
-/// [`window_time`](crate::ObservableExt::window_time), and [`group_by`](crate::ObservableExt::group_by).
+/// [`window_time`](crate::TimeExt::window_time), and [`group_by`](crate::ObservableExt::group_by).
 /// Values that arrive before the subscription are buffered without bound, and delivered first.
 ///
 /// It is a handle: clones refer to the same observable. The first subscription receives all values. A later

@@ -21,7 +21,7 @@ use crate::{Guard, Observable, Observer};
 ///
 /// fanline::from_iter(1..=5)
 ///     .window_count(2)
-///     .flat_map(usize::MAX, |window| window.clone().sum())
+///     .flat_map(|window| window.clone().sum())
 ///     .subscribe(|sum| println!("{sum}")) // 3 7 5
 ///     .detach();
 /// ```

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use fanline::operators::{Serialized, concat_all, merge_all, race_all};
-use fanline::{Guard, Observable, ObservableExt, Observer};
+use fanline::operators::{self, Serialized};
+use fanline::{CombineExt, Guard, Observable, ObservableExt, Observer};
 
 use crate::manual_source::{Cold, Log, ManualSource, Sources, check, sources};
 
@@ -22,7 +22,7 @@ fn merge() {
         ],
     );
     check(
-        |sources| merge_all(sources).boxed(),
+        |sources| operators::merge(sources).boxed(),
         &[
             ("a1 b2 c3 d4 a| b| c| d5 d|", "1 2 3 4 5 |"),
             ("a| b1 c# b2", "1 #c"),
@@ -44,7 +44,7 @@ fn concat() {
         ],
     );
     check(
-        |sources| concat_all(sources).boxed(),
+        |sources| operators::concat(sources).boxed(),
         &[("a1 a| b2 b| c| d3 d|", "1 2 3 |"), ("a| b| c#", "#c")],
     );
 }
@@ -116,7 +116,7 @@ fn race() {
         ],
     );
     check(
-        |sources| race_all(sources).boxed(),
+        |sources| operators::race(sources).boxed(),
         &[("c1 a2 c|", "1 |"), ("d#", "#d")],
     );
     let [a, b, ..] = sources();
@@ -163,9 +163,9 @@ fn skip_until() {
 }
 
 #[test]
-fn sample_by() {
+fn sample_when() {
     check(
-        |[a, b, ..]| a.sample_by(b).boxed(),
+        |[a, b, ..]| a.sample_when(b).boxed(),
         &[
             ("b0 a1 a2 b0 b0 a3 b0", "2 3"),
             ("a1 a|", "|"),
@@ -193,7 +193,7 @@ fn dropped_source_unsubscribes_the_other() {
         &[("b1 a2 a-", "(2,1) ."), ("b1 b- a2 a|", "(2,1) |")],
     );
     check(
-        |[a, b, ..]| a.sample_by(b).boxed(),
+        |[a, b, ..]| a.sample_when(b).boxed(),
         &[("a1 a-", "."), ("a1 b0 b-", "1 .")],
     );
     check(
@@ -230,7 +230,7 @@ fn flat_map() {
         move |sources: Sources| {
             let source = sources[0].clone();
             source
-                .flat_map(most, move |&at| inner(&sources, at))
+                .flat_map_with(most, move |&at| inner(&sources, at))
                 .boxed()
         }
     };
@@ -410,10 +410,8 @@ fn endless_sources_stop_when_observer_is_closed() {
             .boxed(),
         Endless.take_until(hot()).boxed(),
         Endless.serialize().boxed(),
-        Cold::new([1], None).flat_map(1, |_| Endless).boxed(),
-        Endless
-            .flat_map(usize::MAX, |_| Cold::new([1, 2], None))
-            .boxed(),
+        Cold::new([1], None).flat_map_with(1, |_| Endless).boxed(),
+        Endless.flat_map(|_| Cold::new([1, 2], None)).boxed(),
         Endless
             .concat_map(|_| Cold::new([1, 2], Some(Ok(()))))
             .boxed(),
@@ -479,7 +477,7 @@ fn panic_ends_operator_and_unsubscribes_all_sources() {
         |a, b| a.merge(b).map(|_| -> u32 { panic!("on purpose") }).boxed(),
         |a, b| {
             a.merge(b)
-                .flat_map(1, |_| -> ManualSource<u32> { panic!("on purpose") })
+                .flat_map_with(1, |_| -> ManualSource<u32> { panic!("on purpose") })
                 .boxed()
         },
         |a, b| {
@@ -559,7 +557,7 @@ fn two_threads_lose_no_value_and_calls_never_overlap() {
             "flat_map",
             |a, b| {
                 Cold::new([a, b], Some(Ok(())))
-                    .flat_map(2, Clone::clone)
+                    .flat_map_with(2, Clone::clone)
                     .boxed()
             },
             2 * EACH,
@@ -569,7 +567,7 @@ fn two_threads_lose_no_value_and_calls_never_overlap() {
             "flat_map of both",
             |a, b| {
                 a.merge(b)
-                    .flat_map(3, |&n| Cold::new([n], Some(Ok(()))))
+                    .flat_map_with(3, |&n| Cold::new([n], Some(Ok(()))))
                     .boxed()
             },
             2 * EACH,
@@ -640,7 +638,7 @@ fn stored_values_are_dropped_with_subscription() {
         a.clone()
             .combine_latest_with(b.clone(), |a, _| Arc::clone(a))
             .boxed(),
-        a.clone().sample_by(b.clone()).boxed(),
+        a.clone().sample_when(b.clone()).boxed(),
         {
             let b = b.clone();
             a.clone()

@@ -9,7 +9,8 @@ use std::time::Duration;
 use fanline::operators::{Connectable, Hub};
 use fanline::scheduler::VirtualTime;
 use fanline::{
-    BehaviorSubject, Guard, Observable, ObservableExt, Replay, ReplaySubject, Source, Subject,
+    BehaviorSubject, CombineExt, Guard, Observable, ObservableExt, Replay, ReplaySubject, Source,
+    Subject,
 };
 
 use crate::manual_source::{Cold, Log, ManualSource};
