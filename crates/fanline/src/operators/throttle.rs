@@ -27,6 +27,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Edge {
     /// The first value, at once.
     Leading,

@@ -214,11 +214,11 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits the last value, if there is one, when the source completes.
-    fn last(self) -> Last<Self::Observable>
+    fn last(self) -> LastElement<Self::Observable>
     where
         Self::Item: Clone + Send + 'static,
     {
-        Last::new(self.into_observable())
+        LastElement::new(self.into_observable())
     }
 
     /// Emits `Ok` with the only value, or `Err` if there is no value or a second one.
@@ -282,11 +282,11 @@ pub trait ObservableExt: IntoObservable {
     // -- Folding
 
     /// Emits whether `test` holds for all values, as soon as this is known, and completes.
-    fn all<F>(self, test: F) -> All<Self::Observable, F>
+    fn all<F>(self, test: F) -> AllMatch<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> bool + Send + 'static,
     {
-        All::new(self.into_observable(), test)
+        AllMatch::new(self.into_observable(), test)
     }
 
     /// Emits, as soon as it is known, whether `test` holds for any value, and completes.
@@ -487,7 +487,7 @@ pub trait ObservableExt: IntoObservable {
     /// Like [`publish`](Self::publish), but multicasts through your own subject.
     fn multicast<H>(self, subject: H) -> Connectable<Self::Observable, H>
     where
-        H: Hub<Self::Item, Self::Error>,
+        H: MulticastSubject<Self::Item, Self::Error>,
         Self::Observable: Clone + Send + Sync + 'static,
         Self::Item: Clone + Send + Sync + 'static,
         Self::Error: Clone + Send + Sync + 'static,
