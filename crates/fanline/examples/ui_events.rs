@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fanline::operators::Edge;
 use fanline::scheduler::{EventLoop, LoopDriver, ThreadPool};
-use fanline::{ObservableExt, Scheduler, Subject};
+use fanline::{CombineExt, ObservableExt, Scheduler, Subject, TimeExt};
 
 /// The contents of the window.
 #[derive(Default)]
@@ -55,7 +55,7 @@ fn main() {
     let results = window.clone();
     let typing = typed
         .source()
-        .debounce(Duration::from_millis(20), ui.clone())
+        .debounce_on(Duration::from_millis(20), ui.clone())
         .switch_map(move |text: &String| {
             let text = text.clone();
             fanline::defer(move || fanline::of(search(&text))).subscribe_on(pool.clone())
@@ -69,7 +69,7 @@ fn main() {
     let bar = window.clone();
     let loading = progress
         .source()
-        .throttle(Duration::from_millis(10), Edge::Both, ui.clone())
+        .throttle_on(Duration::from_millis(10), Edge::Both, ui.clone())
         .observe_on(ui.clone())
         .subscribe_local(move |percent| {
             let mut window = bar.borrow_mut();

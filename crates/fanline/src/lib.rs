@@ -280,7 +280,7 @@
 //! | [`observe_on_with`](ObservableExt::observe_on_with) a [`Bound`](scheduler::Bound) | if the queue is full: the emitter blocks, the oldest or newest value is dropped, or the chain fails |
 //! | [`into_stream`](ObservableExt::into_stream) with a [policy](stream#choose-a-policy) | the same choices, or the latest value only; lost values are counted, and reported on request |
 //! | a [`hub`] in place of a subject | the producer waits for the slowest consumer in bounded memory, unless configured otherwise |
-//! | [`sample`](ObservableExt::sample), [`throttle`](ObservableExt::throttle), [`debounce`](ObservableExt::debounce) | fewer values |
+//! | [`sample`](TimeExt::sample), [`throttle`](TimeExt::throttle), [`debounce`](TimeExt::debounce) | fewer values |
 //!
 //! ```
 //! use fanline::{ObservableExt, stream::{Bounded, Lagged}};
@@ -405,7 +405,7 @@
 //!
 //! Chains that are joined must have the same error type: [`with_error_type`](ObservableExt::with_error_type)
 //! adds one to a chain that cannot fail, and [`map_err`](ObservableExt::map_err) changes it.
-//! [`catch`](ObservableExt::catch), [`retry`](ObservableExt::retry), and
+//! [`catch`](CombineExt::catch), [`retry`](CombineExt::retry), and
 //! [`on_error_return`](ObservableExt::on_error_return) handle errors.
 //!
 //! A function that builds a chain panics if an argument is invalid, for example a bound of 0. The message
@@ -447,7 +447,7 @@
 //! The library starts threads in two cases only: for a scheduler that has threads, and for a time window,
 //! whose default clock, [`Coarse`], is updated by one thread for the whole process.
 //! [`observe_on`](ObservableExt::observe_on) moves work to another thread and preserves the order;
-//! [`flat_map_on`](ObservableExt::flat_map_on) spreads it over several.
+//! [`flat_map_on`](CombineExt::flat_map_on) spreads it over several.
 //!
 //! # Features
 //!
@@ -475,15 +475,17 @@ pub mod testing;
 
 pub use clock::{Clock, Coarse, Precise, Time};
 pub use create::{
-    Emitter, create, defer, empty, from_fn, from_iter, generate, never, of, range, repeat_value,
-    throw, try_from_iter,
+    Emitter, case, create, defer, empty, from_fn, from_iter, generate, if_then, never, of, range,
+    repeat_value, throw, try_from_iter, using, while_do,
 };
 pub use guard::Guard;
 pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
     BoxObserver, Callbacks, Called, CompleteCallback, ErrorCallback, Ignored, Observer, observer,
 };
-pub use operators::{Notification, ObservableExt, interval, timer};
+pub use operators::{
+    CombineExt, Notification, ObservableExt, TimeExt, interval, interval_on, timer, timer_on,
+};
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
@@ -504,7 +506,8 @@ pub mod policy {
 /// The traits and functions that most programs need: `use fanline::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, Worker, observer,
+        CombineExt, Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, TimeExt,
+        Worker, observer,
     };
 }
 

@@ -105,7 +105,7 @@ impl<S: Observable> IntoObservable for S {
 ///     source.clone().map(|n| n * 2).boxed(),
 ///     source.filter(|n| n % 2 == 0).take(1).boxed(),
 /// ];
-/// fanline::operators::merge_all(chains).subscribe(|n| println!("{n}")).detach();
+/// fanline::operators::merge(chains).subscribe(|n| println!("{n}")).detach();
 /// tx.next(2); // 4 2
 /// ```
 pub struct BoxObservable<T, E = std::convert::Infallible> {

@@ -27,34 +27,23 @@ use std::sync::Arc;
 use crate::guard::Registry;
 use crate::scheduler::VirtualTime;
 use crate::sync::{Mutex, lock};
-use crate::{BoxObserver, Guard, Observable, Observer, Scheduler, Time};
+use crate::{BoxObserver, Guard, Notification, Observable, Observer, Scheduler, Time};
 
-/// A call of an observer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event<T, E = Infallible> {
-    /// A value.
-    Next(T),
-    /// The failure of the observable, with its error.
-    Error(E),
-    /// Completion.
-    Complete,
-}
-
-/// An event and its time. The time is measured from the clock's start. For [`cold`] observables, it is
+/// A call of an observer, and its time. The time is measured from the clock's start. For [`cold`] observables, it is
 /// measured from the subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recorded<T, E = Infallible> {
-    /// Time of the event.
+    /// Time of the call.
     pub at: Time,
-    /// The event.
-    pub event: Event<T, E>,
+    /// The call: a value, an error, or the completion.
+    pub event: Notification<T, E>,
 }
 
 /// Returns a value that is emitted at the time `nanos`.
 pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
-        event: Event::Next(value),
+        event: Notification::Next(value),
     }
 }
 
@@ -62,7 +51,7 @@ pub fn next<T, E>(nanos: u64, value: T) -> Recorded<T, E> {
 pub fn error<T, E>(nanos: u64, error: E) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
-        event: Event::Error(error),
+        event: Notification::Error(error),
     }
 }
 
@@ -70,7 +59,7 @@ pub fn error<T, E>(nanos: u64, error: E) -> Recorded<T, E> {
 pub fn complete<T, E>(nanos: u64) -> Recorded<T, E> {
     Recorded {
         at: Time::from_nanos(nanos),
-        event: Event::Complete,
+        event: Notification::Complete,
     }
 }
 
@@ -102,7 +91,7 @@ impl<T, E> Recorder<T, E> {
         }
     }
 
-    fn record(&self, event: Event<T, E>) {
+    fn record(&self, event: Notification<T, E>) {
         let at = self.clock.now();
         lock(&self.events).push(Recorded { at, event });
     }
@@ -118,7 +107,7 @@ impl<T: Clone, E: Clone> Recorder<T, E> {
     pub fn values(&self) -> Vec<T> {
         let value = |recorded| match recorded {
             Recorded {
-                event: Event::Next(value),
+                event: Notification::Next(value),
                 ..
             } => Some(value),
             _ => None,
@@ -138,19 +127,19 @@ impl<T, E> Clone for Recorder<T, E> {
 
 impl<T: Clone, E: Clone> Observer<T, E> for Recorder<T, E> {
     fn next(&mut self, value: &T) {
-        self.record(Event::Next(value.clone()));
+        self.record(Notification::Next(value.clone()));
     }
 
     fn next_owned(&mut self, value: T) {
-        self.record(Event::Next(value));
+        self.record(Notification::Next(value));
     }
 
     fn error(&mut self, error: &E) {
-        self.record(Event::Error(error.clone()));
+        self.record(Notification::Error(error.clone()));
     }
 
     fn complete(&mut self) {
-        self.record(Event::Complete);
+        self.record(Notification::Complete);
     }
 }
 
@@ -341,28 +330,28 @@ impl<T, E> Subscriptions<T, E> {
             .collect()
     }
 
-    fn emit(&self, event: &Event<T, E>) {
+    fn emit(&self, event: &Notification<T, E>) {
         let present = lock(&self.list).len() as u64;
         for key in 0..present {
             self.emit_to(key, event);
         }
     }
 
-    fn emit_to(&self, key: u64, event: &Event<T, E>) {
+    fn emit_to(&self, key: u64, event: &Notification<T, E>) {
         let taken = self.with(key, |subscription| subscription.observer.take());
         let Some(mut observer) = taken.flatten() else {
             return;
         };
         let ended = match event {
-            Event::Next(value) => {
+            Notification::Next(value) => {
                 observer.next(value);
                 observer.is_closed()
             }
-            Event::Error(error) => {
+            Notification::Error(error) => {
                 observer.error(error);
                 true
             }
-            Event::Complete => {
+            Notification::Complete => {
                 observer.complete();
                 true
             }

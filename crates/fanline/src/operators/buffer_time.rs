@@ -4,14 +4,14 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// The observable returned by [`buffer_time`](crate::ObservableExt::buffer_time) and
-/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count).
+/// The observable returned by [`buffer_time`](crate::TimeExt::buffer_time) and
+/// [`buffer_time_or_count`](crate::TimeExt::buffer_time_or_count).
 ///
 /// Emits the values of each `period` as one `Vec`, which is empty if there were none.
 ///
 /// On completion, the remaining values are emitted first, if there are any. An error is passed on at once,
 /// and the remaining values are dropped. The number of stored values is unbounded;
-/// [`buffer_time_or_count`](crate::ObservableExt::buffer_time_or_count) limits it: it also emits a `Vec` as
+/// [`buffer_time_or_count`](crate::TimeExt::buffer_time_or_count) limits it: it also emits a `Vec` as
 /// soon as there are `count` values, and the next `period` begins at that moment. Emits on a worker of
 /// `scheduler`.
 ///
@@ -26,7 +26,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// let time = VirtualTime::new();
 /// let (mut tx, source) = fanline::subject::<u32>();
 /// let guard = source
-///     .buffer_time(Duration::from_secs(1), time.clone())
+///     .buffer_time_on(Duration::from_secs(1), time.clone())
 ///     .subscribe(|values| println!("{values:?}"));
 /// tx.next(1);
 /// tx.next(2);
@@ -42,7 +42,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// let (mut tx, source) = fanline::subject::<u32>();
 /// let (seen, full) = std::sync::mpsc::channel();
 /// let _guard = source
-///     .buffer_time_or_count(Duration::from_secs(1), 2, time.clone())
+///     .buffer_time_or_count_on(Duration::from_secs(1), 2, time.clone())
 ///     .subscribe_owned(move |values| seen.send(values).expect("receiver exists"));
 /// tx.next(1);
 /// tx.next(2); // full before the end of the second

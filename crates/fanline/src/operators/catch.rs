@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// The observable returned by [`catch`](crate::ObservableExt::catch).
+/// The observable returned by [`catch`](crate::CombineExt::catch).
 ///
 /// On an error, continues with the observable that `handler` returns for it.
 ///

@@ -2,14 +2,14 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// The observable returned by [`combine_latest`](crate::ObservableExt::combine_latest) and
-/// [`combine_latest_with`](crate::ObservableExt::combine_latest_with).
+/// The observable returned by [`combine_latest`](crate::CombineExt::combine_latest) and
+/// [`combine_latest_with`](crate::CombineExt::combine_latest_with).
 ///
 /// Emits the latest values of this source and of `other` as a pair. A pair is emitted whenever one of the two
 /// emits, as soon as both have emitted a value.
 ///
 /// Completes when both have completed, or when one completes without a value; fails with the first error.
-/// Stores one value of each source. [`combine_latest_with`](crate::ObservableExt::combine_latest_with) takes
+/// Stores one value of each source. [`combine_latest_with`](crate::CombineExt::combine_latest_with) takes
 /// a closure `f` instead of cloning values into a pair.
 ///
 /// ```

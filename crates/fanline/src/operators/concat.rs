@@ -3,12 +3,12 @@ use std::sync::Arc;
 use super::series::{Series, Step};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// The observable returned by [`concat`](crate::ObservableExt::concat).
+/// The observable returned by [`concat`](crate::CombineExt::concat).
 ///
 /// Emits all values of this source. When it completes, subscribes to `next` and emits the values of `next`.
 ///
 /// Completes when `next` completes; fails if either fails. If this source fails, `next` is not subscribed to.
-/// Stores no values. [`concat_all`](crate::operators::concat_all) takes a list.
+/// Stores no values. The function [`concat`](crate::operators::concat()) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -49,33 +49,33 @@ where
     }
 }
 
-/// Several sources of one type, one after the other; see [`concat_all`].
+/// Several sources of one type, one after the other; see [`concat`](crate::operators::concat()).
 #[derive(Clone, Debug)]
-pub struct ConcatAll<S> {
+pub struct ConcatList<S> {
     sources: Vec<S>,
 }
 
 /// Emits all values of the first source, then those of the second, and so on; see
-/// [`ObservableExt::concat`](crate::ObservableExt::concat).
+/// [`CombineExt::concat`](crate::CombineExt::concat).
 ///
 /// Each source is subscribed to when the previous one completes. Completes when the last one completes; an
 /// empty list completes at once. Fails with the first error.
 ///
 /// ```
-/// use fanline::{Observable, Subject, operators::concat_all};
+/// use fanline::{Observable, Subject, operators::concat};
 ///
 /// let (first, second) = (Subject::<u32>::new(), Subject::<u32>::new());
-/// let _guard = concat_all([first.clone(), second.clone()]).subscribe(|value| println!("{value}"));
+/// let _guard = concat([first.clone(), second.clone()]).subscribe(|value| println!("{value}"));
 /// first.next(1);
 /// second.next(2); // not subscribed to yet
 /// first.complete();
 /// second.next(3);
 /// ```
-pub fn concat_all<I>(sources: I) -> ConcatAll<<I::Item as IntoObservable>::Observable>
+pub fn concat<I>(sources: I) -> ConcatList<<I::Item as IntoObservable>::Observable>
 where
     I: IntoIterator<Item: IntoObservable>,
 {
-    ConcatAll {
+    ConcatList {
         sources: sources
             .into_iter()
             .map(IntoObservable::into_observable)
@@ -83,7 +83,7 @@ where
     }
 }
 
-impl<S> Observable for ConcatAll<S>
+impl<S> Observable for ConcatList<S>
 where
     S: Observable<Item: 'static, Error: 'static> + Send + 'static,
 {

@@ -4,7 +4,7 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// The observable returned by [`debounce`](crate::ObservableExt::debounce).
+/// The observable returned by [`debounce`](crate::TimeExt::debounce).
 ///
 /// Emits a value if no other value follows within `quiet`. Drops a value if another one follows sooner.
 ///
@@ -19,7 +19,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// let time = VirtualTime::new();
 /// let (mut tx, keys) = fanline::subject::<char>();
 /// let guard = keys
-///     .debounce(Duration::from_millis(300), time.clone())
+///     .debounce_on(Duration::from_millis(300), time.clone())
 ///     .subscribe(|key| println!("search after {key}"));
 /// tx.next('a');
 /// time.advance_by(Duration::from_millis(200));

@@ -5,7 +5,7 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// The observable returned by [`delay`](crate::ObservableExt::delay).
+/// The observable returned by [`delay`](crate::TimeExt::delay).
 ///
 /// Delays each value and the completion by `delay`.
 ///
@@ -18,7 +18,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 ///
 /// let time = VirtualTime::new();
 /// let (mut tx, source) = fanline::subject::<u32>();
-/// let guard = source.delay(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
+/// let guard = source.delay_on(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
 /// tx.next(1);
 /// time.advance_by(Duration::from_secs(1)); // 1
 /// # drop(guard);

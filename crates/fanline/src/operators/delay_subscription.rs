@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// The observable returned by [`delay_subscription`](crate::ObservableExt::delay_subscription).
+/// The observable returned by [`delay_subscription`](crate::TimeExt::delay_subscription).
 ///
 /// Subscribes to the source after `delay`, on a worker of `scheduler`.
 ///
@@ -15,7 +15,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// let time = VirtualTime::new();
 /// let (tx, source) = fanline::subject::<u32>();
 /// let guard = source
-///     .delay_subscription(Duration::from_secs(1), time.clone())
+///     .delay_subscription_on(Duration::from_secs(1), time.clone())
 ///     .subscribe(|value| println!("{value}"));
 /// assert!(!tx.has_observers());
 /// time.advance_by(Duration::from_secs(1));

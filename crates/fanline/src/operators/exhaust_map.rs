@@ -4,7 +4,7 @@ use super::funnel::Funnel;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// The observable returned by [`exhaust_map`](crate::ObservableExt::exhaust_map).
+/// The observable returned by [`exhaust_map`](crate::CombineExt::exhaust_map).
 ///
 /// Emits the values of the observable that `f` returns for a value of the source. Values of the source that
 /// arrive before that observable has completed are ignored.

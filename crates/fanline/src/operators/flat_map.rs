@@ -5,54 +5,42 @@ use super::funnel::Funnel;
 use crate::sync::{Mutex, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// The observable returned by [`flat_map`](crate::ObservableExt::flat_map) and
-/// [`concat_map`](crate::ObservableExt::concat_map).
+/// The observable returned by [`flat_map`](crate::CombineExt::flat_map) and
+/// [`flat_map_with`](crate::CombineExt::flat_map_with).
 ///
-/// Emits the values of the observables that `f` returns, as they arrive. At most `concurrent_max` observables
+/// Emits the values of the observables that `f` returns, as they arrive. At most `max_concurrent` observables
 /// are subscribed to at a time; `usize::MAX` means no limit.
 ///
-/// `f` is called for each value at once. If `concurrent_max` observables are subscribed to, further
+/// `f` is called for each value at once. If `max_concurrent` observables are subscribed to, further
 /// observables are queued, without bound. Completes when the source and all observables have completed; fails
 /// with the first error. If `f` panics, the subscription ends without a call to the observer. For parallel
-/// work see [`flat_map_on`](crate::ObservableExt::flat_map_on).
-///
-/// [`concat_map`](crate::ObservableExt::concat_map) subscribes to one observable at a time: it emits all
-/// values of the first one, then those of the second, and so on.
+/// work see [`flat_map_on`](crate::CombineExt::flat_map_on).
 ///
 /// # Panics
 ///
-/// If `concurrent_max` is 0.
+/// If `max_concurrent` is 0.
 ///
 /// ```
 /// use fanline::prelude::*;
 ///
 /// fanline::from_iter([10, 20])
-///     .flat_map(usize::MAX, |&n| fanline::from_iter(n..n + 2))
+///     .flat_map(|&n| fanline::from_iter(n..n + 2))
 ///     .subscribe(|value| println!("{value}"))
-///     .detach();
-/// ```
-///
-/// ```
-/// use fanline::prelude::*;
-///
-/// fanline::from_iter([10, 20])
-///     .concat_map(|&n| fanline::from_iter(n..n + 2))
-///     .subscribe(|value| println!("{value}")) // 10 11 20 21
 ///     .detach();
 /// ```
 #[derive(Clone, Debug)]
 pub struct FlatMap<S, F> {
     source: S,
-    concurrent_max: usize,
+    max_concurrent: usize,
     f: F,
 }
 
 impl<S, F> FlatMap<S, F> {
-    pub(super) fn new(source: S, concurrent_max: usize, f: F) -> Self {
-        assert!(concurrent_max > 0, "`concurrent_max` must be at least 1");
+    pub(super) fn new(source: S, max_concurrent: usize, f: F) -> Self {
+        assert!(max_concurrent > 0, "`max_concurrent` must be at least 1");
         Self {
             source,
-            concurrent_max,
+            max_concurrent,
             f,
         }
     }
@@ -77,7 +65,7 @@ where
             inners: Mutex::new(Inners {
                 queue: VecDeque::new(),
                 running: 0,
-                concurrent_max: self.concurrent_max,
+                max_concurrent: self.max_concurrent,
                 outer_complete: false,
             }),
         });
@@ -93,6 +81,53 @@ where
     }
 }
 
+/// The observable returned by [`concat_map`](crate::CombineExt::concat_map).
+///
+/// Emits all values of the observable that `f` returns for the first value, then those of the second, and so
+/// on: [`flat_map_with`](crate::CombineExt::flat_map_with) with one observable at a time.
+///
+/// `f` is called for each value at once. Further observables are queued, without bound. Completes when the
+/// source and all observables have completed; fails with the first error. If `f` panics, the subscription
+/// ends without a call to the observer.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([10, 20])
+///     .concat_map(|&n| fanline::from_iter(n..n + 2))
+///     .subscribe(|value| println!("{value}")) // 10 11 20 21
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConcatMap<S, F> {
+    source: S,
+    f: F,
+}
+
+impl<S, F> ConcatMap<S, F> {
+    pub(super) fn new(source: S, f: F) -> Self {
+        Self { source, f }
+    }
+}
+
+impl<S, R, F> Observable for ConcatMap<S, F>
+where
+    S: Observable,
+    R: IntoObservable<Item: Clone + Send + 'static, Error = S::Error, Observable: Send + 'static>,
+    S::Error: Clone + Send + 'static,
+    F: FnMut(&S::Item) -> R + Send + 'static,
+{
+    type Item = R::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<R::Item, S::Error> + Send + 'static,
+    {
+        FlatMap::new(self.source, 1, self.f).subscribe_with(observer)
+    }
+}
+
 struct Shared<I, T, E, O>
 where
     T: Clone + Send + 'static,
@@ -104,10 +139,10 @@ where
 }
 
 struct Inners<I> {
-    /// Observables that are not subscribed to yet, because `concurrent_max` others are running.
+    /// Observables that are not subscribed to yet, because `max_concurrent` others are running.
     queue: VecDeque<I>,
     running: usize,
-    concurrent_max: usize,
+    max_concurrent: usize,
     outer_complete: bool,
 }
 
@@ -120,7 +155,7 @@ where
 {
     fn add(self: &Arc<Self>, inner: I) {
         let mut inners = lock(&self.inners);
-        if inners.running < inners.concurrent_max {
+        if inners.running < inners.max_concurrent {
             inners.running += 1;
             drop(inners);
             self.run(inner);

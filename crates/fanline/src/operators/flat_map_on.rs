@@ -2,10 +2,10 @@ use super::FlatMap;
 use super::delay_subscription::subscribe_later;
 use crate::{Guard, IntoObservable, Observable, Observer, Scheduler};
 
-/// The observable returned by [`flat_map_on`](crate::ObservableExt::flat_map_on).
+/// The observable returned by [`flat_map_on`](crate::CombineExt::flat_map_on).
 ///
-/// Like [`flat_map`](crate::ObservableExt::flat_map), but subscribes to each observable on its own worker of
-/// `scheduler`: a parallel map of at most `concurrent_max` values, with results in the order of completion.
+/// Like [`flat_map`](crate::CombineExt::flat_map), but subscribes to each observable on its own worker of
+/// `scheduler`: a parallel map of at most `max_concurrent` values, with results in the order of completion.
 ///
 /// (`observe_on` moves values to one other thread, in order, so it does not make anything parallel.) Put
 /// the work into the observable, not into `f`, which is called on the source's thread:
@@ -22,22 +22,22 @@ use crate::{Guard, IntoObservable, Observable, Observer, Scheduler};
 ///
 /// # Panics
 ///
-/// If `concurrent_max` is 0.
+/// If `max_concurrent` is 0.
 #[derive(Clone, Debug)]
 pub struct FlatMapOn<S, C, F> {
     source: S,
     scheduler: C,
-    concurrent_max: usize,
+    max_concurrent: usize,
     f: F,
 }
 
 impl<S, C, F> FlatMapOn<S, C, F> {
-    pub(super) fn new(source: S, scheduler: C, concurrent_max: usize, f: F) -> Self {
-        assert!(concurrent_max > 0, "`concurrent_max` must be at least 1");
+    pub(super) fn new(source: S, scheduler: C, max_concurrent: usize, f: F) -> Self {
+        assert!(max_concurrent > 0, "`max_concurrent` must be at least 1");
         Self {
             source,
             scheduler,
-            concurrent_max,
+            max_concurrent,
             f,
         }
     }
@@ -60,10 +60,10 @@ where
         let Self {
             source,
             scheduler,
-            concurrent_max,
+            max_concurrent,
             mut f,
         } = self;
-        FlatMap::new(source, concurrent_max, move |value: &S::Item| {
+        FlatMap::new(source, max_concurrent, move |value: &S::Item| {
             SubscribedOn {
                 source: f(value).into_observable(),
                 scheduler: scheduler.clone(),

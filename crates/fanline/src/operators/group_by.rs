@@ -23,7 +23,7 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 ///
 /// fanline::from_iter(1..=6)
 ///     .group_by(|n| n % 2)
-///     .flat_map(usize::MAX, |group| {
+///     .flat_map(|group| {
 ///         let key = *group.key();
 ///         group.clone().map(move |n| (key, *n))
 ///     })
@@ -69,6 +69,10 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
+    pub(super) fn new(key: K, values: Unicast<T, E>) -> Self {
+        Self { key, values }
+    }
+
     /// Returns the key of the group.
     pub fn key(&self) -> &K {
         &self.key
@@ -201,7 +205,7 @@ where
         }
         let source_refs = Arc::clone(&self.source_refs);
         if let Some(observer) = self.outer() {
-            let (feed, values) = Feed::new(source_refs.add_ref());
+            let (feed, values) = Feed::new(Some(source_refs.add_ref()));
             observer.next_owned(Grouped {
                 key: key.clone(),
                 values,

@@ -2,7 +2,28 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::scheduler::ThreadPool;
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
+
+/// Emits 0, 1, 2, and so on: 0 after `period`, then one number every `period`, on the process's thread pool;
+/// see [`interval_on`].
+///
+/// # Panics
+///
+/// If `period` is zero.
+///
+/// ```
+/// use std::{sync::mpsc, time::Duration};
+/// use fanline::prelude::*;
+///
+/// let (tx, rx) = mpsc::channel();
+/// let guard = fanline::interval(Duration::from_millis(1)).subscribe(move |n| tx.send(*n).unwrap());
+/// assert_eq!(rx.iter().take(3).collect::<Vec<_>>(), [0, 1, 2]);
+/// guard.unsubscribe_and_wait();
+/// ```
+pub fn interval(period: Duration) -> Interval<ThreadPool> {
+    interval_on(period, ThreadPool::global())
+}
 
 /// Emits 0, 1, 2, and so on: 0 after `period`, then one number every `period`. Never completes.
 ///
@@ -15,14 +36,14 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 ///
 /// ```
 /// use std::time::Duration;
-/// use fanline::{prelude::*, operators::interval, scheduler::VirtualTime};
+/// use fanline::{prelude::*, operators::interval_on, scheduler::VirtualTime};
 ///
 /// let time = VirtualTime::new();
-/// let guard = interval(Duration::from_secs(1), time.clone()).subscribe(|n| println!("{n}"));
+/// let guard = interval_on(Duration::from_secs(1), time.clone()).subscribe(|n| println!("{n}"));
 /// time.advance_by(Duration::from_secs(3)); // 0 1 2
 /// # drop(guard);
 /// ```
-pub fn interval<C: Scheduler>(period: Duration, scheduler: C) -> Interval<C> {
+pub fn interval_on<C: Scheduler>(period: Duration, scheduler: C) -> Interval<C> {
     assert!(!period.is_zero(), "`period` must be longer than zero");
     Interval { period, scheduler }
 }
@@ -61,29 +82,43 @@ impl<C: Scheduler> Observable for Interval<C> {
     }
 }
 
+/// Emits 0 after `delay` and completes, on the process's thread pool; see [`timer_on`].
+///
+/// ```
+/// use std::{sync::mpsc, time::Duration};
+/// use fanline::prelude::*;
+///
+/// let (tx, rx) = mpsc::channel();
+/// fanline::timer(Duration::from_millis(1)).subscribe(move |_| tx.send("now").unwrap()).detach();
+/// assert_eq!(rx.recv(), Ok("now"));
+/// ```
+pub fn timer(delay: Duration) -> TimerSource<ThreadPool> {
+    timer_on(delay, ThreadPool::global())
+}
+
 /// Emits 0 after `delay` and completes, on a worker of `scheduler`.
 ///
 /// ```
 /// use std::time::Duration;
-/// use fanline::{prelude::*, operators::timer, scheduler::VirtualTime};
+/// use fanline::{prelude::*, operators::timer_on, scheduler::VirtualTime};
 ///
 /// let time = VirtualTime::new();
-/// let guard = timer(Duration::from_secs(1), time.clone()).subscribe(|_| println!("now"));
+/// let guard = timer_on(Duration::from_secs(1), time.clone()).subscribe(|_| println!("now"));
 /// time.advance_by(Duration::from_secs(1));
 /// # drop(guard);
 /// ```
-pub fn timer<C: Scheduler>(delay: Duration, scheduler: C) -> Timer<C> {
-    Timer { delay, scheduler }
+pub fn timer_on<C: Scheduler>(delay: Duration, scheduler: C) -> TimerSource<C> {
+    TimerSource { delay, scheduler }
 }
 
 /// An observable that emits once after a delay; see [`timer`].
 #[derive(Clone, Debug)]
-pub struct Timer<C> {
+pub struct TimerSource<C> {
     delay: Duration,
     scheduler: C,
 }
 
-impl<C: Scheduler> Observable for Timer<C> {
+impl<C: Scheduler> Observable for TimerSource<C> {
     type Item = u64;
     type Error = Infallible;
 

@@ -11,17 +11,17 @@ use crate::{Guard, Observable, Observer};
 /// fanline::from_iter(1..=5).last().subscribe(|value| assert_eq!(*value, 5)).detach();
 /// ```
 #[derive(Clone, Debug)]
-pub struct Last<S> {
+pub struct LastElement<S> {
     source: S,
 }
 
-impl<S> Last<S> {
+impl<S> LastElement<S> {
     pub(super) fn new(source: S) -> Self {
         Self { source }
     }
 }
 
-impl<S> Observable for Last<S>
+impl<S> Observable for LastElement<S>
 where
     S: Observable,
     S::Item: Clone + Send + 'static,

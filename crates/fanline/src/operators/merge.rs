@@ -1,13 +1,13 @@
 use super::funnel::MergedSources;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// The observable returned by [`merge`](crate::ObservableExt::merge).
+/// The observable returned by [`merge`](crate::CombineExt::merge).
 ///
 /// Emits the values of this source and of `other` as they arrive.
 ///
 /// Completes when both have completed; fails with the first error. If values arrive on two threads at once,
 /// one of the threads emits both; the other queues a clone and continues. Stores nothing else.
-/// [`merge_all`](crate::operators::merge_all) takes a list.
+/// The function [`merge`](crate::operators::merge()) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -49,32 +49,32 @@ where
     }
 }
 
-/// The merged values of several sources of one type; see [`merge_all`].
+/// The merged values of several sources of one type; see [`merge`](crate::operators::merge()).
 #[derive(Clone, Debug)]
-pub struct MergeAll<S> {
+pub struct MergeList<S> {
     sources: Vec<S>,
 }
 
 /// Emits the values of all sources as they arrive; see
-/// [`ObservableExt::merge`](crate::ObservableExt::merge).
+/// [`CombineExt::merge`](crate::CombineExt::merge).
 ///
 /// Subscribes in the given order. Completes when all sources have completed; an empty list completes at once.
 /// Fails with the first error. Sources of different types must be [`boxed`](crate::ObservableExt::boxed)
 /// first.
 ///
 /// ```
-/// use fanline::{ObservableExt, Observable, Subject, operators::merge_all};
+/// use fanline::{ObservableExt, Observable, Subject, operators::merge};
 ///
 /// let (north, south) = (Subject::<u32>::new(), Subject::<u32>::new());
-/// let _guard = merge_all([north.clone(), south.clone()]).subscribe(|value| println!("{value}"));
+/// let _guard = merge([north.clone(), south.clone()]).subscribe(|value| println!("{value}"));
 /// north.next(1);
 /// south.next(2);
 /// ```
-pub fn merge_all<I>(sources: I) -> MergeAll<<I::Item as IntoObservable>::Observable>
+pub fn merge<I>(sources: I) -> MergeList<<I::Item as IntoObservable>::Observable>
 where
     I: IntoIterator<Item: IntoObservable>,
 {
-    MergeAll {
+    MergeList {
         sources: sources
             .into_iter()
             .map(IntoObservable::into_observable)
@@ -82,7 +82,7 @@ where
     }
 }
 
-impl<S> Observable for MergeAll<S>
+impl<S> Observable for MergeList<S>
 where
     S: Observable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
 {

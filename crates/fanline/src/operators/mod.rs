@@ -1,83 +1,12 @@
 //! Operators: observables made of observables.
 //!
-//! All operators are methods of [`ObservableExt`]. The documentation of the type that a method returns
-//! describes in full which values it emits, when it completes or fails, what it stores, and when it panics.
-//! It has an example.
+//! The operators are methods of three traits, which the [prelude](crate::prelude) imports: [`ObservableExt`]
+//! for those with one source, [`CombineExt`] for those that subscribe to several observables, or several times,
+//! and [`TimeExt`] for those that depend on time. The documentation of the type that a method returns describes
+//! in full which values it emits, when it completes or fails, what it stores, and when it panics. It has an
+//! example.
 //!
-//! # From Rx to Fanline
-//!
-//! The left column has the names that other Rx libraries use. It lists names that differ from Fanline's, and
-//! common ones.
-//!
-//! | Rx | Fanline |
-//! | --- | --- |
-//! | **Create** | |
-//! | `just`, `return`, `of` | [`of`](crate::of) |
-//! | `from`, `fromIterable`, `toObservable` | [`from_iter`](crate::from_iter), [`try_from_iter`](crate::try_from_iter) |
-//! | `range`, `empty`, `never`, `throw`, `defer`, `create`, `generate` | [`range`](crate::range()), [`empty`](crate::empty), [`never`](crate::never), [`throw`](crate::throw), [`defer`](crate::defer), [`create`](crate::create()), [`generate`](crate::generate) |
-//! | `fromCallable`, `start` | [`from_fn`](crate::from_fn) |
-//! | `interval`, `timer` | [`interval`], [`timer`] |
-//! | `fromFuture`, `fromStream` | [`from_future`](crate::from_future), [`from_stream`](crate::from_stream) |
-//! | **Transform** | |
-//! | `map`, `select`; `mapTo` | [`map`](ObservableExt::map); [`map_to`](ObservableExt::map_to) |
-//! | `mapNotNull`, `ofType`, `cast` | [`filter_map`](ObservableExt::filter_map) |
-//! | `scan` | [`scan`](ObservableExt::scan) |
-//! | `flatMap`, `mergeMap`, `selectMany` | [`flat_map`](ObservableExt::flat_map), in parallel [`flat_map_on`](ObservableExt::flat_map_on) |
-//! | `concatMap` | [`concat_map`](ObservableExt::concat_map) |
-//! | `switchMap`, `flatMapLatest` | [`switch_map`](ObservableExt::switch_map) |
-//! | `exhaustMap` | [`exhaust_map`](ObservableExt::exhaust_map) |
-//! | `buffer(count)`, `buffer(count, skip)` | [`buffer_count`](ObservableExt::buffer_count), [`buffer_count_every`](ObservableExt::buffer_count_every) |
-//! | `buffer(time)`, `buffer(time, count)` | [`buffer_time`](ObservableExt::buffer_time), [`buffer_time_or_count`](ObservableExt::buffer_time_or_count) |
-//! | `window(count)` | [`window_count`](ObservableExt::window_count) |
-//! | `window(time)`, `window(time, count)` | [`window_time`](ObservableExt::window_time), [`window_time_or_count`](ObservableExt::window_time_or_count) |
-//! | `groupBy` | [`group_by`](ObservableExt::group_by) |
-//! | `pairwise` | [`pairwise`](ObservableExt::pairwise) |
-//! | **Filter** | |
-//! | `filter`, `where` | [`filter`](ObservableExt::filter) |
-//! | `take`, `takeWhile`, `takeUntil`, `takeLast` | [`take`](ObservableExt::take), [`take_while`](ObservableExt::take_while), [`take_until`](ObservableExt::take_until), [`take_last`](ObservableExt::take_last) |
-//! | `skip`, `skipWhile`, `skipUntil`, `skipLast` | [`skip`](ObservableExt::skip), [`skip_while`](ObservableExt::skip_while), [`skip_until`](ObservableExt::skip_until), [`skip_last`](ObservableExt::skip_last) |
-//! | `first`, `last`, `single`, `elementAt` | [`first`](ObservableExt::first), [`last`](ObservableExt::last), [`single`](ObservableExt::single), [`element_at`](ObservableExt::element_at) |
-//! | `distinct`, `distinct(selector)` | [`distinct`](ObservableExt::distinct), [`distinct_by_key`](ObservableExt::distinct_by_key) |
-//! | `distinctUntilChanged` | [`distinct_until_changed`](ObservableExt::distinct_until_changed), [`…_by`](ObservableExt::distinct_until_changed_by), [`…_by_key`](ObservableExt::distinct_until_changed_by_key) |
-//! | `debounce`, `throttleWithTimeout`, Rx.NET's `Throttle` | [`debounce`](ObservableExt::debounce) |
-//! | `throttleFirst`, `throttleLast`, `throttleTime({leading, trailing})` | [`throttle`](ObservableExt::throttle) with an [`Edge`] |
-//! | `sample(time)`, `audit`; `sample(observable)` | [`sample`](ObservableExt::sample); [`sample_by`](ObservableExt::sample_by) |
-//! | `ignoreElements` | [`ignore_elements`](ObservableExt::ignore_elements) |
-//! | **Combine** | |
-//! | `merge`, `mergeWith`, `mergeAll` | [`merge`](ObservableExt::merge), of a list [`merge_all`] |
-//! | `concat`, `concatWith`, `concatAll` | [`concat`](ObservableExt::concat), of a list [`concat_all`] |
-//! | `amb`, `race` | [`race`](ObservableExt::race), of a list [`race_all`] |
-//! | `zip`, `combineLatest`, `withLatestFrom` | [`zip`](ObservableExt::zip), [`combine_latest`](ObservableExt::combine_latest), [`with_latest_from`](ObservableExt::with_latest_from); each with `_with` for a closure in place of a pair |
-//! | `switch`, `switchOnNext`, `switchAll` | [`switch_all`](ObservableExt::switch_all) |
-//! | `startWith`, `prepend`; `endWith`, `append` | [`start_with`](ObservableExt::start_with); [`end_with`](ObservableExt::end_with) |
-//! | `defaultIfEmpty` | [`default_if_empty`](ObservableExt::default_if_empty) |
-//! | **Errors, time** | |
-//! | `catch`, `onErrorResumeNext(fallback)` | [`catch`](ObservableExt::catch) |
-//! | `onErrorReturn` | [`on_error_return`](ObservableExt::on_error_return) |
-//! | `retry`; `retryWhen` with a delay | [`retry`](ObservableExt::retry); [`retry_with`](ObservableExt::retry_with) a [`Backoff`] |
-//! | `repeat` | [`repeat`](ObservableExt::repeat) |
-//! | `timeout`, `delay`, `delaySubscription` | [`timeout`](ObservableExt::timeout), [`delay`](ObservableExt::delay), [`delay_subscription`](ObservableExt::delay_subscription) |
-//! | `timestamp`, `timeInterval` | [`timestamp`](ObservableExt::timestamp), [`time_interval`](ObservableExt::time_interval) |
-//! | **Fold** | |
-//! | `reduce`, `aggregate` | [`reduce`](ObservableExt::reduce), with a seed [`fold`](ObservableExt::fold) |
-//! | `count`, `sum`, `average`, `min`, `max` | [`count`](ObservableExt::count), [`sum`](ObservableExt::sum), [`average`](ObservableExt::average), [`min`](ObservableExt::min), [`max`](ObservableExt::max); [`min_by`](ObservableExt::min_by), [`max_by`](ObservableExt::max_by) |
-//! | `toList`, `toArray`, `toMap`, `collect` | [`collect`](ObservableExt::collect) |
-//! | `all`, `any`, `contains`, `isEmpty` | [`all`](ObservableExt::all), [`any`](ObservableExt::any), [`contains`](ObservableExt::contains), [`is_empty`](ObservableExt::is_empty) |
-//! | **Multicast** | |
-//! | `publish`, `connect` | [`publish`](ObservableExt::publish), [`Connectable::connect`] |
-//! | `replay`, `multicast` | [`replay`](ObservableExt::replay), [`multicast`](ObservableExt::multicast) |
-//! | `refCount`, `refCount(time)` | [`Connectable::ref_count`], [`Connectable::ref_count_with_grace`] |
-//! | `autoConnect` | [`Connectable::auto_connect`] |
-//! | `share`, `shareReplay`, `cache` | [`share`](ObservableExt::share), [`share_replay`](ObservableExt::share_replay) |
-//! | **Threads** | |
-//! | `observeOn`, `subscribeOn` | [`observe_on`](ObservableExt::observe_on), bounded [`observe_on_with`](ObservableExt::observe_on_with); [`subscribe_on`](ObservableExt::subscribe_on) |
-//! | `serialize`, `synchronize` | [`serialize`](ObservableExt::serialize), for an observer [`Serialized`] |
-//! | **Observe, leave** | |
-//! | `do`, `tap`, `doOnNext`, `doOnError`, `doOnComplete` | [`tap`](ObservableExt::tap), [`tap_with`](ObservableExt::tap_with) |
-//! | `finally`, `doFinally`, `finalize` | [`finalize`](ObservableExt::finalize) |
-//! | `materialize`, `dematerialize` | [`materialize`](ObservableExt::materialize), [`dematerialize`](ObservableExt::dematerialize) |
-//! | `toFuture`, `firstAsync`, `lastAsync` | [`first_value`](ObservableExt::first_value), [`last_value`](ObservableExt::last_value) |
-//! | `toFlowable(strategy)` | [`into_stream`](ObservableExt::into_stream) with a [policy](crate::stream) |
+//! [Names in Rx](names_in_rx) lists the operators of RxJava and Rx.NET, and their names here.
 //!
 //! # Short types
 //!
@@ -108,35 +37,50 @@
 //! value arrives on another thread, the observer panics there. If the guard is dropped on another thread, the
 //! closure is dropped when this thread ends.
 
+#[cfg(any(doc, doctest))]
+pub mod names_in_rx;
+
 mod accumulate;
+mod boundaries;
 mod buffer_count;
 mod buffer_time;
 mod catch;
+mod coincidence;
 mod collect;
 mod combine_latest;
 mod concat;
+mod concat_map_eager;
 mod count;
 mod debounce;
 mod default_if_empty;
 mod delay;
+mod delay_error;
 mod delay_subscription;
+mod delay_with;
 mod distinct;
 mod distinct_until_changed;
 mod enumerate;
 mod exhaust_map;
+mod expand;
 mod ext;
 mod extreme;
 mod filter;
 mod filter_map;
 mod finalize;
 mod flat_map;
+mod flat_map_iter;
 mod flat_map_on;
 mod fold;
+mod for_duration;
 mod forward;
 mod funnel;
 mod gate;
 mod group_by;
+mod group_by_until;
+mod hooks;
 mod ignore_elements;
+mod inner_all;
+mod inputs;
 mod interval;
 mod join;
 mod last;
@@ -147,18 +91,22 @@ mod materialize;
 mod merge;
 mod multicast;
 mod observe_on;
+mod on_error_complete;
 mod on_error_return;
 mod owned;
+mod paced;
 mod pairwise;
 mod predicate;
 mod race;
 mod ref_count;
 mod repeat;
 mod resubscribe;
+mod resubscribe_when;
 mod retry;
 mod sample;
 mod sample_every;
 mod scan;
+mod sequence_equal;
 mod serialize;
 mod series;
 mod signal;
@@ -166,10 +114,12 @@ mod single;
 mod skip;
 mod skip_until;
 mod skip_while;
+mod sorted;
 mod start_with;
 mod subscribe_on;
 mod sum;
 mod switch_all;
+mod switch_if_empty;
 mod switch_map;
 mod take;
 mod take_last;
@@ -179,7 +129,10 @@ mod tap;
 mod throttle;
 mod timed;
 mod timeout;
+mod timeout_with;
 mod timestamp;
+mod to_map;
+mod tuples;
 mod unicast;
 mod upstreams;
 mod window_count;
@@ -187,71 +140,93 @@ mod window_time;
 mod with_latest_from;
 mod zip;
 
+pub use boundaries::{BufferWhen, WindowWhen};
 pub use buffer_count::{BufferCount, BufferCountEvery};
 pub use buffer_time::BufferTime;
 pub use catch::Catch;
+pub use coincidence::{GroupJoin, Join};
 pub use collect::Collect;
 pub use combine_latest::CombineLatest;
-pub use concat::{Concat, ConcatAll, concat_all};
+pub use concat::{Concat, ConcatList, concat};
+pub use concat_map_eager::ConcatMapEager;
 pub use count::Count;
 pub use debounce::Debounce;
 pub use default_if_empty::DefaultIfEmpty;
 pub use delay::Delay;
+pub use delay_error::{
+    CombineLatestDelayError, ConcatDelayError, FlatMapDelayError, MergeDelayError, ZipDelayError,
+};
 pub use delay_subscription::DelaySubscription;
+pub use delay_with::DelayWith;
 pub use distinct::{Distinct, DistinctByKey};
 pub use distinct_until_changed::{
     DistinctUntilChanged, DistinctUntilChangedBy, DistinctUntilChangedByKey,
 };
 pub use enumerate::Enumerate;
 pub use exhaust_map::ExhaustMap;
-pub use ext::ObservableExt;
+pub use expand::Expand;
+pub use ext::{CombineExt, ObservableExt, TimeExt};
 pub use extreme::{Max, MaxBy, Min, MinBy};
 pub use filter::Filter;
 pub use filter_map::FilterMap;
 pub use finalize::Finalize;
-pub use flat_map::FlatMap;
+pub use flat_map::{ConcatMap, FlatMap};
+pub use flat_map_iter::FlatMapIter;
 pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
+pub use for_duration::{SkipFor, SkipLastFor, TakeFor, TakeLastFor};
 pub use group_by::{GroupBy, Grouped};
+pub use group_by_until::GroupByUntil;
+pub use hooks::{OnDispose, OnSubscribe};
 pub use ignore_elements::IgnoreElements;
-pub use interval::{Interval, Timer, interval, timer};
-pub use last::Last;
+pub use inner_all::MergeAll;
+pub use interval::{Interval, TimerSource, interval, interval_on, timer, timer_on};
+pub use last::LastElement;
 pub use map::Map;
 pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
-pub use merge::{Merge, MergeAll, merge_all};
-pub use multicast::{Connectable, FromShared, Hub, Shareable};
+pub use merge::{Merge, MergeList, merge};
+pub use multicast::{Connectable, FromShared, MulticastSubject, Shareable};
 pub use observe_on::ObserveOn;
+pub use on_error_complete::OnErrorComplete;
 pub use on_error_return::OnErrorReturn;
+pub use paced::{DebounceWith, ThrottleWith};
 pub use pairwise::Pairwise;
-pub use predicate::{All, Any, Contains, IsEmpty};
-pub use race::{Race, RaceAll, race_all};
+pub use predicate::{AllMatch, Any, Contains, IsEmpty};
+pub use race::{Race, RaceList, race};
 pub use ref_count::{AutoConnect, RefCount};
-pub use repeat::Repeat;
+pub use repeat::{DoWhile, Repeat};
+pub use resubscribe_when::{RepeatWhen, RetryWhen};
 pub use retry::{Backoff, Retry, RetryWith};
 pub use sample::Sample;
 pub use sample_every::SampleEvery;
 pub use scan::Scan;
+pub use sequence_equal::SequenceEqual;
 pub use serialize::{Serialize, Serialized};
 pub use single::{NotSingle, Single};
 pub use skip::Skip;
 pub use skip_until::SkipUntil;
 pub use skip_while::SkipWhile;
+pub use sorted::{Sorted, SortedBy};
 pub use start_with::{EndWith, StartWith};
 pub use subscribe_on::SubscribeOn;
 pub use sum::{Average, Sum};
 pub use switch_all::SwitchAll;
+pub use switch_if_empty::SwitchIfEmpty;
 pub use switch_map::SwitchMap;
-pub use take::Take;
+pub use take::{ElementAt, First, Take};
 pub use take_last::{SkipLast, TakeLast};
 pub use take_until::TakeUntil;
-pub use take_while::TakeWhile;
+pub use take_while::{TakeUntilMatch, TakeWhile};
 pub use tap::Tap;
 pub use throttle::{Edge, Throttle};
 pub use timeout::Timeout;
+pub use timeout_with::TimeoutWith;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
-pub use unicast::{FromUnicast, Unicast};
+pub use to_map::{ToMap, ToMultimap};
+pub use tuples::{CombineLatestTuple, SourceTuple, ZipTuple, combine_latest, zip};
+pub use unicast::{FromUnicast, Unicast, UnicastProducer, unicast, unicast_with_error};
 pub use window_count::WindowCount;
 pub use window_time::WindowTime;
 pub use with_latest_from::WithLatestFrom;

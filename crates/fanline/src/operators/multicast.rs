@@ -14,7 +14,7 @@ use crate::{
 ///
 /// Sealed, because the library calls the subject's `clone` and `is_closed` under a lock. These methods of the
 /// library's own subjects run no user code.
-pub trait Hub<T, E = Infallible>:
+pub trait MulticastSubject<T, E = Infallible>:
     sealed::Sealed + Observer<T, E> + Clone + Send + Sync + 'static
 {
     /// Drops the observers without notifying them.
@@ -24,7 +24,7 @@ pub trait Hub<T, E = Infallible>:
 }
 
 mod sealed {
-    /// Seals [`Hub`](super::Hub).
+    /// Seals [`MulticastSubject`](super::MulticastSubject).
     pub trait Sealed {}
 }
 
@@ -37,7 +37,7 @@ macro_rules! hub {
         {
         }
 
-        impl<T, E> Hub<T, E> for $name<T, E>
+        impl<T, E> MulticastSubject<T, E> for $name<T, E>
         where
             T: Clone + Send + Sync + 'static,
             E: Clone + Send + Sync + 'static,
@@ -174,7 +174,7 @@ where
         + Send
         + Sync
         + 'static,
-    H: Hub<S::Item, S::Error>,
+    H: MulticastSubject<S::Item, S::Error>,
 {
     /// Subscribes to the source; dropping the guard unsubscribes. Values that the source has available are
     /// delivered before this method returns. If the source is already subscribed to, returns another guard of
@@ -297,13 +297,13 @@ where
 }
 
 /// Passes the events of the source to the subject.
-struct Relay<T, E, H: Hub<T, E>> {
+struct Relay<T, E, H: MulticastSubject<T, E>> {
     hub: H,
     connection: Arc<Upstreams>,
     types: std::marker::PhantomData<fn(T, E)>,
 }
 
-impl<T, E, H: Hub<T, E>> Relay<T, E, H> {
+impl<T, E, H: MulticastSubject<T, E>> Relay<T, E, H> {
     /// Catches the panic of an observer. If the panic reached the source, it would close the connection for
     /// all observers. The panic hook has reported the panic, and the subject has removed the observer.
     #[inline]
@@ -312,7 +312,7 @@ impl<T, E, H: Hub<T, E>> Relay<T, E, H> {
     }
 }
 
-impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
+impl<T, E, H: MulticastSubject<T, E>> Observer<T, E> for Relay<T, E, H> {
     fn next(&mut self, value: &T) {
         self.call(|hub| hub.next(value));
     }
@@ -342,7 +342,7 @@ impl<T, E, H: Hub<T, E>> Observer<T, E> for Relay<T, E, H> {
     }
 }
 
-impl<T, E, H: Hub<T, E>> Drop for Relay<T, E, H> {
+impl<T, E, H: MulticastSubject<T, E>> Drop for Relay<T, E, H> {
     /// Disposes of the subject if the source is dropped without completion or error. No more values can reach
     /// the subject's observers. An observer may own the connectable, which owns the subject, which owns the
     /// observer; disposing of the subject breaks this cycle.
@@ -405,7 +405,7 @@ macro_rules! shareable {
                 + Send
                 + Sync
                 + 'static,
-            H: $crate::operators::Hub<S::Item, S::Error>,
+            H: $crate::operators::MulticastSubject<S::Item, S::Error>,
         {
             type Item = S::Item;
             type Error = S::Error;
@@ -427,7 +427,7 @@ macro_rules! shareable {
                 + Send
                 + Sync
                 + 'static,
-            H: $crate::operators::Hub<S::Item, S::Error>,
+            H: $crate::operators::MulticastSubject<S::Item, S::Error>,
         {
             type Item = S::Item;
             type Error = S::Error;

@@ -56,18 +56,18 @@ where
 /// fanline::from_iter(1..).all(|n| n * n < 500).subscribe(|all| assert!(!all)).detach();
 /// ```
 #[derive(Clone, Debug)]
-pub struct All<S, F> {
+pub struct AllMatch<S, F> {
     source: S,
     test: F,
 }
 
-impl<S, F> All<S, F> {
+impl<S, F> AllMatch<S, F> {
     pub(super) fn new(source: S, test: F) -> Self {
         Self { source, test }
     }
 }
 
-impl<S, F> Observable for All<S, F>
+impl<S, F> Observable for AllMatch<S, F>
 where
     S: Observable,
     F: FnMut(&S::Item) -> bool + Send + 'static,

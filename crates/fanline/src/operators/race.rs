@@ -4,11 +4,11 @@ use super::upstreams::Upstreams;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// The observable returned by [`race`](crate::ObservableExt::race).
+/// The observable returned by [`race`](crate::CombineExt::race).
 ///
 /// Behaves like this source or `other`, whichever emits a value or ends first. The slower one is
 /// unsubscribed. Rx also calls this operator `amb`. Stores no values.
-/// [`race_all`](crate::operators::race_all) takes a list.
+/// The function [`race`](crate::operators::race()) takes a list.
 ///
 /// ```
 /// use fanline::prelude::*;
@@ -51,30 +51,30 @@ where
     }
 }
 
-/// The winner of several sources of one type; see [`race_all`].
+/// The winner of several sources of one type; see [`race`](crate::operators::race()).
 #[derive(Clone, Debug)]
-pub struct RaceAll<S> {
+pub struct RaceList<S> {
     sources: Vec<S>,
 }
 
 /// Behaves like the source that is the first to emit a value or end; see
-/// [`ObservableExt::race`](crate::ObservableExt::race).
+/// [`CombineExt::race`](crate::CombineExt::race).
 ///
 /// Subscribes in the given order, until one source has won. An empty list completes at once.
 ///
 /// ```
-/// use fanline::{Observable, Subject, operators::race_all};
+/// use fanline::{Observable, Subject, operators::race};
 ///
 /// let (slow, fast) = (Subject::<u32>::new(), Subject::<u32>::new());
-/// let _guard = race_all([slow.clone(), fast.clone()]).subscribe(|value| println!("{value}"));
+/// let _guard = race([slow.clone(), fast.clone()]).subscribe(|value| println!("{value}"));
 /// fast.next(1);
 /// assert!(!slow.has_observers());
 /// ```
-pub fn race_all<I>(sources: I) -> RaceAll<<I::Item as IntoObservable>::Observable>
+pub fn race<I>(sources: I) -> RaceList<<I::Item as IntoObservable>::Observable>
 where
     I: IntoIterator<Item: IntoObservable>,
 {
-    RaceAll {
+    RaceList {
         sources: sources
             .into_iter()
             .map(IntoObservable::into_observable)
@@ -82,7 +82,7 @@ where
     }
 }
 
-impl<S: Observable> Observable for RaceAll<S> {
+impl<S: Observable> Observable for RaceList<S> {
     type Item = S::Item;
     type Error = S::Error;
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::multicast::{Hub, shareable};
+use super::multicast::{MulticastSubject, shareable};
 use super::{Connectable, upstreams::Upstreams};
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::{Guard, IntoObservable, Observable, Observer, Scheduler, Worker, observer};
@@ -97,7 +97,7 @@ where
         + Send
         + Sync
         + 'static,
-    H: Hub<S::Item, S::Error>,
+    H: MulticastSubject<S::Item, S::Error>,
 {
     pub(super) fn new(connectable: Connectable<S, H>, wait: Option<Wait>, restarts: bool) -> Self {
         Self {
@@ -146,7 +146,7 @@ where
         + Send
         + Sync
         + 'static,
-    H: Hub<S::Item, S::Error>,
+    H: MulticastSubject<S::Item, S::Error>,
 {
     fn has_ended(&self) -> bool {
         self.connectable.state().hub.is_closed()
@@ -289,7 +289,7 @@ where
         + Send
         + Sync
         + 'static,
-    H: Hub<S::Item, S::Error>,
+    H: MulticastSubject<S::Item, S::Error>,
 {
     pub(super) fn new(connectable: Connectable<S, H>, count: usize) -> Self {
         if count == 0 {

@@ -4,14 +4,14 @@ use super::resubscribe::{Attempt, Decision, NoWait, OnWorker, Policy};
 use super::series::Series;
 use crate::{Guard, Observable, Observer, Scheduler};
 
-/// The observable returned by [`retry`](crate::ObservableExt::retry).
+/// The observable returned by [`retry`](crate::CombineExt::retry).
 ///
 /// Subscribes to a clone of the source again when it fails, at most `times` times (`usize::MAX` means no
 /// limit). Passes the error of the last attempt on.
 ///
 /// The values of failed attempts are emitted too. Completes with the first attempt that completes. The stack
 /// does not grow with the number of attempts. Stores no values. A source that fails at once is retried at
-/// once; [`retry_with`](crate::ObservableExt::retry_with) waits between attempts.
+/// once; [`retry_with`](crate::CombineExt::retry_with) waits between attempts.
 ///
 /// Holds a clone of the source until this observable ends, or until the guard is dropped. This is harmless
 /// for subjects and their sources: a subject ends and drops its observers when its last handle or its
@@ -76,7 +76,7 @@ impl<E> Policy<E> for RetryPolicy {
     }
 }
 
-/// The delays of [`retry_with`](crate::ObservableExt::retry_with) before each new attempt, and the number
+/// The delays of [`retry_with`](crate::CombineExt::retry_with) before each new attempt, and the number
 /// of attempts.
 ///
 /// The delays are not random: there is no jitter.
@@ -86,8 +86,8 @@ impl<E> Policy<E> for RetryPolicy {
 /// use fanline::operators::Backoff;
 ///
 /// let backoff = Backoff::exponential(Duration::from_millis(100))
-///     .at_most(Duration::from_millis(500))
-///     .attempts(5);
+///     .max_delay(Duration::from_millis(500))
+///     .max_attempts(5);
 /// let waits: Vec<u128> = (0..6).map_while(|n| backoff.delay(n)).map(|d| d.as_millis()).collect();
 /// assert_eq!(waits, [100, 200, 400, 500, 500]);
 /// ```
@@ -95,9 +95,9 @@ impl<E> Policy<E> for RetryPolicy {
 pub struct Backoff {
     first: Duration,
     factor: u32,
-    most: Duration,
-    attempts: usize,
-    reset_after_value: bool,
+    max_delay: Duration,
+    max_attempts: usize,
+    reset_on_value: bool,
 }
 
 impl Backoff {
@@ -106,9 +106,9 @@ impl Backoff {
         Self {
             first: delay,
             factor: 1,
-            most: Duration::MAX,
-            attempts: usize::MAX,
-            reset_after_value: false,
+            max_delay: Duration::MAX,
+            max_attempts: usize::MAX,
+            reset_on_value: false,
         }
     }
 
@@ -133,21 +133,24 @@ impl Backoff {
 
     /// Sets the maximum delay.
     #[must_use]
-    pub const fn at_most(self, most: Duration) -> Self {
-        Self { most, ..self }
+    pub const fn max_delay(self, max_delay: Duration) -> Self {
+        Self { max_delay, ..self }
     }
 
     /// Sets the maximum number of new attempts before the error is passed on.
     #[must_use]
-    pub const fn attempts(self, attempts: usize) -> Self {
-        Self { attempts, ..self }
+    pub const fn max_attempts(self, max_attempts: usize) -> Self {
+        Self {
+            max_attempts,
+            ..self
+        }
     }
 
     /// Resets the number of failed attempts after each value, for sources that fail only occasionally.
     #[must_use]
-    pub const fn reset_after_value(self) -> Self {
+    pub const fn reset_on_value(self) -> Self {
         Self {
-            reset_after_value: true,
+            reset_on_value: true,
             ..self
         }
     }
@@ -155,20 +158,20 @@ impl Backoff {
     /// Returns the delay before the next new attempt, or `None` if no attempt is left. `failed` is the number
     /// of new attempts that have failed so far.
     pub fn delay(&self, failed: usize) -> Option<Duration> {
-        if failed >= self.attempts {
+        if failed >= self.max_attempts {
             return None;
         }
         let factor = u32::try_from(failed)
             .ok()
             .and_then(|failed| self.factor.checked_pow(failed))
             .unwrap_or(u32::MAX);
-        Some(self.first.saturating_mul(factor).min(self.most))
+        Some(self.first.saturating_mul(factor).min(self.max_delay))
     }
 }
 
-/// The observable returned by [`retry_with`](crate::ObservableExt::retry_with).
+/// The observable returned by [`retry_with`](crate::CombineExt::retry_with).
 ///
-/// Like [`retry`](crate::ObservableExt::retry), but waits on `scheduler` before each new attempt; `backoff`
+/// Like [`retry`](crate::CombineExt::retry), but waits on `scheduler` before each new attempt; `backoff`
 /// determines the delays and the number of attempts.
 ///
 /// ```
@@ -176,9 +179,9 @@ impl Backoff {
 /// use fanline::{prelude::*, operators::Backoff, scheduler::VirtualTime};
 ///
 /// let time = VirtualTime::new();
-/// let backoff = Backoff::exponential(Duration::from_secs(1)).attempts(2);
+/// let backoff = Backoff::exponential(Duration::from_secs(1)).max_attempts(2);
 /// let guard = fanline::throw::<u32, _>("offline")
-///     .retry_with(backoff, time.clone())
+///     .retry_with_on(backoff, time.clone())
 ///     .on_error_return(|_| 0)
 ///     .subscribe(|value| println!("{value}"));
 /// time.advance_by(Duration::from_secs(2));
@@ -249,7 +252,7 @@ impl<E> Policy<E> for BackoffPolicy {
     }
 
     fn on_value(&mut self) {
-        if self.backoff.reset_after_value {
+        if self.backoff.reset_on_value {
             self.failed = 0;
         }
     }

@@ -3,7 +3,7 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// The observable returned by [`sample_by`](crate::ObservableExt::sample_by).
+/// The observable returned by [`sample_when`](crate::CombineExt::sample_when).
 ///
 /// Emits the latest value whenever `sampler` emits, if there was a new value since the last emission.
 ///
@@ -15,7 +15,7 @@ use crate::{Guard, Observable, Observer};
 ///
 /// let (mut reading, readings) = fanline::subject::<u32>();
 /// let (mut tick, ticks) = fanline::subject::<()>();
-/// let _guard = readings.sample_by(ticks).subscribe(|value| println!("{value}"));
+/// let _guard = readings.sample_when(ticks).subscribe(|value| println!("{value}"));
 /// reading.next(1);
 /// reading.next(2);
 /// tick.next(()); // 2

@@ -4,13 +4,13 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// The observable returned by [`sample`](crate::ObservableExt::sample).
+/// The observable returned by [`sample`](crate::TimeExt::sample).
 ///
 /// Emits the latest value every `period`, if there is a new one.
 ///
 /// Completes at once when the source completes; a value that was not emitted until then is dropped. An error
 /// is passed on at once. Stores one value. Emits on a worker of `scheduler`.
-/// [`sample_by`](crate::ObservableExt::sample_by) uses another source instead of a clock.
+/// [`sample_when`](crate::CombineExt::sample_when) uses another source instead of a clock.
 ///
 /// # Panics
 ///
@@ -22,7 +22,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 ///
 /// let time = VirtualTime::new();
 /// let (mut tx, source) = fanline::subject::<u32>();
-/// let guard = source.sample(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
+/// let guard = source.sample_on(Duration::from_secs(1), time.clone()).subscribe(|v| println!("{v}"));
 /// tx.next(1);
 /// tx.next(2);
 /// time.advance_by(Duration::from_secs(1)); // 2

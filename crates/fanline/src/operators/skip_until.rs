@@ -3,7 +3,7 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// The observable returned by [`skip_until`](crate::ObservableExt::skip_until).
+/// The observable returned by [`skip_until`](crate::CombineExt::skip_until).
 ///
 /// Drops values until `notifier` emits, then emits all later values.
 ///

@@ -1,10 +1,10 @@
 use super::SwitchMap;
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// The observable returned by [`switch_all`](crate::ObservableExt::switch_all).
+/// The observable returned by [`switch_all`](crate::CombineExt::switch_all).
 ///
 /// Emits the values of the latest observable of a source of observables:
-/// [`switch_map`](crate::ObservableExt::switch_map) without a closure.
+/// [`switch_map`](crate::CombineExt::switch_map) without a closure.
 ///
 /// ```
 /// use fanline::prelude::*;

@@ -4,7 +4,7 @@ use super::gate::{Event, Gate, Out, Stage};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
-/// The observable returned by [`switch_map`](crate::ObservableExt::switch_map).
+/// The observable returned by [`switch_map`](crate::CombineExt::switch_map).
 ///
 /// Emits the values of the observable that `f` returns for the latest value. The previous observable is
 /// unsubscribed first.

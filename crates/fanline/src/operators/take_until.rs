@@ -3,7 +3,7 @@ use super::join::{First, Join, join};
 use super::signal::Signal;
 use crate::{Guard, Observable, Observer};
 
-/// The observable returned by [`take_until`](crate::ObservableExt::take_until).
+/// The observable returned by [`take_until`](crate::CombineExt::take_until).
 ///
 /// Emits values until `notifier` emits, then completes.
 ///

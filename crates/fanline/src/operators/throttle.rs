@@ -4,7 +4,7 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// The value of each period that [`throttle`](crate::ObservableExt::throttle) emits.
+/// The value of each period that [`throttle`](crate::TimeExt::throttle) emits.
 ///
 /// ```
 /// use std::{sync::{Arc, Mutex}, time::Duration};
@@ -18,7 +18,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 ///     let seen = Arc::new(Mutex::new(Vec::new()));
 ///     let values = seen.clone();
 ///     source
-///         .throttle(Duration::from_secs(1), edge, time.clone())
+///         .throttle_on(Duration::from_secs(1), edge, time.clone())
 ///         .subscribe(move |n| values.lock().unwrap().push(*n))
 ///         .detach();
 ///     tx.next_slice(&[1, 2, 3]);
@@ -27,6 +27,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Edge {
     /// The first value, at once.
     Leading,
@@ -36,7 +37,7 @@ pub enum Edge {
     Both,
 }
 
-/// The observable returned by [`throttle`](crate::ObservableExt::throttle).
+/// The observable returned by [`throttle`](crate::TimeExt::throttle).
 ///
 /// Emits one or two values of each `period`. A period begins with the first value after the end of the
 /// previous one; [`Edge`](crate::operators::Edge) determines the emitted values.
@@ -51,7 +52,7 @@ pub enum Edge {
 /// let time = VirtualTime::new();
 /// let (mut tx, source) = fanline::subject::<u32>();
 /// let guard = source
-///     .throttle(Duration::from_secs(1), Edge::Both, time.clone())
+///     .throttle_on(Duration::from_secs(1), Edge::Both, time.clone())
 ///     .subscribe(|value| println!("{value}"));
 /// tx.next(1); // 1
 /// tx.next(2);

@@ -4,14 +4,14 @@ use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};
 
-/// The observable returned by [`timeout`](crate::ObservableExt::timeout).
+/// The observable returned by [`timeout`](crate::TimeExt::timeout).
 ///
 /// Fails with the result of `error` if no value arrives within `limit` after the subscription, or after the
 /// previous value. The source is then unsubscribed.
 ///
 /// Stores no values. The error is emitted on a worker of `scheduler`. If the source cannot fail, add an error
 /// type with [`with_error_type`](crate::ObservableExt::with_error_type) first. To switch to another source,
-/// put [`catch`](crate::ObservableExt::catch) after this operator.
+/// put [`catch`](crate::CombineExt::catch) after this operator.
 ///
 /// ```
 /// use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// let subject = Subject::<u32, &str>::with_error();
 /// let guard = subject
 ///     .source()
-///     .timeout(Duration::from_secs(1), time.clone(), || "too late")
+///     .timeout_on(Duration::from_secs(1), time.clone(), || "too late")
 ///     .subscribe_with(observer(|_: &u32| ()).on_error(|error: &&str| println!("{error}")));
 /// time.advance_by(Duration::from_secs(1)); // too late
 /// assert!(!subject.has_observers());

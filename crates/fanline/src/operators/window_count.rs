@@ -21,7 +21,7 @@ use crate::{Guard, Observable, Observer};
 ///
 /// fanline::from_iter(1..=5)
 ///     .window_count(2)
-///     .flat_map(usize::MAX, |window| window.clone().sum())
+///     .flat_map(|window| window.clone().sum())
 ///     .subscribe(|sum| println!("{sum}")) // 3 7 5
 ///     .detach();
 /// ```
@@ -107,7 +107,7 @@ where
     pub(super) fn open(&mut self) {
         let source_refs = Arc::clone(&self.source_refs);
         if let Some(observer) = self.outer() {
-            let (feed, window) = Feed::new(source_refs.add_ref());
+            let (feed, window) = Feed::new(Some(source_refs.add_ref()));
             observer.next_owned(window);
             self.open = Some(feed);
             self.outer(); // Drops the observer if it is closed.

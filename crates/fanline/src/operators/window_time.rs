@@ -6,8 +6,8 @@ use super::unicast::{SourceRefs, Unicast};
 use super::window_count::Windows;
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 
-/// The observable returned by [`window_time`](crate::ObservableExt::window_time) and
-/// [`window_time_or_count`](crate::ObservableExt::window_time_or_count).
+/// The observable returned by [`window_time`](crate::TimeExt::window_time) and
+/// [`window_time_or_count`](crate::TimeExt::window_time_or_count).
 ///
 /// Emits the values of each `period` as one observable, starting at the subscription.
 ///
@@ -15,7 +15,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// [`Unicast`](crate::operators::Unicast). When the source completes or fails, so does the open window, and
 /// then this observable. An open window continues after the observer of this observable has closed.
 ///
-/// [`window_time_or_count`](crate::ObservableExt::window_time_or_count) limits windows to `count` values: a
+/// [`window_time_or_count`](crate::TimeExt::window_time_or_count) limits windows to `count` values: a
 /// full window completes at once, and the next `period` begins at that moment.
 ///
 /// # Panics
@@ -29,8 +29,8 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// let time = VirtualTime::new();
 /// let (mut tx, source) = fanline::subject::<u32>();
 /// let guard = source
-///     .window_time(Duration::from_secs(1), time.clone())
-///     .flat_map(usize::MAX, |window| window.clone().sum())
+///     .window_time_on(Duration::from_secs(1), time.clone())
+///     .flat_map(|window| window.clone().sum())
 ///     .subscribe(|sum| println!("{sum}"));
 /// tx.next(1);
 /// tx.next(2);
@@ -46,8 +46,8 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// let (mut tx, source) = fanline::subject::<u32>();
 /// let (seen, sums) = std::sync::mpsc::channel();
 /// let _guard = source
-///     .window_time_or_count(Duration::from_secs(1), 2, time.clone())
-///     .flat_map(usize::MAX, |window| window.clone().sum())
+///     .window_time_or_count_on(Duration::from_secs(1), 2, time.clone())
+///     .flat_map(|window| window.clone().sum())
 ///     .subscribe_owned(move |sum| seen.send(sum).expect("receiver exists"));
 /// tx.next(1);
 /// tx.next(2); // full before the end of the second

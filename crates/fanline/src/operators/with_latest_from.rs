@@ -2,15 +2,15 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// The observable returned by [`with_latest_from`](crate::ObservableExt::with_latest_from) and
-/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with).
+/// The observable returned by [`with_latest_from`](crate::CombineExt::with_latest_from) and
+/// [`with_latest_from_with`](crate::CombineExt::with_latest_from_with).
 ///
 /// Emits each value with the latest value of `other`; values that arrive before `other` has emitted are
 /// dropped.
 ///
 /// `other` is subscribed to first. Completes when this source completes, whether or not `other` has
 /// completed; fails with the first error. Stores one value of `other`.
-/// [`with_latest_from_with`](crate::ObservableExt::with_latest_from_with) takes a closure `f` instead of
+/// [`with_latest_from_with`](crate::CombineExt::with_latest_from_with) takes a closure `f` instead of
 /// cloning values into a pair.
 ///
 /// ```

@@ -4,13 +4,13 @@ use super::gate::Out;
 use super::join::{First, Join, join};
 use crate::{Guard, Observable, Observer};
 
-/// The observable returned by [`zip`](crate::ObservableExt::zip) and [`zip_with`](crate::ObservableExt::zip_with).
+/// The observable returned by [`zip`](crate::CombineExt::zip) and [`zip_with`](crate::CombineExt::zip_with).
 ///
 /// Emits the first values of both sources as a pair, then the second ones, and so on.
 ///
 /// Completes when one source has completed and all its values are paired; fails with the first error.
 /// Stores, without bound, the values of the faster source that are not paired yet.
-/// [`zip_with`](crate::ObservableExt::zip_with) takes a closure `f` instead of making a pair.
+/// [`zip_with`](crate::CombineExt::zip_with) takes a closure `f` instead of making a pair.
 ///
 /// ```
 /// use fanline::prelude::*;

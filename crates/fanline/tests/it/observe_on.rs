@@ -9,8 +9,10 @@ use std::time::Duration;
 use fanline::scheduler::{
     Bound, CurrentThread, EventLoop, Immediate, NewThread, ThreadPool, VirtualTime,
 };
-use fanline::testing::{Event, Recorder, complete, error, hot, next};
-use fanline::{Guard, Observable, ObservableExt, Observer, Scheduler, Subject, observer, subject};
+use fanline::testing::{Recorder, complete, error, hot, next};
+use fanline::{
+    Guard, Notification, Observable, ObservableExt, Observer, Scheduler, Subject, observer, subject,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -253,7 +255,7 @@ fn panic_ends_one_subscription_and_worker_continues() {
 }
 
 /// Returns the events that pass a queue of two values, if 1 to 6 are sent before the queue is emptied.
-fn events_through_bound(bound: Bound<&'static str>) -> Vec<Event<u32, &'static str>> {
+fn events_through_bound(bound: Bound<&'static str>) -> Vec<Notification<u32, &'static str>> {
     let (time, lane) = (VirtualTime::new(), VirtualTime::new());
     let events = (1..=6).map(|n| next(n, u32::try_from(n).unwrap()));
     let source = hot(&time, events.chain([complete(7)]));
@@ -273,7 +275,7 @@ fn events_through_bound(bound: Bound<&'static str>) -> Vec<Event<u32, &'static s
 
 #[test]
 fn full_queue_follows_overflow_policy() {
-    use Event::{Complete, Error, Next};
+    use Notification::{Complete, Error, Next};
     assert_eq!(
         events_through_bound(Bound::drop_oldest(2)),
         [Next(5), Next(6), Complete]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fanline::{Observable, ObservableExt, Observer};
+use fanline::{CombineExt, Observable, ObservableExt, Observer};
 
 use crate::manual_source::{Cold, Log, ManualSource, check};
 

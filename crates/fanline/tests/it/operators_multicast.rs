@@ -6,10 +6,11 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use fanline::operators::{Connectable, Hub};
+use fanline::operators::{Connectable, MulticastSubject};
 use fanline::scheduler::VirtualTime;
 use fanline::{
-    BehaviorSubject, Guard, Observable, ObservableExt, Replay, ReplaySubject, Source, Subject,
+    BehaviorSubject, CombineExt, Guard, Observable, ObservableExt, Replay, ReplaySubject, Source,
+    Subject,
 };
 
 use crate::manual_source::{Cold, Log, ManualSource};
@@ -75,7 +76,7 @@ fn at(who: &str) -> usize {
 type Case = (&'static str, [&'static str; 3], usize);
 
 #[track_caller]
-fn check_connectable<H: Hub<u32, &'static str>>(
+fn check_connectable<H: MulticastSubject<u32, &'static str>>(
     build: impl Fn(ManualSource<u32>) -> Connectable<ManualSource<u32>, H>,
     table: &[Case],
 ) {

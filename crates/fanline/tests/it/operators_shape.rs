@@ -2,7 +2,7 @@
 
 use std::any::type_name_of_val;
 
-use fanline::{BoxObservable, Observable, ObservableExt};
+use fanline::{BoxObservable, CombineExt, Observable, ObservableExt};
 
 use crate::manual_source::Log;
 
@@ -50,7 +50,7 @@ fn chain_can_be_boxed_at_each_step() {
         chain = chain
             .merge(fanline::empty().with_error_type())
             .observe_on(time.clone())
-            .flat_map(1, |n| fanline::of(n + 1).with_error_type())
+            .flat_map_with(1, |n| fanline::of(n + 1).with_error_type())
             .take(1)
             .boxed();
     }

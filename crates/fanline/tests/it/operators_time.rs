@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use fanline::operators::{Backoff, Edge, interval, timer};
+use fanline::operators::{Backoff, Edge, interval_on, timer_on};
 use fanline::scheduler::{NewThread, VirtualTime};
-use fanline::{BoxObservable, Guard, Observable, ObservableExt};
+use fanline::{BoxObservable, CombineExt, Guard, Observable, ObservableExt, TimeExt};
 
 use crate::manual_source::{Cold, Log, ManualSource, Sources, act, sources, without_dot};
 
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Verbatim {
 #[test]
 fn delay() {
     check(
-        |[a, ..], time| a.delay(ms(10), time).boxed(),
+        |[a, ..], time| a.delay_on(ms(10), time).boxed(),
         &[
             ("a1 +4 a2 +5 +1 +4", "1@10 2@14"),
             ("a1 a2 a| +9 +1", "1@10 2@10 |"),
@@ -82,7 +82,7 @@ fn delay() {
 #[test]
 fn debounce() {
     check(
-        |[a, ..], time| a.debounce(ms(10), time).boxed(),
+        |[a, ..], time| a.debounce_on(ms(10), time).boxed(),
         &[
             ("a1 +10 a2 +9 a3 +9 +1 +20", "1@10 3@29"),
             ("a1 +5 a|", "1@5 |"),
@@ -96,7 +96,7 @@ fn debounce() {
 #[test]
 fn throttle() {
     check(
-        |[a, ..], time| a.throttle(ms(10), Edge::Leading, time).boxed(),
+        |[a, ..], time| a.throttle_on(ms(10), Edge::Leading, time).boxed(),
         &[
             ("a1 a2 +9 a3 +1 a4 +10 +5 a5", "1@0 4@10 5@25"),
             ("a1 a2 a|", "1@0 |"),
@@ -105,7 +105,7 @@ fn throttle() {
         ],
     );
     check(
-        |[a, ..], time| a.throttle(ms(10), Edge::Trailing, time).boxed(),
+        |[a, ..], time| a.throttle_on(ms(10), Edge::Trailing, time).boxed(),
         &[
             ("a1 a2 +9 a3 +1 a4 +10 +5 a5 +10", "3@10 4@20 5@35"),
             ("a1 a2 +5 a|", "2@5 |"),
@@ -114,7 +114,7 @@ fn throttle() {
         ],
     );
     check(
-        |[a, ..], time| a.throttle(ms(10), Edge::Both, time).boxed(),
+        |[a, ..], time| a.throttle_on(ms(10), Edge::Both, time).boxed(),
         &[
             (
                 "a1 a2 a3 +10 a4 +10 +10 a5 +10 a6",
@@ -129,7 +129,7 @@ fn throttle() {
 #[test]
 fn timeout() {
     check(
-        |[a, ..], time| a.timeout(ms(10), time, || "late").boxed(),
+        |[a, ..], time| a.timeout_on(ms(10), time, || "late").boxed(),
         &[
             ("+9 a1 +9 a2 +9 +1 a3", "1@9 2@18 #late"),
             ("+10", "#late"),
@@ -139,7 +139,11 @@ fn timeout() {
         ],
     );
     check(
-        |[a, b, ..], time| a.timeout(ms(10), time, || "late").catch(move |_| b).boxed(),
+        |[a, b, ..], time| {
+            a.timeout_on(ms(10), time, || "late")
+                .catch(move |_| b)
+                .boxed()
+        },
         &[("a1 +10 b2 b|", "1@0 2@10 |")],
     );
 }
@@ -147,7 +151,7 @@ fn timeout() {
 #[test]
 fn sample() {
     check(
-        |[a, ..], time| a.sample(ms(10), time).boxed(),
+        |[a, ..], time| a.sample_on(ms(10), time).boxed(),
         &[
             ("a1 +5 a2 +5 +10 a3 +10", "2@10 3@30"),
             ("a1 a|", "|"),
@@ -162,36 +166,40 @@ fn sample() {
 #[test]
 fn dropped_source_stops_repeating_timers() {
     check(
-        |[a, ..], time| a.sample(ms(10), time).boxed(),
+        |[a, ..], time| a.sample_on(ms(10), time).boxed(),
         &[("a1 +10 a2 a-", "1@10 .")],
     );
     check(
-        |[a, ..], time| a.buffer_time(ms(10), time).boxed(),
+        |[a, ..], time| a.buffer_time_on(ms(10), time).boxed(),
         &[("a1 +10 +10 a2 a-", "[1]@10 []@20 .")],
     );
     check(
-        |[a, ..], time| a.buffer_time_or_count(ms(10), 2, time).boxed(),
+        |[a, ..], time| a.buffer_time_or_count_on(ms(10), 2, time).boxed(),
         &[("a1 a2 a3 a-", "[1,2]@0 .")],
     );
     check(
-        |[a, ..], time| a.window_time(ms(10), time).concat_map(Clone::clone).boxed(),
+        |[a, ..], time| {
+            a.window_time_on(ms(10), time)
+                .concat_map(Clone::clone)
+                .boxed()
+        },
         &[("a1 +10 a2 a-", "1@0 2@10 .")],
     );
     // Delayed values are still delivered.
     check(
-        |[a, ..], time| a.delay(ms(10), time).boxed(),
+        |[a, ..], time| a.delay_on(ms(10), time).boxed(),
         &[("a1 a- +10", "1@10 .")],
     );
     check(
-        |[a, ..], time| a.debounce(ms(10), time).boxed(),
+        |[a, ..], time| a.debounce_on(ms(10), time).boxed(),
         &[("a1 a- +10", "1@10 .")],
     );
     check(
-        |[a, ..], time| a.throttle(ms(10), Edge::Trailing, time).boxed(),
+        |[a, ..], time| a.throttle_on(ms(10), Edge::Trailing, time).boxed(),
         &[("a1 a2 a- +10", "2@10 .")],
     );
     check(
-        |[a, ..], time| a.timeout(ms(10), time, || "late").boxed(),
+        |[a, ..], time| a.timeout_on(ms(10), time, || "late").boxed(),
         &[("a1 a- +10", "1@0 #late")],
     );
 }
@@ -199,7 +207,7 @@ fn dropped_source_stops_repeating_timers() {
 #[test]
 fn delay_subscription() {
     check(
-        |[a, ..], time| a.delay_subscription(ms(10), time).boxed(),
+        |[a, ..], time| a.delay_subscription_on(ms(10), time).boxed(),
         &[
             ("a1 +10 a2 a|", "2@10 |"),
             ("+10 a#", "#a"),
@@ -211,25 +219,27 @@ fn delay_subscription() {
 
 #[test]
 fn retry_with() {
-    let backoff = Backoff::exponential(ms(10)).at_most(ms(30)).attempts(3);
+    let backoff = Backoff::exponential(ms(10))
+        .max_delay(ms(30))
+        .max_attempts(3);
     check(
-        move |[a, ..], time| a.retry_with(backoff, time).boxed(),
+        move |[a, ..], time| a.retry_with_on(backoff, time).boxed(),
         &[
             ("a# +9 a1 +1 a2 a# +20 a3 a# +30 a4 a#", "2@10 3@30 4@60 #a"),
             ("a1 a# +10 a|", "1@0 |"),
             ("a# ! +10", ""),
         ],
     );
-    let backoff = Backoff::constant(ms(10)).attempts(1).reset_after_value();
+    let backoff = Backoff::constant(ms(10)).max_attempts(1).reset_on_value();
     check(
-        move |[a, ..], time| a.retry_with(backoff, time).boxed(),
+        move |[a, ..], time| a.retry_with_on(backoff, time).boxed(),
         &[("a# +10 a1 a# +10 a2 a# +10 a#", "1@10 2@20 #a")],
     );
     let time = VirtualTime::new();
     let failing = Cold::<u32>::new([], Some(Err("no")));
     let log = Log::default();
     let guard = failing
-        .retry_with(Backoff::constant(ms(0)).attempts(10_000), time.clone())
+        .retry_with_on(Backoff::constant(ms(0)).max_attempts(10_000), time.clone())
         .subscribe_with(log.clone());
     for _ in 0..10_000 {
         time.advance_by(ms(0));
@@ -241,15 +251,15 @@ fn retry_with() {
 #[test]
 fn interval_repeats_and_timer_emits_once() {
     check(
-        |_, time| interval(ms(10), time).with_error_type().boxed(),
+        |_, time| interval_on(ms(10), time).with_error_type().boxed(),
         &[("+9 +1 +20 ! +10", "0@10 1@20 2@30")],
     );
     check(
-        |_, time| interval(ms(10), time).take(2).with_error_type().boxed(),
+        |_, time| interval_on(ms(10), time).take(2).with_error_type().boxed(),
         &[("+30", "0@10 1@20 |")],
     );
     check(
-        |_, time| timer(ms(10), time).with_error_type().boxed(),
+        |_, time| timer_on(ms(10), time).with_error_type().boxed(),
         &[("+9 +1", "0@10 |"), ("+5 ! +5", "")],
     );
 }
@@ -258,7 +268,10 @@ fn interval_repeats_and_timer_emits_once() {
 fn moving_deadline_uses_one_action() {
     let time = VirtualTime::new();
     let [a, ..] = sources();
-    let guard = a.clone().debounce(ms(10), time.clone()).subscribe(|_| ());
+    let guard = a
+        .clone()
+        .debounce_on(ms(10), time.clone())
+        .subscribe(|_| ());
     for value in 0..100 {
         a.next(value);
     }
@@ -271,10 +284,10 @@ fn moving_deadline_uses_one_action() {
 fn delayed_values_are_dropped_with_subscription() {
     type Build = fn(ManualSource<Arc<()>>, VirtualTime) -> BoxObservable<Arc<()>, &'static str>;
     let table: [Build; 4] = [
-        |a, time| a.delay(ms(5), time).boxed(),
-        |a, time| a.debounce(ms(5), time).boxed(),
-        |a, time| a.throttle(ms(5), Edge::Trailing, time).boxed(),
-        |a, time| a.sample(ms(5), time).boxed(),
+        |a, time| a.delay_on(ms(5), time).boxed(),
+        |a, time| a.debounce_on(ms(5), time).boxed(),
+        |a, time| a.throttle_on(ms(5), Edge::Trailing, time).boxed(),
+        |a, time| a.sample_on(ms(5), time).boxed(),
     ];
     for (at, build) in table.into_iter().enumerate() {
         let token = Arc::new(());
@@ -330,7 +343,7 @@ fn unsubscribe_and_wait_waits_for_alarm_emission() {
     let subject = fanline::Subject::<u32>::new();
     let guard = subject
         .clone()
-        .debounce(ms(1), NewThread)
+        .debounce_on(ms(1), NewThread)
         .subscribe(move |_| {
             entered.send(()).unwrap();
             released.recv().unwrap();

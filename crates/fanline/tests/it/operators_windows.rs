@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 use fanline::from_future;
 use fanline::operators::{Grouped, Unicast};
 use fanline::scheduler::VirtualTime;
-use fanline::{Observable, ObservableExt};
+use fanline::{CombineExt, Observable, ObservableExt, TimeExt};
 
 use crate::manual_source::{Log, ManualSource, locked};
 use crate::operators_time::{check, ms};
@@ -23,7 +23,7 @@ fn collected(
 #[test]
 fn buffer_time() {
     check(
-        |[a, ..], time| a.buffer_time(ms(10), time).boxed(),
+        |[a, ..], time| a.buffer_time_on(ms(10), time).boxed(),
         &[
             (
                 "a1 a2 +10 +10 a3 +5 a4 +5 a5 a|",
@@ -35,7 +35,7 @@ fn buffer_time() {
         ],
     );
     check(
-        |[a, ..], time| a.buffer_time_or_count(ms(10), 2, time).boxed(),
+        |[a, ..], time| a.buffer_time_or_count_on(ms(10), 2, time).boxed(),
         &[
             ("a1 +5 a2 a3 +9 +1 a4 a5", "[1,2]@5 [3]@15 [4,5]@15"),
             ("+5 a1 a2 +9 +1", "[1,2]@5 []@15"),
@@ -46,7 +46,7 @@ fn buffer_time() {
 #[test]
 fn window_count() {
     check(
-        |[a, ..], _| a.window_count(2).flat_map(usize::MAX, collected).boxed(),
+        |[a, ..], _| a.window_count(2).flat_map(collected).boxed(),
         &[
             ("a1 a2 a3 a4 a5 a|", "[1,2]@0 [3,4]@0 [5]@0 |"),
             ("a1 a2 a|", "[1,2]@0 |"),
@@ -57,7 +57,12 @@ fn window_count() {
     );
     // The first window is complete, although `take` requests no other window.
     check(
-        |[a, ..], _| a.window_count(2).take(1).flat_map(1, Clone::clone).boxed(),
+        |[a, ..], _| {
+            a.window_count(2)
+                .take(1)
+                .flat_map_with(1, Clone::clone)
+                .boxed()
+        },
         &[
             ("a1 a2 a3", "1@0 2@0 |"),
             ("a1 a|", "1@0 |"),
@@ -69,11 +74,7 @@ fn window_count() {
 #[test]
 fn window_time() {
     check(
-        |[a, ..], time| {
-            a.window_time(ms(10), time)
-                .flat_map(usize::MAX, collected)
-                .boxed()
-        },
+        |[a, ..], time| a.window_time_on(ms(10), time).flat_map(collected).boxed(),
         &[
             ("a1 a2 +10 +10 a3 +5 a|", "[1,2]@10 []@20 [3]@25 |"),
             ("a1 +10 a2 a#", "[1]@10 #a"),
@@ -82,17 +83,17 @@ fn window_time() {
     );
     check(
         |[a, ..], time| {
-            a.window_time_or_count(ms(10), 2, time)
-                .flat_map(usize::MAX, collected)
+            a.window_time_or_count_on(ms(10), 2, time)
+                .flat_map(collected)
                 .boxed()
         },
         &[("a1 +5 a2 a3 +10 a4 a|", "[1,2]@5 [3]@15 [4]@15 |")],
     );
     check(
         |[a, ..], time| {
-            a.window_time(ms(10), time)
+            a.window_time_on(ms(10), time)
                 .take(1)
-                .flat_map(1, Clone::clone)
+                .flat_map_with(1, Clone::clone)
                 .boxed()
         },
         &[("a1 +5 a2 +5 a3", "1@0 2@5 |")],
@@ -105,7 +106,7 @@ fn groups_end_in_order_of_creation() {
     let sum = |group: &Grouped<u32, u32>| group.clone().sum();
     let sums = fanline::range(0..40)
         .group_by(|n| n % 20)
-        .flat_map(usize::MAX, sum)
+        .flat_map(sum)
         .collect::<Vec<_>>()
         .last_value()
         .blocking_wait();
@@ -120,7 +121,7 @@ fn group_by() {
         group.clone().map(move |value| (key, *value))
     };
     check(
-        move |[a, ..], _| a.group_by(|n| n % 2).flat_map(usize::MAX, shown).boxed(),
+        move |[a, ..], _| a.group_by(|n| n % 2).flat_map(shown).boxed(),
         &[
             ("a1 a2 a3 a4 a|", "(1,1)@0 (0,2)@0 (1,3)@0 (0,4)@0 |"),
             ("a1 a#", "(1,1)@0 #a"),
@@ -131,7 +132,7 @@ fn group_by() {
         |[a, ..], _| {
             a.group_by(|n| n % 2)
                 .take(1)
-                .flat_map(1, Clone::clone)
+                .flat_map_with(1, Clone::clone)
                 .boxed()
         },
         &[("a1 a2 a3 a|", "1@0 3@0 |"), ("a1 a2 !", "1@0")],
@@ -140,7 +141,7 @@ fn group_by() {
     check(
         |[a, ..], _| {
             a.group_by(|n| n % 2)
-                .flat_map(usize::MAX, |group| group.clone().take(1))
+                .flat_map(|group| group.clone().take(1))
                 .boxed()
         },
         &[("a1 a3 a2 a4 a|", "1@0 2@0 |")],
