@@ -116,8 +116,8 @@
 //! | flavor | stored for each value | allocations |
 //! | --- | --- | --- |
 //! | [`subject()`] | nothing | none |
-//! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none after the ring has reached its full size |
-//! | [`Replay::all`] | the value, in chunks | one per 2,048 values or per 2 MiB of them |
+//! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none after the ring has reached its full size, except while late observers read |
+//! | [`Replay::all`] | the value, in chunks | one per 2,048 values or per 2 MiB of them; the first chunks are smaller |
 //! | [`Replay::within`] | the value; a timestamp is stored once per millisecond, not once per value | as for [`Replay::all`]; chunks are reused |
 //! | [`Replay::many_within`] | as for [`Replay::within`], in a ring | none |
 //!

@@ -62,8 +62,8 @@ impl<E> Clone for End<E> {
     }
 }
 
-pub(super) struct Core<T, E, P, L> {
-    gate: Gate<Store<T>, L>,
+pub(super) struct Core<T, E, P: Rules, L> {
+    gate: Gate<Store<T, P::Times>, L>,
     policy: P,
     /// Whether the emitter must [`tidy`](Core::tidy) after the calls, because the signal was raised or an
     /// observer closed meanwhile.
@@ -605,7 +605,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// emitter must be halted.
     fn may_expire(&self, now: Time) -> bool {
         // SAFETY: the emitter is halted and the lock is held.
-        let store = unsafe { &*self.gate.store() };
+        let store = unsafe { &mut *self.gate.store() };
         store.has_expired(&self.policy, now.plus_nanos(self.policy.late_nanos_max()))
     }
 

@@ -159,3 +159,29 @@ fn loom_shared_handles_leave_nothing_queued() {
         assert_eq!(own, [1, 2]);
     });
 }
+
+#[test]
+fn loom_value_in_a_ring_is_not_overwritten_while_it_is_read() {
+    explore(|fences| {
+        let subject = subject(One, fences);
+        subject.core().next(1);
+        let emitter = {
+            let subject = subject.clone();
+            loom::thread::spawn(move || {
+                subject.core().next(2);
+                subject.core().next(3);
+            })
+        };
+        subject.core().visit(|values| {
+            let before = values.to_vec();
+            loom::thread::yield_now();
+            assert_eq!(std::hint::black_box(values), before);
+        });
+        emitter.join().unwrap();
+        let mut last = Vec::new();
+        subject
+            .core()
+            .visit(|values| last.extend_from_slice(values));
+        assert_eq!(last, [3]);
+    });
+}
