@@ -487,9 +487,9 @@ pub use operators::{Notification, ObservableExt, interval, timer};
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
-    AsyncSubject, BehaviorSubject, FromLocal, FromSource, LocalSubject, Members, NoValue, OnPanic,
-    Producer, Replay, ReplaySubject, Source, Subject, behavior, behavior_with_error, last_value,
-    last_value_with_error, replay, replay_of, replay_with_error, subject, subject_of,
+    AsyncSubject, BehaviorSubject, End, FromLocal, FromSource, LocalSubject, Members, NoValue,
+    OnPanic, Producer, Replay, ReplaySubject, Source, Subject, behavior, behavior_with_error,
+    last_value, last_value_with_error, replay, replay_of, replay_with_error, subject, subject_of,
     subject_with_error,
 };
 

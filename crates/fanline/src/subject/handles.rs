@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use super::core::End;
+use super::end::End;
 use super::list::Boxed;
 use super::policy::{Current, Last, Policy, Publish, Replay, Rules};
 use super::producer::OnPanic;
@@ -383,17 +383,56 @@ where
     where
         T: Clone,
     {
+        self.with_value(T::clone)
+    }
+
+    /// Calls `read` with the current value, without cloning it, and returns the result. After completion, the
+    /// current value is the last one. Emission continues meanwhile, and the value stays until `read` returns.
+    ///
+    /// ```
+    /// let name = fanline::BehaviorSubject::new("Ada".to_owned());
+    /// assert_eq!(name.with_value(|name| name.len()), Ok(3));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error, if the subject has failed, or [`NoValue::Disposed`].
+    pub fn with_value<R>(&self, read: impl FnOnce(&T) -> R) -> Result<R, NoValue<E>> {
         match self.inner.core().end_so_far() {
             Some(End::Failed(error)) => Err(NoValue::Failed(error)),
             Some(End::Disposed) => Err(NoValue::Disposed),
             None | Some(End::Completed) => {
-                let mut value = None;
+                let mut result = None;
                 self.inner
                     .core()
-                    .visit_last(|last| value = Some(last.clone()));
-                value.ok_or(NoValue::Disposed)
+                    .visit_last(|last| result = Some(read(last)));
+                result.ok_or(NoValue::Disposed)
             }
         }
+    }
+
+    /// Emits the value that `change` computes from the current one. No other emission comes between, so
+    /// concurrent updates are all applied.
+    ///
+    /// If another emission is in progress, the update is queued, and the emitting thread calls `change`. After
+    /// the subject has ended, nothing happens.
+    ///
+    /// ```
+    /// let hits = fanline::BehaviorSubject::new(0);
+    /// std::thread::scope(|scope| {
+    ///     for _ in 0..2 {
+    ///         scope.spawn(|| (0..100).for_each(|_| hits.update(|hits| hits + 1)));
+    ///     }
+    /// });
+    /// assert_eq!(hits.value(), Ok(200));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If an observer panicked, after all others have received the value. If `change` panics, nothing is
+    /// emitted, and the panic is treated as one of an observer; see [`OnPanic`].
+    pub fn update(&self, change: impl FnOnce(&T) -> T + Send + 'static) {
+        self.inner.update(change);
     }
 }
 

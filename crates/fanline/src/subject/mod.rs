@@ -2,6 +2,7 @@
 
 mod combiner;
 mod core;
+mod end;
 mod gate;
 mod handles;
 mod list;
@@ -18,6 +19,7 @@ mod source;
 mod spin_lock;
 mod store;
 
+pub use end::End;
 pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
 pub(crate) use list::Entry;
 pub use list::{Boxed, Inline};

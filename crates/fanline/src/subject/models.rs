@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use super::core::End;
+use super::end::End;
 use super::list::Boxed;
 use super::owner::Owner;
 use super::policy::{All, One, Publish, Rules};
