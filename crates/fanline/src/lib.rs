@@ -488,9 +488,9 @@ pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
     AsyncSubject, BehaviorSubject, End, FromLocal, FromSource, LocalSubject, Members, NoValue,
-    OnPanic, Producer, Replay, ReplaySubject, Source, Subject, behavior, behavior_with_error,
-    last_value, last_value_with_error, replay, replay_of, replay_with_error, subject, subject_of,
-    subject_with_error,
+    OnPanic, Producer, Replay, ReplaySubject, SharedSubject, Source, Subject, behavior,
+    behavior_with_error, last_value, last_value_with_error, replay, replay_of, replay_with_error,
+    subject, subject_of, subject_with_error,
 };
 
 /// The flavors as types, for naming the type of a producer.
@@ -498,7 +498,7 @@ pub mod policy {
     pub use crate::subject::policy::{
         All, Current, Last, Many, ManyWithin, One, Policy, Publish, Within,
     };
-    pub use crate::subject::{Boxed, Inline};
+    pub use crate::subject::{AnyReplay, Boxed, Flavor, Inline};
 }
 
 /// The traits and functions that most programs need: `use fanline::prelude::*;`.

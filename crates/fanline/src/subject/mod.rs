@@ -20,7 +20,10 @@ mod spin_lock;
 mod store;
 
 pub use end::End;
-pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
+pub use handles::{
+    AnyReplay, AsyncSubject, BehaviorSubject, Flavor, NoValue, ReplaySubject, SharedSubject,
+    Subject,
+};
 pub(crate) use list::Entry;
 pub use list::{Boxed, Inline};
 pub use local::{FromLocal, LocalSubject};

@@ -5,8 +5,11 @@ use std::time::Duration;
 use super::store::{Runs, Times, Untimed};
 use crate::clock::{Clock, Coarse, Time};
 
-/// A rule for the values that a subject retains, implemented by the flavors of this module. A flavor contains
-/// only the code of the features it uses; the rest is removed at compile time.
+/// A rule for the values that a subject retains. A flavor contains only the code of the features it uses; the
+/// rest is removed at compile time.
+///
+/// This trait is sealed: only the flavors of this module implement it. Use it as a bound, or as
+/// `impl Policy` in the type of a producer.
 pub trait Policy: Rules {}
 
 impl<P: Rules> Policy for P {}

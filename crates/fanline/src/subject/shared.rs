@@ -19,7 +19,7 @@ use crate::fence::Fences;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// A subject that emits by reference. Dropping it disposes of the subject.
-pub(super) struct Shared<T, E, P: Rules> {
+pub struct Shared<T, E, P: Rules> {
     core: Arc<Core<T, E, P, Boxed<T, E>>>,
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
     combiner: Combiner,

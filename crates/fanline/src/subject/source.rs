@@ -11,7 +11,7 @@ use super::policy::Rules;
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
 
 /// The subscriber's view of a subject, with any policy.
-pub(super) trait Live<T, E, L>: Send + Sync {
+pub trait Live<T, E, L>: Send + Sync {
     fn subscribe(&self, entry: L) -> Guard;
     fn visit(&self, visit: &mut dyn FnMut(&[T]));
     fn visit_latest(&self, visit: &mut dyn FnMut(&T));
