@@ -47,7 +47,7 @@ impl Writer {
 impl Cache {
     /// Returns a clone of the current value. The writer is not blocked.
     fn get(&self, key: &str) -> Option<u32> {
-        self.prices.get(key)?.snapshot().pop()
+        self.prices.get(key)?.latest()
     }
 
     /// Calls `on_price` with the current value and all later ones, until the guard is dropped.

@@ -116,8 +116,8 @@
 //! | flavor | stored for each value | allocations |
 //! | --- | --- | --- |
 //! | [`subject()`] | nothing | none |
-//! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none after the ring has reached its full size |
-//! | [`Replay::all`] | the value, in chunks | one per 2,048 values or per 2 MiB of them |
+//! | [`behavior`], [`last_value`], [`Replay::one`], [`Replay::many`] | the value, in a ring | none after the ring has reached its full size, except while late observers read |
+//! | [`Replay::all`] | the value, in chunks | one per 2,048 values or per 2 MiB of them; the first chunks are smaller |
 //! | [`Replay::within`] | the value; a timestamp is stored once per millisecond, not once per value | as for [`Replay::all`]; chunks are reused |
 //! | [`Replay::many_within`] | as for [`Replay::within`], in a ring | none |
 //!
@@ -489,10 +489,10 @@ pub use operators::{
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
-    AsyncSubject, BehaviorSubject, FromLocal, FromSource, LocalSubject, Members, NoValue, OnPanic,
-    Producer, Replay, ReplaySubject, Source, Subject, behavior, behavior_with_error, last_value,
-    last_value_with_error, replay, replay_of, replay_with_error, subject, subject_of,
-    subject_with_error,
+    AsyncSubject, BehaviorSubject, End, FromLocal, FromSource, LocalSubject, Members, NoValue,
+    OnPanic, Producer, Replay, ReplaySubject, SharedSubject, Source, Subject, behavior,
+    behavior_with_error, last_value, last_value_with_error, replay, replay_of, replay_with_error,
+    subject, subject_of, subject_with_error,
 };
 
 /// The flavors as types, for naming the type of a producer.
@@ -500,7 +500,7 @@ pub mod policy {
     pub use crate::subject::policy::{
         All, Current, Last, Many, ManyWithin, One, Policy, Publish, Within,
     };
-    pub use crate::subject::{Boxed, Inline};
+    pub use crate::subject::{AnyReplay, Boxed, Flavor, Inline};
 }
 
 /// The traits and functions that most programs need: `use fanline::prelude::*;`.

@@ -1,5 +1,5 @@
 //! Emission allocates nothing, in every form and flavor. Flavors that retain values without a bound allocate
-//! one chunk per 2,048 values.
+//! one chunk per 2,048 values. A subject takes little more memory than the values that it retains.
 //!
 //! This is a separate test binary, because it replaces the global allocator.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
@@ -23,6 +23,8 @@ thread_local! {
     /// Number of allocations of this thread. The test harness and the clock have other threads, which do not
     /// count.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    /// Number of bytes that this thread has allocated and not freed.
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -32,21 +34,31 @@ fn count_one() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
+/// Counts the bytes of a new block and those of a freed one. The result may wrap, because another thread may
+/// have allocated the freed block.
+fn count_bytes(allocated: usize, freed: usize) {
+    let _ =
+        BYTES.try_with(|bytes| bytes.set(bytes.get().wrapping_add(allocated).wrapping_sub(freed)));
+}
+
 // SAFETY: all work is delegated to `System`. Counting uses a thread-local that needs no allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
+        count_bytes(layout.size(), 0);
         // SAFETY: the caller fulfills the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count_one();
+        count_bytes(bytes, layout.size());
         // SAFETY: the caller fulfills the contract.
         unsafe { System.realloc(block, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count_bytes(0, layout.size());
         // SAFETY: the caller fulfills the contract.
         unsafe { System.dealloc(block, layout) }
     }
@@ -216,7 +228,7 @@ fn shared_emission_allocates_nothing() {
 /// A ring of many chunks frees all but two when its values expire, and allocates them again when it fills up.
 #[test]
 fn ring_allocates_chunks_again_after_values_expired() {
-    for (count, allowed) in [(5, 0..=0), (1000, 1..=1), (10_000, 1..=10)] {
+    for (count, allowed) in [(5, 0..=0), (1000, 0..=0), (2000, 1..=1), (10_000, 1..=10)] {
         let time = VirtualTime::new();
         let window = Duration::from_secs(1);
         let replay = Replay::many_within(count, window).clock(time.clone());
@@ -234,6 +246,66 @@ fn ring_allocates_chunks_again_after_values_expired() {
         let again = allocations_of(&mut fill);
         assert!(allowed.contains(&again), "{count} values: {again}");
     }
+}
+
+/// A value without a destructor.
+type Tick = [u8; 64];
+
+/// Checks the size of a subject and its handles in bytes, after many more values than it retains.
+#[track_caller]
+fn check_bytes<E, S>(name: &str, most: usize, make: impl Fn() -> (E, S), emit: impl Fn(&mut E)) {
+    let measure = || {
+        let before = BYTES.get();
+        let (mut tx, source) = make();
+        (0..100).for_each(|_| emit(&mut tx));
+        let heap = BYTES.get().wrapping_sub(before);
+        heap + size_of_val(&tx) + size_of_val(&source)
+    };
+    // The first subject of a process may allocate memory that all subjects share.
+    measure();
+    let bytes = measure();
+    assert!(bytes <= most, "{name}: {bytes} bytes, at most {most}");
+}
+
+/// Regression test: a subject with one value of 64 bytes took 9,000 bytes.
+#[test]
+fn subject_takes_little_more_than_its_values() {
+    fn check<P: Policy>(name: &str, most: usize, replay: &Replay<P>)
+    where
+        Replay<P>: Clone,
+    {
+        let make = || Producer::<Tick, std::convert::Infallible, P>::retaining(replay.clone());
+        check_bytes(name, most, make, |tx| tx.next(black_box([0; 64])));
+    }
+    let hour = Duration::from_secs(3600);
+    let next = black_box([0; 64]);
+    check_bytes("subject", 600, fanline::subject::<Tick>, |tx| tx.next(next));
+    check_bytes(
+        "behavior",
+        650,
+        || fanline::behavior(next),
+        |tx| tx.next(next),
+    );
+    check_bytes("last value", 650, fanline::last_value::<Tick>, |tx| {
+        tx.next(next)
+    });
+    check("one", 650, &Replay::one());
+    check("many", 1_060, &Replay::many(5));
+    check("many within", 1_250, &Replay::many_within(5, hour));
+    // 100 values take up to 128 slots.
+    check("all", 9_200, &Replay::all());
+    check("within", 9_400, &Replay::within(hour));
+    let shared = || (BehaviorSubject::new(next), ());
+    check_bytes("shared behavior", 800, shared, |s| {
+        BehaviorSubject::next(s, next)
+    });
+    let shared = || (ReplaySubject::new(Replay::many(5)), ());
+    check_bytes("shared many", 1_200, shared, |s| {
+        ReplaySubject::next(s, next)
+    });
+    // A value with a destructor takes a second slot, because it is appended before the old one is dropped.
+    let text = || fanline::behavior(String::from("0123456789"));
+    check_bytes("text", 650, text, |tx| tx.next(String::from("0123456789")));
 }
 
 /// Subjects with observers of one type, which are called directly.

@@ -5,9 +5,9 @@ use std::task::{Context, Poll};
 
 use futures_sink::Sink;
 
-use crate::policy::Policy;
+use crate::policy::{Flavor, Policy};
 use crate::subject::Entry;
-use crate::{AsyncSubject, BehaviorSubject, Producer, ReplaySubject, Subject};
+use crate::{Producer, SharedSubject};
 
 /// The error of sending to a subject that has ended: a subject that was closed as a sink, has completed or
 /// failed, or was disposed of.
@@ -95,14 +95,15 @@ impl<T, E, P: Policy, L: Entry<T, E>> Sink<T> for Producer<T, E, P, L> {
 impl<T, E, P: Policy, L: Entry<T, E>> Unpin for Producer<T, E, P, L> {}
 
 macro_rules! sink {
-    ($name:ident, $handle:ty) => {
+    ($handle:ty) => {
         /// Emits each value at once: a subject is always ready and has nothing to flush. Closing it
         /// completes the subject, for all its handles. Sending to a subject that has ended returns an
         /// error.
-        impl<T, E> Sink<T> for $handle
+        impl<T, E, P> Sink<T> for $handle
         where
             T: Send + Sync + 'static,
             E: Send + Sync + 'static,
+            P: Flavor,
         {
             type Error = SubjectEnded;
 
@@ -120,7 +121,7 @@ macro_rules! sink {
             fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), SubjectEnded> {
                 // `poll_ready` has checked that the subject has not ended. If it has ended since then, it
                 // ignores the value.
-                $name::next(&self, value);
+                SharedSubject::next(&self, value);
                 Ok(())
             }
 
@@ -135,18 +136,12 @@ macro_rules! sink {
                 self: Pin<&mut Self>,
                 _context: &mut Context<'_>,
             ) -> Poll<Result<(), SubjectEnded>> {
-                $name::complete(&self);
+                SharedSubject::complete(&self);
                 Poll::Ready(Ok(()))
             }
         }
     };
 }
 
-sink!(Subject, Subject<T, E>);
-sink!(Subject, &Subject<T, E>);
-sink!(BehaviorSubject, BehaviorSubject<T, E>);
-sink!(BehaviorSubject, &BehaviorSubject<T, E>);
-sink!(AsyncSubject, AsyncSubject<T, E>);
-sink!(AsyncSubject, &AsyncSubject<T, E>);
-sink!(ReplaySubject, ReplaySubject<T, E>);
-sink!(ReplaySubject, &ReplaySubject<T, E>);
+sink!(SharedSubject<T, E, P>);
+sink!(&SharedSubject<T, E, P>);

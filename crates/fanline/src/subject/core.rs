@@ -24,6 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::end::End;
 use super::gate::{Gate, Halted};
 use super::list::{Entry, SlotState};
 use super::log::Evicted;
@@ -44,26 +45,8 @@ use replaying::Replaying;
 /// The payload of an observer's panic.
 pub(super) type Panic = Box<dyn Any + Send>;
 
-/// How a subject ended.
-#[derive(Debug)]
-pub(super) enum End<E> {
-    Completed,
-    Failed(Arc<E>),
-    Disposed,
-}
-
-impl<E> Clone for End<E> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Completed => Self::Completed,
-            Self::Failed(error) => Self::Failed(error.clone()),
-            Self::Disposed => Self::Disposed,
-        }
-    }
-}
-
-pub(super) struct Core<T, E, P, L> {
-    gate: Gate<Store<T>, L>,
+pub(super) struct Core<T, E, P: Rules, L> {
+    gate: Gate<Store<T, P::Times>, L>,
     policy: P,
     /// Whether the emitter must [`tidy`](Core::tidy) after the calls, because the signal was raised or an
     /// observer closed meanwhile.
@@ -605,7 +588,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// emitter must be halted.
     fn may_expire(&self, now: Time) -> bool {
         // SAFETY: the emitter is halted and the lock is held.
-        let store = unsafe { &*self.gate.store() };
+        let store = unsafe { &mut *self.gate.store() };
         store.has_expired(&self.policy, now.plus_nanos(self.policy.late_nanos_max()))
     }
 
@@ -638,12 +621,40 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
 
     /// Calls `visit` with the last retained value, if there is one.
     pub(super) fn visit_last(&self, visit: impl FnOnce(&T)) {
-        let mut replay = Replaying::new(self);
-        let last = replay.pin_last(&mut self.control.lock());
-        if let Some(last) = last {
-            // SAFETY: the log is pinned, so the value stays.
-            visit(unsafe { last.as_ref() });
+        self.visit_pinned(|replay, control| replay.pin_last(control), visit);
+    }
+
+    /// Calls `visit` with the last value that a late subscriber would receive now, if there is one.
+    pub(super) fn visit_latest(&self, visit: impl FnOnce(&T)) {
+        if P::STORES {
+            let now = self.policy.now_exact();
+            self.visit_pinned(|replay, control| replay.pin_latest(control, now), visit);
         }
+    }
+
+    /// Calls `visit` with the value that `pin` selects and pins under the lock.
+    fn visit_pinned<'a>(
+        &'a self,
+        pin: impl FnOnce(&mut Replaying<'a, T, E, P, L>, &mut Control<E, L>) -> Option<NonNull<T>>,
+        visit: impl FnOnce(&T),
+    ) {
+        let mut replay = Replaying::new(self);
+        let value = pin(&mut replay, &mut self.control.lock());
+        if let Some(value) = value {
+            // SAFETY: the log is pinned, so the value stays.
+            visit(unsafe { value.as_ref() });
+        }
+    }
+
+    /// Returns the number of values that a late subscriber would receive now.
+    pub(super) fn retained(&self) -> usize {
+        if !P::STORES {
+            return 0;
+        }
+        let now = self.policy.now_exact();
+        let mut replay = Replaying::new(self);
+        let mut control = self.control.lock();
+        replay.count(&mut control, now)
     }
 
     /// Removes values that are too old.

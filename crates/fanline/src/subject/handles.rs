@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use super::core::End;
+use super::end::End;
 use super::list::Boxed;
 use super::policy::{Current, Last, Policy, Publish, Replay, Rules};
 use super::producer::OnPanic;
@@ -12,8 +12,176 @@ use super::shared::Shared;
 use super::source::{FromSource, Live, Source};
 use crate::{Guard, IntoObservable, Observer, observer};
 
-/// A shared subject with any policy.
-trait Emit<T, E>: Send + Sync {
+/// A subject that emits by reference, for any number of threads: Rx's classic subject. `P` is the
+/// [flavor](Flavor), for which there are short names:
+///
+/// | | late subscribers receive |
+/// | --- | --- |
+/// | [`Subject`] | only later values |
+/// | [`BehaviorSubject`] | the current value |
+/// | [`AsyncSubject`] | the last value, after completion |
+/// | [`ReplaySubject`] | the values that a [`Replay`] retains |
+///
+/// A handle: clones refer to the same subject. When the last one is dropped before the subject has completed
+/// or failed, the subject is disposed of.
+///
+/// An emission takes one atomic read-modify-write, or two for a while after contention. A value emitted
+/// during another emission, by another thread or by an observer, is queued. The thread that is emitting emits
+/// it next. So all observers see the values in the same order, and no thread waits. `next` may therefore
+/// return before its value has reached any observer, and may also emit values of other threads. After the
+/// subject has ended, emissions have no effect.
+///
+/// An observer that panics is removed, and no other observer misses a value; see [`OnPanic`].
+///
+/// ```
+/// use fanline::SharedSubject;
+/// use fanline::policy::Flavor;
+///
+/// fn emit_twice<P: Flavor>(s: &SharedSubject<u32, std::convert::Infallible, P>) {
+///     s.next_slice(&[1, 2]);
+/// }
+///
+/// let s = fanline::Subject::new();
+/// emit_twice(&s);
+/// emit_twice(&fanline::BehaviorSubject::new(0));
+/// ```
+pub struct SharedSubject<T, E = Infallible, P = Publish>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Flavor,
+{
+    inner: Arc<P::Inner<T, E>>,
+}
+
+/// A subject that retains nothing: subscribers receive only later values. If the subject has completed or
+/// failed, they receive only the completion or the error.
+///
+/// ```
+/// let s = fanline::Subject::<u32>::new();
+/// let echo = s.clone();
+/// s.subscribe(move |value| {
+///     if *value < 3 {
+///         echo.next(value + 1);
+///     }
+/// })
+/// .detach();
+/// s.next(1); // the observer sees 1, 2, 3
+/// s.complete();
+/// assert!(!s.has_observers());
+/// ```
+pub type Subject<T, E = Infallible> = SharedSubject<T, E, Publish>;
+
+/// A subject with a current value, which each subscriber receives first.
+///
+/// After the subject has completed or failed, a late subscriber receives only the completion or the error.
+/// After completion, [`value`](BehaviorSubject::value) still returns the last value.
+///
+/// ```
+/// let s = fanline::BehaviorSubject::new(0);
+/// s.next(1);
+/// s.subscribe(|value| assert_eq!(*value, 1)).detach();
+/// assert_eq!(s.value(), Ok(1));
+/// ```
+pub type BehaviorSubject<T, E = Infallible> = SharedSubject<T, E, Current>;
+
+/// A subject that emits only its last value, when it completes, to current and later subscribers. If it
+/// fails, it emits no value, only the error.
+///
+/// ```
+/// let s = fanline::AsyncSubject::new();
+/// s.next(1);
+/// s.next(2);
+/// s.complete();
+/// s.subscribe(|value| assert_eq!(*value, 2)).detach();
+/// ```
+pub type AsyncSubject<T, E = Infallible> = SharedSubject<T, E, Last>;
+
+/// A subject that retains values for late subscribers; [`Replay`] chooses which. All replay subjects of the
+/// same values and errors have the same type.
+///
+/// ```
+/// use fanline::{Replay, ReplaySubject};
+///
+/// let s = ReplaySubject::new(Replay::all());
+/// s.next(1);
+/// s.next(2);
+/// assert_eq!(s.snapshot(), [1, 2]);
+/// ```
+pub type ReplaySubject<T, E = Infallible> = SharedSubject<T, E, AnyReplay>;
+
+/// The flavor of a [`SharedSubject`]: [`Publish`], [`Current`], [`Last`], or [`AnyReplay`].
+///
+/// This trait is sealed: only these types implement it. Use it as the bound of a function that takes any
+/// shared subject.
+pub trait Flavor: sealed::Sealed {
+    /// The subject behind the handles.
+    #[doc(hidden)]
+    type Inner<T, E>: Emit<T, E> + ?Sized
+    where
+        T: Send + Sync + 'static,
+        E: Send + Sync + 'static;
+
+    /// The name in `Debug`.
+    #[doc(hidden)]
+    const NAME: &'static str;
+}
+
+/// The flavor of a [`ReplaySubject`]: any [`Replay`], chosen at the creation of the subject.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyReplay;
+
+mod sealed {
+    /// Seals [`Flavor`](super::Flavor).
+    pub trait Sealed {}
+    impl Sealed for super::Publish {}
+    impl Sealed for super::Current {}
+    impl Sealed for super::Last {}
+    impl Sealed for super::AnyReplay {}
+}
+
+impl Flavor for Publish {
+    type Inner<T, E>
+        = Shared<T, E, Self>
+    where
+        T: Send + Sync + 'static,
+        E: Send + Sync + 'static;
+
+    const NAME: &'static str = "Subject";
+}
+
+impl Flavor for Current {
+    type Inner<T, E>
+        = Shared<T, E, Self>
+    where
+        T: Send + Sync + 'static,
+        E: Send + Sync + 'static;
+
+    const NAME: &'static str = "BehaviorSubject";
+}
+
+impl Flavor for Last {
+    type Inner<T, E>
+        = Shared<T, E, Self>
+    where
+        T: Send + Sync + 'static,
+        E: Send + Sync + 'static;
+
+    const NAME: &'static str = "AsyncSubject";
+}
+
+impl Flavor for AnyReplay {
+    type Inner<T, E>
+        = dyn Emit<T, E>
+    where
+        T: Send + Sync + 'static,
+        E: Send + Sync + 'static;
+
+    const NAME: &'static str = "ReplaySubject";
+}
+
+/// The subject behind the handles, with any policy.
+pub trait Emit<T, E>: Send + Sync {
     fn next(&self, value: T);
     fn next_slice(&self, values: &[T])
     where
@@ -34,6 +202,7 @@ where
     E: Send + Sync + 'static,
     P: Rules,
 {
+    #[inline]
     fn next(&self, value: T) {
         Shared::next(self, value);
     }
@@ -78,259 +247,175 @@ where
     }
 }
 
-/// Defines a shared subject. The types have the same methods and differ in the values they retain.
-macro_rules! handle {
-    ($(#[$doc:meta])* $name:ident, $inner:ty) => {
-        $(#[$doc])*
-        ///
-        /// A handle: clones refer to the same subject. When the last one is dropped before the subject has
-        /// completed or failed, the subject is disposed of.
-        ///
-        /// An emission takes one atomic read-modify-write, or two for a while after contention. A value
-        /// emitted during another emission, by another thread or by an observer, is queued. The thread that
-        /// is emitting emits it next. So all observers see the values in the same order, and no thread waits.
-        /// `next` may therefore return before its value has reached any observer, and may also emit values of
-        /// other threads. After the subject has ended, emissions have no effect.
-        ///
-        /// An observer that panics is removed, and no other observer misses a value; see [`OnPanic`].
-        pub struct $name<T, E = Infallible>
-        where
-            T: Send + Sync + 'static,
-            E: Send + Sync + 'static,
-        {
-            inner: Arc<$inner>,
-        }
+impl<T, E, P> SharedSubject<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Flavor,
+{
+    /// Emits a value to all observers.
+    ///
+    /// # Panics
+    ///
+    /// If an observer panicked, after all others have received the value.
+    #[inline]
+    pub fn next(&self, value: T) {
+        self.inner.next(value);
+    }
 
-        impl<T, E> $name<T, E>
-        where
-            T: Send + Sync + 'static,
-            E: Send + Sync + 'static,
-        {
-            /// Emits a value to all observers.
-            ///
-            /// # Panics
-            ///
-            /// If an observer panicked, after all others have received the value.
-            #[inline]
-            pub fn next(&self, value: T) {
-                self.inner.next(value);
-            }
+    /// Emits several values: each observer receives all of them, with one call, before the next
+    /// observer does. If the values are queued during another emission, they are emitted one by one.
+    ///
+    /// # Panics
+    ///
+    /// If an observer panicked, after all others have received the values.
+    pub fn next_slice(&self, values: &[T])
+    where
+        T: Clone,
+    {
+        self.inner.next_slice(values);
+    }
 
-            /// Emits several values: each observer receives all of them, with one call, before the next
-            /// observer does. If the values are queued during another emission, they are emitted one by one.
-            ///
-            /// # Panics
-            ///
-            /// If an observer panicked, after all others have received the values.
-            pub fn next_slice(&self, values: &[T])
-            where
-                T: Clone,
-            {
-                self.inner.next_slice(values);
-            }
+    /// Completes the subject.
+    ///
+    /// # Panics
+    ///
+    /// If an observer panicked, after all others have been called.
+    pub fn complete(&self) {
+        self.inner.end(End::Completed);
+    }
 
-            /// Completes the subject.
-            ///
-            /// # Panics
-            ///
-            /// If an observer panicked, after all others have been called.
-            pub fn complete(&self) {
-                self.inner.end(End::Completed);
-            }
+    /// Ends the subject with an error.
+    ///
+    /// # Panics
+    ///
+    /// If an observer panicked, after all others have been called.
+    pub fn error(&self, error: E) {
+        self.inner.end(End::Failed(Arc::new(error)));
+    }
 
-            /// Ends the subject with an error.
-            ///
-            /// # Panics
-            ///
-            /// If an observer panicked, after all others have been called.
-            pub fn error(&self, error: E) {
-                self.inner.end(End::Failed(Arc::new(error)));
-            }
+    /// Ends the subject at once, without notifying observers. Observers and retained values are
+    /// dropped. Observers that have not yet received the current value do not receive it. Later
+    /// subscribers receive nothing.
+    pub fn dispose(&self) {
+        self.inner.dispose();
+    }
 
-            /// Ends the subject at once, without notifying observers. Observers and retained values are
-            /// dropped. Observers that have not yet received the current value do not receive it. Later
-            /// subscribers receive nothing.
-            pub fn dispose(&self) {
-                self.inner.dispose();
-            }
+    /// Returns the subscriber's half of the subject.
+    pub fn source(&self) -> Source<T, E> {
+        Source::new(self.inner.live())
+    }
 
-            /// Returns the subscriber's half of the subject.
-            pub fn source(&self) -> Source<T, E> {
-                Source::new(self.inner.live())
-            }
+    /// Calls `next` with each value; see [`Source::subscribe`].
+    pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard {
+        self.subscribe_with(observer(next))
+    }
 
-            /// Calls `next` with each value; see [`Source::subscribe`].
-            pub fn subscribe(&self, next: impl FnMut(&T) + Send + 'static) -> Guard {
-                self.subscribe_with(observer(next))
-            }
+    /// Subscribes an observer; see [`Source::subscribe_with`].
+    pub fn subscribe_with(&self, observer: impl Observer<T, E> + Send + 'static) -> Guard {
+        self.inner.subscribe(Boxed::new(observer))
+    }
 
-            /// Subscribes an observer; see [`Source::subscribe_with`].
-            pub fn subscribe_with(&self, observer: impl Observer<T, E> + Send + 'static) -> Guard {
-                self.inner.subscribe(Boxed::new(observer))
-            }
+    /// Returns whether the subject has observers. `false` after the subject has ended.
+    pub fn has_observers(&self) -> bool {
+        self.observer_count() > 0
+    }
 
-            /// Returns whether the subject has observers. `false` after the subject has ended.
-            pub fn has_observers(&self) -> bool {
-                self.observer_count() > 0
-            }
+    /// Returns the number of observers. 0 after the subject has ended.
+    pub fn observer_count(&self) -> usize {
+        self.inner.observer_count()
+    }
 
-            /// Returns the number of observers. 0 after the subject has ended.
-            pub fn observer_count(&self) -> usize {
-                self.inner.observer_count()
-            }
-
-            /// Returns whether an emission can reach an observer, now or later. This is the case if the
-            /// subject has observers, or if a [source](Self::source) or a chain of operators on a source
-            /// exists. Handles do not count. The result is a hint, because it may change at any time.
-            ///
-            /// ```
-            /// let s = fanline::Subject::<u32>::new();
-            /// assert!(!s.is_reachable());
-            /// let source = s.source();
-            /// assert!(s.is_reachable());
-            /// let guard = source.subscribe(|_| ());
-            /// drop(source);
-            /// assert!(s.is_reachable());
-            /// drop(guard);
-            /// assert!(!s.is_reachable());
-            /// ```
-            pub fn is_reachable(&self) -> bool {
-                self.inner.is_reachable()
-            }
-
-            /// Returns whether the subject has completed, failed, or been disposed of.
-            pub fn has_ended(&self) -> bool {
-                self.inner.has_ended()
-            }
-
-            /// Chooses what happens when an observer panics, for all handles of the subject.
-            ///
-            /// ```
-            /// use fanline::{OnPanic, Subject};
-            ///
-            /// let s = Subject::<u32>::new().on_observer_panic(OnPanic::Ignore);
-            /// s.subscribe(|_| panic!("reported, and no more")).detach();
-            /// # std::panic::set_hook(Box::new(|_| ()));
-            /// s.next(1);
-            /// assert!(!s.has_observers());
-            /// ```
-            #[must_use]
-            pub fn on_observer_panic(self, on_panic: OnPanic) -> Self {
-                self.inner.set_on_panic(on_panic);
-                self
-            }
-
-            /// Returns the values that a late subscriber would receive now; see [`Source::snapshot`].
-            pub fn snapshot(&self) -> Vec<T>
-            where
-                T: Clone,
-            {
-                self.source().snapshot()
-            }
-        }
-
-        impl<T, E> Clone for $name<T, E>
-        where
-            T: Send + Sync + 'static,
-            E: Send + Sync + 'static,
-        {
-            fn clone(&self) -> Self {
-                Self {
-                    inner: self.inner.clone(),
-                }
-            }
-        }
-
-        impl<T, E> fmt::Debug for $name<T, E>
-        where
-            T: Send + Sync + 'static,
-            E: Send + Sync + 'static,
-        {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name))
-                    .field("observer_count", &self.observer_count())
-                    .field("has_ended", &self.has_ended())
-                    .finish()
-            }
-        }
-
-        impl<T, E> IntoObservable for $name<T, E>
-        where
-            T: Send + Sync + 'static,
-            E: Send + Sync + 'static,
-        {
-            type Item = T;
-            type Error = E;
-            type Observable = FromSource<T, E>;
-
-            fn into_observable(self) -> FromSource<T, E> {
-                self.source().into_observable()
-            }
-        }
-    };
-}
-
-handle! {
-    /// A subject that retains nothing: subscribers receive only later values. If the subject has completed or
-    /// failed, they receive only the completion or the error.
+    /// Returns whether an emission can reach an observer, now or later. This is the case if the
+    /// subject has observers, or if a [source](Self::source) or a chain of operators on a source
+    /// exists. Handles do not count. The result is a hint, because it may change at any time.
     ///
     /// ```
     /// let s = fanline::Subject::<u32>::new();
-    /// let echo = s.clone();
-    /// s.subscribe(move |value| {
-    ///     if *value < 3 {
-    ///         echo.next(value + 1);
-    ///     }
-    /// })
-    /// .detach();
-    /// s.next(1); // the observer sees 1, 2, 3
-    /// s.complete();
+    /// assert!(!s.is_reachable());
+    /// let source = s.source();
+    /// assert!(s.is_reachable());
+    /// let guard = source.subscribe(|_| ());
+    /// drop(source);
+    /// assert!(s.is_reachable());
+    /// drop(guard);
+    /// assert!(!s.is_reachable());
+    /// ```
+    pub fn is_reachable(&self) -> bool {
+        self.inner.is_reachable()
+    }
+
+    /// Returns whether the subject has completed, failed, or been disposed of.
+    pub fn has_ended(&self) -> bool {
+        self.inner.has_ended()
+    }
+
+    /// Chooses what happens when an observer panics, for all handles of the subject.
+    ///
+    /// ```
+    /// use fanline::{OnPanic, Subject};
+    ///
+    /// let s = Subject::<u32>::new().on_observer_panic(OnPanic::Ignore);
+    /// s.subscribe(|_| panic!("reported, and no more")).detach();
+    /// # std::panic::set_hook(Box::new(|_| ()));
+    /// s.next(1);
     /// assert!(!s.has_observers());
     /// ```
-    Subject, Shared<T, E, Publish>
+    #[must_use]
+    pub fn on_observer_panic(self, on_panic: OnPanic) -> Self {
+        self.inner.set_on_panic(on_panic);
+        self
+    }
+
+    /// Returns the values that a late subscriber would receive now; see [`Source::snapshot`].
+    pub fn snapshot(&self) -> Vec<T>
+    where
+        T: Clone,
+    {
+        self.source().snapshot()
+    }
 }
 
-handle! {
-    /// A subject with a current value, which each subscriber receives first.
-    ///
-    /// After the subject has completed or failed, a late subscriber receives only the completion or the
-    /// error. After completion, [`value`](BehaviorSubject::value) still returns the last value.
-    ///
-    /// ```
-    /// let s = fanline::BehaviorSubject::new(0);
-    /// s.next(1);
-    /// s.subscribe(|value| assert_eq!(*value, 1)).detach();
-    /// assert_eq!(s.value(), Ok(1));
-    /// ```
-    BehaviorSubject, Shared<T, E, Current>
+impl<T, E, P> Clone for SharedSubject<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Flavor,
+{
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+        }
+    }
 }
 
-handle! {
-    /// A subject that emits only its last value, when it completes, to current and later subscribers. If it
-    /// fails, it emits no value, only the error.
-    ///
-    /// ```
-    /// let s = fanline::AsyncSubject::new();
-    /// s.next(1);
-    /// s.next(2);
-    /// s.complete();
-    /// s.subscribe(|value| assert_eq!(*value, 2)).detach();
-    /// ```
-    AsyncSubject, Shared<T, E, Last>
+impl<T, E, P> fmt::Debug for SharedSubject<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Flavor,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(P::NAME)
+            .field("observer_count", &self.observer_count())
+            .field("has_ended", &self.has_ended())
+            .finish()
+    }
 }
 
-handle! {
-    /// A subject that retains values for late subscribers; [`Replay`] chooses which.
-    ///
-    /// ```
-    /// use fanline::{Replay, ReplaySubject};
-    ///
-    /// let s = ReplaySubject::new(Replay::all());
-    /// s.next(1);
-    /// s.next(2);
-    /// assert_eq!(s.snapshot(), [1, 2]);
-    /// ```
-    ReplaySubject, dyn Emit<T, E>
+impl<T, E, P> IntoObservable for SharedSubject<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Flavor,
+{
+    type Item = T;
+    type Error = E;
+    type Observable = FromSource<T, E>;
+
+    fn into_observable(self) -> FromSource<T, E> {
+        self.source().into_observable()
+    }
 }
 
 impl<T: Send + Sync + 'static> Subject<T> {
@@ -350,6 +435,16 @@ where
         Self {
             inner: Arc::new(Shared::new(Publish)),
         }
+    }
+}
+
+impl<T, E> Default for Subject<T, E>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn default() -> Self {
+        Self::with_error()
     }
 }
 
@@ -383,17 +478,56 @@ where
     where
         T: Clone,
     {
+        self.with_value(T::clone)
+    }
+
+    /// Calls `read` with the current value, without cloning it, and returns the result. After completion, the
+    /// current value is the last one. Emission continues meanwhile, and the value stays until `read` returns.
+    ///
+    /// ```
+    /// let name = fanline::BehaviorSubject::new("Ada".to_owned());
+    /// assert_eq!(name.with_value(|name| name.len()), Ok(3));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error, if the subject has failed, or [`NoValue::Disposed`].
+    pub fn with_value<R>(&self, read: impl FnOnce(&T) -> R) -> Result<R, NoValue<E>> {
         match self.inner.core().end_so_far() {
             Some(End::Failed(error)) => Err(NoValue::Failed(error)),
             Some(End::Disposed) => Err(NoValue::Disposed),
             None | Some(End::Completed) => {
-                let mut value = None;
+                let mut result = None;
                 self.inner
                     .core()
-                    .visit_last(|last| value = Some(last.clone()));
-                value.ok_or(NoValue::Disposed)
+                    .visit_last(|last| result = Some(read(last)));
+                result.ok_or(NoValue::Disposed)
             }
         }
+    }
+
+    /// Emits the value that `change` computes from the current one. No other emission comes between, so
+    /// concurrent updates are all applied.
+    ///
+    /// If another emission is in progress, the update is queued, and the emitting thread calls `change`. After
+    /// the subject has ended, nothing happens.
+    ///
+    /// ```
+    /// let hits = fanline::BehaviorSubject::new(0);
+    /// std::thread::scope(|scope| {
+    ///     for _ in 0..2 {
+    ///         scope.spawn(|| (0..100).for_each(|_| hits.update(|hits| hits + 1)));
+    ///     }
+    /// });
+    /// assert_eq!(hits.value(), Ok(200));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If an observer panicked, after all others have received the value. If `change` panics, nothing is
+    /// emitted, and the panic is treated as one of an observer; see [`OnPanic`].
+    pub fn update(&self, change: impl FnOnce(&T) -> T + Send + 'static) {
+        self.inner.update(change);
     }
 }
 
@@ -484,20 +618,12 @@ where
     }
 }
 
-macro_rules! default {
-    ($($name:ident),*) => {
-        $(
-            impl<T, E> Default for $name<T, E>
-            where
-                T: Send + Sync + 'static,
-                E: Send + Sync + 'static,
-            {
-                fn default() -> Self {
-                    Self::with_error()
-                }
-            }
-        )*
-    };
+impl<T, E> Default for AsyncSubject<T, E>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+{
+    fn default() -> Self {
+        Self::with_error()
+    }
 }
-
-default!(Subject, AsyncSubject);

@@ -9,7 +9,8 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::thread::ThreadId;
 
-use super::core::{End, Panic};
+use super::core::Panic;
+use super::end::End;
 use super::list::{Erased, List, NoOp, SlotState, Slots, Vacant};
 use super::producer::OnPanic;
 use crate::guard::Registry;

@@ -15,67 +15,76 @@ use std::collections::VecDeque;
 use std::mem::needs_drop;
 use std::ptr::NonNull;
 
-/// Values per chunk, and so per allocation, if the number of values is unbounded.
+/// Values per chunk, and so per allocation, if the number of values is unbounded and large.
 const CHUNK_SLOTS_MAX: usize = 2048;
-/// Minimum number of values per chunk if the number of values is bounded. With fewer, the log would often
-/// change chunks.
+/// Minimum number of values per chunk if the number of values is bounded and too large for a ring. With
+/// fewer, the log would often change chunks.
 const CHUNK_SLOTS_MIN: usize = 64;
 /// Maximum size of a chunk in bytes if the number of values is unbounded. A chunk is larger only if four
 /// values need more.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
 /// Maximum size of a chunk in bytes if the number of values is bounded. A chunk is larger only if four values
-/// need more.
-const RING_CHUNK_BYTES_MAX: usize = 4096;
+/// need more, or a ring of [`RING_SLOTS_ALWAYS`].
+const BOUNDED_CHUNK_BYTES_MAX: usize = 4096;
+/// Size in bytes of the first chunk if the number of values is unbounded. Later chunks are larger.
+const FIRST_CHUNK_BYTES: usize = 256;
+/// A ring of this many slots is used for values of any size.
+const RING_SLOTS_ALWAYS: usize = 8;
 
+/// The chunks contain consecutive ranges of positions. If the number of values is bounded and small, one chunk
+/// is enough: a *ring*, whose slots are used again. While a reader has pinned a ring, new values go to more
+/// chunks. After that, later appends free these chunks and return to one ring.
 pub(super) struct Log<T> {
-    chunks: VecDeque<Chunk<T>>,
-    /// A free chunk, to be used next.
-    spare: Option<Chunk<T>>,
-    /// Values per chunk, a power of two.
-    slots: usize,
-    /// Position of the first slot of the first chunk.
-    base: usize,
-    /// Position of the oldest value in memory. Earlier values are dropped or moved out.
+    /// The chunk that is written to; without slots before the first append.
+    tail: Chunk<T>,
+    /// Position that the next value gets.
+    end: usize,
+    /// Position at which an append takes the slow path, because `tail` has no unused slot for it. It is
+    /// `usize::MAX` in a ring of values without destructors that is not pinned: there, appends overwrite the
+    /// oldest values.
+    limit: usize,
+    /// Position of the oldest value in memory. Earlier values are dropped, moved out, or overwritten. Not
+    /// maintained while `limit` is `usize::MAX`.
     memory_from: usize,
     /// Position of the oldest value that is retained for late subscribers.
     first: usize,
-    /// Address of the slots of the last chunk.
-    tail: NonNull<T>,
-    /// Position of the first slot of the last chunk.
-    tail_base: usize,
-    /// Number of slots of the last chunk that are in use.
-    used: usize,
-    /// Number of all slots of the last chunk.
-    room: usize,
     /// Number of readers that read values without a lock.
     pins: usize,
+    sizes: Sizes,
+    /// The chunks before `tail`, if there were any.
+    older: Option<Box<Older<T>>>,
+}
+
+struct Older<T> {
+    chunks: VecDeque<Chunk<T>>,
+    /// A free chunk, to be used next.
+    spare: Option<Chunk<T>>,
 }
 
 // SAFETY: the log owns its values, as a `Vec` does; the raw pointers are its own allocations.
 unsafe impl<T: Send> Send for Log<T> {}
 
 impl<T> Log<T> {
-    /// Creates a log for at most `count_max` retained values, if that is known.
+    /// Creates a log. With a `count_max`, an append may overwrite values without destructors, unless they are
+    /// among the newest `count_max` values, or the log is pinned. The newest value always stays. Values with
+    /// destructors are never overwritten; the caller evicts them after each append.
     pub(super) fn new(count_max: Option<usize>) -> Self {
         Self {
-            chunks: VecDeque::new(),
-            spare: None,
-            slots: chunk_slots::<T>(count_max),
-            base: 0,
+            tail: Chunk::EMPTY,
+            end: 0,
+            limit: 0,
             memory_from: 0,
             first: 0,
-            tail: NonNull::dangling(),
-            tail_base: 0,
-            used: 0,
-            room: 0,
             pins: 0,
+            sizes: Sizes::of::<T>(count_max),
+            older: None,
         }
     }
 
     /// Returns the position that the next value gets.
     #[inline]
     pub(super) fn end(&self) -> usize {
-        self.tail_base + self.used
+        self.end
     }
 
     /// Returns the position of the oldest retained value.
@@ -86,14 +95,14 @@ impl<T> Log<T> {
     /// Appends a value, and returns its address, which is valid until the value is evicted.
     #[inline]
     pub(super) fn append(&mut self, value: T) -> NonNull<T> {
-        if self.used == self.room {
+        if self.end == self.limit {
             self.grow();
         }
-        // SAFETY: `used < room`, and the log owns `room` slots from `tail`; this one is not in use.
-        let slot = unsafe { self.tail.add(self.used) };
-        // SAFETY: the log owns this unused slot. It is aligned, because it is inside an array of `T`.
+        let slot = self.tail.slot(self.end);
+        // SAFETY: the log owns this slot. It is aligned, because it is inside an array of `T`. It is unused,
+        // because `end` is below the limit, or it holds a value without a destructor that no reader can reach.
         unsafe { slot.write(value) };
-        self.used += 1;
+        self.end += 1;
         slot
     }
 
@@ -106,27 +115,28 @@ impl<T> Log<T> {
         // their only owner.
         unsafe { values.set_len(rest) };
         while left > 0 {
-            if self.used == self.room {
+            if self.end == self.limit {
                 self.grow();
             }
-            let count = left.min(self.room - self.used);
-            // SAFETY: `used + count <= room`; see `append`.
-            let slot = unsafe { self.tail.add(self.used) };
-            // SAFETY: `from` has `left >= count` values; the vector's memory and the chunk do not overlap.
+            let room = self.tail.contiguous(self.end).min(self.limit - self.end);
+            let count = left.min(room);
+            let slot = self.tail.slot(self.end);
+            // SAFETY: `from` has `left >= count` values, and the chunk has `count` contiguous slots for them;
+            // see `append`. The vector's memory and the chunk do not overlap.
             unsafe {
                 slot.copy_from_nonoverlapping(NonNull::new_unchecked(from.cast_mut()), count)
             };
             // SAFETY: the result is within the vector's allocation, or directly behind it.
             from = unsafe { from.add(count) };
             left -= count;
-            self.used += count;
+            self.end += count;
         }
     }
 
     /// Returns whether the next append needs a new chunk.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.used == self.room
+        self.end == self.limit
     }
 
     pub(super) fn is_pinned(&self) -> bool {
@@ -134,6 +144,7 @@ impl<T> Log<T> {
     }
 
     /// Retains only values from `position` on. The others stay in memory until they are evicted.
+    #[inline]
     pub(super) fn retain_from(&mut self, position: usize) {
         debug_assert!(position <= self.end());
         self.first = self.first.max(position);
@@ -145,74 +156,110 @@ impl<T> Log<T> {
         if self.pins > 0 || self.memory_from == self.first {
             return Evicted::Nothing;
         }
+        let from = std::mem::replace(&mut self.memory_from, self.first);
         if !needs_drop::<T>() {
-            self.memory_from = self.first;
             self.release_chunks();
             return Evicted::Nothing;
         }
-        if self.first - self.memory_from == 1 {
-            let slot = self.slot(self.memory_from);
-            self.memory_from = self.first;
-            // SAFETY: the value was present (`memory_from` was its position), and is not read again.
-            let value = unsafe { slot.read() };
-            self.release_chunks();
-            return Evicted::One(value);
-        }
-        let mut values = Vec::with_capacity(self.first - self.memory_from);
-        for position in self.memory_from..self.first {
-            // SAFETY: the value was present, and each value is read only once.
-            values.push(unsafe { self.slot(position).read() });
-        }
-        self.memory_from = self.first;
+        // SAFETY: the values from the former `memory_from` on were present, and each is read only once.
+        let take = |position| unsafe { self.slot(position).read() };
+        let evicted = if self.first - from == 1 {
+            Evicted::One(take(from))
+        } else {
+            Evicted::Several((from..self.first).map(take).collect())
+        };
         self.release_chunks();
-        Evicted::Several(values)
+        evicted
     }
 
-    /// Prevents all eviction until the matching [`unpin`](Self::unpin).
+    /// Prevents all eviction until the matching [`unpin`](Self::unpin). The caller has applied the limit of
+    /// count.
     pub(super) fn pin(&mut self) {
         self.pins += 1;
+        if self.limit == usize::MAX {
+            // The ring may have overwritten all values but the newest.
+            let slots = self.tail.slots();
+            self.first = self.first.max(self.end.saturating_sub(slots));
+            self.memory_from = self.first;
+            self.tail.from = self.first;
+            self.limit = self.first + slots;
+        }
     }
 
     pub(super) fn unpin(&mut self) {
         self.pins -= 1;
+        self.use_as_ring();
     }
 
     /// Returns the contiguous values from `from` on, in order. If `from` is the end of the log, the slice is
     /// empty. The slice is valid until values are evicted, which pinning the log prevents.
     pub(super) fn slice_from(&self, from: usize) -> NonNull<[T]> {
-        debug_assert!(self.memory_from <= from && from <= self.end());
-        let count = (self.end() - from).min(self.slots - (from - self.base) % self.slots);
-        if count == 0 {
-            return NonNull::slice_from_raw_parts(NonNull::dangling(), 0);
-        }
-        NonNull::slice_from_raw_parts(self.slot(from), count)
+        let (chunk, until) = self.chunk(from);
+        debug_assert!(self.memory_from <= from && from <= until);
+        let count = (until - from).min(chunk.contiguous(from));
+        NonNull::slice_from_raw_parts(chunk.slot(from), count)
     }
 
     /// Returns the address of a value in memory.
     fn slot(&self, position: usize) -> NonNull<T> {
-        let offset = position - self.base;
-        let chunk = &self.chunks[offset / self.slots];
-        // SAFETY: the remainder is less than the number of slots.
-        unsafe { chunk.slots.add(offset % self.slots) }
+        self.chunk(position).0.slot(position)
+    }
+
+    /// Returns the chunk of a value in memory, and the position behind the chunk's last value.
+    #[inline]
+    fn chunk(&self, position: usize) -> (&Chunk<T>, usize) {
+        match &self.older {
+            Some(older) if position < self.tail.from => older.chunk(position, self.tail.from),
+            _ => (&self.tail, self.end),
+        }
     }
 
     /// Appends a chunk: the spare one, or a new one.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        self.tail_base = self.end();
-        let chunk = self.spare.take().unwrap_or_else(|| Chunk::new(self.slots));
-        self.tail = chunk.slots;
-        self.used = 0;
-        self.room = self.slots;
-        self.chunks.push_back(chunk);
+        let in_memory = self.end - self.memory_from;
+        let slots = self
+            .sizes
+            .next(self.tail.slots(), in_memory, self.is_pinned());
+        let spare = self.older.as_mut().and_then(|older| older.spare.take());
+        let chunk = match spare.filter(|spare| spare.slots() == slots) {
+            Some(spare) => spare.begin_at(self.end),
+            None => Chunk::new(slots, self.end),
+        };
+        self.limit = self.end + slots;
+        let full = std::mem::replace(&mut self.tail, chunk);
+        if full.slots() > 0 {
+            let older = self.older.get_or_insert_with(|| Box::new(Older::new()));
+            older.chunks.push_back(full);
+        }
+        self.release_chunks();
     }
 
     /// Frees chunks without values, except the last one, which is still written to.
+    #[inline]
     fn release_chunks(&mut self) {
-        while self.chunks.len() > 1 && self.memory_from - self.base >= self.slots {
-            self.spare = self.chunks.pop_front();
-            self.base += self.slots;
+        if let Some(older) = &mut self.older {
+            older.release(self.memory_from, self.tail.from);
+            if self.sizes.is_ring && older.chunks.is_empty() {
+                self.older = None;
+            }
+        }
+        self.use_as_ring();
+    }
+
+    /// Lets appends use the slots of evicted values again, if the log is a ring, is not pinned, and has all
+    /// its values in one chunk of the right size.
+    #[inline]
+    fn use_as_ring(&mut self) {
+        let slots = self.tail.slots();
+        if self.older.is_none() && self.pins == 0 && self.sizes.is_ring_of(slots) {
+            self.tail.from = self.memory_from;
+            self.limit = if needs_drop::<T>() {
+                self.memory_from + slots
+            } else {
+                usize::MAX
+            };
         }
     }
 }
@@ -229,36 +276,168 @@ impl<T> Drop for Log<T> {
     }
 }
 
-/// Memory for a fixed number of values. The log knows which slots hold a value.
+impl<T> Older<T> {
+    fn new() -> Self {
+        Self {
+            chunks: VecDeque::new(),
+            spare: None,
+        }
+    }
+
+    /// Returns the chunk of a value, and the position behind the chunk's last value. `end` is the position
+    /// behind the last chunk.
+    fn chunk(&self, position: usize, end: usize) -> (&Chunk<T>, usize) {
+        let next = self.chunks.partition_point(|chunk| chunk.from <= position);
+        let until = self.chunks.get(next).map_or(end, |next| next.from);
+        (&self.chunks[next - 1], until)
+    }
+
+    /// Frees chunks without values from `memory_from` on. `end` is the position behind the last chunk.
+    fn release(&mut self, memory_from: usize, end: usize) {
+        while !self.chunks.is_empty() {
+            let until = self.chunks.get(1).map_or(end, |next| next.from);
+            if memory_from < until {
+                return;
+            }
+            self.spare = self.chunks.pop_front();
+        }
+    }
+}
+
+/// Memory for a fixed number of values, a power of two. The log knows which slots hold a value. The slot of a
+/// value is its position modulo the number of slots.
 struct Chunk<T> {
     slots: NonNull<T>,
-    layout: Layout,
+    /// Position of the first value.
+    from: usize,
+    /// The number of slots minus 1.
+    mask: u32,
+    /// Whether the chunk has slots.
+    allocated: bool,
 }
 
 impl<T> Chunk<T> {
-    fn new(slots: usize) -> Self {
+    const EMPTY: Self = Self {
+        slots: NonNull::dangling(),
+        from: 0,
+        mask: 0,
+        allocated: false,
+    };
+
+    /// Allocates a chunk for the values from `from` on.
+    fn new(slots: usize, from: usize) -> Self {
+        debug_assert!(slots.is_power_of_two());
+        let mask = u32::try_from(slots - 1).expect("a chunk has few slots");
         let layout = Layout::array::<T>(slots).expect("a chunk is far smaller than memory");
-        if layout.size() == 0 {
-            return Self {
-                slots: NonNull::dangling(),
-                layout,
-            };
-        }
-        // SAFETY: the layout's size is not zero.
-        let memory = unsafe { alloc(layout) };
-        let Some(slots) = NonNull::new(memory.cast::<T>()) else {
-            handle_alloc_error(layout)
+        let slots = if layout.size() == 0 {
+            NonNull::dangling()
+        } else {
+            // SAFETY: the layout's size is not zero.
+            let memory = unsafe { alloc(layout) };
+            NonNull::new(memory.cast::<T>()).unwrap_or_else(|| handle_alloc_error(layout))
         };
-        Self { slots, layout }
+        Self {
+            slots,
+            from,
+            mask,
+            allocated: true,
+        }
+    }
+
+    /// Uses a free chunk for the values from `from` on.
+    fn begin_at(mut self, from: usize) -> Self {
+        self.from = from;
+        self
+    }
+
+    /// Returns the number of slots.
+    #[inline]
+    fn slots(&self) -> usize {
+        if self.allocated {
+            self.mask as usize + 1
+        } else {
+            0
+        }
+    }
+
+    /// Returns the slot for the value at a position.
+    #[inline(always)]
+    fn slot(&self, position: usize) -> NonNull<T> {
+        // SAFETY: the offset is less than the number of slots, or 0.
+        unsafe { self.slots.add(position & self.mask as usize) }
+    }
+
+    /// Returns the number of slots from that of a position to the last one.
+    fn contiguous(&self, position: usize) -> usize {
+        self.slots() - (position & self.mask as usize)
     }
 }
 
 impl<T> Drop for Chunk<T> {
     fn drop(&mut self) {
-        if self.layout.size() > 0 {
+        let layout = Layout::array::<T>(self.slots()).expect("as when it was allocated");
+        if layout.size() > 0 {
             // SAFETY: the memory was allocated in `new` with this layout, and was not freed before.
-            unsafe { dealloc(self.slots.as_ptr().cast(), self.layout) };
+            unsafe { dealloc(self.slots.as_ptr().cast(), layout) };
         }
+    }
+}
+
+/// The numbers of slots of a log's chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    slots_min: u32,
+    slots_max: u32,
+    /// Whether one chunk of `slots_min` is enough, unless values are pinned.
+    is_ring: bool,
+}
+
+impl Sizes {
+    fn of<T>(count_max: Option<usize>) -> Self {
+        let size = size_of::<T>().max(1);
+        let Some(count_max) = count_max else {
+            let slots_max = (CHUNK_BYTES_MAX / size).clamp(4, CHUNK_SLOTS_MAX);
+            let slots_min = (FIRST_CHUNK_BYTES / size).clamp(4, CHUNK_SLOTS_MIN);
+            return Self::new(slots_min, slots_max, false);
+        };
+        let by_size = (BOUNDED_CHUNK_BYTES_MAX / size).clamp(4, CHUNK_SLOTS_MAX);
+        let slots_max = count_max
+            .clamp(CHUNK_SLOTS_MIN, CHUNK_SLOTS_MAX)
+            .min(by_size);
+        // A value with a destructor is appended before the value that it displaces is moved out.
+        let needed = count_max
+            .max(1)
+            .saturating_add(usize::from(needs_drop::<T>()));
+        if needed <= slots_max.max(RING_SLOTS_ALWAYS) {
+            let slots = needed.next_power_of_two();
+            return Self::new(slots, slots_max.max(slots), true);
+        }
+        Self::new(slots_max, slots_max, false)
+    }
+
+    /// Rounds down to powers of two.
+    fn new(slots_min: usize, slots_max: usize, is_ring: bool) -> Self {
+        Self {
+            slots_min: 1 << slots_min.ilog2(),
+            slots_max: 1 << slots_max.ilog2(),
+            is_ring,
+        }
+    }
+
+    #[inline]
+    fn is_ring_of(self, slots: usize) -> bool {
+        self.is_ring && self.slots_min as usize == slots
+    }
+
+    /// Returns the number of slots of the chunk after one with `slots`, when `in_memory` values are in memory.
+    /// Chunks grow with the number of values, so that a subject with few values needs little memory.
+    fn next(self, slots: usize, in_memory: usize, is_pinned: bool) -> usize {
+        if self.is_ring && !is_pinned {
+            return self.slots_min as usize;
+        }
+        let at_least = slots.max(self.slots_min as usize);
+        let at_most = self.slots_max as usize;
+        in_memory.clamp(at_least, at_most).next_power_of_two()
     }
 }
 
@@ -290,20 +469,6 @@ impl<T> Evicted<T> {
             Self::Several(values) => values,
         }
     }
-}
-
-fn chunk_slots<T>(count_max: Option<usize>) -> usize {
-    let (by_count, bytes_max) = match count_max {
-        Some(count_max) => (
-            count_max.clamp(CHUNK_SLOTS_MIN, CHUNK_SLOTS_MAX),
-            RING_CHUNK_BYTES_MAX,
-        ),
-        None => (CHUNK_SLOTS_MAX, CHUNK_BYTES_MAX),
-    };
-    let by_size = (bytes_max / size_of::<T>().max(1)).clamp(4, CHUNK_SLOTS_MAX);
-    let by_both = by_count.min(by_size);
-    // Rounded down to a power of two.
-    1 << by_both.ilog2()
 }
 
 #[cfg(all(test, not(fanline_loom)))]
@@ -356,6 +521,22 @@ mod tests {
         pins: usize,
     }
 
+    impl Model {
+        fn retain_newest<T>(&mut self, log: &mut Log<T>, count: usize) {
+            let first = self.end.saturating_sub(count);
+            log.retain_from(first);
+            self.first = self.first.max(first);
+        }
+    }
+
+    /// Evicts values with destructors from a bounded log, which its users do with each append.
+    fn evict_if_bounded<T>(log: &mut Log<T>, model: &mut Model) {
+        if log.sizes.is_ring && needs_drop::<T>() && model.pins == 0 {
+            drop(log.evict());
+            model.memory_from = model.first;
+        }
+    }
+
     fn read<T>(log: &Log<T>, from: usize, number: impl Fn(&T) -> usize) -> Vec<usize> {
         let mut at = from;
         let mut numbers = Vec::new();
@@ -370,6 +551,31 @@ mod tests {
         }
     }
 
+    fn compare<T>(
+        log: &Log<T>,
+        model: &Model,
+        addresses: &[NonNull<T>],
+        number: impl Fn(&T) -> usize,
+        alive: Option<usize>,
+    ) {
+        assert_eq!((log.first(), log.end()), (model.first, model.end));
+        assert_eq!(log.is_pinned(), model.pins > 0);
+        let numbers = read(log, model.memory_from, number);
+        assert!(numbers.into_iter().eq(model.memory_from..model.end));
+        if let Some(alive) = alive {
+            assert_eq!(alive, model.end - model.memory_from);
+        }
+        for (position, address) in addresses.iter().enumerate().skip(model.memory_from) {
+            assert_eq!(log.slot(position), *address, "value {position} has moved");
+        }
+        if let Some(older) = &log.older {
+            let tail = &log.tail;
+            let second = older.chunks.get(1).unwrap_or(tail).from;
+            let unused = !older.chunks.is_empty() && second <= log.memory_from;
+            assert!(!unused, "unused chunks remain");
+        }
+    }
+
     fn check<T>(
         count_max: Option<usize>,
         ops: &[Op],
@@ -379,6 +585,7 @@ mod tests {
     ) {
         let mut log = Log::new(count_max);
         let mut model = Model::default();
+        let retained_max = count_max.map_or(usize::MAX, |count_max| count_max.max(1));
         // Addresses of the values, which must not change.
         let mut addresses = Vec::new();
         for op in ops {
@@ -387,9 +594,19 @@ mod tests {
                     for _ in 0..count {
                         addresses.push(log.append(value(model.end)));
                         model.end += 1;
+                        model.retain_newest(&mut log, retained_max);
+                        evict_if_bounded(&mut log, &mut model);
                     }
                 }
                 Op::AppendLast { of, count } => {
+                    let count = if model.pins > 0 {
+                        count
+                    } else {
+                        count.min(retained_max)
+                    };
+                    let of = of.max(count);
+                    model.retain_newest(&mut log, retained_max.saturating_sub(count));
+                    evict_if_bounded(&mut log, &mut model);
                     // `append_last` leaves these earlier values in the vector.
                     let begin = (model.end + count).saturating_sub(of);
                     let mut values: Vec<T> = (0..of).map(|index| value(begin + index)).collect();
@@ -403,11 +620,9 @@ mod tests {
                         addresses.push(log.slot(position));
                     }
                     model.end += count;
+                    model.retain_newest(&mut log, retained_max);
                 }
-                Op::RetainNewest(count) => {
-                    log.retain_from(model.end.saturating_sub(count));
-                    model.first = model.first.max(model.end.saturating_sub(count));
-                }
+                Op::RetainNewest(count) => model.retain_newest(&mut log, count),
                 Op::Evict => {
                     let values = log.evict().into_values();
                     if model.pins == 0 {
@@ -430,20 +645,11 @@ mod tests {
                 }
                 Op::Unpin => {}
             }
-            assert_eq!((log.first(), log.end()), (model.first, model.end));
-            assert_eq!(log.is_pinned(), model.pins > 0);
-            let numbers = read(&log, model.memory_from, &number);
-            assert!(numbers.into_iter().eq(model.memory_from..model.end));
-            if let Some(alive) = alive() {
-                assert_eq!(alive, model.end - model.memory_from);
+            if count_max.is_some() && model.pins == 0 && !needs_drop::<T>() {
+                // Values that are no longer retained may have been overwritten.
+                model.memory_from = model.first;
             }
-            for (position, address) in addresses.iter().enumerate().skip(model.memory_from) {
-                assert_eq!(log.slot(position), *address, "value {position} has moved");
-            }
-            if model.pins == 0 && model.memory_from == model.first {
-                let needed = (model.end - model.memory_from) / log.slots + 2;
-                assert!(log.chunks.len() <= needed, "unused chunks remain");
-            }
+            compare(&log, &model, &addresses, &number, alive());
         }
         drop(log);
         assert_eq!(alive().unwrap_or(0), 0);
@@ -490,10 +696,52 @@ mod tests {
     /// Regression test: a log of all values allocated 2 GiB for one value of 1 MiB.
     #[test]
     fn large_values_do_not_share_a_huge_chunk() {
-        assert_eq!(chunk_slots::<u32>(None), CHUNK_SLOTS_MAX);
-        assert_eq!(chunk_slots::<[u8; 1024]>(None), CHUNK_SLOTS_MAX);
-        assert_eq!(chunk_slots::<[u8; 1 << 20]>(None), 4);
-        assert_eq!(chunk_slots::<[u8; 1 << 20]>(Some(5)), 4);
-        assert_eq!(chunk_slots::<()>(None), CHUNK_SLOTS_MAX);
+        let unbounded = |slots_min, slots_max| Sizes::new(slots_min, slots_max, false);
+        assert_eq!(Sizes::of::<u32>(None), unbounded(64, CHUNK_SLOTS_MAX));
+        assert_eq!(Sizes::of::<[u8; 1024]>(None), unbounded(4, CHUNK_SLOTS_MAX));
+        assert_eq!(Sizes::of::<[u8; 1 << 20]>(None), unbounded(4, 4));
+        assert_eq!(Sizes::of::<()>(None), unbounded(64, CHUNK_SLOTS_MAX));
+        let large = Sizes::of::<[u8; 1 << 20]>(Some(20));
+        assert_eq!(large, Sizes::new(4, 4, false));
+    }
+
+    /// Regression test: one retained value took two chunks of 64 slots.
+    #[test]
+    fn few_values_take_a_ring() {
+        let ring_slots = |sizes: Sizes| sizes.is_ring.then_some(sizes.slots_min);
+        let cases = [(0, 1, 2), (1, 1, 2), (2, 2, 4), (5, 8, 8), (8, 8, 16)];
+        for (count_max, plain, with_destructor) in cases {
+            let count_max = Some(count_max);
+            assert_eq!(ring_slots(Sizes::of::<u64>(count_max)), Some(plain));
+            let sizes = Sizes::of::<Box<u64>>(count_max);
+            assert_eq!(ring_slots(sizes), Some(with_destructor));
+        }
+        assert_eq!(ring_slots(Sizes::of::<[u8; 1 << 20]>(Some(5))), Some(8));
+        assert_eq!(ring_slots(Sizes::of::<u64>(Some(10_000))), None);
+    }
+
+    /// A pinned ring allocates chunks, because its values must stay; later it is a ring again.
+    #[test]
+    fn ring_returns_to_its_size_after_a_pin() {
+        let mut log = Log::new(Some(1));
+        let emit = |log: &mut Log<u32>, count: u32| {
+            for number in 0..count {
+                if log.is_full() {
+                    log.retain_from(log.end().saturating_sub(1));
+                    drop(log.evict());
+                }
+                log.append(number);
+            }
+            log.retain_from(log.end() - 1);
+        };
+        emit(&mut log, 10);
+        assert!(log.tail.slots() == 1 && log.older.is_none());
+        log.pin();
+        emit(&mut log, 1000);
+        assert_eq!(read(&log, 9, |number| *number as usize).len(), 1001);
+        log.unpin();
+        emit(&mut log, 100);
+        assert!(log.tail.slots() == 1 && log.older.is_none());
+        assert_eq!(read(&log, log.first(), |number| *number as usize), [99]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod combiner;
 mod core;
+mod end;
 mod gate;
 mod handles;
 mod list;
@@ -18,7 +19,11 @@ mod source;
 mod spin_lock;
 mod store;
 
-pub use handles::{AsyncSubject, BehaviorSubject, NoValue, ReplaySubject, Subject};
+pub use end::End;
+pub use handles::{
+    AnyReplay, AsyncSubject, BehaviorSubject, Flavor, NoValue, ReplaySubject, SharedSubject,
+    Subject,
+};
 pub(crate) use list::Entry;
 pub use list::{Boxed, Inline};
 pub use local::{FromLocal, LocalSubject};

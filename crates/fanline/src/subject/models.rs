@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use super::core::End;
+use super::end::End;
 use super::list::Boxed;
 use super::owner::Owner;
 use super::policy::{All, One, Publish, Rules};
@@ -157,5 +157,31 @@ fn loom_shared_handles_leave_nothing_queued() {
         assert_eq!(seen.len(), 3, "{seen:?}");
         let own: Vec<u32> = seen.into_iter().filter(|value| *value != 3).collect();
         assert_eq!(own, [1, 2]);
+    });
+}
+
+#[test]
+fn loom_value_in_a_ring_is_not_overwritten_while_it_is_read() {
+    explore(|fences| {
+        let subject = subject(One, fences);
+        subject.core().next(1);
+        let emitter = {
+            let subject = subject.clone();
+            loom::thread::spawn(move || {
+                subject.core().next(2);
+                subject.core().next(3);
+            })
+        };
+        subject.core().visit(|values| {
+            let before = values.to_vec();
+            loom::thread::yield_now();
+            assert_eq!(std::hint::black_box(values), before);
+        });
+        emitter.join().unwrap();
+        let mut last = Vec::new();
+        subject
+            .core()
+            .visit(|values| last.extend_from_slice(values));
+        assert_eq!(last, [3]);
     });
 }

@@ -2,9 +2,10 @@
 
 use std::slice;
 
+use super::handles::{Flavor, SharedSubject};
 use super::list::Entry;
 use super::policy::Policy;
-use crate::{AsyncSubject, BehaviorSubject, Observer, Producer, ReplaySubject, Subject};
+use crate::{Observer, Producer};
 
 /// Emits the values of another source, and completes or fails when that source does. A borrowed value is
 /// cloned only if the subject retains it.
@@ -50,52 +51,45 @@ where
     }
 }
 
-macro_rules! observing {
-    ($($name:ident),*) => {
-        $(
-            /// Emits the values of another source, and completes or fails when that source does. A borrowed
-            /// value is cloned only if the subject retains it or is busy.
-            ///
-            /// ```
-            /// use fanline::{Replay, ReplaySubject, Subject};
-            ///
-            /// let (s, history) = (Subject::<u32>::new(), ReplaySubject::new(Replay::all()));
-            /// s.subscribe_with(history.clone()).detach();
-            /// s.next(1);
-            /// s.complete();
-            /// assert_eq!((history.snapshot(), history.has_ended()), (vec![1], true));
-            /// ```
-            impl<T, E> Observer<T, E> for $name<T, E>
-            where
-                T: Clone + Send + Sync + 'static,
-                E: Clone + Send + Sync + 'static,
-            {
-                fn next(&mut self, value: &T) {
-                    $name::next_slice(self, slice::from_ref(value));
-                }
+/// Emits the values of another source, and completes or fails when that source does. A borrowed
+/// value is cloned only if the subject retains it or is busy.
+///
+/// ```
+/// use fanline::{Replay, ReplaySubject, Subject};
+///
+/// let (s, history) = (Subject::<u32>::new(), ReplaySubject::new(Replay::all()));
+/// s.subscribe_with(history.clone()).detach();
+/// s.next(1);
+/// s.complete();
+/// assert_eq!((history.snapshot(), history.has_ended()), (vec![1], true));
+/// ```
+impl<T, E, P> Observer<T, E> for SharedSubject<T, E, P>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+    P: Flavor,
+{
+    fn next(&mut self, value: &T) {
+        Self::next_slice(self, slice::from_ref(value));
+    }
 
-                fn next_owned(&mut self, value: T) {
-                    $name::next(self, value);
-                }
+    fn next_owned(&mut self, value: T) {
+        Self::next(self, value);
+    }
 
-                fn next_slice(&mut self, values: &[T]) {
-                    $name::next_slice(self, values);
-                }
+    fn next_slice(&mut self, values: &[T]) {
+        Self::next_slice(self, values);
+    }
 
-                fn error(&mut self, error: &E) {
-                    $name::error(self, error.clone());
-                }
+    fn error(&mut self, error: &E) {
+        Self::error(self, error.clone());
+    }
 
-                fn complete(&mut self) {
-                    $name::complete(self);
-                }
+    fn complete(&mut self) {
+        Self::complete(self);
+    }
 
-                fn is_closed(&self) -> bool {
-                    self.has_ended()
-                }
-            }
-        )*
-    };
+    fn is_closed(&self) -> bool {
+        self.has_ended()
+    }
 }
-
-observing!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);

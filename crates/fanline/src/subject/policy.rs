@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
+use super::store::{Runs, Times, Untimed};
 use crate::clock::{Clock, Coarse, Time};
 
-/// A rule for the values that a subject retains, implemented by the flavors of this module. A flavor contains
-/// only the code of the features it uses; the rest is removed at compile time.
+/// A rule for the values that a subject retains. A flavor contains only the code of the features it uses; the
+/// rest is removed at compile time.
+///
+/// This trait is sealed: only the flavors of this module implement it. Use it as a bound, or as
+/// `impl Policy` in the type of a producer.
 pub trait Policy: Rules {}
 
 impl<P: Rules> Policy for P {}
 
 /// The rules behind [`Policy`]. Sealed: other crates cannot implement it.
 pub trait Rules: Send + Sync + 'static {
+    /// The timestamps of values: [`Runs`] if their age is bounded, otherwise [`Untimed`].
+    type Times: Times;
+
     /// Whether values are retained at all.
     const STORES: bool = true;
     /// Whether the number of values is bounded.
@@ -74,6 +81,8 @@ const LATE_MAX: Duration = Duration::from_millis(100);
 pub struct Publish;
 
 impl Rules for Publish {
+    type Times = Untimed;
+
     const STORES: bool = false;
 }
 
@@ -83,6 +92,8 @@ impl Rules for Publish {
 pub struct Current;
 
 impl Rules for Current {
+    type Times = Untimed;
+
     const COUNTED: bool = true;
     const REPLAYS_COMPLETED: bool = false;
     const REPLAYS_FAILED: bool = false;
@@ -97,6 +108,8 @@ impl Rules for Current {
 pub struct Last;
 
 impl Rules for Last {
+    type Times = Untimed;
+
     const COUNTED: bool = true;
     const HOLDS_BACK: bool = true;
     const REPLAYS_LIVE: bool = false;
@@ -111,13 +124,17 @@ impl Rules for Last {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct All;
 
-impl Rules for All {}
+impl Rules for All {
+    type Times = Untimed;
+}
 
 /// Retains one value; see [`Replay::one`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct One;
 
 impl Rules for One {
+    type Times = Untimed;
+
     const COUNTED: bool = true;
 
     fn count_max(&self) -> usize {
@@ -132,6 +149,8 @@ pub struct Many {
 }
 
 impl Rules for Many {
+    type Times = Untimed;
+
     const COUNTED: bool = true;
 
     fn count_max(&self) -> usize {
@@ -146,6 +165,8 @@ pub struct Within<C> {
 }
 
 impl<C: Clock> Rules for Within<C> {
+    type Times = Runs;
+
     const TIMED: bool = true;
 
     fn age_max(&self) -> Duration {
@@ -181,6 +202,8 @@ pub struct ManyWithin<C> {
 }
 
 impl<C: Clock> Rules for ManyWithin<C> {
+    type Times = Runs;
+
     const COUNTED: bool = true;
     const TIMED: bool = true;
 
@@ -258,9 +281,9 @@ fn nanos(duration: Duration) -> u64 {
 ///
 /// | | retains | on `next` | memory |
 /// | --- | --- | --- | --- |
-/// | [`all`](Replay::all) | every value | append | grows; one allocation for 2,048 values, or for 2 MiB of them |
-/// | [`one`](Replay::one) | the last value | overwrite | constant |
-/// | [`many(n)`](Replay::many) | the last n values | overwrite the oldest | constant |
+/// | [`all`](Replay::all) | every value | append | grows; in the end one allocation for 2,048 values, or for 2 MiB of them |
+/// | [`one`](Replay::one) | the last value | overwrite | one value; two if it has a destructor |
+/// | [`many(n)`](Replay::many) | the last n values | overwrite the oldest | constant: n values or n + 1, up to the next power of two if n is small |
 /// | [`within(d)`](Replay::within) | values not older than d | append; once per tick, drop values that are too old | grows with the values emitted within d |
 /// | [`many_within(n, d)`](Replay::many_within) | the last n values not older than d | overwrite the oldest; once per tick, drop values that are too old | constant |
 ///

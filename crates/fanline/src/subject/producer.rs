@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-use super::core::{Core, End, Panic};
+use super::core::{Core, Panic};
+use super::end::End;
 use super::list::{Boxed, Entry, Inline};
 use super::owner::Owner;
 use super::policy::{Current, Last, Policy, Publish, Replay};

@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::combiner::Combiner;
-use super::core::{Core, End, Panic};
+use super::core::{Core, Panic};
+use super::end::End;
 use super::list::Boxed;
 use super::owner::Owner;
 use super::policy::Rules;
@@ -18,7 +19,7 @@ use crate::fence::Fences;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// A subject that emits by reference. Dropping it disposes of the subject.
-pub(super) struct Shared<T, E, P: Rules> {
+pub struct Shared<T, E, P: Rules> {
     core: Arc<Core<T, E, P, Boxed<T, E>>>,
     owner: Arc<Owner<T, E, P, Boxed<T, E>>>,
     combiner: Combiner,
@@ -37,6 +38,8 @@ pub(super) struct Shared<T, E, P: Rules> {
 pub(super) enum Emission<T, E> {
     Next(T),
     Slice(Vec<T>),
+    /// Emits what the function returns for the last value.
+    Update(Box<dyn FnOnce(&T) -> T + Send>),
     End(End<E>),
 }
 
@@ -124,6 +127,26 @@ where
         }
     }
 
+    /// Emits what `change` returns for the last value.
+    pub(super) fn update(&self, change: impl FnOnce(&T) -> T + Send + 'static) {
+        let acquired = self.combiner.try_acquire();
+        if acquired && self.is_next() {
+            let panic = guarded(|| self.emit_update(change));
+            self.release(panic);
+        } else {
+            self.queue(Emission::Update(Box::new(change)), acquired);
+        }
+    }
+
+    fn emit_update(&self, change: impl FnOnce(&T) -> T) -> Option<Panic> {
+        if self.core.has_ended() {
+            return None;
+        }
+        let mut changed = None;
+        self.core.visit_last(|last| changed = Some(change(last)));
+        self.core.next(changed?)
+    }
+
     pub(super) fn end(&self, end: End<E>) {
         let acquired = self.combiner.try_acquire();
         if acquired && self.is_next() {
@@ -176,6 +199,7 @@ where
                     Emission::Next(value) => self.core.next(value),
                     // A queued slice is already a copy.
                     Emission::Slice(values) => self.core.next_owned_slice(values),
+                    Emission::Update(change) => self.emit_update(change),
                     Emission::End(end) => self.core.end(end),
                 });
                 panic = panic.or(thrown);

@@ -4,18 +4,22 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
+use super::end::End;
 use super::list::{Boxed, Entry, Inline};
 use super::owner::Owner;
 use super::policy::Rules;
 use crate::{Guard, IntoObservable, Observable, Observer, observer};
 
 /// The subscriber's view of a subject, with any policy.
-pub(super) trait Live<T, E, L>: Send + Sync {
+pub trait Live<T, E, L>: Send + Sync {
     fn subscribe(&self, entry: L) -> Guard;
     fn visit(&self, visit: &mut dyn FnMut(&[T]));
+    fn visit_latest(&self, visit: &mut dyn FnMut(&T));
+    fn retained(&self) -> usize;
     fn trim(&self);
     fn observer_count(&self) -> usize;
     fn has_ended(&self) -> bool;
+    fn end(&self) -> Option<End<E>>;
 }
 
 impl<T, E, P, L> Live<T, E, L> for Owner<T, E, P, L>
@@ -33,6 +37,14 @@ where
         self.core().visit(visit);
     }
 
+    fn visit_latest(&self, visit: &mut dyn FnMut(&T)) {
+        self.core().visit_latest(visit);
+    }
+
+    fn retained(&self) -> usize {
+        self.core().retained()
+    }
+
     fn trim(&self) {
         self.core().trim();
     }
@@ -43,6 +55,10 @@ where
 
     fn has_ended(&self) -> bool {
         self.core().has_ended()
+    }
+
+    fn end(&self) -> Option<End<E>> {
+        self.core().end_so_far()
     }
 }
 
@@ -108,6 +124,66 @@ impl<T, E> Source<T, E> {
     /// Returns whether the subject has completed, failed, or been disposed of.
     pub fn has_ended(&self) -> bool {
         self.live.has_ended()
+    }
+
+    /// Returns how the subject ended; `None` while it has not.
+    ///
+    /// ```
+    /// let (tx, source) = fanline::subject::<u32>();
+    /// assert_eq!(source.end(), None);
+    /// tx.complete();
+    /// assert_eq!(source.end(), Some(fanline::End::Completed));
+    /// ```
+    pub fn end(&self) -> Option<End<E>> {
+        self.live.end()
+    }
+
+    /// Returns a clone of the last value that a late subscriber would receive now: the last one of
+    /// [`snapshot`](Self::snapshot). Returns `None` if there is none, for example because a behavior subject
+    /// has completed.
+    ///
+    /// ```
+    /// let (mut tx, price) = fanline::behavior(300);
+    /// tx.next(310);
+    /// assert_eq!(price.latest(), Some(310));
+    /// ```
+    pub fn latest(&self) -> Option<T>
+    where
+        T: Clone,
+    {
+        self.with_latest(T::clone)
+    }
+
+    /// Calls `read` with the value that [`latest`](Self::latest) clones, and returns the result. No lock is
+    /// held, so emission continues meanwhile. The value stays in memory until `read` returns.
+    ///
+    /// ```
+    /// let (_tx, page) = fanline::behavior("a long text".to_owned());
+    /// assert_eq!(page.with_latest(|text| text.len()), Some(11));
+    /// ```
+    pub fn with_latest<R>(&self, read: impl FnOnce(&T) -> R) -> Option<R> {
+        let mut read = Some(read);
+        let mut result = None;
+        self.live
+            .visit_latest(&mut |value| result = read.take().map(|read| read(value)));
+        result
+    }
+
+    /// Returns the number of values that a late subscriber would receive now.
+    ///
+    /// There is no method `is_empty`, because [`ObservableExt::is_empty`](crate::ObservableExt::is_empty) is
+    /// an operator.
+    ///
+    /// ```
+    /// use fanline::Replay;
+    ///
+    /// let (mut tx, source) = fanline::replay::<u32>(Replay::many(2));
+    /// tx.next_slice(&[1, 2, 3]);
+    /// assert_eq!(source.len(), 2);
+    /// ```
+    #[expect(clippy::len_without_is_empty, reason = "an operator has that name")]
+    pub fn len(&self) -> usize {
+        self.live.retained()
     }
 
     /// Returns the values that a late subscriber would receive now. They are cloned without a lock, so

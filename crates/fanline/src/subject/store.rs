@@ -8,9 +8,33 @@ use super::log::{Evicted, Log};
 use super::policy::Rules;
 use crate::clock::Time;
 
-pub(super) struct Store<T> {
+pub(super) struct Store<T, W> {
     pub(super) log: Log<T>,
-    /// The positions at which the timestamp changes, oldest first: one entry per timestamp, not per value.
+    /// [`Runs`] for a time window, [`Untimed`] for other flavors.
+    times: W,
+}
+
+/// The timestamps of values, if a flavor needs them.
+pub trait Times: Default + Send {
+    /// Returns the timestamps.
+    fn runs(&mut self) -> Option<&mut Runs>;
+}
+
+/// No timestamps.
+#[derive(Debug, Default)]
+pub struct Untimed;
+
+impl Times for Untimed {
+    #[inline(always)]
+    fn runs(&mut self) -> Option<&mut Runs> {
+        None
+    }
+}
+
+/// The timestamps of values: one entry per timestamp, not per value.
+#[derive(Debug)]
+pub struct Runs {
+    /// The positions at which the timestamp changes, oldest first.
     runs: VecDeque<Run>,
     /// The timestamp of the last run. A value with the same or an earlier timestamp is added to that run. So
     /// a clock that goes back has no effect.
@@ -22,19 +46,35 @@ pub(super) struct Store<T> {
     latest: Time,
 }
 
+impl Default for Runs {
+    fn default() -> Self {
+        Self {
+            runs: VecDeque::new(),
+            last_stamp: Time::ZERO,
+            begins_run: true,
+            latest: Time::ZERO,
+        }
+    }
+}
+
+impl Times for Runs {
+    #[inline(always)]
+    fn runs(&mut self) -> Option<&mut Runs> {
+        Some(self)
+    }
+}
+
+#[derive(Debug)]
 struct Run {
     time: Time,
     from: usize,
 }
 
-impl<T> Store<T> {
+impl<T, W: Times> Store<T, W> {
     pub(super) fn new<P: Rules>(policy: &P) -> Self {
         Self {
             log: Log::new(P::COUNTED.then(|| policy.count_max())),
-            runs: VecDeque::new(),
-            last_stamp: Time::ZERO,
-            begins_run: true,
-            latest: Time::ZERO,
+            times: W::default(),
         }
     }
 
@@ -47,7 +87,7 @@ impl<T> Store<T> {
         now: Time,
     ) -> (NonNull<T>, Evicted<T>) {
         let mut evicted = Evicted::Nothing;
-        if P::TIMED && (now > self.last_stamp || self.begins_run) {
+        if self.begins_run(now) {
             let displaced = self.begin_run(policy, now);
             // Without a destructor `displaced` is always empty, which the compiler cannot know.
             if needs_drop::<T>() {
@@ -75,20 +115,25 @@ impl<T> Store<T> {
         now: Time,
     ) -> Evicted<T> {
         let mut evicted = Evicted::Nothing;
-        if P::TIMED && (now > self.last_stamp || self.begins_run) {
+        if self.begins_run(now) {
             evicted = self.begin_run(policy, now);
         }
-        // Values that would not be retained are not appended, unless a reader that pins the log needs them.
-        let count = if P::COUNTED && !self.log.is_pinned() {
-            values.len().min(policy.count_max())
-        } else {
-            values.len()
-        };
-        self.log.append_last(values, count);
-        if P::COUNTED {
-            self.retain_newest(policy.count_max());
-            evicted = evicted.and(self.log.evict());
+        if !P::COUNTED {
+            self.log.append_last(values, values.len());
+            return evicted;
         }
+        // Values that would not be retained are not appended, unless a reader that pins the log needs them.
+        let count_max = policy.count_max();
+        let count = if self.log.is_pinned() {
+            values.len()
+        } else {
+            values.len().min(count_max)
+        };
+        // First, because a ring has no room for the displaced values and the new ones.
+        self.retain_newest(count_max.saturating_sub(count));
+        evicted = evicted.and(self.log.evict());
+        self.log.append_last(values, count);
+        self.retain_newest(count_max);
         evicted
     }
 
@@ -96,10 +141,10 @@ impl<T> Store<T> {
     /// them from memory.
     pub(super) fn trim<P: Rules>(&mut self, policy: &P, now: Time) {
         self.trim_by_count(policy);
-        if P::TIMED {
-            self.latest = self.latest.max(now);
-            self.expire(policy);
-            self.begins_run = self.runs.is_empty() || self.latest > self.last_stamp;
+        if let Some(times) = self.times.runs() {
+            times.latest = times.latest.max(now);
+            times.expire(policy, &mut self.log);
+            times.begins_run = times.runs.is_empty() || times.latest > times.last_stamp;
         }
     }
 
@@ -111,16 +156,18 @@ impl<T> Store<T> {
     }
 
     /// Returns whether a value is too old at `now`.
-    pub(super) fn has_expired<P: Rules>(&self, policy: &P, now: Time) -> bool {
-        let oldest = self.runs.front();
+    pub(super) fn has_expired<P: Rules>(&mut self, policy: &P, now: Time) -> bool {
+        let oldest = self.times.runs().and_then(|times| times.runs.front());
         oldest.is_some_and(|run| now.nanos_since(run.time) > policy.age_nanos_max())
     }
 
     /// Stops retaining all values.
     pub(super) fn clear(&mut self) {
         self.log.retain_from(self.log.end());
-        self.runs = VecDeque::new();
-        self.begins_run = true;
+        if let Some(times) = self.times.runs() {
+            times.runs = VecDeque::new();
+            times.begins_run = true;
+        }
     }
 
     /// Frees chunks for later values. Values without a destructor are evicted only to free their chunks.
@@ -130,39 +177,52 @@ impl<T> Store<T> {
         drop(self.log.evict());
     }
 
+    #[inline]
     fn retain_newest(&mut self, count: usize) {
         self.log.retain_from(self.log.end().saturating_sub(count));
+    }
+
+    /// Returns whether a value with the timestamp `now` begins a run.
+    #[inline(always)]
+    fn begins_run(&mut self, now: Time) -> bool {
+        self.times
+            .runs()
+            .is_some_and(|times| now > times.last_stamp || times.begins_run)
     }
 
     /// Begins a new run after the clock has advanced, and expires old values.
     #[cold]
     fn begin_run<P: Rules>(&mut self, policy: &P, now: Time) -> Evicted<T> {
-        // Another thread may have read a later time. `latest` never goes back.
-        self.latest = self.latest.max(now);
-        self.last_stamp = self.latest;
-        self.begins_run = false;
         self.trim_by_count(policy);
-        self.expire(policy);
-        self.runs.push_back(Run {
-            time: self.last_stamp,
-            from: self.log.end(),
-        });
+        if let Some(times) = self.times.runs() {
+            // Another thread may have read a later time. `latest` never goes back.
+            times.latest = times.latest.max(now);
+            times.last_stamp = times.latest;
+            times.begins_run = false;
+            times.expire(policy, &mut self.log);
+            times.runs.push_back(Run {
+                time: times.last_stamp,
+                from: self.log.end(),
+            });
+        }
         self.log.evict()
     }
+}
 
+impl Runs {
     /// Removes runs that are too old, or whose values were removed by count.
-    fn expire<P: Rules>(&mut self, policy: &P) {
+    fn expire<T, P: Rules>(&mut self, policy: &P, log: &mut Log<T>) {
         let age_nanos_max = policy.age_nanos_max();
         while let Some(run) = self.runs.front() {
             let until = match self.runs.get(1) {
                 Some(next) => next.from,
-                None => self.log.end(),
+                None => log.end(),
             };
             let expired = self.latest.nanos_since(run.time) > age_nanos_max;
-            if !expired && until > self.log.first() {
+            if !expired && until > log.first() {
                 break;
             }
-            self.log.retain_from(until);
+            log.retain_from(until);
             self.runs.pop_front();
         }
     }

@@ -1,6 +1,7 @@
 //! The state that the lock of a subject protects.
 
-use super::{End, Panic};
+use super::Panic;
+use crate::subject::end::End;
 use crate::subject::list::{List, SlotState, Slots, Vacant};
 
 /// The state under the lock.

@@ -3,9 +3,10 @@
 
 use std::ptr::NonNull;
 
+use super::Core;
 use super::control::Control;
-use super::{Core, End};
 use crate::clock::Time;
+use crate::subject::end::End;
 use crate::subject::gate::Halted;
 use crate::subject::list::Entry;
 use crate::subject::log::Evicted;
@@ -41,25 +42,13 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         halted: Halted,
         now: Time,
     ) -> Option<NonNull<[T]>> {
-        let core = self.core;
-        let replays = match control.end {
-            None => P::REPLAYS_LIVE,
-            Some(End::Completed) => P::REPLAYS_COMPLETED,
-            Some(End::Failed(_)) => P::REPLAYS_FAILED,
-            Some(End::Disposed) => false,
+        let next = match self.next {
+            Some(next) => next,
+            None => self.begin(control, halted, now),
         };
-        self.open = true;
-        let frozen = control.end.is_some() && core.policy.freezes();
-        if self.next.is_none() && !frozen {
-            // SAFETY: the emitter is halted and the lock is held.
-            unsafe { (*core.gate.store()).trim(&core.policy, now) };
-            // The values are evicted after the replay: by `finish`, or by the emitter if it is calling.
-            control.must_evict |= halted == Halted::Calling;
-        }
-        // SAFETY: as above.
-        let log = unsafe { &mut (*core.gate.store()).log };
-        let start = if replays { log.first() } else { log.end() };
-        let next = *self.next.get_or_insert(start);
+        self.next = Some(next);
+        // SAFETY: the emitter is halted and the lock is held.
+        let log = unsafe { &mut (*self.core.gate.store()).log };
         if next == log.end() {
             return None;
         }
@@ -72,6 +61,50 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Some(values)
     }
 
+    /// Returns the position of the first value that a late subscriber receives; the end of the log if there
+    /// is none. Skips values that are too old at `now`.
+    fn begin(&mut self, control: &mut Control<E, L>, halted: Halted, now: Time) -> usize {
+        let core = self.core;
+        let replays = match control.end {
+            None => P::REPLAYS_LIVE,
+            Some(End::Completed) => P::REPLAYS_COMPLETED,
+            Some(End::Failed(_)) => P::REPLAYS_FAILED,
+            Some(End::Disposed) => false,
+        };
+        self.open = true;
+        // SAFETY: the emitter is halted and the lock is held.
+        let store = unsafe { &mut *core.gate.store() };
+        let frozen = control.end.is_some() && core.policy.freezes();
+        if !frozen {
+            store.trim(&core.policy, now);
+            // The values are evicted after the replay: by `finish`, or by the emitter if it is calling.
+            control.must_evict |= halted == Halted::Calling;
+        }
+        if replays {
+            store.log.first()
+        } else {
+            store.log.end()
+        }
+    }
+
+    /// Returns the number of values that a late subscriber would receive.
+    pub(super) fn count(&mut self, control: &mut Control<E, L>, now: Time) -> usize {
+        let halted = self.core.gate.halt(&mut control.fenced);
+        let first = self.begin(control, halted, now);
+        // SAFETY: the emitter is halted and the lock is held.
+        unsafe { (*self.core.gate.store()).log.end() - first }
+    }
+
+    /// Returns the last value that a late subscriber would receive. It stays in place until the replay is
+    /// over.
+    pub(super) fn pin_latest(
+        &mut self,
+        control: &mut Control<E, L>,
+        now: Time,
+    ) -> Option<NonNull<T>> {
+        (self.count(control, now) > 0).then(|| self.pin_end())
+    }
+
     /// Returns the last retained value, which stays in place until the replay is over.
     pub(super) fn pin_last(&mut self, control: &mut Control<E, L>) -> Option<NonNull<T>> {
         self.core.gate.halt(&mut control.fenced);
@@ -79,12 +112,16 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.core.gate.store() };
         store.trim_by_count(&self.core.policy);
-        if store.log.first() == store.log.end() {
-            return None;
-        }
-        store.log.pin();
+        (store.log.first() < store.log.end()).then(|| self.pin_end())
+    }
+
+    /// Pins the log, and returns its last value. The emitter is halted and the lock is held.
+    fn pin_end(&mut self) -> NonNull<T> {
+        // SAFETY: the emitter is halted and the lock is held.
+        let log = unsafe { &mut (*self.core.gate.store()).log };
+        log.pin();
         self.pinned = true;
-        Some(store.log.slice_from(store.log.end() - 1).cast())
+        log.slice_from(log.end() - 1).cast()
     }
 
     /// Ends the replay, and evicts values that are neither retained nor being read. `halted` is the result of

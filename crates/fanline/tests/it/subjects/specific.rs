@@ -1,14 +1,16 @@
 //! Features of single subjects: the current value, observers of one type, and virtual time.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fanline::policy::Policy;
 use fanline::scheduler::VirtualTime;
 use fanline::testing::{Recorder, complete, next};
 use fanline::{
-    AsyncSubject, BehaviorSubject, Clock, NoValue, Observer, Producer, Replay, ReplaySubject,
-    Subject, Time, replay_of, subject_of,
+    AsyncSubject, BehaviorSubject, Clock, End, NoValue, Observer, Producer, Replay, ReplaySubject,
+    Source, Subject, Time, replay_of, subject_of,
 };
 
 use super::rig::{FAULT, Fault};
@@ -47,6 +49,147 @@ fn behavior_subject_value_tracks_state() {
     let disposed = make();
     disposed.dispose();
     assert_eq!(disposed.value(), Err(NoValue::Disposed));
+}
+
+#[test]
+fn latest_and_len_agree_with_snapshot() {
+    #[track_caller]
+    fn check<P: Policy>(replay: Replay<P>, expected: usize) {
+        let (mut tx, source) = Producer::<u32, Fault, P>::retaining(replay);
+        let agree = |source: &Source<u32, Fault>| {
+            let snapshot = source.snapshot();
+            assert_eq!(source.len(), snapshot.len());
+            assert_eq!(source.latest(), snapshot.last().copied());
+            assert_eq!(
+                source.with_latest(|value| value + 1),
+                snapshot.last().map(|value| value + 1)
+            );
+            snapshot.len()
+        };
+        assert_eq!(agree(&source), 0);
+        (0..10).for_each(|value| tx.next(value));
+        assert_eq!(agree(&source), expected);
+        let inside = source.clone();
+        let guard = source.subscribe(move |_| {
+            agree(&inside);
+        });
+        tx.next_slice(&[10, 11, 12]);
+        drop(guard);
+        tx.complete();
+        agree(&source);
+    }
+    let hour = Duration::from_secs(3600);
+    check(Replay::one(), 1);
+    for count in [0, 1, 2, 5, 8] {
+        check(Replay::many(count), count);
+    }
+    check(Replay::all(), 10);
+    check(Replay::within(hour), 10);
+    check(Replay::many_within(3, hour), 3);
+}
+
+#[test]
+fn latest_of_other_subjects_and_expired_values() {
+    let (mut tx, plain) = fanline::subject::<u32>();
+    tx.next(1);
+    assert_eq!((plain.latest(), plain.len()), (None, 0));
+    let (mut tx, level) = fanline::behavior(1);
+    tx.next(2);
+    assert_eq!((level.latest(), level.len()), (Some(2), 1));
+    tx.complete();
+    assert_eq!((level.latest(), level.len()), (None, 0));
+    let (mut tx, answer) = fanline::last_value();
+    tx.next(1);
+    assert_eq!((answer.latest(), answer.len()), (None, 0));
+    tx.complete();
+    assert_eq!((answer.latest(), answer.len()), (Some(1), 1));
+    let time = VirtualTime::new();
+    let minute = Duration::from_secs(60);
+    let (mut tx, recent) = fanline::replay::<u32>(Replay::within(minute).clock(time.clone()));
+    tx.next(1);
+    time.advance_by(minute);
+    assert_eq!((recent.latest(), recent.len()), (Some(1), 1));
+    time.advance_by(minute);
+    assert_eq!((recent.latest(), recent.len()), (None, 0));
+}
+
+/// A value that is being read stays in place, although later values would replace it.
+#[test]
+fn value_stays_while_with_latest_reads_it() {
+    let (mut tx, text) = fanline::behavior("first".to_owned());
+    let read = text.with_latest(|first| {
+        (0..100).for_each(|number| tx.next(number.to_string()));
+        (first.clone(), text.latest())
+    });
+    assert_eq!(read, Some(("first".to_owned(), Some("99".to_owned()))));
+    let (mut tx, number) = fanline::behavior(1_u64);
+    let read = number.with_latest(|first| {
+        (2..100).for_each(|number| tx.next(number));
+        *first
+    });
+    assert_eq!(
+        (read, number.latest(), number.len()),
+        (Some(1), Some(99), 1)
+    );
+}
+
+#[test]
+fn end_names_the_way_a_subject_ended() {
+    let make = fanline::subject_with_error::<u32, Fault>;
+    let (tx, source) = make();
+    assert_eq!(source.end(), None);
+    tx.complete();
+    assert_eq!(source.end(), Some(End::Completed));
+    let (tx, source) = make();
+    tx.error(FAULT);
+    assert_eq!(source.end(), Some(End::Failed(Arc::new(FAULT))));
+    let (tx, source) = make();
+    drop(tx);
+    assert_eq!(source.end(), Some(End::Disposed));
+}
+
+#[test]
+fn updates_of_all_threads_are_applied() {
+    let sum = BehaviorSubject::new(0_u32);
+    let seen: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let record = seen.clone();
+    sum.subscribe(move |value| locked(&record).push(*value))
+        .detach();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| (0..300).for_each(|_| sum.update(|sum| sum + 1)));
+        }
+    });
+    assert_eq!(sum.value(), Ok(900));
+    assert!(locked(&seen).iter().copied().eq(0..=900));
+}
+
+#[test]
+fn update_by_an_observer_is_queued_and_after_the_end_does_nothing() {
+    let level = BehaviorSubject::new(100);
+    let again = level.clone();
+    level
+        .subscribe(move |value| {
+            if *value < 10 {
+                again.update(|value| value * 2);
+            }
+        })
+        .detach();
+    level.next(3);
+    assert_eq!(level.value(), Ok(12));
+    level.complete();
+    level.update(|_| unreachable!("the subject has completed"));
+    assert_eq!(level.value(), Ok(12));
+}
+
+#[test]
+fn panic_of_an_update_emits_nothing() {
+    let level = BehaviorSubject::new(1);
+    let thrown = catch_unwind(AssertUnwindSafe(|| level.update(|_| panic!("no value"))));
+    assert!(thrown.is_err());
+    assert_eq!(level.with_value(|value| *value), Ok(1));
+    level.update(|value| value + 1);
+    assert_eq!(level.value(), Ok(2));
 }
 
 /// A clock whose cheap reading can be late by up to one tick, like that of the coarse clock.
@@ -160,7 +303,7 @@ fn observers_of_one_type_follow_the_rules() {
     source.subscribe_with(member('C', 9, Some(2))).detach();
     assert_eq!(source.observer_count(), 3);
     tx.next(1);
-    let thrown = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tx.next(2)));
+    let thrown = catch_unwind(AssertUnwindSafe(|| tx.next(2)));
     assert!(thrown.is_err());
     assert_eq!(take(), "A1 B1 C1 A2 B2 C2");
     assert_eq!(source.observer_count(), 1);
