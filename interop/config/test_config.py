@@ -6,12 +6,15 @@ import re
 import subprocess
 import tempfile
 
-from config import reloads, safety
+import pytest
+
 from config.cases import CASES, FILES
 from config.differences import DIFFERENCES
-from harness.report import Report, check, equal, reference_server, server_under_test
+from harness.checks import check, equal
+from harness.server import reference_server, server_under_test
 
 SECONDS_MAX = 20
+TEXTS = [*CASES, *(text for text in DIFFERENCES if text not in CASES)]
 ENVIRONMENT = {"FANLINE_TEST_PORT": "4333", "FANLINE_TEST_SIZE": "2k", "FANLINE_TEST_NAME": "'a b'"}
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 UNKNOWN = re.compile(r'nknown field "([^"]*)"')
@@ -39,7 +42,9 @@ class Answer:
         return "taken" if self.code == 0 else "refused"
 
 
-def compare(text: str, ours: str, theirs: str):
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_config(text: str):
+    ours, theirs = server_under_test(), reference_server()
     with tempfile.TemporaryDirectory() as directory:
         for name, content in {**FILES, "case.conf": text}.items():
             path = os.path.join(directory, name)
@@ -61,16 +66,3 @@ def compare(text: str, ours: str, theirs: str):
     check(reference.unknown <= fanline.unknown, f"the unknown field{told}")
     if fanline.code == 1 and fanline.unknown:
         check(re.search(r"\w+\.conf:\d+:\d+: ", fanline.text), f"no place{told}")
-
-
-def main():
-    report = Report("config")
-    ours, theirs = server_under_test(), reference_server()
-    for text in [*CASES, *(text for text in DIFFERENCES if text not in CASES)]:
-        report.run(repr(text)[1:-1], compare, text, ours, theirs)
-    reloads.run(report)
-    safety.run(report)
-    report.end()
-
-
-main()

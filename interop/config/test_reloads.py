@@ -7,12 +7,13 @@ import os
 import signal
 import socket
 import ssl
-import subprocess
 import tempfile
-import time
 
-from harness.report import check, equal, reference_server, server_under_test
-from harness.server import Server, port_free
+import pytest
+
+from harness.certificates import self_signed
+from harness.checks import check, equal, until
+from harness.server import Server, port_free, reference_server, server_under_test
 
 SECONDS_MAX = 20
 # If no INFO arrives for this long, the connection does not start with INFO.
@@ -70,7 +71,7 @@ class Case(contextlib.ExitStack):
         super().__init__()
         self.folder = self.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         for name in (ONE, TWO):
-            certificate(self.folder, name)
+            self_signed(self.folder, name)
         self.other_port = port_free()
         self.server = Server(binary, "-c", os.path.join(self.folder, "case.conf"))
         self.callback(self.server.kill)
@@ -86,16 +87,13 @@ class Case(contextlib.ExitStack):
     def reload(self) -> str:
         """Reloads the configuration. Returns `taken` or `refused`."""
         before = len(self.server.output())
+        verdicts = {"Failed to reload": "refused", "Reloaded server configuration": "taken"}
         self.server.signal(signal.SIGHUP)
-        deadline = time.monotonic() + SECONDS_MAX
-        while time.monotonic() < deadline:
-            said = self.server.output()[before:]
-            if "Failed to reload" in said:
-                return "refused"
-            if "Reloaded server configuration" in said:
-                return "taken"
-            time.sleep(0.02)
-        raise TimeoutError(f"it does not say what became of the reload: {self.server.output()}")
+        said = until(
+            lambda: [text for text in verdicts if text in self.server.output()[before:]],
+            lambda: f"it does not say what became of the reload: {self.server.output()}",
+        )
+        return verdicts[said[0]]
 
     def meets(self, text: str) -> tuple:
         """Returns how a new connection starts, at the client port and at the other listener."""
@@ -140,13 +138,6 @@ class Case(contextlib.ExitStack):
         return "another"
 
 
-def certificate(folder: str, name: str):
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    command += ["-days", "30", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    files = ["-keyout", os.path.join(folder, f"{name}.key"), "-out", os.path.join(folder, f"{name}.pem")]
-    subprocess.run([*command, *files], check=True, stderr=subprocess.DEVNULL)
-
-
 def resident(port: int, before: str):
     """Connects a client before the reload. Returns `None` if clients need TLS."""
     if before.startswith("tls"):
@@ -183,12 +174,14 @@ def outcome(binary: str, before: str, after: str):
         return verdict, case.meets(in_force)
 
 
-def both(before: str, after: str):
+@pytest.mark.parametrize("before, after", CASES.values(), ids=CASES)
+def test_both(before: str, after: str):
     fanline, reference = (outcome(binary, before, after) for binary in (server_under_test(), reference_server()))
     equal(fanline, reference, "what became of it, and what is met then")
 
 
-def more(before: str, after: str):
+@pytest.mark.parametrize("before, after", MORE.values(), ids=MORE)
+def test_more(before: str, after: str):
     """Runs a reload that Fanline accepts and nats-server refuses."""
     verdict, met = outcome(server_under_test(), before, after)
     theirs, _ = outcome(reference_server(), before, after)
@@ -197,10 +190,3 @@ def more(before: str, after: str):
         case.write(after)
         case.server.start()
         equal(met, case.meets(after), "what is met, and what is met after a start")
-
-
-def run(report):
-    for name, texts in CASES.items():
-        report.run(f"reload: {name}", both, *texts)
-    for name, texts in MORE.items():
-        report.run(f"reload: {name}, which is more than nats-server takes", more, *texts)

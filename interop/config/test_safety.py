@@ -3,19 +3,27 @@ servers are started with each configuration of `PAIRS`, and the same test client
 
 import os
 import tempfile
-import time
+
+import pytest
 
 from config.pairs import PAIRS, REFUSED_HERE, STRICTER, WARNED
 from config.visitors import REFUSED, Visitors, certificates, pin
-from harness.report import check, equal, reference_server, server_under_test
-from harness.server import Server, port_free
+from harness.checks import check, equal, until
+from harness.server import Server, port_free, reference_server, server_under_test
 
-READY_SECONDS_MAX = 20
 WARNINGS = [
     "Plaintext passwords detected, use nkeys or bcrypt",
     "Websocket not configured with TLS. DO NOT USE IN PRODUCTION!",
 ]
 LISTENERS = {"websocket": "WEBSOCKET_PORT", "mqtt": "MQTT_PORT", "leaf": "LEAF_PORT", "http": "HTTP_PORT"}
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """A folder with certificates."""
+    with tempfile.TemporaryDirectory() as folder:
+        certificates(folder)
+        yield folder
 
 
 def outcome(binary: str, folder: str, text: str) -> tuple[str | None, dict[str, str]]:
@@ -40,7 +48,9 @@ def outcome(binary: str, folder: str, text: str) -> tuple[str | None, dict[str, 
             server.log.close()
 
 
-def compare(name: str, text: str, folder: str):
+@pytest.mark.parametrize("name", PAIRS)
+def test_safety(name: str, folder: str):
+    text = PAIRS[name]
     refused, ours = outcome(server_under_test(), folder, text)
     refused_there, theirs = outcome(reference_server(), folder, text)
     if refused_there:
@@ -63,18 +73,12 @@ def warned(binary: str, folder: str, text: str) -> list[str]:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace("CERTS", folder).replace("WEBSOCKET_PORT", str(port_free())) + "\n")
     with Server(binary, "-c", path) as server:
-        until_ready(server)
+        until(lambda: "Server is ready" in server.output(), server.output)
         return [warning for warning in WARNINGS if f"[WRN] {warning}" in server.output()]
 
 
-def until_ready(server: Server):
-    deadline = time.monotonic() + READY_SECONDS_MAX
-    while "Server is ready" not in server.output():
-        check(time.monotonic() < deadline, f"it does not say that it is ready: {server.output()}")
-        time.sleep(0.02)
-
-
-def warn_alike(text: str, folder: str):
+@pytest.mark.parametrize("text", WARNED.values(), ids=WARNED)
+def test_warnings(text: str, folder: str):
     ours, theirs = (warned(binary, folder, text) for binary in (server_under_test(), reference_server()))
     equal(ours, theirs, "the warnings")
 
@@ -84,12 +88,3 @@ def is_less_safe(here: str, there: str) -> bool:
     if here == REFUSED:
         return False
     return there == REFUSED or not set(there.split()) <= set(here.split())
-
-
-def run(report):
-    with tempfile.TemporaryDirectory() as folder:
-        certificates(folder)
-        for name, text in PAIRS.items():
-            report.run(f"safety: {name}", compare, name, text, folder)
-        for name, text in WARNED.items():
-            report.run(f"warnings: {name}", warn_alike, text, folder)
