@@ -19,23 +19,26 @@ import shlex
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-from harness.report import Report, check
+import pytest
+
+from harness.checks import check
 from harness.server import port_free
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+PROGRAM = Path(os.environ["FANLINE"]).resolve()
 # Folders of docs whose commands are run.
 SHELVES = ["tutorials", "how-to", "explanation"]
 SUMMARY = ROOT / "docs" / "SUMMARY.md"
 # Other pages with commands; the program must know these commands.
 README = ROOT / "README.md"
 OTHERS = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/reference").glob("*.md"))]
+PAGES = sorted(page for shelf in SHELVES for page in (DOCS / shelf).rglob("*.md"))
 # The file that lists the pages whose Rust code is run.
 DOCTESTS = ROOT / "crates" / "fanline-server" / "src" / "lib.rs"
 # Allowed languages of blocks; `csharp` and `text` are only shown.
@@ -256,7 +259,7 @@ def targets(page):
     return {(page.parent / name).resolve() for name in names if name and not re.match(r"[a-z]+:", name)}
 
 
-def try_links():
+def test_links():
     """Checks that links between documents lead to a target, and that each page of docs can be reached."""
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
     pages = [ROOT / name for name in listed.stdout.split() if (ROOT / name).exists()]
@@ -281,12 +284,12 @@ def readme_lines():
             yield line
 
 
-def try_readme(program):
+def test_readme():
     """Runs the commands of README.md in order. Commands that do not end by themselves are stopped at the end."""
     wrong, background, exports = [], [], ""
     with tempfile.TemporaryDirectory() as home:
         port = port_free()
-        environment = stage(home, port, program)
+        environment = stage(home, port, PROGRAM)
         (Path(home) / "cup.png").write_text("a picture")
         try:
             for line in readme_lines():
@@ -312,34 +315,15 @@ def try_readme(program):
     check(not wrong, "\n".join(wrong))
 
 
-def try_commands(page, program):
-    wrong = look_at_commands(page, program)
+@pytest.mark.parametrize("page", OTHERS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands(page):
+    wrong = look_at_commands(page, PROGRAM)
     check(not wrong, "\n".join(wrong))
 
 
-def try_page(page, program):
-    wrong = look_at_blocks(page, program)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_page(page):
+    wrong = look_at_blocks(page, PROGRAM)
     if any(commands(page.read_text())):
-        wrong += type_page(page, program)
+        wrong += type_page(page, PROGRAM)
     check(not wrong, "\n".join(wrong))
-
-
-def main():
-    program = Path(os.environ["FANLINE"]).resolve()
-    report = Report("guide")
-    # Words on the command line select pages whose name contains them.
-    words = sys.argv[1:]
-    if not words:
-        report.run("links", try_links)
-        report.run("README.md, typed", try_readme, program)
-        for page in OTHERS:
-            report.run(str(page.relative_to(ROOT)), try_commands, page, program)
-    for page in sorted(page for shelf in SHELVES for page in (DOCS / shelf).rglob("*.md")):
-        if words and not any(word in page.name for word in words):
-            continue
-        report.run(str(page.relative_to(DOCS)), try_page, page, program)
-    report.end()
-
-
-if __name__ == "__main__":
-    main()

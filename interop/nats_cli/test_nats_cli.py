@@ -10,10 +10,12 @@ import subprocess
 import tempfile
 import time
 
-from harness.report import Report, check, equal, reference_server, server_under_test
-from harness.server import Server
+import pytest
 
-from .cases import CASES
+from harness.checks import check, equal
+from harness.server import Server, reference_server, server_under_test
+
+from nats_cli.cases import CASES
 
 COMMAND_SECONDS_MAX = 30
 # Interval and number of repetitions of commands whose result takes time.
@@ -118,7 +120,8 @@ def without_chance(line: str) -> str:
     return line.strip()
 
 
-def play(case: str):
+@pytest.mark.parametrize("case", CASES)
+def test_nats_cli(case: str):
     with tempfile.TemporaryDirectory() as wanted_folder, tempfile.TemporaryDirectory() as found_folder:
         with Tool(wanted_folder, reference_server()) as wanted, Tool(found_folder, server_under_test()) as found:
             for line in CASES[case].strip().splitlines():
@@ -154,14 +157,3 @@ def compare(mark: str, command: str, wanted: tuple[int, list[str]], found: tuple
         lines = difflib.unified_diff(wanted_lines, found_lines, "nats-server", "found", lineterm="", n=0)
         raise AssertionError(f"nats {command}\n" + "\n".join(lines))
     equal(found_status, wanted_status, f"how `nats {command}` ended: {found_lines[-3:]}")
-
-
-def main():
-    report = Report("nats-cli")
-    for case in CASES:
-        report.run(case, play, case)
-    report.end()
-
-
-if __name__ == "__main__":
-    main()

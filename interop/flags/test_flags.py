@@ -9,14 +9,16 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
+import pytest
+
 from flags import tokens
+from harness.certificates import self_signed
+from harness.checks import check, equal, until
 from harness.peer import CONNECT, Closed, Peer
-from harness.report import Report, check, equal, is_reference, server_under_test
-from harness.server import Server, port_free
+from harness.server import Server, is_reference, port_free, server_under_test
 
 SECONDS_MAX = 20
 VERSION = "2.15.2"
@@ -29,6 +31,9 @@ VARZ_KEYS = """
     proto remotes routes server_id server_name slow_consumers start subscriptions total_connections
     uptime version write_deadline
 """.split()
+PLAIN, SIGNING = (tokens.OPERATOR, tokens.ACCOUNT), (tokens.SIGNING_OPERATOR, tokens.BYSIGNING)
+REFUSED = "-ERR 'Authorization Violation'"
+DENIED = "in: -ERR 'Permissions Violation for Publish to \"no\"'"
 
 
 class Under:
@@ -67,14 +72,11 @@ class Under:
         return self.read(name).splitlines()
 
     def until(self, condition, why: str):
-        deadline = time.monotonic() + SECONDS_MAX
-        while not condition():
-            check(time.monotonic() < deadline, f"{why}; stderr: {self.read('stderr')}")
-            time.sleep(0.02)
+        until(condition, lambda: f"{why}; stderr: {self.read('stderr')}")
 
 
-@contextlib.contextmanager
-def under():
+@pytest.fixture
+def stage():
     with tempfile.TemporaryDirectory() as directory:
         stage = Under(directory)
         try:
@@ -86,13 +88,14 @@ def under():
                     process.wait()
 
 
-def version(stage: Under, flag: str):
+@pytest.mark.parametrize("flag", ["-v", "--version", "-version", "version"])
+def test_version(stage: Under, flag: str):
     done = stage.once(flag)
     equal(done.stdout, f"nats-server: v{VERSION}\n", "standard output")
     equal(done.returncode, 0, "exit code")
 
 
-def help_text(stage: Under):
+def test_help_text(stage: Under):
     done = stage.once("--help")
     equal(done.returncode, 0, "exit code")
     text = done.stdout + done.stderr
@@ -100,25 +103,25 @@ def help_text(stage: Under):
         check(flag in text, f"{flag} is not in the help")
 
 
-def unknown_flag(stage: Under):
+def test_unknown_flag(stage: Under):
     # nats-server prints its usage and exits with 0. The case requires only that the server ends and names the
     # cause.
     done = stage.once("-a", "127.0.0.1", "-p", str(port_free()), "--no_such_flag")
     check("no_such_flag" in done.stdout + done.stderr, f"the flag is not named: {done.stderr}")
 
 
-def unknown_word(stage: Under):
+def test_unknown_word(stage: Under):
     done = stage.once("frobnicate")
     equal(done.returncode, 1, "exit code")
     check('unrecognized command: "frobnicate"' in done.stderr, done.stderr)
 
 
-def bad_value(stage: Under):
+def test_bad_value(stage: Under):
     done = stage.once("-p", "many")
     check("many" in done.stdout + done.stderr, f"the value is not named: {done.stderr}")
 
 
-def port_taken(stage: Under):
+def test_port_taken(stage: Under):
     port = port_free()
     stage.start("-a", "127.0.0.1", "-p", str(port))
     stage.ready()
@@ -127,7 +130,7 @@ def port_taken(stage: Under):
     check(re.search(r"\[FTL\] .*address already in use", done.stderr), f"no [FTL] line: {done.stderr}")
 
 
-def ports_file(stage: Under):
+def test_ports_file(stage: Under):
     process = stage.start("-a", "127.0.0.1", "-p", "-1", "-m", "-1", "--ports_file_dir", stage.directory)
     stage.ready()
     name = f"nats-server_{process.pid}.ports"
@@ -145,7 +148,7 @@ def ports_file(stage: Under):
     equal(glob.glob(stage.path("*.ports")), [], "ports files left")
 
 
-def ports_file_without_monitoring(stage: Under):
+def test_ports_file_without_monitoring(stage: Under):
     port = port_free()
     process = stage.start("--addr=127.0.0.1", f"--port={port}", f"--ports_file_dir={stage.directory}")
     name = f"nats-server_{process.pid}.ports"
@@ -154,14 +157,10 @@ def ports_file_without_monitoring(stage: Under):
     equal(json.loads(stage.read(name)), {"nats": [f"nats://127.0.0.1:{port}"]}, "ports file")
 
 
-def ports_file_of_everything(stage: Under):
+def test_ports_file_of_everything(stage: Under):
     """The ports file has one URL per interface, and the scheme shows whether TLS is used."""
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-keyout", stage.path("key.pem"), "-out", stage.path("cert.pem")],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    tls = f"tls {{ cert_file: '{stage.path('cert.pem')}', key_file: '{stage.path('key.pem')}' }}"
+    pem, key = self_signed(stage.directory, "server")
+    tls = f"tls {{ cert_file: '{pem}', key_file: '{key}' }}"
     for secure, schemes in ((False, ("nats", "http", "ws")), (True, ("tls", "https", "wss"))):
         monitoring = "https_port: -1" if secure else "http_port: -1"
         websocket = f"websocket {{ listen: '0.0.0.0:-1', {tls if secure else 'no_tls: true'} }}"
@@ -181,7 +180,7 @@ def ports_file_of_everything(stage: Under):
         equal(process.wait(SECONDS_MAX), 0, "exit code")
 
 
-def all_interfaces(stage: Under):
+def test_all_interfaces(stage: Under):
     """`0.0.0.0` includes IPv6, and IPv4 clients keep their address."""
     check(os.path.exists("/proc/net/if_inet6") or os.uname().sysname != "Linux", "this host has no IPv6")
     port, monitor = port_free(), port_free()
@@ -198,13 +197,13 @@ def all_interfaces(stage: Under):
             pass
 
 
-def pid_file(stage: Under):
+def test_pid_file(stage: Under):
     process = stage.start("-a", "127.0.0.1", "-p", "-1", "-P", stage.path("pid"))
     stage.ready()
     equal(stage.read("pid"), str(process.pid), "pid file")
 
 
-def single_dashes(stage: Under):
+def test_single_dashes(stage: Under):
     port = port_free()
     stage.start("-addr", "127.0.0.1", "-port", str(port), "-user=alice", "-pass", "secret")
     stage.ready()
@@ -219,7 +218,8 @@ def single_dashes(stage: Under):
             check("Authorization Violation" in str(error), str(error))
 
 
-def log(stage: Under, to_file: bool):
+@pytest.mark.parametrize("to_file", [False, True])
+def test_log(stage: Under, to_file: bool):
     port = port_free()
     flags = ("-l", stage.path("log")) if to_file else ()
     process = stage.start("-a", "127.0.0.1", "-p", str(port), *flags)
@@ -238,12 +238,13 @@ def log(stage: Under, to_file: bool):
         equal(stage.read("stderr"), "", "standard error")
 
 
-def log_times_off(stage: Under):
+def test_log_times_off(stage: Under):
     process = stage.start("-a", "127.0.0.1", "-p", "-1", "-T=false")
     equal(stage.ready()[-1], f"[{process.pid}] [INF] Server is ready", "last line")
 
 
-def trace(stage: Under, flags: tuple[str, ...], debug: bool):
+@pytest.mark.parametrize("flags, debug", [(("-V",), False), (("-DV",), True), (("-D", "-V"), True)])
+def test_trace(stage: Under, flags: tuple[str, ...], debug: bool):
     port = port_free()
     stage.start("-a", "127.0.0.1", "-p", str(port), "-l", stage.path("log"), *flags)
     stage.ready("log")
@@ -268,7 +269,7 @@ def trace(stage: Under, flags: tuple[str, ...], debug: bool):
     equal("[DBG] 127.0.0.1:" in found, debug, "debug lines")
 
 
-def jetstream(stage: Under):
+def test_jetstream(stage: Under):
     port = port_free()
     stage.start("-a", "127.0.0.1", "-p", str(port), "-js", "-sd", stage.path("store"))
     stage.ready()
@@ -277,9 +278,12 @@ def jetstream(stage: Under):
         equal(peer.info.get("jetstream"), True, "jetstream in INFO")
 
 
-def max_payload(stage: Under, *flags: str):
+# nats-server has this option only in its configuration file.
+@pytest.mark.skipif(is_reference(), reason="no flag of nats-server")
+@pytest.mark.parametrize("flags", ["--max_payload 2048", "-max_payload 2KB", "-max_payload=2048", "--max_payload=2k"])
+def test_max_payload(stage: Under, flags: str):
     port = port_free()
-    stage.start("-a", "127.0.0.1", *flags, "-p", str(port))
+    stage.start("-a", "127.0.0.1", *flags.split(), "-p", str(port))
     stage.ready()
     with Peer(port, CONNECT) as peer:
         equal(peer.info["max_payload"], 2048, "max_payload in INFO")
@@ -304,7 +308,7 @@ def varz(port: int) -> dict:
     return found
 
 
-def monitoring(stage: Under):
+def test_monitoring(stage: Under):
     port, http = port_free(), port_free()
     stage.start("-a", "127.0.0.1", "-p", str(port), "-m", str(http))
     stage.ready()
@@ -323,7 +327,7 @@ def monitoring(stage: Under):
     equal(get(http, "/healthz"), {"status": "ok"}, "/healthz")
 
 
-def connz(stage: Under):
+def test_connz(stage: Under):
     port, http = port_free(), port_free()
     stage.start("-a", "127.0.0.1", "-p", str(port), "-m", str(http))
     stage.ready()
@@ -341,7 +345,7 @@ def connz(stage: Under):
         equal(get(http, "/subsz")["num_subscriptions"] >= 1, True, "/subsz num_subscriptions")
 
 
-def unknown_path(stage: Under):
+def test_unknown_path(stage: Under):
     http = port_free()
     stage.start("-a", "127.0.0.1", "-p", "-1", "-m", str(http))
     stage.ready()
@@ -353,7 +357,7 @@ def unknown_path(stage: Under):
         error.close()
 
 
-def info(stage: Under):
+def test_info(stage: Under):
     port = port_free()
     stage.start("-a", "127.0.0.1", "-p", str(port), "-n", "west-1")
     stage.ready()
@@ -367,7 +371,8 @@ def info(stage: Under):
     check(re.fullmatch("N[A-Z2-7]{55}", found["server_id"]), f"server_id: {found['server_id']}")
 
 
-def cluster_name(stage: Under, by_flag: bool):
+@pytest.mark.parametrize("by_flag", [False, True])
+def test_cluster_name(stage: Under, by_flag: bool):
     port, monitor = port_free(), port_free()
     with open(stage.path("cluster.conf"), "w") as file:
         file.write("" if by_flag else "cluster { name: east }")
@@ -381,7 +386,7 @@ def cluster_name(stage: Under, by_flag: bool):
     equal(varz(monitor)["cluster"].get("name"), "east", "/varz")
 
 
-def fewer_connections(stage: Under):
+def test_fewer_connections(stage: Under):
     """A reload with a lower limit closes the connections above it; which ones is not defined."""
     port = port_free()
 
@@ -409,7 +414,17 @@ def fewer_connections(stage: Under):
         equal(sorted(told), ["maximum connections exceeded"] * 3 + ["stays"] * 2, "what they are told")
 
 
-def old_tokens(stage: Under, operator: str, account: str, user: str, wanted: str):
+@pytest.mark.parametrize(
+    "operator, account, user, wanted",
+    [
+        pytest.param(*PLAIN, tokens.USER, DENIED, id="a user"),
+        pytest.param(*PLAIN, tokens.SIGNED_USER, "in: MSG no 1 2", id="a user of a signing key"),
+        pytest.param(*PLAIN, tokens.EXPIRED, REFUSED, id="a user that has expired"),
+        pytest.param(*PLAIN, tokens.NOBEARER, REFUSED, id="a user that signs nothing"),
+        pytest.param(*SIGNING, tokens.USER, REFUSED, id="a user that was revoked"),
+    ],
+)
+def test_old_tokens(stage: Under, operator: str, account: str, user: str, wanted: str):
     """Tokens of version 1 are accepted or refused like with nats-server, and their permissions apply."""
     port = port_free()
     with open(stage.path("operator.conf"), "w") as file:
@@ -428,7 +443,8 @@ def old_tokens(stage: Under, operator: str, account: str, user: str, wanted: str
     equal(found, wanted, "what comes of it")
 
 
-def ends(stage: Under, number: int):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ends(stage: Under, number: int):
     port = port_free()
     process = stage.start("-a", "127.0.0.1", "-p", str(port))
     stage.ready()
@@ -442,7 +458,7 @@ def ends(stage: Under, number: int):
     stage.ready()
 
 
-def reopen_log(stage: Under):
+def test_reopen_log(stage: Under):
     process = stage.start("-a", "127.0.0.1", "-p", "-1", "-l", stage.path("log"))
     stage.ready("log")
     os.rename(stage.path("log"), stage.path("log.old"))
@@ -451,7 +467,7 @@ def reopen_log(stage: Under):
     equal(process.poll(), None, "exit code")
 
 
-def lame_duck(stage: Under):
+def test_lame_duck(stage: Under):
     port = port_free()
     process = stage.start("-a", "127.0.0.1", "-p", str(port))
     stage.ready()
@@ -482,14 +498,14 @@ def lame_duck(stage: Under):
         equal(process.wait(SECONDS_MAX), 0, "exit code after SIGINT")
 
 
-def lame_duck_alone(stage: Under):
+def test_lame_duck_alone(stage: Under):
     process = stage.start("-a", "127.0.0.1", "-p", "-1")
     stage.ready()
     process.send_signal(signal.SIGUSR2)
     equal(process.wait(SECONDS_MAX), 0, "exit code")
 
 
-def signal_by_pid(stage: Under):
+def test_signal_by_pid(stage: Under):
     process = stage.start("-a", "127.0.0.1", "-p", "-1", "-P", stage.path("pid"))
     stage.ready()
     done = stage.once("--signal", f"quit={stage.path('pid')}")
@@ -497,7 +513,7 @@ def signal_by_pid(stage: Under):
     equal(process.wait(SECONDS_MAX), 0, "exit code")
 
 
-def killed(stage: Under):
+def test_killed(stage: Under):
     """A server is killed with SIGKILL and started on the same port, as a supervisor would do."""
     server = Server(stage.binary)
     with server:
@@ -507,65 +523,3 @@ def killed(stage: Under):
                 server.kill()
                 peer.until_closed()
             server.start()
-
-
-def main():
-    report = Report("flags")
-
-    def case(name: str, function, *arguments):
-        with under() as stage:
-            report.run(name, function, stage, *arguments)
-
-    for flag in ("-v", "--version", "-version", "version"):
-        case(f"version by {flag}", version, flag)
-    case("help lists the flags", help_text)
-    case("an unknown flag ends it", unknown_flag)
-    case("an unknown word ends it", unknown_word)
-    case("a port that is no number ends it", bad_value)
-    case("a port that is taken ends it", port_taken)
-    case("ports file, for ports that the system chose", ports_file)
-    case("ports file, without monitoring", ports_file_without_monitoring)
-    case("ports file, on all interfaces and with TLS", ports_file_of_everything)
-    case("all interfaces, IPv6 included", all_interfaces)
-    case("pid file holds digits alone", pid_file)
-    case("one dash is as good as two", single_dashes)
-    case("log on standard error", log, False)
-    case("log in a file", log, True)
-    case("log without times", log_times_off)
-    case("log opened again on SIGUSR1", reopen_log)
-    case("-V traces", trace, ("-V",), False)
-    case("-DV traces and debugs", trace, ("-DV",), True)
-    case("-D and -V apart", trace, ("-D", "-V"), True)
-    case("-js starts", jetstream)
-    if not is_reference():
-        # nats-server has this option only in its configuration file.
-        for flags in (("--max_payload", "2048"), ("-max_payload", "2KB"), ("-max_payload=2048",), ("--max_payload=2k",)):
-            case(f"{' '.join(flags)}", max_payload, *flags)
-    case("/varz", monitoring)
-    case("/connz and /subsz", connz)
-    case("an unknown path of the monitor", unknown_path)
-    case("INFO names the version and the server", info)
-    case("a cluster's name in a file", cluster_name, False)
-    case("a cluster's name as a flag", cluster_name, True)
-    case("a reload that allows fewer connections", fewer_connections)
-    refused = "-ERR 'Authorization Violation'"
-    denied = "in: -ERR 'Permissions Violation for Publish to \"no\"'"
-    plain, signing = (tokens.OPERATOR, tokens.ACCOUNT), (tokens.SIGNING_OPERATOR, tokens.BYSIGNING)
-    for title, by, user, wanted in (
-        ("a user", plain, tokens.USER, denied),
-        ("a user of a signing key", plain, tokens.SIGNED_USER, "in: MSG no 1 2"),
-        ("a user that has expired", plain, tokens.EXPIRED, refused),
-        ("a user that signs nothing", plain, tokens.NOBEARER, refused),
-        ("a user that was revoked", signing, tokens.USER, refused),
-    ):
-        case(f"tokens of version 1: {title}", old_tokens, *by, user, wanted)
-    case("SIGINT ends it well", ends, signal.SIGINT)
-    case("SIGTERM ends it well", ends, signal.SIGTERM)
-    case("SIGUSR2 is lame duck", lame_duck)
-    case("SIGUSR2 without clients ends it", lame_duck_alone)
-    case("--signal with a pid file", signal_by_pid)
-    case("SIGKILL and a start on the same port", killed)
-    report.end()
-
-
-main()
