@@ -2,7 +2,7 @@
 
 import time
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from mqtt import packets
 from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, fresh, kept
@@ -39,7 +39,7 @@ class Watcher(Device):
 
 
 @case(GROUP, *BOTH)
-def one_who_takes_leave_has_none(broker, version):
+def test_one_who_takes_leave_has_none(broker, version):
     """MQTT-3.14.4-3, 3.1.2-10."""
     with Watcher(broker, version) as watcher:
         watcher.device().leave()
@@ -47,7 +47,7 @@ def one_who_takes_leave_has_none(broker, version):
 
 
 @case(GROUP, *BOTH)
-def one_who_is_gone_has_one(broker, version):
+def test_one_who_is_gone_has_one(broker, version):
     """MQTT-3.1.2-7, -8: the connection is closed or reset without DISCONNECT."""
     with Watcher(broker, version) as watcher:
         watcher.device().close()
@@ -58,7 +58,7 @@ def one_who_is_gone_has_one(broker, version):
 
 
 @case(GROUP, *BOTH)
-def one_who_falls_silent_has_one(broker, version):
+def test_one_who_falls_silent_has_one(broker, version):
     """MQTT-3.1.2-22, 3.1.2-8."""
     with Watcher(broker, version) as watcher:
         with watcher.device(keep_alive=1) as device:
@@ -68,7 +68,7 @@ def one_who_falls_silent_has_one(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(mosquitto="sends none"))
-def one_who_breaks_the_protocol_has_one(broker, version):
+def test_one_who_breaks_the_protocol_has_one(broker, version):
     """MQTT-3.1.2-8: the server closes the connection because of an error."""
     with Watcher(broker, version) as watcher:
         with watcher.device() as device:
@@ -83,7 +83,7 @@ def one_who_breaks_the_protocol_has_one(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(nats="sends none", mosquitto="sends none in 3.1.1"))
-def one_whose_id_is_taken_over_has_one(broker, version):
+def test_one_whose_id_is_taken_over_has_one(broker, version):
     """MQTT-3.1.4-3: the server closes the connection that is taken over."""
     client_id = fresh("c")
     with Watcher(broker, version) as watcher:
@@ -97,7 +97,7 @@ def one_whose_id_is_taken_over_has_one(broker, version):
 
 
 @case(GROUP, *BOTH)
-def one_who_was_refused_has_none(broker, version):
+def test_one_who_was_refused_has_none(broker, version):
     """3.1.2.5: the will is stored only if the CONNECT is accepted."""
     from mqtt.device import Unconnected
 
@@ -109,7 +109,7 @@ def one_who_was_refused_has_none(broker, version):
 
 
 @case(GROUP, *BOTH)
-def one_without_the_flag_has_none(broker, version):
+def test_one_without_the_flag_has_none(broker, version):
     """3.1.1 MQTT-3.1.2-12."""
     with Watcher(broker, version) as watcher:
         client_id = fresh("c")
@@ -119,7 +119,7 @@ def one_without_the_flag_has_none(broker, version):
 
 
 @case(GROUP, *BOTH)
-def it_has_its_qos_and_payload(broker, version):
+def test_it_has_its_qos_and_payload(broker, version):
     """3.1.2.6, 3.1.3.4. The will is published once."""
     with Watcher(broker, version) as watcher:
         for qos in range(3):
@@ -130,7 +130,7 @@ def it_has_its_qos_and_payload(broker, version):
 
 
 @case(GROUP, *BOTH)
-def it_is_retained_if_it_says_so(broker, version):
+def test_it_is_retained_if_it_says_so(broker, version):
     """MQTT-3.1.2-14, -15 (3.1.1: 3.1.2-16, -17)."""
     with Watcher(broker, version) as watcher:
         watcher.device({"payload": b"not kept", "qos": 1}).reset()
@@ -148,7 +148,7 @@ def it_is_retained_if_it_says_so(broker, version):
 
 
 @case(GROUP, *BOTH)
-def it_waits_for_those_who_are_away(broker, version):
+def test_it_waits_for_those_who_are_away(broker, version):
     """4.5: absent clients receive a will like any other message."""
     client_id = fresh("c")
     with Watcher(broker, version) as watcher:
@@ -162,7 +162,7 @@ def it_waits_for_those_who_are_away(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="sends it with 0x04 alone"))
-def a_reason_of_its_own_asks_for_it(broker, version):
+def test_a_reason_of_its_own_asks_for_it(broker, version):
     """5.0, 3.14.2.1: after a DISCONNECT with reason 0x04 or any other reason except 0, the will is sent."""
     with Watcher(broker, version) as watcher:
         watcher.device().leave(WITH_WILL)
@@ -173,7 +173,7 @@ def a_reason_of_its_own_asks_for_it(broker, version):
 
 
 @case(GROUP, V5)
-def its_properties_come_with_it(broker, version):
+def test_its_properties_come_with_it(broker, version):
     """MQTT-3.1.3-10. The delay is not part of the message."""
     with Watcher(broker, version) as watcher:
         sent = {"content_type": "text/x", "response_topic": "r", "correlation_data": b"\0\1", "payload_format": 1}
@@ -186,7 +186,7 @@ def its_properties_come_with_it(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="waits longer than the session lasts"))
-def it_waits_as_long_as_it_says(broker, version):
+def test_it_waits_as_long_as_it_says(broker, version):
     """MQTT-3.1.2-8: the will is sent after its delay, or when the session ends, whichever is first."""
     with Watcher(broker, version) as watcher:
         watcher.device({"properties": {"will_delay": 2}}, **kept(version)).reset()
@@ -200,7 +200,7 @@ def it_waits_as_long_as_it_says(broker, version):
 
 
 @case(GROUP, V5)
-def one_who_comes_back_in_time_has_none(broker, version):
+def test_one_who_comes_back_in_time_has_none(broker, version):
     """MQTT-3.1.3-9."""
     client_id = fresh("c")
     with Watcher(broker, version) as watcher:
@@ -214,7 +214,7 @@ def one_who_comes_back_in_time_has_none(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="sends none"))
-def a_session_that_is_thrown_away_has_its_will_sent(broker, version):
+def test_a_session_that_is_thrown_away_has_its_will_sent(broker, version):
     """5.0, 3.1.2.5: a clean start ends the session, so the will is sent without delay."""
     client_id = fresh("c")
     with Watcher(broker, version) as watcher:
@@ -227,7 +227,7 @@ def a_session_that_is_thrown_away_has_its_will_sent(broker, version):
 
 
 @case(GROUP, V5)
-def a_will_goes_to_others_of_its_own_session_rules(broker, version):
+def test_a_will_goes_to_others_of_its_own_session_rules(broker, version):
     """MQTT-3.8.3-3: the publisher of a will is its own client, so No Local applies to that client."""
     client_id, topic = fresh("c"), fresh("t")
     device = Device(broker, version, client_id, will=Will(topic, qos=1), **kept(version))
@@ -297,7 +297,7 @@ ENDS = (
 
 
 @case(GROUP, *BOTH, differs=differs(nats="sends none for two of them", mosquitto="sends none for some of them"))
-def every_end_has_one_or_none(broker, version):
+def test_every_end_has_one_or_none(broker, version):
     """MQTT-3.1.2-8, -10, 3.1.3-9, 3.14.4-3, for sessions that end with their connection and for persistent ones."""
     for keeps in (False, True):
         for end, (at_once, delayed) in ENDS:

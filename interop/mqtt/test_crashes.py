@@ -4,11 +4,11 @@ import random
 import threading
 import time
 
+from harness.checks import check, equal
 from harness.peer import Closed
-from harness.report import check, equal
 from mqtt import packets
 from mqtt.case import BOTH, case, differs
-from mqtt.cases.sessions import LATE, begin, resume
+from mqtt.test_sessions import LATE, begin, resume
 from mqtt.device import Device, fresh, kept
 from mqtt.packets import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, V5
 
@@ -19,7 +19,7 @@ PUBLISHERS = 4
 
 
 @case(GROUP, *BOTH, kills=True)
-def acknowledged_messages_wait_for_their_client(broker, version):
+def test_acknowledged_messages_wait_for_their_client(broker, version):
     """QoS 1 and 2 messages and the subscriptions survive."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
@@ -35,7 +35,7 @@ def acknowledged_messages_wait_for_their_client(broker, version):
 
 
 @case(GROUP, *BOTH, kills=True, differs=differs(nats="has what was removed again"))
-def what_is_retained_is_there_and_no_more(broker, version):
+def test_what_is_retained_is_there_and_no_more(broker, version):
     """The last retained message of each topic survives, and removed ones do not return."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
@@ -57,7 +57,7 @@ def what_is_retained_is_there_and_no_more(broker, version):
 
 
 @case(GROUP, *BOTH, kills=True, differs=LATE)
-def what_was_under_way_to_a_client_comes_again(broker, version):
+def test_what_was_under_way_to_a_client_comes_again(broker, version):
     """MQTT-4.4.0-1: unacknowledged messages are sent again, with the same identifiers."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
@@ -78,7 +78,7 @@ def what_was_under_way_to_a_client_comes_again(broker, version):
 
 
 @case(GROUP, *BOTH, kills=True, differs=LATE)
-def a_released_message_does_not_come_again(broker, version):
+def test_a_released_message_does_not_come_again(broker, version):
     """QoS 2 to a client: its PUBREC was answered with PUBREL, so only the PUBREL is sent again."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
@@ -98,7 +98,7 @@ def a_released_message_does_not_come_again(broker, version):
 
 
 @case(GROUP, *BOTH, kills=True)
-def a_received_message_is_released_once(broker, version):
+def test_a_received_message_is_released_once(broker, version):
     """QoS 2 from a client: the server crashes after PUBREC, and the client sends PUBREL twice."""
     topic, client_id = fresh("t"), fresh("c")
     listener_id = begin(broker, version, (topic, 2))
@@ -129,7 +129,7 @@ def a_received_message_is_released_once(broker, version):
 
 
 @case(GROUP, *BOTH, kills=True)
-def what_was_acknowledged_to_the_server_is_not_sent_again(broker, version):
+def test_what_was_acknowledged_to_the_server_is_not_sent_again(broker, version):
     """The client sent a PUBACK, and received the response to a later PING."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
@@ -201,7 +201,7 @@ class Publisher(threading.Thread):
 
 
 @case(GROUP, *BOTH, kills=True, differs=differs(nats="loses one now and then: what it acknowledges need not be on the disk"))
-def a_crash_in_the_middle_loses_nothing(broker, version):
+def test_a_crash_in_the_middle_loses_nothing(broker, version):
     """Four clients publish while the server is killed at random times. An absent client receives all acknowledged
     messages, in the order of each publisher: QoS 1 at least once, QoS 2 exactly once."""
     seed = random.randrange(1 << 32)
@@ -244,7 +244,7 @@ def a_crash_in_the_middle_loses_nothing(broker, version):
 
 
 @case(GROUP, *BOTH, kills=True, differs=differs(nats="forgets it"))
-def wills_are_sent_when_the_server_is_back(broker, version):
+def test_wills_are_sent_when_the_server_is_back(broker, version):
     """3.1.2.5: a server may send wills after a crash, because the crash ended the connections without DISCONNECT.
     Each will is sent once, and only if its client had not disconnected before."""
     topic, client_id = fresh("t"), fresh("c")
@@ -268,7 +268,7 @@ def wills_are_sent_when_the_server_is_back(broker, version):
 
 
 @case(GROUP, V5, kills=True)
-def a_group_has_what_was_acknowledged(broker, version):
+def test_a_group_has_what_was_acknowledged(broker, version):
     """4.8.2: QoS 1 messages that no member has acknowledged go to any member that connects."""
     topic, group = fresh("t"), fresh("g")
     member = begin(broker, version, (f"$share/{group}/{topic}", 1))
@@ -292,7 +292,7 @@ def a_group_has_what_was_acknowledged(broker, version):
 
 
 @case(GROUP, V5, kills=True, differs=differs(mosquitto="keeps nothing"))
-def a_message_of_qos_2_stays_with_its_member(broker, version):
+def test_a_message_of_qos_2_stays_with_its_member(broker, version):
     """MQTT-4.8.2-4, -5."""
     topic, group = fresh("t"), fresh("g")
     member = begin(broker, version, (f"$share/{group}/{topic}", 2))
@@ -321,7 +321,7 @@ def a_message_of_qos_2_stays_with_its_member(broker, version):
 
 
 @case(GROUP, V5, kills=True)
-def a_group_without_members_keeps_nothing(broker, version):
+def test_a_group_without_members_keeps_nothing(broker, version):
     """The sessions of its members ended with the crash, so later messages have no receiver."""
     topic, group = fresh("t"), fresh("g")
     device = Device(broker, version, fresh("c"))

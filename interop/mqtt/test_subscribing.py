@@ -1,6 +1,6 @@
 """SUBSCRIBE, UNSUBSCRIBE, and matching of topics."""
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from mqtt import packets
 from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, fresh
@@ -30,7 +30,7 @@ MATCHES = [
 
 
 @case(GROUP, *BOTH)
-def a_filter_matches_what_it_must(broker, version):
+def test_a_filter_matches_what_it_must(broker, version):
     """4.7: MQTT-4.7.1-1 to -3, 4.7.3-4, 3.3.2-3, 1.5.4-3. U+FEFF is an ordinary character."""
     wrong = []
     with Device(broker, version, fresh("c")) as sender:
@@ -53,7 +53,7 @@ def a_filter_matches_what_it_must(broker, version):
 
 
 @case(GROUP, *BOTH)
-def names_with_dots_and_other_marks_are_names(broker, version):
+def test_names_with_dots_and_other_marks_are_names(broker, version):
     """4.7.3-4: characters with a meaning in other protocols are ordinary characters."""
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
         for mark in ("a.b", ".a", "a.", "..", "a..b", "a.b/c.d", "-", "_", "$a", "a$", "%41", "\\", "a,b;c:d", "{}"):
@@ -66,7 +66,7 @@ def names_with_dots_and_other_marks_are_names(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_dot_is_no_level(broker, version):
+def test_a_dot_is_no_level(broker, version):
     """`a.b` is one level, although it is two tokens of a NATS subject."""
     own = fresh("m")
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
@@ -78,7 +78,7 @@ def a_dot_is_no_level(broker, version):
 
 
 @case(GROUP, *BOTH)
-def wildcards_do_not_see_names_of_the_server(broker, version):
+def test_wildcards_do_not_see_names_of_the_server(broker, version):
     """MQTT-4.7.2-1."""
     own = fresh("m")
     with Device(broker, version, fresh("c")) as sender:
@@ -93,7 +93,7 @@ def wildcards_do_not_see_names_of_the_server(broker, version):
 
 
 @case(GROUP, *BOTH)
-def several_filters_have_their_codes_in_order(broker, version):
+def test_several_filters_have_their_codes_in_order(broker, version):
     """MQTT-3.8.4-1, -2, -5 to -7, 3.9.3-1, -2 (3.1.1: 3.8.4-1, -2, -4, -5); 2.2.1-6 (3.1.1: 2.3.1-7)."""
     with Device(broker, version, fresh("c")) as device:
         filters = [(fresh("t"), qos) for qos in (2, 0, 1, 1, 0, 2)]
@@ -106,7 +106,7 @@ def several_filters_have_their_codes_in_order(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(nats="takes marks within a level"))
-def filters_that_are_none_fail(broker, version):
+def test_filters_that_are_none_fail(broker, version):
     """MQTT-4.7.1-1, -2, 4.7.3-1 (3.1.1: 4.7.1-2, -3): the filter fails, or the connection ends."""
     for wrong in ("a/#/b", "a#", "#a", "a/b#", "a+", "+a", "a/b+/c", ""):
         with Device(broker, version, fresh("c")) as device:
@@ -128,7 +128,7 @@ def closes(device: Device) -> bool:
 
 
 @case(GROUP, *BOTH, differs=differs(nats="keeps the QoS that was higher"))
-def the_same_filter_replaces_a_subscription(broker, version):
+def test_the_same_filter_replaces_a_subscription(broker, version):
     """MQTT-3.8.4-3: each message arrives once, with the QoS of the last SUBSCRIBE."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -141,7 +141,7 @@ def the_same_filter_replaces_a_subscription(broker, version):
 
 
 @case(GROUP, *BOTH)
-def no_message_is_lost_to_a_replaced_subscription(broker, version):
+def test_no_message_is_lost_to_a_replaced_subscription(broker, version):
     """MQTT-3.8.4-4."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
@@ -159,7 +159,7 @@ def no_message_is_lost_to_a_replaced_subscription(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(mosquitto="sends one, with the QoS of any of them"))
-def overlapping_subscriptions_keep_the_highest_qos(broker, version):
+def test_overlapping_subscriptions_keep_the_highest_qos(broker, version):
     """MQTT-3.3.4-2 (3.1.1: 3.3.5-1): one copy with the highest QoS, or one for each subscription."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -172,7 +172,7 @@ def overlapping_subscriptions_keep_the_highest_qos(broker, version):
 
 
 @case(GROUP, *BOTH)
-def unsubscribing_stops_messages(broker, version):
+def test_unsubscribing_stops_messages(broker, version):
     """MQTT-3.10.4-1, -2, -4 to -6, 3.11.3-1, -2."""
     topics = [fresh("t") for _ in range(4)]
     with Device(broker, version, fresh("c")) as device:
@@ -186,7 +186,7 @@ def unsubscribing_stops_messages(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(nats="takes the subscription to a/b away with that to a/b/#"))
-def filters_are_unsubscribed_byte_for_byte(broker, version):
+def test_filters_are_unsubscribed_byte_for_byte(broker, version):
     """MQTT-3.10.4-1: other filters that match the same topic do not remove a subscription."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -197,7 +197,7 @@ def filters_are_unsubscribed_byte_for_byte(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(mosquitto="drops what is under way when its subscription goes"))
-def what_was_begun_is_ended_after_unsubscribing(broker, version):
+def test_what_was_begun_is_ended_after_unsubscribing(broker, version):
     """MQTT-3.10.4-3."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
@@ -210,7 +210,7 @@ def what_was_begun_is_ended_after_unsubscribing(broker, version):
 
 
 @case(GROUP, V5)
-def own_messages_can_be_left_out(broker, version):
+def test_own_messages_can_be_left_out(broker, version):
     """MQTT-3.8.3-3."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as other:
@@ -222,7 +222,7 @@ def own_messages_can_be_left_out(broker, version):
 
 
 @case(GROUP, V5)
-def identifiers_of_subscriptions_come_with_messages(broker, version):
+def test_identifiers_of_subscriptions_come_with_messages(broker, version):
     """MQTT-3.3.4-3 to -5."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -242,7 +242,7 @@ def identifiers_of_subscriptions_come_with_messages(broker, version):
 
 
 @case(GROUP, V5)
-def a_shared_subscription_has_each_message_once(broker, version):
+def test_a_shared_subscription_has_each_message_once(broker, version):
     """4.8.2, MQTT-4.8.2-1, -3."""
     topic, group = fresh("t"), fresh("g")
     members = [Device(broker, version, fresh("c")) for _ in range(3)]
@@ -281,7 +281,7 @@ def drained(member: Device) -> list[tuple[int, int]]:
 
 
 @case(GROUP, V5, differs=differs(mosquitto="takes an empty name"))
-def names_of_groups_that_are_none_fail(broker, version):
+def test_names_of_groups_that_are_none_fail(broker, version):
     """MQTT-4.8.2-1, -2, 3.8.3-4."""
     for wrong in (("$share//a", 0), ("$share/g", 0), ("$share/g+/a", 0), ("$share/#/a", 0), ("$share/g/a", NO_LOCAL)):
         with Device(broker, version, fresh("c")) as device:
@@ -292,7 +292,7 @@ def names_of_groups_that_are_none_fail(broker, version):
 
 
 @case(GROUP, V4, differs=differs(mosquitto="shares in 3.1.1 as well"))
-def share_is_a_word_like_others_in_3_1_1(broker, version):
+def test_share_is_a_word_like_others_in_3_1_1(broker, version):
     """In 3.1.1 `$share/…` is an ordinary filter, as with nats-server."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as device:

@@ -3,12 +3,12 @@
 import contextlib
 import ssl
 
+from harness.checks import check, equal
 from harness.peer import Closed, Peer
-from harness.report import check, equal
 from mqtt import packets
 from mqtt.brokers import Broker
 from mqtt.case import BOTH, case, differs
-from mqtt.cases.connecting import refused
+from mqtt.test_connecting import refused
 from mqtt.device import Device, Unconnected, fresh, kept
 from mqtt.packets import PUBACK, PUBCOMP, PUBREC, PUBREL, V4, V5
 from mqtt.secure import secured
@@ -39,7 +39,7 @@ def users(broker) -> Broker:
 
 
 @case(GROUP, *BOTH, nats=True)
-def only_those_who_are_known_are_let_in(broker, version):
+def test_only_those_who_are_known_are_let_in(broker, version):
     """MQTT-3.1.4-2, 3.2.2-7 (3.1.1: 3.2.2-5)."""
     with users(broker) as own:
         for options in ({}, {"user": "ada"}, {"user": "ada", "password": "wrong"}, {"user": "nobody", "password": "pa"}):
@@ -49,7 +49,7 @@ def only_those_who_are_known_are_let_in(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def what_may_not_be_published_is_not(broker, version):
+def test_what_may_not_be_published_is_not(broker, version):
     with users(broker) as own:
         with Device(own, version, fresh("c"), user="ada", password="pa") as listener:
             listener.subscribed(("#", 0))
@@ -66,7 +66,7 @@ def what_may_not_be_published_is_not(broker, version):
 
 
 @case(GROUP, V5, nats=True)
-def a_publisher_is_told_that_he_may_not(broker, version):
+def test_a_publisher_is_told_that_he_may_not(broker, version):
     """5.0, 3.4.2.1: reason 0x87; the connection stays."""
     with users(broker) as own:
         with Device(own, version, fresh("c"), user="bea", password="pb") as device:
@@ -75,7 +75,7 @@ def a_publisher_is_told_that_he_may_not(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def what_may_not_be_subscribed_to_fails(broker, version):
+def test_what_may_not_be_subscribed_to_fails(broker, version):
     """MQTT-3.8.4-7 (3.1.1: 3.8.4-5): only the denied filter fails."""
     with users(broker) as own:
         with Device(own, version, fresh("c"), user="bea", password="pb") as device:
@@ -85,7 +85,7 @@ def what_may_not_be_subscribed_to_fails(broker, version):
 
 
 @case(GROUP, V5, nats=True)
-def an_identifier_is_free_after_a_refusal(broker, version):
+def test_an_identifier_is_free_after_a_refusal(broker, version):
     """MQTT-4.3.3-9: after a PUBREC of 0x80 or more, a PUBLISH with the same identifier is another message."""
     with users(broker) as own:
         with Device(own, version, fresh("c"), user="ada", password="pa") as listener:
@@ -101,7 +101,7 @@ def an_identifier_is_free_after_a_refusal(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="looks at the filter alone"))
-def what_may_not_be_received_is_not(broker, version):
+def test_what_may_not_be_received_is_not(broker, version):
     """A filter may match subjects that the user may not receive. Their messages are not delivered: with every
     QoS, by a group, and if they are retained."""
     may = 'subscribe { allow: ["in.>", "both", "both.>"]'
@@ -135,7 +135,7 @@ accounts { A {
 
 
 @case(GROUP, V5, nats=True)
-def who_may_answer_answers(broker, version):
+def test_who_may_answer_answers(broker, version):
     """`allow_responses`: the client may publish once to the response topic of a message, and to no other topic."""
     with Broker(broker.kind, more=OTHERS) as own, Device(own, version, fresh("c"), user="ada", password="pa") as asks:
         with Device(own, version, fresh("c"), user="fay", password="pf") as fay:
@@ -156,7 +156,7 @@ def who_may_answer_answers(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="keeps under a first name what has QoS above 0"))
-def what_is_renamed_is_permitted_by_its_other_name(broker, version):
+def test_what_is_renamed_is_permitted_by_its_other_name(broker, version):
     """Permissions apply to the subject after `mappings`, as for NATS clients: to messages of each QoS, and to
     wills."""
     with Broker(broker.kind, more=OTHERS) as own:
@@ -177,7 +177,7 @@ def what_is_renamed_is_permitted_by_its_other_name(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="says nothing"))
-def a_full_disk_is_told(broker, version):
+def test_a_full_disk_is_told(broker, version):
     """3.1.1 MQTT-4.8.0-2: the connection ends, because 3.1.1 has no code for it; in 5.0 the reason is 0x97."""
     topic = fresh("t")
     with Broker(broker.kind, more="") as own:
@@ -203,7 +203,7 @@ def a_full_disk_is_told(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def wills_are_under_the_same_rules(broker, version):
+def test_wills_are_under_the_same_rules(broker, version):
     with users(broker) as own:
         with Device(own, version, fresh("c"), user="ada", password="pa") as listener:
             listener.subscribed(("#", 0))
@@ -215,7 +215,7 @@ def wills_are_under_the_same_rules(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def accounts_do_not_see_each_other(broker, version):
+def test_accounts_do_not_see_each_other(broker, version):
     """Client identifiers are separate in each account."""
     client_id, topic = fresh("c"), fresh("t")
     with users(broker) as own:
@@ -233,7 +233,7 @@ def accounts_do_not_see_each_other(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def users_may_be_of_one_protocol(broker, version):
+def test_users_may_be_of_one_protocol(broker, version):
     """`allowed_connection_types` restricts users to a protocol."""
     with users(broker) as own:
         Device(own, version, fresh("c"), user="cleo", password="pc").leave()
@@ -251,7 +251,7 @@ def users_may_be_of_one_protocol(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def the_block_may_have_users_of_its_own(broker, version):
+def test_the_block_may_have_users_of_its_own(broker, version):
     """`mqtt { authorization {} }` replaces the server's users."""
     with Broker(broker.kind, mqtt='authorization { username: "m", password: "p" }') as own:
         Device(own, version, fresh("c"), user="m", password="p").leave()
@@ -260,7 +260,7 @@ def the_block_may_have_users_of_its_own(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def nobody_may_be_a_user(broker, version):
+def test_nobody_may_be_a_user(broker, version):
     """`mqtt { no_auth_user }` is the user of clients without credentials."""
     with Broker(broker.kind, more=USERS, mqtt="no_auth_user: eve") as own:
         with Device(own, version, fresh("c")) as nobody, Device(own, version, fresh("c"), user="eve", password="pe") as eve:
@@ -270,7 +270,7 @@ def nobody_may_be_a_user(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def qos_2_may_be_turned_off(broker, version):
+def test_qos_2_may_be_turned_off(broker, version):
     """`reject_qos2_publish` and `downgrade_qos2_subscribe`; 5.0: 3.2.2-9, -11, -12."""
     with Broker(broker.kind, mqtt="reject_qos2_publish: true, downgrade_qos2_subscribe: true") as own:
         with Device(own, version, fresh("c")) as device:
@@ -285,7 +285,7 @@ def qos_2_may_be_turned_off(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def no_more_than_max_ack_pending_is_under_way(broker, version):
+def test_no_more_than_max_ack_pending_is_under_way(broker, version):
     """The option limits messages in flight; in 5.0 the client may set a lower limit."""
     topic = fresh("t")
     with Broker(broker.kind, mqtt="max_ack_pending: 4") as own:
@@ -306,7 +306,7 @@ def no_more_than_max_ack_pending_is_under_way(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def payloads_have_a_limit(broker, version):
+def test_payloads_have_a_limit(broker, version):
     """The server's `max_payload` applies."""
     with Broker(broker.kind, more="max_payload: 1000") as own:
         with Device(own, version, fresh("c")) as device:
@@ -333,7 +333,7 @@ class Secure(Device):
 
 
 @case(GROUP, *BOTH, nats=True)
-def it_works_within_tls(broker, version):
+def test_it_works_within_tls(broker, version):
     topic = fresh("t")
     own, pem = secured(broker.kind)
     with own:

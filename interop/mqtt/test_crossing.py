@@ -7,7 +7,7 @@ import urllib.request
 
 import nats
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from harness.server import port_free
 from mqtt import packets
 from mqtt.brokers import Broker
@@ -57,7 +57,7 @@ async def take(subscription, count) -> list:
 
 
 @case(GROUP, *BOTH, nats=True)
-async def topics_are_subjects(broker, version):
+async def test_topics_are_subjects(broker, version):
     """Messages cross in both directions, with every QoS."""
     async with nats_client(broker) as client:
         with Device(broker, version, fresh("c")) as device:
@@ -78,7 +78,7 @@ async def topics_are_subjects(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def wildcards_see_the_other_side(broker, version):
+async def test_wildcards_see_the_other_side(broker, version):
     own = fresh("x")
     async with nats_client(broker) as client:
         star, tail = await subscribe(client, f"{own}.*"), await subscribe(client, f"{own}.>")
@@ -98,7 +98,7 @@ async def wildcards_see_the_other_side(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def messages_of_nats_have_qos_0(broker, version):
+async def test_messages_of_nats_have_qos_0(broker, version):
     """Messages of NATS clients have QoS 0, whatever QoS was granted. Payloads may contain any bytes."""
     topic = fresh("x")
     payload = bytes(range(256))
@@ -117,7 +117,7 @@ async def messages_of_nats_have_qos_0(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def many_stay_in_order(broker, version):
+async def test_many_stay_in_order(broker, version):
     out, back = fresh("x"), fresh("x")
     count = 2000
     numbers = [b"%d" % number for number in range(count)]
@@ -134,7 +134,7 @@ async def many_stay_in_order(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def each_comes_once(broker, version):
+async def test_each_comes_once(broker, version):
     """Messages above QoS 0 are stored and forwarded. A NATS client receives each once, and not on internal
     subjects."""
     topic = fresh("x")
@@ -153,7 +153,7 @@ async def each_comes_once(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def streams_keep_what_devices_publish(broker, version):
+async def test_streams_keep_what_devices_publish(broker, version):
     """A stream stores messages of devices, and devices receive messages that are published to the stream."""
     own = fresh("x")
     async with nats_client(broker) as client:
@@ -176,7 +176,7 @@ async def streams_keep_what_devices_publish(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def retained_messages_are_of_mqtt_alone(broker, version):
+async def test_retained_messages_are_of_mqtt_alone(broker, version):
     """A NATS client does not receive a retained message when it subscribes, and its own messages are not
     retained."""
     topic = fresh("x")
@@ -191,7 +191,7 @@ async def retained_messages_are_of_mqtt_alone(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def a_will_reaches_nats(broker, version):
+async def test_a_will_reaches_nats(broker, version):
     topic = fresh("x")
     async with nats_client(broker) as client:
         subscription = await subscribe(client, topic)
@@ -201,7 +201,7 @@ async def a_will_reaches_nats(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def sessions_lie_in_streams_of_known_names(broker, version):
+async def test_sessions_lie_in_streams_of_known_names(broker, version):
     """The streams `$MQTT_…` have the same names as in nats-server."""
     client_id = fresh("c")
     with Device(broker, version, client_id, **kept(version)) as device:
@@ -215,7 +215,7 @@ async def sessions_lie_in_streams_of_known_names(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def topics_without_a_subject_are_refused(broker, version):
+async def test_topics_without_a_subject_are_refused(broker, version):
     """A subject cannot contain a space."""
     with Device(broker, version, fresh("c")) as device:
         device.send(packets.subscribe(version, 3, [("a b", 0), (fresh("t"), 0)]))
@@ -226,7 +226,7 @@ async def topics_without_a_subject_are_refused(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-async def monitoring_knows_its_clients(broker, version):
+async def test_monitoring_knows_its_clients(broker, version):
     """`/connz` can be queried by client identifier, and `/varz` has the `mqtt` block."""
     http = port_free()
     with Broker(broker.kind, more=f'http: "127.0.0.1:{http}"') as own:
@@ -246,7 +246,7 @@ async def monitoring_knows_its_clients(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True, differs=ALONE)
-def monitoring_tells_of_sessions(broker, version):
+def test_monitoring_tells_of_sessions(broker, version):
     """`/connz` shows sessions of connected clients, and `/metrics` counts stored state."""
     http, topic = port_free(), fresh("t")
     with Broker(broker.kind, more=f'http: "127.0.0.1:{http}"') as own:
@@ -273,7 +273,7 @@ def monitoring_tells_of_sessions(broker, version):
 
 
 @case(GROUP, V5, nats=True, differs=ALONE)
-async def properties_are_headers(broker, version):
+async def test_properties_are_headers(broker, version):
     """User properties and content type are headers, in both directions."""
     topic = fresh("x")
     async with nats_client(broker) as client:
@@ -292,7 +292,7 @@ async def properties_are_headers(broker, version):
 
 
 @case(GROUP, V4, nats=True)
-async def headers_do_not_disturb_older_clients(broker, version):
+async def test_headers_do_not_disturb_older_clients(broker, version):
     """A client of 3.1.1 receives the payload without headers."""
     topic = fresh("x")
     async with nats_client(broker) as client:
@@ -304,7 +304,7 @@ async def headers_do_not_disturb_older_clients(broker, version):
 
 
 @case(GROUP, V5, nats=True, differs=ALONE)
-async def requests_cross_both_ways(broker, version):
+async def test_requests_cross_both_ways(broker, version):
     """The response topic is the reply subject of the request."""
     ask, answer_to = fresh("x"), fresh("x")
     async with nats_client(broker) as client:
@@ -327,7 +327,7 @@ async def requests_cross_both_ways(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True, differs=differs(nats="believes whoever sends the header"))
-async def headers_of_a_device_say_nothing_from_others(broker, version):
+async def test_headers_of_a_device_say_nothing_from_others(broker, version):
     """`Nmqtt-Pub` and `Mqtt-Retain` have an effect only in messages of devices."""
     topic = fresh("x")
     async with nats_client(broker) as client:
@@ -348,7 +348,7 @@ async def headers_of_a_device_say_nothing_from_others(broker, version):
 
 
 @case(GROUP, V5, nats=True, differs=ALONE)
-async def above_qos_0_a_group_is_its_mqtt_members(broker, version):
+async def test_above_qos_0_a_group_is_its_mqtt_members(broker, version):
     """Messages with QoS 1 and 2 go to the MQTT members of a group only. Before the first such member, a NATS
     queue group of the same name receives them."""
     topic, group = fresh("x"), fresh("g")
@@ -371,7 +371,7 @@ async def above_qos_0_a_group_is_its_mqtt_members(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def a_subject_may_have_another_name(broker, version):
+def test_a_subject_may_have_another_name(broker, version):
     """`mappings` apply to messages of every QoS, and to stored ones."""
     with Broker(broker.kind, more='mappings { "old.*": "new.{{wildcard(1)}}" }') as own:
         with Device(own, version, fresh("c")) as device, Device(own, version, fresh("c")) as sender:
@@ -384,7 +384,7 @@ def a_subject_may_have_another_name(broker, version):
 
 
 @case(GROUP, V5, nats=True, differs=ALONE)
-async def a_group_has_members_on_both_sides(broker, version):
+async def test_a_group_has_members_on_both_sides(broker, version):
     """`$share/g/…` and the queue group `g` are one group."""
     topic, group = fresh("x"), fresh("g")
     async with nats_client(broker) as client:

@@ -1,7 +1,7 @@
 """Invalid packets close the connection of their sender only, in 5.0 with the right reason."""
 
+from harness.checks import check, equal
 from harness.peer import Closed, Peer
-from harness.report import check, equal
 from mqtt import packets
 from mqtt.brokers import MOSQUITTO
 from mqtt.case import BOTH, case, differs
@@ -67,7 +67,7 @@ UNSEEN = {MOSQUITTO: ("a PINGRESP of a client",)}
 
 
 @case(GROUP, *BOTH)
-def a_wrong_packet_closes_its_sender_alone(broker, version):
+def test_a_wrong_packet_closes_its_sender_alone(broker, version):
     """MQTT-4.13.1-1, 4.13.2-1 (3.1.1: 4.8.0-1, 2.2.2-2). Another pair of clients is not affected."""
     topic = fresh("t")
     wrong = []
@@ -93,7 +93,7 @@ def a_wrong_packet_closes_its_sender_alone(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="does not say why it closes"))
-def a_wrong_packet_is_told_its_reason(broker, version):
+def test_a_wrong_packet_is_told_its_reason(broker, version):
     """5.0, 4.13.1: a DISCONNECT with the reason precedes the close."""
     silent = []
     for data, reasons, what in wrong_packets(version):
@@ -105,7 +105,7 @@ def a_wrong_packet_is_told_its_reason(broker, version):
 
 
 @case(GROUP, *BOTH)
-def garbage_ends_with_its_sender(broker, version):
+def test_garbage_ends_with_its_sender(broker, version):
     """Fifty clients send random bytes after CONNECT; a pair of clients is not affected."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as receiver, Device(broker, version, fresh("c")) as sender:
@@ -125,7 +125,7 @@ def garbage_ends_with_its_sender(broker, version):
 
 
 @case(GROUP, *BOTH)
-def packets_in_pieces_are_put_together(broker, version):
+def test_packets_in_pieces_are_put_together(broker, version):
     """4.2: packets may arrive in any pieces, here byte by byte."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -139,7 +139,7 @@ def packets_in_pieces_are_put_together(broker, version):
 
 
 @case(GROUP, V5)
-def a_packet_above_the_servers_maximum_is_refused(broker, version):
+def test_a_packet_above_the_servers_maximum_is_refused(broker, version):
     """MQTT-3.2.2-15: the server announces its maximum, and refuses larger packets with 0x95."""
     with Device(broker, version, fresh("c")) as device:
         most = device.connack.property("maximum_packet")
@@ -165,7 +165,7 @@ def websocket(broker) -> Peer:
 
 
 @case(GROUP, *BOTH, differs=differs(nats="takes text as well", mosquitto="never answers text, nor a packet in pieces"))
-def text_frames_end_their_connection(broker, version):
+def test_text_frames_end_their_connection(broker, version):
     """MQTT-6.0.0-1. Binary frames may be split anywhere (MQTT-6.0.0-2)."""
     connect = packets.connect(version, fresh("c"))
 

@@ -1,6 +1,6 @@
 """CONNECT and CONNACK, keep alive, and session takeover."""
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from mqtt import packets
 from mqtt.brokers import MOSQUITTO, NATS
 from mqtt.case import BOTH, case, differs
@@ -27,7 +27,7 @@ def refused(broker, version: int, data: bytes) -> int | None:
 
 
 @case(GROUP, *BOTH)
-def the_first_packet_is_connack(broker, version):
+def test_the_first_packet_is_connack(broker, version):
     """MQTT-3.2.0-1, -2; 3.1.4-5 (3.1.1: 3.1.4-4). The PINGRESP after the CONNACK shows that there is only one
     CONNACK."""
     with Device(broker, version, fresh("c")) as device:
@@ -36,14 +36,14 @@ def the_first_packet_is_connack(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_packet_before_connect_ends_the_connection(broker, version):
+def test_a_packet_before_connect_ends_the_connection(broker, version):
     """MQTT-3.1.0-1; a DISCONNECT may not come before a CONNACK (5.0, 3.14.0-1)."""
     for data in (packets.PINGREQ_BYTES, packets.publish(version, "a", b"b"), packets.subscribe(version, 1, [("a", 0)])):
         refused(broker, version, data)
 
 
 @case(GROUP, *BOTH)
-def a_second_connect_ends_the_connection(broker, version):
+def test_a_second_connect_ends_the_connection(broker, version):
     """MQTT-3.1.0-2."""
     with Device(broker, version, fresh("c")) as device:
         device.send(packets.connect(version, device.client_id))
@@ -52,14 +52,14 @@ def a_second_connect_ends_the_connection(broker, version):
 
 
 @case(GROUP, *BOTH)
-def another_protocol_is_refused(broker, version):
+def test_another_protocol_is_refused(broker, version):
     """MQTT-3.1.2-1."""
     told = refused(broker, version, packets.connect(version, fresh("c"), name="MQXX"))
     check(told in (None, 1, UNSUPPORTED_VERSION), f"told {told}")
 
 
 @case(GROUP, *BOTH)
-def another_level_is_refused(broker, version):
+def test_another_level_is_refused(broker, version):
     """MQTT-3.1.2-2. In 3.1.1 the return code is required."""
     for level in (6, 99):
         told = refused(broker, version, packets.connect(version, fresh("c"), level=level))
@@ -67,7 +67,7 @@ def another_level_is_refused(broker, version):
 
 
 @case(GROUP, *BOTH)
-def flags_of_connect_that_do_not_fit_are_refused(broker, version):
+def test_flags_of_connect_that_do_not_fit_are_refused(broker, version):
     """MQTT-3.1.2-3, -11 to -13 (3.1.1: -3, -11, -13 to -15). In 3.1.1 there is no response (3.1.4-1)."""
     will = Will(fresh("t"))
     wrong = {
@@ -82,13 +82,13 @@ def flags_of_connect_that_do_not_fit_are_refused(broker, version):
 
 
 @case(GROUP, V4, differs=differs(mosquitto="lets it in, without looking at the password"))
-def a_password_without_a_user_is_refused(broker, version):
+def test_a_password_without_a_user_is_refused(broker, version):
     """3.1.1 MQTT-3.1.2-22."""
     equal(refused(broker, version, packets.connect(version, fresh("c"), password="secret")), None, "told")
 
 
 @case(GROUP, *BOTH)
-def a_connect_that_is_too_long_or_too_short_is_refused(broker, version):
+def test_a_connect_that_is_too_long_or_too_short_is_refused(broker, version):
     """MQTT-3.1.2-16 to -19 (3.1.1: -18 to -21), 3.1.3-1, -3: the flags determine which fields are present."""
     whole = packets.connect(version, fresh("c"))
     body = whole[2:]
@@ -103,7 +103,7 @@ def a_connect_that_is_too_long_or_too_short_is_refused(broker, version):
 
 
 @case(GROUP, *BOTH)
-def text_that_is_not_utf_8_is_refused(broker, version):
+def test_text_that_is_not_utf_8_is_refused(broker, version):
     """MQTT-1.5.4-1, -2 (3.1.1: 1.5.3-1, -2), 3.1.3-4, -11, -12 (3.1.1: -4, -10, -11)."""
     for wrong in (b"\xff", b"a\xc3", b"\xed\xa0\x80"):
         body = packets.text("MQTT") + bytes([version, 2, 0, 60]) + packets.properties(version, ())
@@ -120,14 +120,14 @@ def text_that_is_not_utf_8_is_refused(broker, version):
 
 
 @case(GROUP, *BOTH)
-def ids_that_every_server_takes(broker, version):
+def test_ids_that_every_server_takes(broker, version):
     """MQTT-3.1.3-5: 1 to 23 bytes of letters and digits."""
     for client_id in ("a", "Z", "0", "0123456789abcdefghijkLM", "ABCDEFGHIJKLMNOPQRSTUVW", "nopqrstuvwxyzXYZ"):
         Device(broker, version, client_id).leave()
 
 
 @case(GROUP, *BOTH)
-def an_empty_id_gets_one(broker, version):
+def test_an_empty_id_gets_one(broker, version):
     """MQTT-3.1.3-6, -7. In 5.0 the server sends the assigned identifier (3.2.2-16), which is unique."""
     devices = [Device(broker, version, "") for _ in range(3)]
     for device in devices:
@@ -144,13 +144,13 @@ def an_empty_id_gets_one(broker, version):
 
 
 @case(GROUP, V4)
-def an_empty_id_cannot_have_a_session(broker, version):
+def test_an_empty_id_cannot_have_a_session(broker, version):
     """3.1.1 MQTT-3.1.3-8, 3.2.2-4, -5."""
     equal(refused(broker, version, packets.connect(version, "", clean=False)), 2, "told")
 
 
 @case(GROUP, *BOTH)
-def what_follows_a_refused_connect_is_not_looked_at(broker, version):
+def test_what_follows_a_refused_connect_is_not_looked_at(broker, version):
     """MQTT-3.1.4-6 (3.1.1: 3.1.4-5)."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as watcher:
@@ -164,7 +164,7 @@ def what_follows_a_refused_connect_is_not_looked_at(broker, version):
 
 
 @case(GROUP, *BOTH)
-def silence_ends_a_connection(broker, version):
+def test_silence_ends_a_connection(broker, version):
     """MQTT-3.1.2-22 (3.1.1: -24)."""
     with Device(broker, version, fresh("c"), keep_alive=1) as device:
         found = [packet.code for packet in device.until_end()]
@@ -172,7 +172,7 @@ def silence_ends_a_connection(broker, version):
 
 
 @case(GROUP, *BOTH)
-def pings_are_answered_and_keep_a_connection(broker, version):
+def test_pings_are_answered_and_keep_a_connection(broker, version):
     """MQTT-3.12.4-1. Three seconds are more than two keep-alive periods."""
     with Device(broker, version, fresh("c"), keep_alive=1) as device:
         device.socket.settimeout(0.5)
@@ -195,7 +195,7 @@ def check_taken_over(broker, version, old: Device):
 
 
 @case(GROUP, *BOTH)
-def a_client_takes_its_id_over(broker, version):
+def test_a_client_takes_its_id_over(broker, version):
     """MQTT-3.1.4-3 (3.1.1: 3.1.4-2)."""
     client_id = fresh("c")
     old = Device(broker, version, client_id)
@@ -210,7 +210,7 @@ def a_client_takes_its_id_over(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(nats="the ninth of ten is put in jail for a second, and refused"))
-def many_with_one_id_leave_one(broker, version):
+def test_many_with_one_id_leave_one(broker, version):
     """MQTT-3.1.4-3. Of several clients that connect at once, only the last one stays connected."""
     client_id, topic = fresh("c"), fresh("t")
     crowd = [Unconnected(broker, version) for _ in range(10)]
@@ -227,7 +227,7 @@ def many_with_one_id_leave_one(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_session_goes_on_with_the_one_who_takes_over(broker, version):
+def test_a_session_goes_on_with_the_one_who_takes_over(broker, version):
     """Of two clients with one identifier, the second takes over the subscriptions, and no message is lost."""
     client_id, topic = fresh("c"), fresh("t")
     with Device(broker, version, fresh("c")) as sender:
@@ -244,7 +244,7 @@ def a_session_goes_on_with_the_one_who_takes_over(broker, version):
 
 
 @case(GROUP, V5)
-def what_the_server_can_is_told(broker, version):
+def test_what_the_server_can_is_told(broker, version):
     """MQTT-3.1.2-28, 3.2.2-13, -14: no Response Information unless requested. The server does not deny retained
     messages, wildcards, identifiers, and shared subscriptions, and has no invalid limits."""
     with Device(broker, version, fresh("c"), will=Will(fresh("t"), retain=True)) as device:
@@ -259,14 +259,14 @@ def what_the_server_can_is_told(broker, version):
 
 
 @case(GROUP, V5)
-def enhanced_authentication_is_refused(broker, version):
+def test_enhanced_authentication_is_refused(broker, version):
     """MQTT-4.12.0-1."""
     data = packets.connect(version, fresh("c"), properties_={"authentication_method": "SCRAM-SHA-1"})
     check(refused(broker, version, data) in (0x8C, 0x87), "not refused with 0x8C or 0x87")
 
 
 @case(GROUP, V5)
-def an_auth_packet_that_nobody_asked_for_ends_the_connection(broker, version):
+def test_an_auth_packet_that_nobody_asked_for_ends_the_connection(broker, version):
     """MQTT-4.12.0-7."""
     with Device(broker, version, fresh("c")) as device:
         device.send(packets.packet(0xF0, b"\x18\x00"))
@@ -274,7 +274,7 @@ def an_auth_packet_that_nobody_asked_for_ends_the_connection(broker, version):
 
 
 @case(GROUP, V5)
-def properties_of_connect_that_cannot_be_are_refused(broker, version):
+def test_properties_of_connect_that_cannot_be_are_refused(broker, version):
     """5.0, 3.1.2.11: a receive maximum or a packet size of 0, a repeated property, a property of another packet."""
     for wrong in (
         [("receive_maximum", 0)], [("maximum_packet", 0)], [("session_expiry", 1), ("session_expiry", 2)],
@@ -285,7 +285,7 @@ def properties_of_connect_that_cannot_be_are_refused(broker, version):
 
 
 @case(GROUP, V5)
-def a_password_may_come_alone(broker, version):
+def test_a_password_may_come_alone(broker, version):
     """5.0, 3.1.2.9."""
     Device(broker, version, fresh("c"), password="secret").leave()
 
@@ -304,7 +304,7 @@ class Measured(Unconnected):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="sends a CONNACK of any size"))
-def no_packet_is_larger_than_the_client_takes(broker, version):
+def test_no_packet_is_larger_than_the_client_takes(broker, version):
     """MQTT-3.1.2-24, 3.2.2-19, -20, 3.14.2-3, -4: strings are omitted, and packets that are too large are not
     sent. If the CONNACK is too large, a shorter one refuses the client, because a DISCONNECT may not be first
     (3.14.0-1)."""
@@ -329,7 +329,7 @@ def no_packet_is_larger_than_the_client_takes(broker, version):
 
 
 @case(GROUP, V5)
-def who_wants_no_reasons_gets_none(broker, version):
+def test_who_wants_no_reasons_gets_none(broker, version):
     """MQTT-3.1.2-29: reason strings and user properties only in PUBLISH, CONNACK, and DISCONNECT."""
     with Device(broker, version, fresh("c"), properties_={"request_problem": 0}) as device:
         device.send(packets.subscribe(version, 1, [("a/#/b", 0), ("$share//x", 0)][:1]))

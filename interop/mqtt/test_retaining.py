@@ -2,7 +2,7 @@
 
 import threading
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, fresh
 from mqtt.packets import V5
@@ -19,7 +19,7 @@ ROUNDS_MIN = 50
 
 
 @case(GROUP, *BOTH)
-def the_last_one_waits_for_subscribers(broker, version):
+def test_the_last_one_waits_for_subscribers(broker, version):
     """MQTT-3.3.1-5, -9 (3.1.1: 3.3.1-5 to -8): the last message is sent with its QoS, and with RETAIN."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
@@ -41,7 +41,7 @@ def take(device: Device, count: int) -> list:
 
 
 @case(GROUP, *BOTH)
-def those_who_are_there_see_no_retain(broker, version):
+def test_those_who_are_there_see_no_retain(broker, version):
     """MQTT-3.3.1-12 (3.1.1: 3.3.1-9). The message arrives only once."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
@@ -54,7 +54,7 @@ def those_who_are_there_see_no_retain(broker, version):
 
 
 @case(GROUP, *BOTH)
-def an_empty_one_is_delivered_and_removes(broker, version):
+def test_an_empty_one_is_delivered_and_removes(broker, version):
     """MQTT-3.3.1-6, -7 (3.1.1: 3.3.1-10, -11)."""
     own = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
@@ -74,7 +74,7 @@ def an_empty_one_is_delivered_and_removes(broker, version):
 
 
 @case(GROUP, *BOTH)
-def others_leave_it_alone(broker, version):
+def test_others_leave_it_alone(broker, version):
     """MQTT-3.3.1-8 (3.1.1: 3.3.1-12)."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
@@ -88,7 +88,7 @@ def others_leave_it_alone(broker, version):
 
 
 @case(GROUP, *BOTH)
-def it_outlives_its_publisher_and_his_session(broker, version):
+def test_it_outlives_its_publisher_and_his_session(broker, version):
     """3.1.1 MQTT-3.1.2-7."""
     topic = fresh("t")
     sender = Device(broker, version, fresh("c"))
@@ -100,7 +100,7 @@ def it_outlives_its_publisher_and_his_session(broker, version):
 
 
 @case(GROUP, *BOTH)
-def it_is_sent_again_when_a_subscription_is_made_again(broker, version):
+def test_it_is_sent_again_when_a_subscription_is_made_again(broker, version):
     """MQTT-3.8.4-4 (3.1.1: 3.8.4-3)."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -111,7 +111,7 @@ def it_is_sent_again_when_a_subscription_is_made_again(broker, version):
 
 
 @case(GROUP, V5)
-def subscribers_say_when_they_want_it(broker, version):
+def test_subscribers_say_when_they_want_it(broker, version):
     """MQTT-3.3.1-9 to -11."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
@@ -128,7 +128,7 @@ def subscribers_say_when_they_want_it(broker, version):
 
 
 @case(GROUP, V5)
-def retain_stays_as_published_for_those_who_ask(broker, version):
+def test_retain_stays_as_published_for_those_who_ask(broker, version):
     """MQTT-3.3.1-12, -13."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as listener:
@@ -140,7 +140,7 @@ def retain_stays_as_published_for_those_who_ask(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="sends them"))
-def shared_subscriptions_get_none(broker, version):
+def test_shared_subscriptions_get_none(broker, version):
     """5.0, 4.8.2."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -151,7 +151,7 @@ def shared_subscriptions_get_none(broker, version):
 
 
 @case(GROUP, V5)
-def properties_are_kept_with_it(broker, version):
+def test_properties_are_kept_with_it(broker, version):
     """MQTT-3.3.2-4, -17 for retained messages. Expired ones are not sent (3.3.1.3)."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as sender:
@@ -169,7 +169,7 @@ def properties_are_kept_with_it(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_thousand_in_a_storm_starve_nobody(broker, version):
+def test_a_thousand_in_a_storm_starve_nobody(broker, version):
     """Ten clients subscribe to a thousand retained messages each, at the same time. A pair of clients is not
     delayed."""
     own, pair = fresh("t"), fresh("t")

@@ -1,6 +1,6 @@
 """State that a server stores for an absent client."""
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from mqtt import packets
 from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, fresh, kept
@@ -26,7 +26,7 @@ def resume(broker, version, client_id) -> Device:
 
 
 @case(GROUP, *BOTH)
-def messages_wait_for_a_client_who_is_away(broker, version):
+def test_messages_wait_for_a_client_who_is_away(broker, version):
     """MQTT-3.1.2-5, -23, 4.5.0-1 (3.1.1: 3.1.2-4, -5): messages arrive in order, with their QoS."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
@@ -47,7 +47,7 @@ def messages_wait_for_a_client_who_is_away(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_clean_start_forgets(broker, version):
+def test_a_clean_start_forgets(broker, version):
     """MQTT-3.1.2-4, 3.2.2-2 (3.1.1: 3.1.2-6, 3.2.2-1), 4.1.0-2."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
@@ -70,7 +70,7 @@ LATE = differs(nats="sends it again when ack_wait has passed")
 
 
 @case(GROUP, *BOTH, differs=LATE)
-def what_was_not_acknowledged_comes_again(broker, version):
+def test_what_was_not_acknowledged_comes_again(broker, version):
     """MQTT-4.4.0-1, 3.3.1-1, 4.6: messages are sent again with the same identifiers, in the same order, with DUP."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
@@ -97,7 +97,7 @@ def what_was_not_acknowledged_comes_again(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_completed_message_does_not_come_again(broker, version):
+def test_a_completed_message_does_not_come_again(broker, version):
     """4.3.3: after PUBCOMP, and the response to a later PING, neither the message nor its PUBREL is sent again."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
@@ -114,7 +114,7 @@ def a_completed_message_does_not_come_again(broker, version):
 
 
 @case(GROUP, *BOTH, differs=LATE)
-def a_pubrel_that_was_not_completed_comes_again(broker, version):
+def test_a_pubrel_that_was_not_completed_comes_again(broker, version):
     """MQTT-4.4.0-1, 4.3.3-5, -6: the PUBREL is sent again with its identifier, and the message is not."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
@@ -135,7 +135,7 @@ def a_pubrel_that_was_not_completed_comes_again(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_message_that_was_received_is_released_later(broker, version):
+def test_a_message_that_was_received_is_released_later(broker, version):
     """MQTT-4.3.3-10, -11: the client sends PUBLISH again on a second connection, and PUBREL on a third one."""
     topic, client_id = fresh("t"), fresh("c")
     with Device(broker, version, fresh("c")) as listener:
@@ -157,7 +157,7 @@ def a_message_that_was_received_is_released_later(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_puback_that_got_lost_is_sent_again(broker, version):
+def test_a_puback_that_got_lost_is_sent_again(broker, version):
     """MQTT-4.3.2-4: the client did not receive the PUBACK and publishes again."""
     topic, client_id = fresh("t"), fresh("c")
     with Device(broker, version, fresh("c")) as listener:
@@ -173,7 +173,7 @@ def a_puback_that_got_lost_is_sent_again(broker, version):
 
 
 @case(GROUP, *BOTH)
-def what_was_unsubscribed_stays_so(broker, version):
+def test_what_was_unsubscribed_stays_so(broker, version):
     """MQTT-3.10.4-1: a subscription that was removed is not part of the resumed session."""
     stays, goes = fresh("t"), fresh("t")
     client_id = begin(broker, version, (stays, 1), (goes, 1))
@@ -190,7 +190,7 @@ def what_was_unsubscribed_stays_so(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_session_is_one_clients_own(broker, version):
+def test_a_session_is_one_clients_own(broker, version):
     """MQTT-3.1.3-2: only a client with exactly the same identifier resumes a session."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1), client_id=fresh("own-") + "-id")
@@ -203,7 +203,7 @@ def a_session_is_one_clients_own(broker, version):
 
 
 @case(GROUP, *BOTH)
-def it_lives_through_an_orderly_restart(broker, version):
+def test_it_lives_through_an_orderly_restart(broker, version):
     """MQTT-3.1.2-23, 3.1.2-4 of 3.1.1. Retained messages survive, too."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
@@ -220,7 +220,7 @@ def it_lives_through_an_orderly_restart(broker, version):
 
 
 @case(GROUP, V5)
-def it_ends_as_it_says(broker, version):
+def test_it_ends_as_it_says(broker, version):
     """MQTT-4.1.0-2, 3.1.2-23: the session ends at once without an expiry, after its expiry, or as DISCONNECT sets
     it."""
     def present(client_id, clean=False, leaves=None, **properties) -> int:
@@ -250,7 +250,7 @@ def it_ends_as_it_says(broker, version):
 
 
 @case(GROUP, V4)
-def qos_0_may_be_lost_and_nothing_else(broker, version):
+def test_qos_0_may_be_lost_and_nothing_else(broker, version):
     """3.1.1 MQTT-3.1.2-5: QoS 1 messages for an absent client arrive; QoS 0 messages may be lost."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
@@ -266,7 +266,7 @@ def qos_0_may_be_lost_and_nothing_else(broker, version):
 
 
 @case(GROUP, V5)
-def a_shared_message_stays_with_whom_it_was_sent_to(broker, version):
+def test_a_shared_message_stays_with_whom_it_was_sent_to(broker, version):
     """MQTT-4.8.2-4: a started QoS 2 delivery is completed with the same client."""
     topic, group = fresh("t"), fresh("g")
     client_id = begin(broker, version, (f"$share/{group}/{topic}", 2))
@@ -288,7 +288,7 @@ def a_shared_message_stays_with_whom_it_was_sent_to(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="keeps what waits for a session that ends"))
-def a_shared_message_goes_to_another_when_its_member_leaves(broker, version):
+def test_a_shared_message_goes_to_another_when_its_member_leaves(broker, version):
     """4.8.2, for QoS 1: the member disconnects or crashes, with and without a persistent session. This includes
     messages that wait for its receive window."""
     for keeps, ends in ((False, Device.leave), (False, Device.reset), (True, Device.leave), (True, Device.reset)):
@@ -308,7 +308,7 @@ def a_shared_message_goes_to_another_when_its_member_leaves(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="sends it to another"))
-def a_shared_message_of_qos_2_goes_to_nobody_else(broker, version):
+def test_a_shared_message_of_qos_2_goes_to_nobody_else(broker, version):
     """MQTT-4.8.2-5: also if the member's session has ended."""
     topic, group = fresh("t"), fresh("g")
     first = Device(broker, version, fresh("c"))
@@ -324,7 +324,7 @@ def a_shared_message_of_qos_2_goes_to_nobody_else(broker, version):
 
 
 @case(GROUP, V5)
-def a_shared_message_that_is_refused_goes_to_nobody_else(broker, version):
+def test_a_shared_message_that_is_refused_goes_to_nobody_else(broker, version):
     """MQTT-4.8.2-6."""
     topic, group = fresh("t"), fresh("g")
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as first:
@@ -341,7 +341,7 @@ def a_shared_message_that_is_refused_goes_to_nobody_else(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="keeps it with a member"))
-def a_group_that_is_away_has_its_messages_kept(broker, version):
+def test_a_group_that_is_away_has_its_messages_kept(broker, version):
     """4.8.2: the first member that connects receives the messages."""
     topic, group = fresh("t"), fresh("g")
     ids = [begin(broker, version, (f"$share/{group}/{topic}", 1)) for _ in range(2)]
@@ -357,7 +357,7 @@ def a_group_that_is_away_has_its_messages_kept(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="gives it to the busy one"))
-def a_busy_member_does_not_hold_its_group_up(broker, version):
+def test_a_busy_member_does_not_hold_its_group_up(broker, version):
     """A member that acknowledges nothing holds only a few messages; others receive the rest."""
     topic, group = fresh("t"), fresh("g")
     with Device(broker, version, fresh("c"), properties_={"receive_maximum": 1}) as busy:
@@ -372,7 +372,7 @@ def a_busy_member_does_not_hold_its_group_up(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="forgets it"))
-def what_was_begun_is_sent_again_whatever_its_age(broker, version):
+def test_what_was_begun_is_sent_again_whatever_its_age(broker, version):
     """MQTT-4.4.0-1, 4.3.3-7: started deliveries of expired messages with QoS 1 and 2 are sent again, until they
     are acknowledged."""
     topic = fresh("t")
@@ -397,7 +397,7 @@ def what_was_begun_is_sent_again_whatever_its_age(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="sends it"))
-def what_expires_before_it_is_begun_is_not_sent(broker, version):
+def test_what_expires_before_it_is_begun_is_not_sent(broker, version):
     """MQTT-3.3.2-5: a message that expires while it waits for the receive window is not sent. A started delivery
     is completed (MQTT-4.3.3-7, -13)."""
     topic = fresh("t")

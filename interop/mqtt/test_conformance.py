@@ -1,8 +1,12 @@
 """Checks docs/reference/mqtt-conformance.md: every numbered statement of both standards must have a row, and
 every test in it must exist."""
 
+import glob
+import importlib
 import os
 import re
+
+from mqtt.case import TITLES
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 COVERAGE = os.path.join(ROOT, "docs", "reference", "mqtt-conformance.md")
@@ -27,11 +31,14 @@ STATEMENTS_4 = """
 """
 
 
-def problems(titles: list[str]) -> list[str]:
-    """Returns the errors of the table. `titles` are the titles of all cases."""
+def test_conformance():
+    for path in glob.glob(os.path.join(os.path.dirname(__file__), "test_*.py")):
+        importlib.import_module(f"mqtt.{os.path.basename(path).removesuffix('.py')}")
+    assert len(set(TITLES)) == len(TITLES), "two cases have the same title"
     with open(COVERAGE, encoding="utf-8") as file:
         text = file.read()
-    return [*unknown_cases(text, titles), *unknown_tests(text), *missing_statements(text.split(HEADING)[1])]
+    wrong = [*unknown_cases(text, TITLES), *unknown_tests(text), *missing_statements(text.split(HEADING)[1])]
+    assert not wrong, "; ".join(wrong)
 
 
 def unknown_cases(text: str, titles: list[str]) -> list[str]:

@@ -1,14 +1,13 @@
 """paho-mqtt with both versions, over TCP and WebSocket."""
 
 import queue
-import threading
 
 import paho.mqtt.client as paho
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from mqtt.case import BOTH, case
 from mqtt.device import fresh
 from mqtt.packets import V5
@@ -102,7 +101,7 @@ class Client:
 
 
 @case(GROUP, *BOTH)
-def publish_and_subscribe(broker, version):
+def test_publish_and_subscribe(broker, version):
     """Publishes a thousand messages with each QoS at once."""
     with Client(broker, version) as sender, Client(broker, version) as receiver:
         for qos in range(3):
@@ -117,7 +116,7 @@ def publish_and_subscribe(broker, version):
 
 
 @case(GROUP, *BOTH)
-def over_websocket(broker, version):
+def test_over_websocket(broker, version):
     """MQTT-6.0.0-1, -2, -4."""
     topic = fresh("p")
     with Client(broker, version, transport="websockets") as page, Client(broker, version) as device:
@@ -132,7 +131,7 @@ def over_websocket(broker, version):
 
 
 @case(GROUP, *BOTH, nats=True)
-def within_tls(broker, version):
+def test_within_tls(broker, version):
     """TCP and WebSocket with TLS, in both directions."""
     topic = fresh("p")
     own, pem = secured(broker.kind)
@@ -149,7 +148,7 @@ def within_tls(broker, version):
 
 
 @case(GROUP, *BOTH)
-def retained_and_wills(broker, version):
+def test_retained_and_wills(broker, version):
     topic = fresh("p")
     with Client(broker, version) as watcher:
         watcher.subscribe(topic, 1)
@@ -164,7 +163,7 @@ def retained_and_wills(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_session_goes_on(broker, version):
+def test_a_session_goes_on(broker, version):
     topic, client_id = fresh("p"), fresh("paho")
     with Client(broker, version, client_id, keeps=True) as client:
         equal(client.session_present, False, "session present")
@@ -182,7 +181,7 @@ def a_session_goes_on(broker, version):
 
 
 @case(GROUP, *BOTH)
-def it_comes_back_after_a_restart(broker, version):
+def test_it_comes_back_after_a_restart(broker, version):
     """The client reconnects by itself and resumes its session."""
     topic, client_id = fresh("p"), fresh("paho")
     with Client(broker, version, client_id, keeps=True) as client:
@@ -195,7 +194,7 @@ def it_comes_back_after_a_restart(broker, version):
 
 
 @case(GROUP, V5)
-def properties_of_5_0(broker, version):
+def test_properties_of_5_0(broker, version):
     topic = fresh("p")
     with Client(broker, version) as sender, Client(broker, version) as receiver:
         receiver.subscribe(topic, 1)
@@ -210,7 +209,7 @@ def properties_of_5_0(broker, version):
 
 
 @case(GROUP, V5)
-def options_of_subscriptions(broker, version):
+def test_options_of_subscriptions(broker, version):
     topic = fresh("p")
     with Client(broker, version) as client:
         client.published(topic, b"kept", 1, True)
@@ -222,7 +221,7 @@ def options_of_subscriptions(broker, version):
 
 
 @case(GROUP, V5)
-def shared_between_two(broker, version):
+def test_shared_between_two(broker, version):
     topic = fresh("p")
     with Client(broker, version) as one, Client(broker, version) as two, Client(broker, version) as sender:
         for member in (one, two):

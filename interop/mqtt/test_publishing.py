@@ -1,6 +1,6 @@
 """PUBLISH and its acknowledgements, in both directions."""
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from mqtt import packets
 from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, fresh, kept
@@ -10,7 +10,7 @@ GROUP = "publishing"
 
 
 @case(GROUP, *BOTH)
-def a_message_comes_with_the_lower_qos(broker, version):
+def test_a_message_comes_with_the_lower_qos(broker, version):
     """MQTT-3.8.4-8 (3.1.1: 3.8.4-6), 3.8.4-7, 4.3.1-1. The payload is unchanged."""
     with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as receiver:
         for granted in range(3):
@@ -26,7 +26,7 @@ def a_message_comes_with_the_lower_qos(broker, version):
 
 
 @case(GROUP, *BOTH)
-def each_is_acknowledged_with_its_identifier(broker, version):
+def test_each_is_acknowledged_with_its_identifier(broker, version):
     """MQTT-2.2.1-5 (3.1.1: 2.3.1-6), 3.3.4-1, 4.3.2-4, 4.3.3-8, -11."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
@@ -42,7 +42,7 @@ def each_is_acknowledged_with_its_identifier(broker, version):
 
 
 @case(GROUP, *BOTH)
-def many_in_flight_are_acknowledged_in_their_order(broker, version):
+def test_many_in_flight_are_acknowledged_in_their_order(broker, version):
     """4.6: PUBACKs, PUBRECs, and PUBCOMPs have the order of the packets that they acknowledge."""
     topic = fresh("t")
     # The most messages in flight that all tested servers allow.
@@ -60,7 +60,7 @@ def many_in_flight_are_acknowledged_in_their_order(broker, version):
 
 
 @case(GROUP, *BOTH)
-def an_identifier_is_free_after_its_puback(broker, version):
+def test_an_identifier_is_free_after_its_puback(broker, version):
     """MQTT-4.3.2-5 (3.1.1: 4.3.2-2): a PUBLISH with the same identifier is a new message, also with DUP."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
@@ -73,7 +73,7 @@ def an_identifier_is_free_after_its_puback(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(mosquitto="ends the connection, told 0x82"))
-def a_repeated_qos_2_message_comes_once(broker, version):
+def test_a_repeated_qos_2_message_comes_once(broker, version):
     """MQTT-4.3.3-10, -12 (3.1.1: 4.3.3-2)."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
@@ -95,7 +95,7 @@ def a_repeated_qos_2_message_comes_once(broker, version):
 
 
 @case(GROUP, *BOTH)
-def a_pubrel_of_nothing_is_answered(broker, version):
+def test_a_pubrel_of_nothing_is_answered(broker, version):
     """MQTT-4.3.3-11. In 5.0 the reason may be 0x92 (packet identifier not found)."""
     with Device(broker, version, fresh("c")) as device:
         device.send(packets.answer(PUBREL, 77))
@@ -106,7 +106,7 @@ def a_pubrel_of_nothing_is_answered(broker, version):
 
 
 @case(GROUP, *BOTH)
-def dup_is_not_passed_on(broker, version):
+def test_dup_is_not_passed_on(broker, version):
     """MQTT-3.3.1-3."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
@@ -122,7 +122,7 @@ def dup_is_not_passed_on(broker, version):
 
 
 @case(GROUP, *BOTH)
-def messages_of_a_client_stay_in_order(broker, version):
+def test_messages_of_a_client_stay_in_order(broker, version):
     """MQTT-4.6.0-5, -6."""
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         for qos in range(3):
@@ -134,7 +134,7 @@ def messages_of_a_client_stay_in_order(broker, version):
 
 
 @case(GROUP, *BOTH)
-def what_is_under_way_has_identifiers_of_its_own(broker, version):
+def test_what_is_under_way_has_identifiers_of_its_own(broker, version):
     """MQTT-2.2.1-4 (3.1.1: 2.3.1-4), 4.3.2-1 to -3, 4.3.3-1 to -3: identifiers are unique and not 0, and no
     message is sent twice."""
     topic = fresh("t")
@@ -154,7 +154,7 @@ def what_is_under_way_has_identifiers_of_its_own(broker, version):
 
 
 @case(GROUP, *BOTH)
-def pubrel_follows_pubrec_once_and_nothing_more(broker, version):
+def test_pubrel_follows_pubrec_once_and_nothing_more(broker, version):
     """MQTT-4.3.3-4 to -6 (3.1.1: 4.3.3-1), for messages that the server sends."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
@@ -170,7 +170,7 @@ def pubrel_follows_pubrec_once_and_nothing_more(broker, version):
 
 
 @case(GROUP, *BOTH)
-def large_payloads_arrive(broker, version):
+def test_large_payloads_arrive(broker, version):
     """Payload sizes at the limits of length fields with 1, 2, and 3 bytes, and sizes above all buffers."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
@@ -183,7 +183,7 @@ def large_payloads_arrive(broker, version):
 
 
 @case(GROUP, *BOTH)
-def several_clients_get_each_message(broker, version):
+def test_several_clients_get_each_message(broker, version):
     """MQTT-4.5.0-1."""
     topic = fresh("t")
     listeners = [Device(broker, version, fresh("c")) for _ in range(30)]
@@ -199,7 +199,7 @@ def several_clients_get_each_message(broker, version):
 
 
 @case(GROUP, V5)
-def properties_arrive_as_they_were(broker, version):
+def test_properties_arrive_as_they_were(broker, version):
     """MQTT-3.3.2-4, -15, -16, -17, -18, -20."""
     topic = fresh("t")
     users = [("b", "2"), ("a", "1"), ("b", "2"), ("", "empty"), ("a", ""), ("naïve", "Zoë: ☃")]
@@ -225,7 +225,7 @@ def properties_arrive_as_they_were(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="closes for control characters, as it may"))
-def odd_properties_arrive_as_they_were(broker, version):
+def test_odd_properties_arrive_as_they_were(broker, version):
     """MQTT-3.3.2-15, -20: properties that cannot be part of a subject or header."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
@@ -239,7 +239,7 @@ def odd_properties_arrive_as_they_were(broker, version):
 
 
 @case(GROUP, V5)
-def expiry_counts_down(broker, version):
+def test_expiry_counts_down(broker, version):
     """MQTT-3.3.2-5, -6."""
     client_id, topic = fresh("c"), fresh("t")
     away = Device(broker, version, client_id, **kept(version))
@@ -267,7 +267,7 @@ def wait_for_keep_alives(broker, version, count: int):
 
 
 @case(GROUP, V5)
-def an_alias_stands_for_its_topic(broker, version):
+def test_an_alias_stands_for_its_topic(broker, version):
     """MQTT-3.3.2-7, -9, -12: aliases up to the server's maximum, for one connection."""
     one, other = fresh("t"), fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
@@ -292,7 +292,7 @@ def an_alias_stands_for_its_topic(broker, version):
 
 
 @case(GROUP, V5)
-def the_server_uses_no_alias_unless_it_may(broker, version):
+def test_the_server_uses_no_alias_unless_it_may(broker, version):
     """MQTT-3.1.2-26, -27, 3.3.2-11."""
     topics = [fresh("t") for _ in range(5)]
     with Device(broker, version, fresh("c")) as device:
@@ -312,7 +312,7 @@ def the_server_uses_no_alias_unless_it_may(broker, version):
 
 
 @case(GROUP, V5)
-def no_more_than_the_receive_maximum_is_under_way(broker, version):
+def test_no_more_than_the_receive_maximum_is_under_way(broker, version):
     """MQTT-3.3.4-9, -10, 4.9.0-1 to -3."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -336,7 +336,7 @@ def no_more_than_the_receive_maximum_is_under_way(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="closes without a word"))
-def more_than_the_servers_receive_maximum_ends_the_connection(broker, version):
+def test_more_than_the_servers_receive_maximum_ends_the_connection(broker, version):
     """3.3.4: a client with more messages in flight than the receive maximum receives 0x93."""
     with Device(broker, version, fresh("c")) as device:
         most = device.connack.property("receive_maximum", 65_535)
@@ -348,7 +348,7 @@ def more_than_the_servers_receive_maximum_ends_the_connection(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="counts it as under way for ever"))
-def what_is_larger_than_a_client_takes_is_left_out(broker, version):
+def test_what_is_larger_than_a_client_takes_is_left_out(broker, version):
     """MQTT-3.1.2-24, -25."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -363,7 +363,7 @@ def what_is_larger_than_a_client_takes_is_left_out(broker, version):
 
 
 @case(GROUP, V5)
-def nobody_may_be_told_of(broker, version):
+def test_nobody_may_be_told_of(broker, version):
     """5.0, 3.4.2.1: without subscribers the reason is 0x10 or 0."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:
@@ -375,7 +375,7 @@ def nobody_may_be_told_of(broker, version):
 
 
 @case(GROUP, V5, differs=differs(mosquitto="counts it as under way for ever"))
-def a_refused_message_is_done_with(broker, version):
+def test_a_refused_message_is_done_with(broker, version):
     """MQTT-4.4.0-2, 4.3.3-4: a PUBACK or PUBREC of 0x80 completes the delivery."""
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device:

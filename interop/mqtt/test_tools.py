@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import threading
 
-from harness.report import check, equal
+from harness.checks import check, equal
 from mqtt.case import BOTH, case, differs
 from mqtt.device import Device, fresh
 from mqtt.packets import V5
@@ -62,7 +62,7 @@ class Subscriber:
 
 
 @case(GROUP, *BOTH)
-def publish_and_subscribe(broker, version):
+def test_publish_and_subscribe(broker, version):
     topic = fresh("tool")
     with Subscriber(broker, version, "-t", topic + "/#", "-q", "2") as subscriber:
         for qos in range(3):
@@ -72,7 +72,7 @@ def publish_and_subscribe(broker, version):
 
 
 @case(GROUP, *BOTH, differs=differs(mosquitto="ends its own tool in 5.0"))
-def many_lines(broker, version):
+def test_many_lines(broker, version):
     topic = fresh("tool")
     lines = b"".join(b"line %d\n" % number for number in range(500))
     for qos in range(3):
@@ -82,7 +82,7 @@ def many_lines(broker, version):
 
 
 @case(GROUP, *BOTH)
-def files_and_retained_messages(broker, version):
+def test_files_and_retained_messages(broker, version):
     topic = fresh("tool")
     with tempfile.NamedTemporaryFile() as file:
         file.write(b"x" * 200_000)
@@ -97,7 +97,7 @@ def files_and_retained_messages(broker, version):
 
 
 @case(GROUP, *BOTH)
-def wills(broker, version):
+def test_wills(broker, version):
     topic = fresh("tool")
     will = ("--will-topic", topic, "--will-payload", "gone", "--will-qos", "1")
     with Subscriber(broker, version, "-t", topic, "-q", "1") as watcher:
@@ -115,7 +115,7 @@ def wills(broker, version):
 
 
 @case(GROUP, *BOTH)
-def sessions(broker, version):
+def test_sessions(broker, version):
     topic, client_id = fresh("tool"), fresh("tool")
     kept = ["-c", "-i", client_id, "-t", topic, "-q", "1"] + (["-x", "3600"] if version == V5 else [])
     once = subprocess.run(command("mosquitto_sub", broker, version, *kept, "-E"), timeout=SECONDS_MAX)
@@ -129,7 +129,7 @@ def sessions(broker, version):
 
 
 @case(GROUP, V5)
-def properties(broker, version):
+def test_properties(broker, version):
     topic = fresh("tool")
     with Device(broker, version, fresh("c")) as device:
         device.subscribed((topic, 1))
@@ -143,7 +143,7 @@ def properties(broker, version):
 
 
 @case(GROUP, V5)
-def requests(broker, version):
+def test_requests(broker, version):
     """mosquitto_rr sends a request and prints the response."""
     topic = fresh("tool")
     with Device(broker, version, fresh("c")) as device:
