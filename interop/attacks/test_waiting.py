@@ -2,16 +2,17 @@
 
 import socket
 import ssl
-import subprocess
 import tempfile
 import time
 
-from attacks.case import attack
+import pytest
+
 from attacks.grounds import Grounds, grounds, http, until_closed
-from attacks.injection import table
+from harness.cases import named
+from harness.certificates import self_signed
+from harness.checks import check, equal
 from harness.peer import CONNECT, READ_SECONDS_MAX, Peer
-from harness.report import check, equal, server_under_test
-from harness.server import Server, port_free
+from harness.server import Server, port_free, server_under_test
 
 WAITING = 1_000
 EACH_BYTES_MAX = 8 * 1024
@@ -30,7 +31,20 @@ def opens(listener: str, data: bytes, is_greeted: bool):
     return play
 
 
-def holds_little(open_one):
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "open_one",
+    named({
+        "before CONNECT": opens("client", b"", True),
+        "within CONNECT": opens("client", b'CONNECT {"name":"', True),
+        "before the upgrade to WebSocket": opens("websocket", b"", False),
+        "within the upgrade to WebSocket": opens("websocket", b"GET / HTTP/1.1\r\nHost: x\r\nX: ", False),
+        "before MQTT's CONNECT": opens("mqtt", b"", False),
+        "within MQTT's CONNECT": opens("mqtt", b"\x10\x20\0\4MQ", False),
+        "before a leaf node's CONNECT": opens("leaf", b"", True),
+    }),
+)
+def test_connections_that_wait(open_one):
     # A new server, because one that already had many connections has free room for more.
     place = Grounds()
     # The first connections allocate room in tables that stay.
@@ -47,24 +61,8 @@ def holds_little(open_one):
     check(each <= EACH_BYTES_MAX, f"a connection that waits holds {each:.0f} bytes")
 
 
-table(
-    "anonymous",
-    f"{WAITING} connections that wait",
-    {
-        "before CONNECT": opens("client", b"", True),
-        "within CONNECT": opens("client", b'CONNECT {"name":"', True),
-        "before the upgrade to WebSocket": opens("websocket", b"", False),
-        "within the upgrade to WebSocket": opens("websocket", b"GET / HTTP/1.1\r\nHost: x\r\nX: ", False),
-        "before MQTT's CONNECT": opens("mqtt", b"", False),
-        "within MQTT's CONNECT": opens("mqtt", b"\x10\x20\0\4MQ", False),
-        "before a leaf node's CONNECT": opens("leaf", b"", True),
-    },
-    holds_little,
-)
-
-
-@attack("anonymous", "slow peers: a hundred that send nothing do not keep monitoring from others")
-def monitoring():
+@pytest.mark.anonymous
+def test_a_hundred_that_send_nothing_do_not_keep_monitoring_from_others():
     slow = [grounds().raw("http") for _ in range(100)]
     for stream in slow:
         stream.sendall(b"GET /healthz HTTP/1.1\r\n")
@@ -77,8 +75,8 @@ def monitoring():
     check(took < 5, f"it took {took:.1f} s")
 
 
-@attack("anonymous", "guessing: a hundred wrong passwords with bcrypt do not hold up messages")
-def bcrypt():
+@pytest.mark.anonymous
+def test_a_hundred_wrong_passwords_with_bcrypt_do_not_hold_up_messages():
     guess = CONNECT.replace(b"{", b'{"user":"eve","pass":"wrong",')
     with grounds().client() as honest:
         honest.send(b"SUB a 1\r\n")
@@ -97,26 +95,28 @@ def bcrypt():
     check(worst < 5, f"a message took {worst:.2f} s")
 
 
-def certificate(folder: str):
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-         "-subj", "/CN=localhost", "-keyout", f"{folder}/key", "-out", f"{folder}/cert"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-
-
-def upgrade_at_monitoring(websocket_options: str, https: bool = False):
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "websocket_options, https",
+    named({
+        "in clear, where TLS is required": ("tls { FILES }", False),
+        "in clear, where a certificate is required": ("tls { FILES, verify: true }", False),
+        "over HTTPS, where a certificate is required": ("tls { FILES, verify: true }", True),
+        "over HTTPS, where a user's certificate is required": ("tls { FILES, verify_and_map: true }", True),
+    }),
+)
+def test_upgrade_at_monitoring(websocket_options: str, https: bool):
     """A client must get no further at the monitoring port than at the WebSocket listener."""
     with tempfile.TemporaryDirectory() as folder:
-        certificate(folder)
-        files = f'cert_file: "{folder}/cert", key_file: "{folder}/key"'
+        pem, key = self_signed(folder, "server")
+        files = f'cert_file: "{pem}", key_file: "{key}"'
         monitoring = port_free()
         with open(f"{folder}/conf", "w") as file:
             file.write(
                 f'{"https" if https else "http"}: "127.0.0.1:{monitoring}"\n'
                 f'tls {{ {files} }}\n'
                 f'websocket {{ listen: "127.0.0.1:{port_free()}", '
-                + websocket_options.replace("FILES", f'{files}, ca_file: "{folder}/cert"')
+                + websocket_options.replace("FILES", f'{files}, ca_file: "{pem}"')
                 + " }\n"
             )
         with Server(server_under_test(), "-c", f"{folder}/conf"):
@@ -135,41 +135,14 @@ def upgrade_at_monitoring(websocket_options: str, https: bool = False):
                 check(b" 101 " not in answer.split(b"\r\n")[0], f"upgraded at {path}")
 
 
-table(
-    "anonymous",
-    "a way around the WebSocket listener by monitoring's port",
-    {
-        "in clear, where TLS is required": ("tls { FILES }", False),
-        "in clear, where a certificate is required": ("tls { FILES, verify: true }", False),
-        "over HTTPS, where a certificate is required": ("tls { FILES, verify: true }", True),
-        "over HTTPS, where a user's certificate is required": ("tls { FILES, verify_and_map: true }", True),
-    },
-    lambda argument: upgrade_at_monitoring(*argument),
-)
-
-
-def closes_in_time(argument):
-    """A peer that has sent only a part of its handshake is closed after the listener's timeout."""
-    options, name, data = argument
-    port = port_free()
-    with tempfile.TemporaryDirectory() as folder:
-        certificate(folder)
-        with open(f"{folder}/conf", "w") as file:
-            file.write(options.replace("PORT", str(port)).replace("FOLDER", folder))
-        with Server(server_under_test(), "-c", f"{folder}/conf") as server:
-            stream = socket.create_connection(
-                ("127.0.0.1", server.port if name == "client" else port), timeout=READ_SECONDS_MAX
-            )
-            stream.sendall(data)
-            until_closed(stream)
-
-
 AUTH = "authorization { user: a, password: b, timeout: 0.3 }\n"
-TLS = 'tls { cert_file: "FOLDER/cert", key_file: "FOLDER/key", timeout: 0.3 }'
-table(
-    "anonymous",
-    "slow handshakes are ended",
-    {
+TLS = 'tls { cert_file: "FOLDER/server.pem", key_file: "FOLDER/server.key", timeout: 0.3 }'
+
+
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "options, name, data",
+    named({
         "a part of CONNECT": (AUTH, "client", b"CONNECT {"),
         "a TLS record that stops": (TLS, "client", b"\x16\x03\x01\x02\x00\x01"),
         "a WebSocket request that stops": (
@@ -193,6 +166,18 @@ table(
         "a leaf node that says nothing": (
             'leafnodes { listen: "127.0.0.1:PORT", authorization { user: a, password: b, timeout: 0.3 } }', "leaf", b"",
         ),
-    },
-    closes_in_time,
-)  # fmt: skip
+    }),
+)
+def test_slow_handshakes(options, name, data):
+    """A peer that has sent only a part of its handshake is closed after the listener's timeout."""
+    port = port_free()
+    with tempfile.TemporaryDirectory() as folder:
+        self_signed(folder, "server")
+        with open(f"{folder}/conf", "w") as file:
+            file.write(options.replace("PORT", str(port)).replace("FOLDER", folder))
+        with Server(server_under_test(), "-c", f"{folder}/conf") as server:
+            stream = socket.create_connection(
+                ("127.0.0.1", server.port if name == "client" else port), timeout=READ_SECONDS_MAX
+            )
+            stream.sendall(data)
+            until_closed(stream)

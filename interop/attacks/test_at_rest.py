@@ -11,10 +11,11 @@ import stat
 import struct
 import tempfile
 
-from attacks.case import attack
+import pytest
+
+from harness.checks import check, equal
 from harness.peer import CONNECT, Peer
-from harness.report import check, equal, server_under_test
-from harness.server import Server
+from harness.server import Server, server_under_test
 
 SECRET = "a-secret-of-the-store-9471"
 # Texts that an attacker searches for. Each is part of a message, or of the configuration of a stream or consumer.
@@ -126,7 +127,10 @@ def store(cipher: str = "aes"):
         yield Store(os.path.join(folder, "store"), cipher)
 
 
-def nothing_is_readable(cipher: str, what: str):
+@pytest.mark.disk
+@pytest.mark.parametrize("what", TREASURE)
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_secrets_are_not_in_files(cipher: str, what: str):
     with store(cipher) as own:
         with own.server() as server:
             fill(server.port)
@@ -136,13 +140,6 @@ def nothing_is_readable(cipher: str, what: str):
         equal(found, [], f"files that show the {what}")
         with own.server() as server:
             must(read(server.port, 1))
-
-
-for _cipher in CIPHERS:
-    for _what in TREASURE:
-        attack("disk", f"at rest: the {_what} of a message or stream cannot be read, {_cipher}")(
-            lambda cipher=_cipher, what=_what: nothing_is_readable(cipher, what)
-        )
 
 
 def digests(own: Store) -> dict[str, str]:
@@ -157,8 +154,8 @@ def starts(own: Store, secret: str | None, previous: str = "") -> bool:
         return False
 
 
-@attack("disk", "at rest: a wrong key opens nothing, and changes nothing")
-def wrong_key():
+@pytest.mark.disk
+def test_a_wrong_key_opens_nothing_and_changes_nothing():
     with store() as own:
         with own.server() as server:
             fill(server.port)
@@ -170,8 +167,8 @@ def wrong_key():
             equal(digests(own), before, f"files after a start with {secret!r}")
 
 
-@attack("disk", "at rest: a key that was replaced opens nothing any more")
-def replaced_key():
+@pytest.mark.disk
+def test_a_key_that_was_replaced_opens_nothing_any_more():
     with store() as own:
         with own.server() as server:
             fill(server.port)
@@ -181,8 +178,8 @@ def replaced_key():
             must(read(server.port, 1))
 
 
-@attack("disk", "at rest: a store that was restored from a copy seals nothing with a nonce that it has used")
-def restored_copy():
+@pytest.mark.disk
+def test_a_store_that_was_restored_from_a_copy_seals_nothing_with_a_nonce_that_it_has_used():
     with store() as own:
         with own.server() as server:
             fill(server.port, messages=3)
@@ -200,8 +197,8 @@ def restored_copy():
         equal(len(set(used)), len(used), "pairs of epoch and nonce that differ")
 
 
-@attack("disk", "at rest: equal messages of two streams are not sealed alike")
-def equal_messages():
+@pytest.mark.disk
+def test_equal_messages_of_two_streams_are_not_sealed_alike():
     with store() as own:
         with own.server() as server:
             for name in ("S", "T"):
@@ -210,8 +207,8 @@ def equal_messages():
         equal((len(pairs), len(set(pairs))), (4, 4), "sealed records, and pairs of epoch and nonce")
 
 
-@attack("disk", "at rest: a changed byte is never delivered as a message")
-def changed_bytes():
+@pytest.mark.disk
+def test_a_changed_byte_is_never_delivered_as_a_message():
     with store() as own:
         with own.server() as server:
             fill(server.port, messages=2)
@@ -236,8 +233,8 @@ def changed_bytes():
             check(good_ones, f"byte {at} changed: both messages are gone")
 
 
-@attack("disk", "at rest: a record of another sequence is not taken for this one")
-def moved_record():
+@pytest.mark.disk
+def test_a_record_of_another_sequence_is_not_taken_for_this_one():
     with store() as own:
         with own.server() as server:
             fill(server.port, messages=2)
@@ -280,7 +277,9 @@ def swap(own: Store, suffix: str):
         shutil.copyfile(os.path.join(own.folder, name), to)
 
 
-def swapped(suffix: str):
+@pytest.mark.disk
+@pytest.mark.parametrize("suffix", [".log", ".doc"])
+def test_file_of_another_stream(suffix: str):
     """Swaps files of two streams. No message of T may be delivered as one of S, and no filter of T may apply to
     S."""
     with store() as own:
@@ -305,14 +304,8 @@ def swapped(suffix: str):
         check(config.get("subjects") in (None, ["S.>"]), f"the configuration of T: {config}")
 
 
-for _what, _suffix in {"log": ".log", "configuration": ".doc"}.items():
-    attack("disk", f"at rest: the {_what} of another stream is not taken for this stream's")(
-        lambda suffix=_suffix: swapped(suffix)
-    )
-
-
-@attack("disk", "at rest: the folder and its files are for their user alone")
-def modes():
+@pytest.mark.disk
+def test_the_folder_and_its_files_are_for_their_user_alone():
     with store() as own:
         with own.server() as server:
             fill(server.port)
@@ -326,8 +319,8 @@ def modes():
             equal(open_to_others, [], "what others may read or write")
 
 
-@attack("client", "at rest: neither the log nor a refusal shows the key")
-def key_in_logs():
+@pytest.mark.client
+def test_neither_the_log_nor_a_refusal_shows_the_key():
     with store() as own, own.server(SECRET, "", "-DV") as server:
         fill(server.port)
         check(SECRET not in server.output(), "the key is in the log")

@@ -6,10 +6,12 @@ import statistics
 import subprocess
 import time
 
+import pytest
+
 from attacks.access_kit import Client, Key, Refused, Target, account_jwt, jwt, user_jwt
-from attacks.case import attack
+from harness.checks import check, equal
 from harness.peer import Closed, Peer
-from harness.report import check, equal, server_under_test
+from harness.server import server_under_test
 
 SECRET, TOKEN = "s3cret-Pa55", "t0ken-t0ken"
 # bcrypt of "a" with cost 6.
@@ -29,8 +31,8 @@ def refusal(target: Target, **shown: str) -> bytes:
         return peer.until_closed()
 
 
-@attack("anonymous", "traces: an error that differs between an unknown user and a wrong password")
-def same_error():
+@pytest.mark.anonymous
+def test_an_error_that_differs_between_an_unknown_user_and_a_wrong_password():
     with Target(USERS) as target:
         shown = [
             {"user": "ada", "pass": "wrong"}, {"user": "nobody", "pass": "wrong"}, {"user": "bea", "pass": "wrong"},
@@ -40,8 +42,8 @@ def same_error():
         equal(found, {b"-ERR 'Authorization Violation'\r\n"}, "answers")
 
 
-@attack("anonymous", "traces: an unknown user that is refused sooner than one with a hashed password")
-def same_time():
+@pytest.mark.anonymous
+def test_an_unknown_user_that_is_refused_sooner_than_one_with_a_hashed_password():
     users = "authorization { users: [ { user: bea, password: \"%s\" } ] }\n" % HASH.replace("$06$", "$08$")
     with Target(users) as target:
 
@@ -64,8 +66,8 @@ def files_below(folder: str):
             yield os.path.join(path, name)
 
 
-@attack("disk", "traces: files of the store, the log or the pid that others may write, or a store that others may read")
-def modes():
+@pytest.mark.disk
+def test_modes():
     before = os.umask(0o022)
     try:
         target = Target(FULL).__enter__()
@@ -91,8 +93,8 @@ def secrets() -> list[str]:
     return [SECRET, TOKEN, HASH, "s3cret-Pa55-store"]
 
 
-@attack("disk", "traces: secrets in a log with traces of everything")
-def logged():
+@pytest.mark.disk
+def test_secrets_in_a_log_with_traces_of_everything():
     key = Key("U")
     with Target(FULL) as target:
         with target.client("ada", SECRET) as ada:
@@ -117,7 +119,9 @@ def logged():
 PAGES = ["varz", "connz?auth=1&subs=detail", "connz?state=any&auth=1", "accountz", "jsz?config=1&streams=1&consumers=1", "subsz?subs=1", "metrics", "debug/vars", "", "healthz", "routez", "leafz", "gatewayz", "accstatz"]
 
 
-def page(name: str):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("name", PAGES)
+def test_secrets_of_a_page(name: str):
     with Target(FULL) as target, target.client("ada", SECRET) as ada:
         ada.barrier()
         refusal(target, user="ada", **{"pass": SECRET + "x"})
@@ -126,28 +130,22 @@ def page(name: str):
         equal([secret for secret in secrets() if secret in found], [], "secrets")
 
 
-for name in PAGES:
-    attack("anonymous", f"traces: secrets in /{name}")(lambda n=name: page(n))
-
-
-def shown_by(*command: str):
+@pytest.mark.operator
+def test_secrets_in_config_show():
     with Target(FULL) as target:
-        output = subprocess.run([server_under_test(), *command, target.conf], capture_output=True, text=True, timeout=60)
+        output = subprocess.run([server_under_test(), "config", "show", target.conf], capture_output=True, text=True, timeout=60)
         text = output.stdout + output.stderr
         check(output.stdout, f"nothing is shown: {output.stderr}")
         equal([secret for secret in secrets() if secret in text], [], "secrets")
 
 
-attack("operator", "traces: secrets in `config show`")(lambda: shown_by("config", "show"))
-
-
-@attack("operator", "traces: a secret in the error of a wrong configuration")
-def wrong_configuration():
+@pytest.mark.operator
+def test_a_secret_in_the_error_of_a_wrong_configuration():
     # A password that is no string, or is next to an unknown field, must not be printed.
     for text in (f'authorization {{ users: [ {{ user: a, password: "{SECRET}", pasword: "{SECRET}" }} ] }}',
                  f'authorization {{ token: "{TOKEN}", users: [ {{ user: a, password: "{SECRET}" }} ] }}',
                  f'authorization {{ user: a, password: [ "{SECRET}" ] }}',
-                 f'jetstream {{ key: [ "s3cret-Pa55-store" ] }}'):
+                 'jetstream { key: [ "s3cret-Pa55-store" ] }'):
         try:
             with Target(text + "\n") as target:
                 found = target.output()
@@ -156,8 +154,8 @@ def wrong_configuration():
         equal([secret for secret in secrets() if secret in found], [], f"secrets of {text}")
 
 
-@attack("client", "traces: a password in what other clients or the system account hear of a connection")
-def events():
+@pytest.mark.client
+def test_a_password_in_what_other_clients_or_the_system_account_hear_of_a_connection():
     config = (
         f'accounts {{ A {{ users: [ {{ user: ada, password: "{SECRET}" }} ] }}, SYS {{ users: [ {{ user: s, password: p }} ] }} }}\n'
         "system_account: SYS\n"
@@ -172,8 +170,8 @@ def events():
         check(SECRET.encode() not in text, "the password was told")
 
 
-@attack("anonymous", "traces: an account that is known, told from one that is not, by a user's token")
-def unknown_account():
+@pytest.mark.anonymous
+def test_an_account_that_is_known_told_from_one_that_is_not_by_a_users_token():
     operator, known, system, eve = Key("O"), Key("A"), Key("A"), Key("U")
     preload = "\n".join(f"{a.public}: {account_jwt(operator, a.public)}" for a in (known, system))
     config = (

@@ -3,12 +3,12 @@
 import json
 import os
 
+import pytest
+
 from attacks.archive import ARCHIVE, archive_record, begin, restore
-from attacks.case import attack
 from attacks.grounds import (
     CREDENTIALS,
     FEW_RIGHTS,
-    CONNECT,
     ask,
     create,
     frame,
@@ -17,21 +17,17 @@ from attacks.grounds import (
     log_is_honest,
     mqtt,
     mqtt_connect,
-    mqtt_packet,
-    mqtt_text,
     until_closed,
     websocket,
 )
+from harness.cases import named
+from harness.checks import check, equal
 from harness.peer import Peer
-from harness.report import check, equal
+from mqtt.packets import packet as mqtt_packet
+from mqtt.packets import text as mqtt_text
 
 # A line in the format of the server's log, and commands that clear a terminal, set its title, or reverse text.
 FORGED = "x\r\n[1] 2026/01/01 00:00:00.000000 [INF] forged\x1b[2J\x1b]0;owned\x07\x9b2J\u202etxt\x7f"
-
-
-def table(attacker: str, prefix: str, cases: dict, play):
-    for name, argument in cases.items():
-        attack(attacker, f"{prefix}: {name}")(lambda argument=argument: play(argument))
 
 
 def connect_with(**fields) -> bytes:
@@ -97,10 +93,12 @@ def log(play):
 
 FORGED_BYTES = FORGED.encode()
 FORGED_LINE = FORGED.replace("\r\n", "").encode()
-table(
-    "anonymous",
-    "log forging and terminal commands",
-    {
+
+
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "play",
+    named({
         "a user's name that is refused": says(connect_with(user=FORGED)),
         "a token that is refused": says(b"CONNECT " + json.dumps({"auth_token": FORGED}).encode() + b"\r\n"),
         "an nkey that is none": says(connect_with(user="", nkey=FORGED, sig=FORGED)),
@@ -115,13 +113,16 @@ table(
             "/dashboard/api/session", "POST", json.dumps({"user": FORGED}).encode(), Fanline_Dashboard="1"
         ),
         "a path of monitoring": asks("/\udcc2\udc9b2J?x=%1b%5b2J"),
-    },
-    log,
+    }),
 )
-table(
-    "client",
-    "log forging and terminal commands",
-    {
+def test_log_of_anonymous_peers(play):
+    log(play)
+
+
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "play",
+    named({
         "a client's name": says(connect_with(name=FORGED)),
         "a client's language and version": says(connect_with(lang=FORGED, version=FORGED)),
         "a subject that may not be published to": says(FEW_RIGHTS + b"PUB secret\x1b[2J\xc2\x9b2J 1\r\nx\r\n"),
@@ -133,9 +134,10 @@ table(
         "a stream's name": lambda: with_client(
             lambda peer: ask(peer, "$JS.API.STREAM.CREATE.x\x1b[2J", {"name": "x\x1b[2J"})
         ),
-    },
-    log,
+    }),
 )
+def test_log_of_clients(play):
+    log(play)
 
 
 def with_client(play, connect: bytes = CREDENTIALS):
@@ -146,27 +148,6 @@ def with_client(play, connect: bytes = CREDENTIALS):
 # Bytes that a subscriber would interpret as a line of the server.
 LINE = b"a\r\nMSG forged 1 5\r\nowned\r\n"
 MARK = {"name": "IN", "subjects": ["s.IN.>"], "storage": "memory"}
-
-
-def not_delivered(play):
-    """Runs an attack, while a subscriber of all subjects checks that it receives complete lines, none of them
-    forged."""
-    with grounds().client() as victim, grounds().client() as peer:
-        victim.send(b"SUB > 1\r\n")
-        victim.flush()
-        play(peer)
-        peer.send(b"PING\r\n")
-        while peer.line() != "PONG":
-            pass
-        with grounds().client() as honest:
-            honest.send(b"PUB the.end 0\r\n\r\n")
-            honest.flush()
-        while True:
-            line, _ = victim.message()
-            check(" forged " not in line and len(line.split(" ")) in (4, 5, 6), f"a forged line: {line!r}")
-            if " the.end " in line:
-                break
-    grounds().is_well()
 
 
 def device_publishes(topic: bytes):
@@ -216,10 +197,12 @@ def restores(subject: bytes):
 
 
 TEXT = LINE.decode()
-table(
-    "client",
-    "protocol forging",
-    {
+
+
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "play",
+    named({
         "an MQTT topic with a line": device_publishes(LINE),
         "an MQTT topic with a space": device_publishes(b"forged 1 0"),
         "an MQTT topic with a tab": device_publishes(b"forged\t1\t0"),
@@ -237,20 +220,26 @@ table(
         "a restored record's subject with a line": restores(b"s.IN." + LINE),
         "a restored record's subject with a space": restores(b"s.IN.a forged 1"),
         "a restored record without a subject": restores(b""),
-    },
-    not_delivered,
+    }),
 )
-
-
-def not_outside(play):
-    """Checks that the attack writes nothing outside the store folder, and no file whose name leads out of it."""
-    parent = os.path.dirname(grounds().folder)
-    before = set(os.listdir(parent)) | set(os.listdir("/tmp"))
-    with_client(play)
-    new = (set(os.listdir(parent)) | set(os.listdir("/tmp"))) - before
-    check(not any("owned" in name for name in new), f"written outside: {new}")
-    for _, folders, files in os.walk(grounds().folder):
-        check(not any("owned" in name for name in folders + files), "a name that leads elsewhere was taken")
+def test_protocol(play):
+    """Runs an attack, while a subscriber of all subjects checks that it receives complete lines, none of them
+    forged."""
+    with grounds().client() as victim, grounds().client() as peer:
+        victim.send(b"SUB > 1\r\n")
+        victim.flush()
+        play(peer)
+        peer.send(b"PING\r\n")
+        while peer.line() != "PONG":
+            pass
+        with grounds().client() as honest:
+            honest.send(b"PUB the.end 0\r\n\r\n")
+            honest.flush()
+        while True:
+            line, _ = victim.message()
+            check(" forged " not in line and len(line.split(" ")) in (4, 5, 6), f"a forged line: {line!r}")
+            if " the.end " in line:
+                break
     grounds().is_well()
 
 
@@ -288,10 +277,10 @@ def restored_consumer_called(name: str):
     return play
 
 
-table(
-    "client",
-    "paths",
-    {
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "play",
+    named({
         f"{what} {name!r}": make(name)
         for what, make, names in (
             ("a stream", stream_called, ("../owned", "owned/../../x", "/tmp/owned", "..\\owned", "owned\0", "owned\n")),
@@ -299,20 +288,24 @@ table(
             ("a restored consumer", restored_consumer_called, ("../owned", "/tmp/owned")),
         )
         for name in names
-    },
-    not_outside,
+    }),
 )
+def test_paths_of_the_store(play):
+    """Checks that the attack writes nothing outside the store folder, and no file whose name leads out of it."""
+    parent = os.path.dirname(grounds().folder)
+    before = set(os.listdir(parent)) | set(os.listdir("/tmp"))
+    with_client(play)
+    new = (set(os.listdir(parent)) | set(os.listdir("/tmp"))) - before
+    check(not any("owned" in name for name in new), f"written outside: {new}")
+    for _, folders, files in os.walk(grounds().folder):
+        check(not any("owned" in name for name in folders + files), "a name that leads elsewhere was taken")
+    grounds().is_well()
 
 
-def not_served(path: str):
-    status, _, body = http(path)
-    check(status in (400, 403, 404) and b"root:" not in body, f"{path}: {status} {body[:60]!r}")
-
-
-table(
-    "anonymous",
-    "paths",
-    {
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "path",
+    named({
         f"monitoring {path}": path
         for path in (
             "/dashboard/../../../../etc/passwd",
@@ -320,13 +313,15 @@ table(
             "/dashboard//etc/passwd",
             "/dashboard/vendor/..%2f..%2f..%2fetc/passwd",
         )
-    },
-    not_served,
+    }),
 )
+def test_paths_of_monitoring(path: str):
+    status, _, body = http(path)
+    check(status in (400, 403, 404) and b"root:" not in body, f"{path}: {status} {body[:60]!r}")
 
 
-@attack("client", "JSON forging: a client's name in /connz is one string")
-def connz():
+@pytest.mark.client
+def test_a_clients_name_in_connz_is_one_string():
     name = '"},{"cid":7,"x":"\u2028</script>'
     with grounds().client(connect_with(name=name)) as peer:
         peer.flush()
@@ -337,8 +332,8 @@ def connz():
     equal(headers.get("x-content-type-options"), "nosniff", "whether browsers guess")
 
 
-@attack("client", "JSON forging: an advisory quotes what the client sent")
-def advisory():
+@pytest.mark.client
+def test_an_advisory_quotes_what_the_client_sent():
     with grounds().client() as victim, grounds().client() as peer:
         victim.send(b"SUB $JS.EVENT.ADVISORY.API 1\r\n")
         victim.flush()
@@ -347,8 +342,8 @@ def advisory():
     json.loads(payload.decode())
 
 
-@attack("client", "metrics: a stream's name and description add no line")
-def metrics():
+@pytest.mark.client
+def test_a_streams_name_and_description_add_no_line():
     with grounds().client() as peer:
         create(peer, "METRIC", description='"} 1\nforged_metric 1')
         status, _, body = http("/metrics")
@@ -356,16 +351,16 @@ def metrics():
     check(b"\nforged_metric" not in body, "a line was forged")
 
 
-@attack("anonymous", "XSS: what monitoring says of a wrong parameter is no page")
-def reflected():
+@pytest.mark.anonymous
+def test_what_monitoring_says_of_a_wrong_parameter_is_no_page():
     status, headers, _ = http("/connz?limit=%3Cscript%3Ealert(1)%3C/script%3E")
     equal(status, 400, "status")
     check(headers["content-type"].startswith("text/plain"), "it is a page")
     equal(headers.get("x-content-type-options"), "nosniff", "whether browsers guess")
 
 
-@attack("anonymous", "framing and XSS: the dashboard's page is framed by nobody and runs its own code alone")
-def framed():
+@pytest.mark.anonymous
+def test_the_dashboards_page_is_framed_by_nobody_and_runs_its_own_code_alone():
     _, headers, body = http("/")
     policy = headers["content-security-policy"]
     for part in ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
@@ -376,22 +371,13 @@ def framed():
 API = "/dashboard/api/"
 
 
-def forbidden(request):
-    path, method, headers = request
-    with grounds().client() as victim:
-        victim.flush()
-        cid = victim.info["client_id"]
-        status, answer, _ = http(path.replace("CID", str(cid)), method, **headers)
-        check(status in (400, 401, 403, 404, 405), f"{status} for {method} {path}")
-        check("access-control-allow-headers" not in answer, "other origins may send the page's header")
-        victim.flush()
-
-
 PAGE = {"Fanline_Dashboard": "1"}
-table(
-    "anonymous",
-    "CSRF and DNS rebinding",
-    {
+
+
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "path, method, headers",
+    named({
         "a form that closes a connection": (API + "kick?cid=CID", "POST", {"Origin": "http://evil.example"}),
         "a link that closes a connection": (API + "kick?cid=CID", "GET", {}),
         "a preflight for the page's header": (
@@ -403,6 +389,13 @@ table(
         "a ticket by a name that leads here": (API + "ticket", "POST", PAGE | {"Host": "evil.example:8222"}),
         "a session that was made up": (API + "ticket", "POST", PAGE | {"Authorization": "Bearer " + "A" * 43}),
         "a WebSocket without a ticket": ("/dashboard/ws?ticket=", "GET", {"Upgrade": "websocket"}),
-    },
-    forbidden,
+    }),
 )
+def test_cross_site_requests(path, method, headers):
+    with grounds().client() as victim:
+        victim.flush()
+        cid = victim.info["client_id"]
+        status, answer, _ = http(path.replace("CID", str(cid)), method, **headers)
+        check(status in (400, 401, 403, 404, 405), f"{status} for {method} {path}")
+        check("access-control-allow-headers" not in answer, "other origins may send the page's header")
+        victim.flush()

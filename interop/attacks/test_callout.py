@@ -6,10 +6,12 @@ import os
 import threading
 import time
 
+import pytest
+
 from attacks.access_kit import Client, Key, Target, jwt, reply_of, unb64
-from attacks.case import attack
+from harness.cases import named
+from harness.checks import check, equal
 from harness.peer import Closed
-from harness.report import check, equal
 
 ISSUER, STRANGER = Key("A"), Key("A")
 CONFIG = f"""
@@ -106,14 +108,12 @@ ANSWERS = {
 }
 
 
-def answered(make):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("make", named(ANSWERS))
+def test_forged_answer(make):
     with Target(CONFIG) as target, Service(target, make) as service:
         check(target.refuses(user="eve", **{"pass": "eve"}), "it was let in")
         check(service.seen, "the service was not asked")
-
-
-for what, make in ANSWERS.items():
-    attack("anonymous", f"callout: an answer {what}")(lambda m=make: answered(m))
 
 
 SEALED = CONFIG.replace("allowed_accounts", f"xkey: {Key('X').public}, allowed_accounts")
@@ -127,7 +127,9 @@ UNSEALED = {
 FORGED = {"nats": {"user_nkey": Key("U").public, "server_id": {"id": Key("N").public}}}
 
 
-def unsealed(make):
+@pytest.mark.client
+@pytest.mark.parametrize("make", named(UNSEALED))
+def test_unsealed_answer(make):
     """Sends an unsealed response although the requests are sealed. Clients of the service's account cannot read
     them."""
     with Target(SEALED) as target, Client(target.port, user="service", **{"pass": "p"}) as service:
@@ -145,20 +147,16 @@ def unsealed(make):
         equal(refused, [True], "refused")
 
 
-for what, make in UNSEALED.items():
-    attack("client", f"callout: where answers are sealed, one {what}")(lambda m=make: unsealed(m))
-
-
-@attack("anonymous", "callout: an answer that has let another client in")
-def replayed_answer():
+@pytest.mark.anonymous
+def test_an_answer_that_has_let_another_client_in():
     FIRST.clear()
     with Target(CONFIG) as target, Service(target, replayed):
         target.client("ada", "ada").close()
         check(target.refuses(user="eve", **{"pass": "eve"}), "it was let in")
 
 
-@attack("client", "callout: a request by somebody whom the service has let in, or its own account's other user")
-def asking_oneself():
+@pytest.mark.client
+def test_a_request_by_somebody_whom_the_service_has_let_in_or_its_own_accounts_other_user():
     with Target(CONFIG) as target, Service(target, lambda a: answer(a, user(a))) as service:
         with target.client("ada", "ada") as ada, target.client("spy", "p") as spy:
             seen = len(service.seen)
@@ -169,8 +167,8 @@ def asking_oneself():
             equal(len(service.seen), seen, "requests that came")
 
 
-@attack("client", "callout: a client in the service's account that answers before the service does")
-def answering_first():
+@pytest.mark.client
+def test_a_client_in_the_services_account_that_answers_before_the_service_does():
     # Clients of the account may receive requests and their reply subjects. Only a signature of the issuer is
     # valid.
     with Target(CONFIG) as target, Client(target.port, user="spy", **{"pass": "p"}) as spy:
@@ -189,16 +187,16 @@ def answering_first():
             equal(let_in, [True], "refused")
 
 
-@attack("anonymous", "callout: nobody comes in while the service is away")
-def service_away():
+@pytest.mark.anonymous
+def test_nobody_comes_in_while_the_service_is_away():
     with Target(CONFIG) as target:
         check(target.refuses(user="eve", **{"pass": "eve"}), "it was let in")
         check(target.refuses(), "it was let in")
         check(target.refuses(user="service", **{"pass": "wrong"}), "it was let in")
 
 
-@attack("client", "callout: two requests that have reply subjects or keys in common")
-def different_requests():
+@pytest.mark.client
+def test_two_requests_that_have_reply_subjects_or_keys_in_common():
     with Target(CONFIG) as target, Service(target, lambda a: answer(a, user(a))) as service:
         for _ in range(8):
             target.client("ada", "ada").close()

@@ -5,18 +5,19 @@ import signal
 import socket
 import tempfile
 
-from attacks.access_kit import Target, reply_of, until
-from attacks.case import attack
-from harness.report import check, equal, server_under_test
-from harness.server import Server
+import pytest
+
+from attacks.access_kit import Target, reply_of
+from harness.checks import check, equal, until
+from harness.server import Server, server_under_test
 from mqtt.device import Device
 from mqtt.packets import V5
 
 NONCES = 64
 
 
-@attack("anonymous", "randomness: nonces of a server do not repeat and differ in most bits")
-def nonces():
+@pytest.mark.anonymous
+def test_nonces_of_a_server_do_not_repeat_and_differ_in_most_bits():
     config_user = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write(f"authorization {{ users: [ {{ nkey: {config_user} }} ] }}")
@@ -59,8 +60,8 @@ accounts {
 """
 
 
-@attack("owner", "randomness: the reply subject of the next request, computed from one that was seen")
-def reply_subjects():
+@pytest.mark.owner
+def test_the_reply_subject_of_the_next_request_computed_from_one_that_was_seen():
     with Target(SERVICE) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         b.sub("svc")
         b.barrier()
@@ -72,8 +73,8 @@ def reply_subjects():
         check(not any(follows(one, other) for one, other in zip(numbers, numbers[1:])), "the next one can be computed")
 
 
-@attack("client", "randomness: the MQTT client identifier of the next device, computed from one's own")
-def client_identifiers():
+@pytest.mark.client
+def test_the_mqtt_client_identifier_of_the_next_device_computed_from_ones_own():
     config = 'server_name: here\njetstream { store_dir: "SERVER_DIR/js" }\nmqtt { port: MQTT_PORT }\nhttp: 127.0.0.1:HTTP_PORT\n'
     with Target(config) as target:
         numbers = []
@@ -89,8 +90,8 @@ def client_identifiers():
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-@attack("owner", "randomness: names of ephemeral consumers that two accounts, or two starts of an account, have in common")
-def consumer_names():
+@pytest.mark.owner
+def test_consumer_names():
     one = 'jetstream { store_dir: "SERVER_DIR/js" }\naccounts {\n'
     accounts = {name: f"  {name} {{ JS, users: [ {{ user: {name}, password: p }} ] }}\n" for name in "AB"}
     config = one + "".join(accounts.values()).replace("JS", "jetstream: enabled") + "}\n"
@@ -109,14 +110,14 @@ def consumer_names():
             target.write(text)
             reloads = target.output().count("Reloaded")
             target.signal(signal.SIGHUP)
-            until(lambda: target.output().count("Reloaded") > reloads)
+            until(lambda: target.output().count("Reloaded") > reloads, "it does not reload")
         seen += names(target, "A")
         equal(len(set(seen)), len(seen), "different names")
         check(all(set(name) <= set(ALPHABET) for name in seen), f"{seen}")
 
 
-@attack("anonymous", "randomness: sessions and nonces of the dashboard that repeat or have a pattern")
-def dashboard_secrets():
+@pytest.mark.anonymous
+def test_sessions_and_nonces_of_the_dashboard_that_repeat_or_have_a_pattern():
     config = "http: 127.0.0.1:HTTP_PORT\nauthorization { user: ada, password: p }\n"
     with Target(config) as target:
         headers = {"fanline-dashboard": "1"}
@@ -128,8 +129,8 @@ def dashboard_secrets():
             equal(len({text[:4] for text in texts}), len(texts), "different beginnings")
 
 
-@attack("owner", "randomness: ids of transfers, by which others could write into a restore")
-def transfers():
+@pytest.mark.owner
+def test_ids_of_transfers_by_which_others_could_write_into_a_restore():
     with Target('jetstream { store_dir: "SERVER_DIR/js" }\n') as target, target.client() as client:
         ids = []
         for number in range(4):

@@ -6,10 +6,12 @@ import json
 import os
 import socket
 
+import pytest
+
 from attacks.access_kit import Client, Key, Refused, Target, b64, permissions
-from attacks.case import attack
+from harness.cases import named
+from harness.checks import check, equal
 from harness.peer import Closed, Peer
-from harness.report import check, equal
 from mqtt import packets
 from mqtt.device import Device, Unconnected
 from mqtt.packets import CONNACK, PUBLISH, V4, V5
@@ -49,7 +51,9 @@ def left(target: Target, user: str, client_id: str, version: int, topic: str):
     return options
 
 
-def taken_over(version: int):
+@pytest.mark.client
+@pytest.mark.parametrize("version", [V4, V5])
+def test_session_of_a_user_with_more_rights(version: int):
     """A client that takes over the session of another user must not receive messages of its subscriptions."""
     with Target(MQTT + USERS) as target:
         options = left(target, "root", "victim", version, "secret")
@@ -63,12 +67,8 @@ def taken_over(version: int):
                 equal(found + heard(eve), [], "what came")
 
 
-for version in (V4, V5):
-    attack("client", f"mqtt: takes over the session of a user with more rights ({version})")(lambda v=version: taken_over(v))
-
-
-@attack("owner", "mqtt: takes over or ends a session of another account by its client identifier")
-def other_account():
+@pytest.mark.owner
+def test_takes_over_or_ends_a_session_of_another_account_by_its_client_identifier():
     with Target(MQTT + TWO) as target:
         with device(target, "a", "victim") as victim, device(target, "b", "victim") as eve:
             equal(eve.connack.session_present, 0, "a session was there")
@@ -79,8 +79,8 @@ def other_account():
                 equal(heard(eve), [], "what the attacker hears")
 
 
-@attack("owner", "mqtt: retained messages of another account")
-def other_retained():
+@pytest.mark.owner
+def test_retained_messages_of_another_account():
     with Target(MQTT + TWO) as target, device(target, "a", "x") as a, device(target, "b", "y") as b:
         a.publish("secret", b"x", qos=1, retain=True)
         b.subscribed(("#", 1), ("secret", 1), ("$share/g/secret", 1))
@@ -90,7 +90,9 @@ def other_retained():
 FILTERS = ["secret", "#", "+", "$share/g/secret", "$share/g/#", "$MQTT/#", "$SYS/#", "$JS/#", "$R/#", "open/../secret", "secret/#", "+/#"]
 
 
-def subscribed_around(filter_: str):
+@pytest.mark.client
+@pytest.mark.parametrize("filter_", FILTERS)
+def test_denied_filter_over_mqtt(filter_: str):
     with Target(MQTT + USERS) as target, device(target, "eve", "eve") as eve, device(target, "root", "root") as root:
         root.publish("secret", b"retained", qos=1, retain=True)
         eve.subscribe((filter_, 1))
@@ -99,14 +101,12 @@ def subscribed_around(filter_: str):
         equal(heard(eve), [], "what came")
 
 
-for filter_ in FILTERS:
-    attack("client", f"mqtt: hears what it may not by {filter_}")(lambda f=filter_: subscribed_around(f))
-
-
 TOPICS = ["secret", "$JS/API/STREAM/DELETE/V", "$SYS/REQ/SERVER/PING", "$MQTT/sub/x", "_INBOX/x", "_R_/0/1"]
 
 
-def published_around(topic: str):
+@pytest.mark.client
+@pytest.mark.parametrize("topic", TOPICS)
+def test_denied_topic_over_mqtt(topic: str):
     with Target(MQTT + USERS) as target, Client(target.port, user="root", **{"pass": "p"}) as root:
         root.made("$JS.API.STREAM.CREATE.V", {"name": "V", "subjects": ["v"]})
         for sid, subject in enumerate(["secret", "_INBOX.x", "_R_.0.1", "$MQTT.sub.x"]):
@@ -123,12 +123,8 @@ def published_around(topic: str):
         check("V" in root.asked("$JS.API.STREAM.NAMES")["streams"], "the stream is gone")
 
 
-for topic in TOPICS:
-    attack("client", f"mqtt: publishes to {topic}")(lambda t=topic: published_around(t))
-
-
-@attack("client", "mqtt: a response topic or a will that leads to a denied subject")
-def will_around():
+@pytest.mark.client
+def test_a_response_topic_or_a_will_that_leads_to_a_denied_subject():
     with Target(MQTT + USERS) as target, device(target, "root", "root") as root:
         root.subscribed(("secret", 1))
         with Unconnected(target, V4) as eve:
@@ -143,7 +139,9 @@ def will_around():
 LOGINS = [{"user": "a"}, {"user": "a", "password": ""}, {"user": "", "password": "p"}, {"user": "A", "password": "p"}, {"user": "a\u0000", "password": "p"}, {}]
 
 
-def mqtt_login(options: dict):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("options", LOGINS, ids=json.dumps)
+def test_mqtt_login(options: dict):
     with Target(MQTT + TWO) as target, Unconnected(target, V5) as eve:
         eve.send(packets.connect(V5, "x", **options))
         try:
@@ -151,10 +149,6 @@ def mqtt_login(options: dict):
         except Closed:
             return
         check(packet.kind != CONNACK or packet.code >= 0x80, "it was let in")
-
-
-for options in LOGINS:
-    attack("anonymous", f"mqtt: comes in with {json.dumps(options)}")(lambda o=options: mqtt_login(o))
 
 
 def upgraded(port: int, headers: dict[str, str]) -> int:
@@ -174,15 +168,13 @@ ORIGINS = [
 ]
 
 
-def foreign_origin(origin: str):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_foreign_origin(origin: str):
     config = 'websocket { port: WS_PORT, no_tls: true, allowed_origins: ["https://good.example"], user_cookie: u, pass_cookie: p }\n' + USERS
     with Target(config) as target:
         equal(upgraded(target.ports["WS_PORT"], {"Origin": "https://good.example"}), 101, "the own page's status")
         equal(upgraded(target.ports["WS_PORT"], {"Origin": origin, "Cookie": "u=root; p=p"}), 403, "the status")
-
-
-for origin in ORIGINS:
-    attack("anonymous", f"websocket: a page of the origin {origin} with a user's cookies")(lambda o=origin: foreign_origin(o))
 
 
 # PROXY headers that the server does not expect (`False`), and malformed ones where it does.
@@ -198,7 +190,9 @@ PROXIES = [
 ]
 
 
-def proxied(is_believed: bool, header: bytes):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("is_believed, header", PROXIES)
+def test_forged_proxy_header(is_believed: bool, header: bytes):
     config = f"proxy_protocol: {str(is_believed).lower()}\nhttp: 127.0.0.1:HTTP_PORT\n" + USERS
     with Target(config) as target, Peer(target.port) as peer:
         peer.send(header)
@@ -211,11 +205,6 @@ def proxied(is_believed: bool, header: bytes):
         _, found = target.http("GET /connz")
         check("10.0.0." not in found, "the header was believed")
 
-
-for is_believed, header in PROXIES:
-    where = "where headers are read" if is_believed else "where no headers are read"
-    attack("anonymous", f"proxy: {header[:44]!r} {where}")(lambda b=is_believed, h=header: proxied(b, h))
-
 # A server with `no_auth_user`, and with users that are restricted to one connection type.
 GUEST = (
     "no_auth_user: guest\nauthorization { users: [\n{ user: guest, password: g, %s }\n{ user: root, password: p }\n"
@@ -227,19 +216,17 @@ SHOWN = [
 ]
 
 
-def not_a_guest(shown: dict):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("shown", SHOWN, ids=json.dumps)
+def test_guest_with_wrong_credentials(shown: dict):
     """A client with wrong credentials is refused, and not accepted as the user of `no_auth_user`."""
     with Target(GUEST) as target:
         target.client().close()
         check(target.refuses(**shown), "it was let in")
 
 
-for shown in SHOWN:
-    attack("anonymous", f"guests: comes in as somebody with {json.dumps(shown)}")(lambda s=shown: not_a_guest(s))
-
-
-@attack("anonymous", "guests: a guest with the rights of somebody else by claiming a JWT, a name or an account")
-def guest_rights():
+@pytest.mark.anonymous
+def test_a_guest_with_the_rights_of_somebody_else_by_claiming_a_jwt_a_name_or_an_account():
     with Target(GUEST) as target, target.client("root", "p") as root:
         root.sub(">")
         root.barrier()
@@ -267,17 +254,22 @@ def leaf_connect(target: Target, **shown) -> Peer:
     return peer
 
 
-def refused_leaf(shown: dict):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("shown", LEAFS, ids=json.dumps)
+def test_leaf_login(shown: dict):
     config = "leafnodes { port: LEAF_PORT, authorization { user: leaf, password: p } }\n" + USERS
     with Target(config) as target, leaf_connect(target, **shown) as peer:
         check(b"PONG" not in peer.until_closed(), "it was let in")
 
 
-for shown in LEAFS:
-    attack("anonymous", f"leaf: comes in with {json.dumps(shown)}")(lambda s=shown: refused_leaf(s))
+SENT = [
+    b"LMSG secret 1\r\nx\r\n", b"LMSG other.x reply 1\r\nx\r\n", b"HMSG secret 12 13\r\nNATS/1.0\r\n\r\nx\r\n", b"LS+ secret\r\n", b"LS+ >\r\n", b"LS+ * q 1\r\nLS+ other.x q 1\r\n",
+]
 
 
-def leaf_rights(data: bytes):
+@pytest.mark.client
+@pytest.mark.parametrize("data", SENT)
+def test_leaf_with_few_rights(data: bytes):
     rights = permissions(["open"], ["open"])
     config = f"leafnodes {{ port: LEAF_PORT }}\naccounts {{ A {{ users: [\n{{ user: root, password: p }}\n{{ user: leaf, password: p, {rights} }}\n] }} }}\n"
     with Target(config) as target, target.client("root", "p") as root, leaf_connect(target, user="leaf", **{"pass": "p"}) as leaf:
@@ -300,13 +292,6 @@ def leaf_rights(data: bytes):
             lines.append(leaf.buffer.decode(errors="replace"))
         equal(root.barrier(), [], "what came over the link")
         check(not any("LMSG" in line or "SECRET" in line for line in lines), f"{lines}")
-
-
-SENT = [
-    b"LMSG secret 1\r\nx\r\n", b"LMSG other.x reply 1\r\nx\r\n", b"HMSG secret 12 13\r\nNATS/1.0\r\n\r\nx\r\n", b"LS+ secret\r\n", b"LS+ >\r\n", b"LS+ * q 1\r\nLS+ other.x q 1\r\n",
-]
-for data in SENT:
-    attack("client", f"leaf: a link of a user with few rights sends {data!r}")(lambda d=data: leaf_rights(d))
 
 
 # A proxy signs the nonce of the connection that it forwards. The user `box` must connect through a proxy.
@@ -336,7 +321,9 @@ FORGED = {
 }
 
 
-def forged_proxy(sign):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("sign", named(FORGED))
+def test_forged_proxy_signature(sign):
     def shown(make):
         return None if make is None else lambda nonce: {"proxy_sig": b64(make(nonce))}
 
@@ -350,12 +337,8 @@ def forged_proxy(sign):
             check(not let_in("free", sign), "somebody else was let in with that signature")
 
 
-for what, sign in FORGED.items():
-    attack("anonymous", f"proxy's signature: {what}")(lambda s=sign: forged_proxy(s))
-
-
-@attack("anonymous", "proxy's signature: one that was seen on another connection")
-def replayed_proxy():
+@pytest.mark.anonymous
+def test_one_that_was_seen_on_another_connection():
     with Target(BEHIND_PROXY) as target:
         EARLIER.clear()
         sign = {"sign": lambda nonce: {"proxy_sig": b64(earlier(nonce))}}

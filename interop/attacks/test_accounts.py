@@ -2,9 +2,10 @@
 
 import json
 
+import pytest
+
 from attacks.access_kit import Target, permissions, reply_of
-from attacks.case import attack
-from harness.report import check, equal
+from harness.checks import check, equal
 
 TWO = """
 server_name: here
@@ -26,7 +27,9 @@ FOREIGN = ["$SYS.REQ.ACCOUNT.B.CONNZ", "$SYS.REQ.ACCOUNT.B.INFO", "$SYS.REQ.USER
 PAYLOADS = [{"acc": "B"}, {"accounts": ["B"]}, {"user": "b", "auth": True}, {"filter_subject": ">"}, {"state": 2}, {"acc": "B", "acc ": "A"}]
 
 
-def looked_into(subject: str):
+@pytest.mark.owner
+@pytest.mark.parametrize("subject", SUBJECTS + FOREIGN)
+def test_request_about_another_account(subject: str):
     with Target(TWO) as target, target.client("b", "p", name="bobs-name") as b, target.client("a", "p") as a:
         b.sub("bobs.secret")
         b.barrier()
@@ -39,12 +42,8 @@ def looked_into(subject: str):
                     check(secret not in text, f"{payload} {headers}: {text!r}")
 
 
-for subject in SUBJECTS + FOREIGN:
-    attack("owner", f"accounts: {subject} about another account")(lambda s=subject: looked_into(s))
-
-
-@attack("owner", "accounts: an asker that says it is another account")
-def forged_asker():
+@pytest.mark.owner
+def test_an_asker_that_says_it_is_another_account():
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         b.sub("svc")
         b.barrier()
@@ -58,7 +57,13 @@ def forged_asker():
             check(b'"root"' not in content, f"{content!r}")
 
 
-def answered_by(who: str):
+@pytest.mark.client
+@pytest.mark.parametrize("who", [
+    pytest.param("low", id="a client of the responder's account that may not publish there"),
+    pytest.param("a", id="a client of the asker's own account"),
+    pytest.param("s", id="a client of the system account"),
+])
+def test_service_request_answered_by(who: str):
     """Sends a response to A's request from a client that did not receive the request, but knows or guesses the
     reply subject."""
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
@@ -76,16 +81,8 @@ def answered_by(who: str):
             equal(a.barrier(), [], "what came")
 
 
-for who, what in {
-    "low": "a client of the responder's account that may not publish there",
-    "a": "a client of the asker's own account",
-    "s": "a client of the system account",
-}.items():
-    attack("client", f"accounts: an answer to a service's request by {what}")(lambda w=who: answered_by(w))
-
-
-@attack("owner", "accounts: a second answer after the only one")
-def second_answer():
+@pytest.mark.owner
+def test_a_second_answer_after_the_only_one():
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         b.sub("svc")
         b.barrier()
@@ -99,8 +96,8 @@ def second_answer():
         equal([content for _, content in a.barrier()], [b"one"], "answers")
 
 
-@attack("owner", "accounts: an answer that leads to a subject that the asker may not publish to")
-def reply_elsewhere():
+@pytest.mark.owner
+def test_an_answer_that_leads_to_a_subject_that_the_asker_may_not_publish_to():
     # The response goes to the requester's account only, whatever the reply subject is there.
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         b.sub("svc")
@@ -114,8 +111,8 @@ def reply_elsewhere():
         equal(b.barrier(), [], "what came in the other account")
 
 
-@attack("owner", "accounts: a message published to the subject of an imported stream reaches its exporter")
-def upstream():
+@pytest.mark.owner
+def test_a_message_published_to_the_subject_of_an_imported_stream_reaches_its_exporter():
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         b.sub(">")
         b.barrier()
@@ -126,8 +123,8 @@ def upstream():
         equal(found, [], "what came")
 
 
-@attack("owner", "accounts: hears another account by every wildcard")
-def hears_all():
+@pytest.mark.owner
+def test_hears_another_account_by_every_wildcard():
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         for sid, subject in enumerate([">", "*", "*.*", "*.>", "$SYS.>", "$JS.>", "_R_.>", "_INBOX.>", "B.>", "$MQTT.>"]):
             a.sub(subject, sid)
@@ -138,8 +135,8 @@ def hears_all():
         equal(a.barrier(), [], "what came")
 
 
-@attack("owner", "accounts: a trace that shows what becomes of a message in another account")
-def traced_beyond():
+@pytest.mark.owner
+def test_a_trace_that_shows_what_becomes_of_a_message_in_another_account():
     with Target(TWO) as target, target.client("b", "p", name="bobs-name") as b, target.client("a", "p") as a:
         b.sub("svc")
         b.barrier()
@@ -150,8 +147,8 @@ def traced_beyond():
         check(b"bobs-name" not in text, f"{text!r}")
 
 
-@attack("owner", "accounts: a stream that copies another account's by a name of its API")
-def copied_stream():
+@pytest.mark.owner
+def test_a_stream_that_copies_another_accounts_by_a_name_of_its_api():
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         b.made("$JS.API.STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         check(b"seq" in b.request("s", b"SECRET")[1], "not stored")
@@ -166,16 +163,14 @@ def copied_stream():
 ADMIN = ["$JS.API.ACCOUNT.PURGE.B", "$JS.API.SERVER.REMOVE", "$JS.API.META.LEADER.STEPDOWN", "$JS.API.ACCOUNT.STREAM.MOVE.B.S"]
 
 
-def admin_request(subject: str):
+@pytest.mark.owner
+@pytest.mark.parametrize("subject", ADMIN)
+def test_administration_by_an_account(subject: str):
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         b.made("$JS.API.STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         _, found = a.request(subject, {}, seconds=0.3)
         check(not found or b"error" in found or b" 503" in found, f"{found!r}")
         equal(b.asked("$JS.API.STREAM.NAMES")["streams"], ["S"], "streams")
-
-
-for subject in ADMIN:
-    attack("owner", f"accounts: {subject} by somebody who is not of the system account")(lambda s=subject: admin_request(s))
 
 
 # The dashboard shows users their own account. These requests name another account.
@@ -202,7 +197,9 @@ class Page:
         return self.target.http(f"GET /dashboard/api/{name}", self.headers)
 
 
-def page_of_another(name: str):
+@pytest.mark.client
+@pytest.mark.parametrize("name", PAGES)
+def test_dashboard_page_of_another_account(name: str):
     with Target(TWO) as target, target.client("b", "p", name="bobs-name") as b:
         b.sub("bobs.secret")
         b.barrier()
@@ -213,12 +210,8 @@ def page_of_another(name: str):
             check(secret not in found, found)
 
 
-for name in PAGES:
-    attack("client", f"accounts: the dashboard's {name} of another account")(lambda n=name: page_of_another(n))
-
-
-@attack("client", "accounts: a kick of another account's connection from the dashboard")
-def kicked():
+@pytest.mark.client
+def test_a_kick_of_another_accounts_connection_from_the_dashboard():
     with Target(TWO) as target, target.client("b", "p") as b:
         page = Page(target, "a")
         status, _ = target.http(f"POST /dashboard/api/kick?cid={b.info['client_id']}", page.headers)
@@ -226,12 +219,10 @@ def kicked():
         b.barrier()
 
 
-@attack("client", "accounts: a client's client sees what only its account's root may in the dashboard's WebSocket ticket")
-def ticket_of_another():
+@pytest.mark.client
+def test_ticket_of_another():
     with Target(TWO) as target:
         page = Page(target, "low")
         first, second = (target.http("POST /dashboard/api/ticket", page.headers)[1] for _ in range(2))
         check(first != second, "tickets repeat")
         check(page.session not in first + second, "a ticket shows the session")
-
-

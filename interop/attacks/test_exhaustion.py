@@ -6,6 +6,8 @@ import threading
 import time
 import zlib
 
+import pytest
+
 from attacks.archive import ARCHIVE, archive_consumer, archive_frame, archive_skip, begin, bomb
 from attacks.grounds import (
     ask,
@@ -15,14 +17,14 @@ from attacks.grounds import (
     http,
     mqtt,
     mqtt_connect,
-    mqtt_packet,
-    mqtt_text,
     until_closed,
     websocket,
 )
-from attacks.injection import table
+from harness.cases import named
+from harness.checks import check
 from harness.peer import Closed, Peer
-from harness.report import check
+from mqtt.packets import packet as mqtt_packet
+from mqtt.packets import text as mqtt_text
 
 MIB = 1 << 20
 # Maximum wait of an honest client during an attack. It is generous, because tests run at the same time as others.
@@ -83,18 +85,19 @@ def many_half_frames():
         check(taken <= 4, f"{taken} backups hold sixty megabytes each")
 
 
-table(
-    "client",
-    "a backup of a few bytes",
-    {
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "growth_mib_max, play",
+    named({
         "a million consumers": (300, restores(begin(ARCHIVE) + bomb(archive_consumer(b""), 20))),
         "the same place for ever": (40, restores(begin(ARCHIVE) + bomb(archive_skip(5), 2000))),
         "ends without end": (40, restores(begin(ARCHIVE) + bomb(archive_frame(4, b""), 2000))),
         "a frame of a gigabyte": (40, restores(begin(ARCHIVE + b"\2" + b"\xff" * 8) + bomb(b"\0\0", 500))),
         "seven frames of 256 MB": (480, many_half_frames),
-    },
-    lambda argument: bounded(*argument),
+    }),
 )
+def test_backup(growth_mib_max, play):
+    bounded(growth_mib_max, play)
 
 
 def deflated(size: int) -> bytes:
@@ -117,10 +120,12 @@ def page(data: bytes, extra: str = "", closes: bool = True):
 
 DEFLATE = "Sec-WebSocket-Extensions: permessage-deflate\r\n"
 TOO_LONG = struct.pack(">BBQ", 0x82, 0xFF, (1 << 63) - 1) + bytes(4)
-table(
-    "anonymous",
-    "WebSocket",
-    {
+
+
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "growth_mib_max, play",
+    named({
         "a gigabyte that was compressed": (60, page(frame(deflated(1 << 30), 0xC2), DEFLATE)),
         "compressed bytes that are none": (20, page(frame(b"\xff" * 1000, 0xC2), DEFLATE)),
         "a compressed frame where nothing was agreed": (20, page(frame(deflated(1 << 20), 0xC2))),
@@ -133,9 +138,10 @@ table(
         "a hundred thousand pings, whose answers nobody reads": (60, page(frame(b"p" * 100, 0x89) * 100_000, closes=False)),
         "a control frame in fragments": (20, page(frame(b"", 0x09))),
         "a request of headers without end": (20, page(b"X: y\r\n" * 10_000, "X: y\r\nX:", closes=True)),
-    },
-    lambda argument: bounded(*argument),
+    }),
 )
+def test_websocket(growth_mib_max, play):
+    bounded(growth_mib_max, play)
 
 
 def says(data: bytes):
@@ -163,10 +169,12 @@ def requests(subject: str, body: bytes, headers: bytes = b""):
 
 DEEP = b"[" * 500_000
 DEEP_MAP = b'{"a":' * 150_000
-table(
-    "anonymous",
-    "JSON",
-    {
+
+
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "growth_mib_max, play",
+    named({
         "a CONNECT that is half a megabyte deep": (60, says(b"CONNECT " + DEEP + b"\r\n")),
         "a CONNECT of maps in maps": (60, says(b"CONNECT " + DEEP_MAP + b"\r\n")),
         "a CONNECT without end": (60, says(b'CONNECT {"name":"' + b"a" * (4 * MIB))),
@@ -174,13 +182,16 @@ table(
             40,
             lambda: http("/dashboard/api/session", "POST", b'{"user":' + b"[" * 16_000, Fanline_Dashboard="1"),
         ),
-    },
-    lambda argument: bounded(*argument),
+    }),
 )
-table(
-    "client",
-    "JSON",
-    {
+def test_json_of_anonymous_peers(growth_mib_max, play):
+    bounded(growth_mib_max, play)
+
+
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "growth_mib_max, play",
+    named({
         f"{what} that is {size} deep": (60, requests(subject, body))
         for what, subject in (
             ("a stream", "$JS.API.STREAM.CREATE.IN"),
@@ -189,9 +200,10 @@ table(
             ("a purge", "$JS.API.STREAM.PURGE.IN"),
         )
         for size, body in (("500,000 arrays", DEEP), ("150,000 maps", b'{"metadata":' * 80_000))
-    },
-    lambda argument: bounded(*argument),
+    }),
 )
+def test_json_of_clients(growth_mib_max, play):
+    bounded(growth_mib_max, play)
 
 
 def has_closed(data: bytes):
@@ -306,10 +318,12 @@ def streams_of_a_megabyte():
 
 
 MANY_TOKENS = b"a." * 100_000 + b"a"
-table(
-    "client",
-    "subjects and filters",
-    {
+
+
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "growth_mib_max, play",
+    named({
         "PUB to 100,000 tokens": (40, has_closed(b"PUB %s 0\r\n\r\n" % MANY_TOKENS)),
         "SUB to 100,000 tokens": (40, has_closed(b"SUB %s 1\r\n" % MANY_TOKENS)),
         "SUB to 2,000 wildcards, a hundred times": (
@@ -330,13 +344,16 @@ table(
             100,
             lambda: (stays(b"".join(b"SUB e.%d %d\r\nUNSUB %d\r\n" % (n, n, n) for n in range(100_000)))()),
         ),
-    },
-    lambda argument: bounded(*argument),
+    }),
 )
-table(
-    "client",
-    "JetStream",
-    {
+def test_subjects_and_filters(growth_mib_max, play):
+    bounded(growth_mib_max, play)
+
+
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "growth_mib_max, play",
+    named({
         "20,000 pulls for one consumer": (60, waits(20_000)),
         "200 batches that never end": (60, batches),
         "a batch of 1,100": (60, long_batch),
@@ -351,9 +368,10 @@ table(
             60,
             requests("$JS.API.DIRECT.GET.IN", b'{"multi_last":[%s"x"]}' % b"".join(b'"s.IN.%d",' % n for n in range(60_000))),
         ),
-    },
-    lambda argument: bounded(*argument),
+    }),
 )
+def test_jetstream(growth_mib_max, play):
+    bounded(growth_mib_max, play)
 
 
 def device_says(data: bytes):
@@ -381,21 +399,26 @@ def device_first_says(data: bytes):
 
 
 FILTERS = b"".join(mqtt_text(b"a/%d" % n) + b"\0" for n in range(30_000))
-table(
-    "anonymous",
-    "MQTT",
-    {
+
+
+@pytest.mark.anonymous
+@pytest.mark.parametrize(
+    "growth_mib_max, play",
+    named({
         "a CONNECT of 256 MB": (40, device_first_says(b"\x10\xff\xff\xff\x7f" + b"\0\4MQTT\4\2\0\x1e" + bytes(8 * MIB))),
         "a length of five bytes": (20, device_first_says(b"\x10\xff\xff\xff\xff\xff\x01")),
         "a client identifier of 65,535 bytes": (40, device_first_says(mqtt_connect(b"c" * 65_535, b"nobody"))),
         "PUBLISH before CONNECT": (20, device_first_says(mqtt_packet(0x30, mqtt_text(b"a") + b"x"))),
-    },
-    lambda argument: bounded(*argument),
+    }),
 )
-table(
-    "client",
-    "MQTT",
-    {
+def test_mqtt_of_anonymous_peers(growth_mib_max, play):
+    bounded(growth_mib_max, play)
+
+
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "growth_mib_max, play",
+    named({
         "a PUBLISH of 256 MB": (60, device_says(b"\x30\xff\xff\xff\x7f" + mqtt_text(b"a") + bytes(8 * MIB))),
         "a SUBSCRIBE of 30,000 filters": (120, device_says(mqtt_packet(0x82, b"\0\1" + FILTERS))),
         "a topic of 30,000 levels": (40, device_says(mqtt_packet(0x30, mqtt_text(b"a/" * 30_000) + b"x"))),
@@ -404,6 +427,7 @@ table(
             120,
             device_says(b"".join(mqtt_packet(0x34, mqtt_text(b"a") + struct.pack(">H", n)) for n in range(1, 65_535))),
         ),
-    },
-    lambda argument: bounded(*argument),
+    }),
 )
+def test_mqtt_of_clients(growth_mib_max, play):
+    bounded(growth_mib_max, play)

@@ -3,12 +3,14 @@
 import json
 import time
 
+import pytest
+
 from attacks.access_kit import (
     Client, Key, Refused, Target, account_jwt, b64, jwt, unb64, user_jwt,
 )
-from attacks.case import attack
+from harness.cases import named
+from harness.checks import check, equal
 from harness.peer import Closed
-from harness.report import check, equal
 
 PAST, FUTURE = 1_500_000_000, 4_000_000_000
 
@@ -98,14 +100,12 @@ TOKENS = {
 }
 
 
-def refused_token(make):
+@pytest.mark.client
+@pytest.mark.parametrize("make", named(TOKENS))
+def test_wrong_token(make):
     with Target(WORLD.config()) as target:
         Client(target.port, sign=WORLD.eve.proves(jwt=good())).close()
         check(target.refuses(sign=WORLD.eve.proves(jwt=make())), "it was taken")
-
-
-for what, make in TOKENS.items():
-    attack("client", f"tokens: a token {what}")(lambda m=make: refused_token(m))
 
 SIGNATURES = {
     "no signature of the nonce": lambda nonce: {},
@@ -119,18 +119,16 @@ SIGNATURES = {
 }
 
 
-def refused_signature(sign):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("sign", named(SIGNATURES))
+def test_stolen_token(sign):
     with Target(WORLD.config()) as target:
         token = good()
         check(target.refuses(sign=lambda nonce: {"jwt": token} | sign(nonce)), "it was taken")
 
 
-for what, sign in SIGNATURES.items():
-    attack("anonymous", f"tokens: a stolen token with {what}")(lambda s=sign: refused_signature(s))
-
-
-@attack("anonymous", "tokens: a signature that was seen on another connection")
-def replayed_signature():
+@pytest.mark.anonymous
+def test_a_signature_that_was_seen_on_another_connection():
     with Target(WORLD.config()) as target:
         token, seen = good(), []
         prove = WORLD.eve.proves(jwt=token)
@@ -138,21 +136,21 @@ def replayed_signature():
         check(target.refuses(sign=lambda nonce: seen[0]), "it was taken")
 
 
-@attack("client", "tokens: a revoked user, by its key")
-def revoked_user():
+@pytest.mark.client
+def test_a_revoked_user_by_its_key():
     with Target(WORLD.config()) as target:
         token = user_jwt(WORLD.a, WORLD.revoked.public)
         check(target.refuses(sign=WORLD.revoked.proves(jwt=token)), "it was taken")
 
 
-@attack("client", "tokens: a token issued in the future, past a revocation of all")
-def revoked_all():
+@pytest.mark.client
+def test_a_token_issued_in_the_future_past_a_revocation_of_all():
     with Target(WORLD.config(nats={"revocations": {"*": int(time.time()) + 60}})) as target:
         check(target.refuses(sign=WORLD.eve.proves(jwt=good())), "it was taken")
 
 
-@attack("client", "tokens: a user of an account whose own token has expired")
-def expired_account():
+@pytest.mark.client
+def test_a_user_of_an_account_whose_own_token_has_expired():
     # The server may accept this configuration, as nats-server does, or refuse to start.
     try:
         with Target(WORLD.config(exp=PAST)) as target:
@@ -161,15 +159,24 @@ def expired_account():
         check("expired" in str(error).lower(), str(error))
 
 
-@attack("anonymous", "tokens: a bearer's token where the account forbids them")
-def forbidden_bearer():
+@pytest.mark.anonymous
+def test_a_bearers_token_where_the_account_forbids_them():
     limits = {"subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
     with Target(WORLD.config(nats={"limits": limits | {"disallow_bearer": True}})) as target:
         check(target.refuses(jwt=good(nats={"bearer_token": True})), "it was taken")
         Client(target.port, sign=WORLD.eve.proves(jwt=good())).close()
 
 
-def scoped(name: str, tags: list[str], subjects: list[str]):
+@pytest.mark.client
+@pytest.mark.parametrize("name, tags, subjects", named([
+    ("a wildcard as a name", "*", [], ["u.other"]),
+    ("all wildcards as a name", ">", [], ["u.other", "u.other.x"]),
+    ("a queue in the name", "x q", [], ["u.other", "u.x q"]),
+    ("a name of more tokens with a wildcard", "x.>", [], ["u.x.y"]),
+    ("a queue as a tag", "n", ["t:x q"], ["t.other", "t.x"]),
+    ("no tag and no name", "", [], ["u.", "u.other", "t.other", "other"]),
+]))
+def test_leaves_the_scope_of_a_signing_key_by(name: str, tags: list[str], subjects: list[str]):
     """The holder of a scoped signing key chooses name and tags of a user. They must not widen the scope."""
     token = by(WORLD.scoped, {"tags": tags}, is_template=True, name=name)
     with Target(WORLD.config()) as target:
@@ -192,19 +199,6 @@ def scoped(name: str, tags: list[str], subjects: list[str]):
             equal([line for line, _ in eve.barrier()], [], "what was heard")
 
 
-for what, name, tags, subjects in [
-    ("a wildcard as a name", "*", [], ["u.other"]),
-    ("all wildcards as a name", ">", [], ["u.other", "u.other.x"]),
-    ("a queue in the name", "x q", [], ["u.other", "u.x q"]),
-    ("a name of more tokens with a wildcard", "x.>", [], ["u.x.y"]),
-    ("a queue as a tag", "n", ["t:x q"], ["t.other", "t.x"]),
-    ("no tag and no name", "", [], ["u.", "u.other", "t.other", "other"]),
-]:
-    attack("client", f"tokens: leaves the scope of a signing key by {what}")(
-        lambda n=name, t=tags, s=subjects: scoped(n, t, s)
-    )
-
-
 IMPORTED = {
     "no activation": lambda w, other: "",
     "an activation for another account": lambda w, other: jwt(w.b, other.public, {"type": "activation", "kind": "stream", "subject": "secret.>"}),
@@ -215,6 +209,12 @@ IMPORTED = {
     "an activation that has expired": lambda w, other: jwt(w.b, w.a.public, {"type": "activation", "kind": "stream", "subject": "secret.>"}, exp=PAST),
     "an activation that is not valid yet": lambda w, other: jwt(w.b, w.a.public, {"type": "activation", "kind": "stream", "subject": "secret.>"}, nbf=FUTURE),
 }
+
+
+@pytest.mark.owner
+@pytest.mark.parametrize("make", named(IMPORTED))
+def test_wrong_activation(make):
+    imported(make)
 
 
 def imported(make, is_allowed: bool = False, revocations: dict[str, int] | None = None):
@@ -253,12 +253,8 @@ def imported(make, is_allowed: bool = False, revocations: dict[str, int] | None 
         target.__exit__()
 
 
-for what, make in IMPORTED.items():
-    attack("owner", f"tokens: imports a stream that needs an activation with {what}")(lambda m=make: imported(m))
-
-
-@attack("owner", "tokens: imports a stream that needs an activation with one that the exporter has revoked")
-def revoked_activation():
+@pytest.mark.owner
+def test_imports_a_stream_that_needs_an_activation_with_one_that_the_exporter_has_revoked():
     def activation(w, _):
         return jwt(w.b, w.a.public, {"type": "activation", "kind": "stream", "subject": "secret.>"})
 
@@ -279,19 +275,17 @@ NKEYS = {
 }
 
 
-def refused_nkey(show):
+@pytest.mark.anonymous
+@pytest.mark.parametrize("show", named(NKEYS))
+def test_wrong_nkey(show):
     key = Key("U")
     with Target(f"authorization {{ users: [ {{ nkey: {key.public} }}, {{ user: ada, password: p }} ] }}") as target:
         Client(target.port, sign=key.proves(nkey=key.public)).close()
         check(target.refuses(sign=lambda nonce: show(key, nonce)), "it was taken")
 
 
-for what, show in NKEYS.items():
-    attack("anonymous", f"nkeys: {what}")(lambda s=show: refused_nkey(s))
-
-
-@attack("anonymous", "nkeys: a key of low order, with a signature that fits everything")
-def low_order_key():
+@pytest.mark.anonymous
+def test_a_key_of_low_order_with_a_signature_that_fits_everything():
     # With the neutral element as key, S = 0 and R = the neutral element form a valid signature of every message,
     # unless the server refuses such keys.
     from attacks.access_kit import _checked

@@ -2,10 +2,12 @@
 
 import json
 
-from attacks.access_kit import Client, Target, permissions, reply_of, subject_of, until
-from attacks.case import attack
+import pytest
+
+from attacks.access_kit import Client, Target, permissions, reply_of, subject_of
+from harness.cases import named
+from harness.checks import check, equal, until
 from harness.peer import Closed
-from harness.report import check, equal
 
 JETSTREAM = 'jetstream { store_dir: "SERVER_DIR/js" }\n'
 
@@ -30,7 +32,9 @@ LISTENING = [
 ]
 
 
-def listening(rights: dict, subscription: tuple[str, str], published: dict[str, int]):
+@pytest.mark.client
+@pytest.mark.parametrize("rights, subscription, published", named(LISTENING))
+def test_hears_more_by(rights: dict, subscription: tuple[str, str], published: dict[str, int]):
     with Target(users(eve=permissions(**rights))) as target:
         with target.client("eve", "p") as eve, target.client("root", "p") as root:
             eve.sub(subscription[0], 1, subscription[1])
@@ -41,12 +45,6 @@ def listening(rights: dict, subscription: tuple[str, str], published: dict[str, 
             found = [subject_of(message) for message in eve.barrier()]
             forbidden = [subject for subject in found if not published.get(subject)]
             equal(forbidden, [], "what came and is not allowed")
-
-
-for what, rights, subscription, published in LISTENING:
-    attack("client", f"permissions: hears more by {what}")(
-        lambda r=rights, s=subscription, p=published: listening(r, s, p)
-    )
 
 
 # Name, publish permissions, bytes that publish to a denied subject, and the subjects to watch.
@@ -65,7 +63,9 @@ SPEAKING = [
 ]
 
 
-def speaking(rights, data: bytes, subjects: list[str]):
+@pytest.mark.client
+@pytest.mark.parametrize("rights, data, subjects", named(SPEAKING))
+def test_publishes_by(rights, data: bytes, subjects: list[str]):
     with Target(users(eve=permissions(publish=rights))) as target:
         with target.client("root", "p") as root, target.client("eve", "p") as eve:
             for sid, subject in enumerate(subjects):
@@ -78,12 +78,8 @@ def speaking(rights, data: bytes, subjects: list[str]):
             check(eve.errors, "nothing was refused")
 
 
-for what, rights, data, subjects in SPEAKING:
-    attack("client", f"permissions: publishes by {what}")(lambda r=rights, d=data, s=subjects: speaking(r, d, s))
-
-
-@attack("client", "permissions: answers twice where one answer is allowed")
-def answers_twice():
+@pytest.mark.client
+def test_answers_twice_where_one_answer_is_allowed():
     config = users(eve=permissions(["none"], ["svc"], "allow_responses: { max: 1, expires: \"1m\" }"))
     with Target(config) as target, target.client("eve", "p") as eve, target.client("root", "p") as root:
         eve.sub("svc")
@@ -99,8 +95,8 @@ def answers_twice():
         equal(len(eve.errors), 2, "refusals")
 
 
-@attack("client", "permissions: answers where another client was asked")
-def answers_for_another():
+@pytest.mark.client
+def test_answers_where_another_client_was_asked():
     config = users(eve=permissions(["none"], ["svc"], "allow_responses: true"))
     with Target(config) as target, target.client("eve", "p") as asked, target.client("eve", "p") as eve, target.client("root", "p") as root:
         asked.sub("svc", 1, "q")
@@ -113,8 +109,8 @@ def answers_for_another():
         equal(root.barrier(), [], "what came")
 
 
-@attack("client", "permissions: a reserved reply subject in a request")
-def reserved_replies():
+@pytest.mark.client
+def test_a_reserved_reply_subject_in_a_request():
     config = users(eve=permissions(["a"], ["_INBOX.>"]))
     with Target(config) as target, target.client("root", "p") as root, target.client("eve", "p") as eve:
         root.sub("a")
@@ -126,7 +122,12 @@ def reserved_replies():
         equal(len(eve.errors), 4, "refusals")
 
 
-def second_connect(line: bytes, is_closed: bool):
+@pytest.mark.client
+@pytest.mark.parametrize("line, is_closed", [
+    pytest.param(b'CONNECT {"verbose":false,"user":"eve","pass":"p"}\r\n', False, id="as a user with fewer rights"),
+    pytest.param(b'CONNECT {"verbose":false,"user":"eve","pass":"wrong"}\r\n', True, id="with a wrong password"),
+])
+def test_subscriptions_over_a_second_connect(line: bytes, is_closed: bool):
     """A client that sends CONNECT again must neither keep subscriptions of the first user nor combine the rights
     of both."""
     config = users(eve=permissions(["a"], ["a"]))
@@ -149,17 +150,8 @@ def second_connect(line: bytes, is_closed: bool):
         equal(root.barrier(), [], "what the second user says")
 
 
-for what, line, is_closed in [
-    ("as a user with fewer rights", b'CONNECT {"verbose":false,"user":"eve","pass":"p"}\r\n', False),
-    ("with a wrong password", b'CONNECT {"verbose":false,"user":"eve","pass":"wrong"}\r\n', True),
-]:
-    attack("client", f"permissions: keeps subscriptions over a second CONNECT {what}")(
-        lambda line=line, closed=is_closed: second_connect(line, closed)
-    )
-
-
-@attack("client", "permissions: gets rights by a second CONNECT without credentials")
-def second_connect_without_credentials():
+@pytest.mark.client
+def test_gets_rights_by_a_second_connect_without_credentials():
     config = users(eve=permissions(["a"], ["a"]), guest=permissions(["g"], ["g"])).replace(
         "authorization {", "no_auth_user: guest\nauthorization {"
     )
@@ -225,7 +217,9 @@ class Store:
         return self.root.asked("$JS.API.STREAM.NAMES")["streams"] or []
 
 
-def direct_get(payload: dict):
+@pytest.mark.client
+@pytest.mark.parametrize("payload", named(READING))
+def test_direct_get_of_a_denied_subject(payload: dict):
     with Store() as store:
         _, found = store.eve.request(ONLY[0], payload)
         # Further responses would arrive before the response to the next request.
@@ -233,23 +227,15 @@ def direct_get(payload: dict):
         check(b"SECRET" not in found + next_, f"found {found!r}")
 
 
-for what, payload in READING:
-    attack("client", f"permissions: a direct get by subject whose payload names {what}")(lambda p=payload: direct_get(p))
-
-
-def filtered_consumer(config: dict):
+@pytest.mark.client
+@pytest.mark.parametrize("config", FILTERS, ids=json.dumps)
+def test_consumer_with_a_denied_filter(config: dict):
     with Store() as store:
         config = {"name": "c", "ack_policy": "none", "deliver_policy": "all", **config}
         found = store.eve.asked("$JS.API.CONSUMER.CREATE.S.c.open.a", {"stream_name": "S", "config": config})
         check("error" in found, f"it was made: {found}")
         _, content = store.eve.request("$JS.API.CONSUMER.MSG.NEXT.S.c", {"batch": 1, "no_wait": True})
         check(b"SECRET" not in content, "read")
-
-
-for config in FILTERS:
-    attack("client", f"permissions: a consumer by a subject with a filter, with {json.dumps(config)}")(
-        lambda c=config: filtered_consumer(c)
-    )
 
 RENAMED = [
     (ONLY[3], {"name": "OTHER", "subjects": ["o.x"]}),
@@ -260,22 +246,20 @@ RENAMED = [
 ]
 
 
-def another_name(subject: str, payload: dict):
+@pytest.mark.client
+@pytest.mark.parametrize("subject, payload", RENAMED)
+def test_another_name_in_the_payload(subject: str, payload: dict):
     with Store() as store:
         check("error" in store.eve.asked(subject, payload), "it was done")
         equal(store.names(), ["S"], "streams")
         equal(store.root.asked("$JS.API.CONSUMER.NAMES.S").get("consumers") or [], [], "consumers")
 
 
-for subject, payload in RENAMED:
-    attack("client", f"permissions: {subject} with another name in its payload")(
-        lambda s=subject, p=payload: another_name(s, p)
-    )
-
-
 # JetStream publishes with its own rights. A client must not make it publish JetStream requests.
-@attack("client", "permissions: a consumer that delivers to JetStream's API")
-def deliver_to_api():
+
+
+@pytest.mark.client
+def test_a_consumer_that_delivers_to_jetstreams_api():
     rights = permissions(["in.>", "$JS.API.CONSUMER.CREATE.S.>"], ["_INBOX.>"])
     with Target(JETSTREAM + users(eve=rights)) as target, target.client("root", "p") as root, target.client("eve", "p") as eve:
         root.made("$JS.API.STREAM.CREATE.S", {"name": "S", "subjects": ["in.>"]})
@@ -287,14 +271,16 @@ def deliver_to_api():
         # A second consumer receives the record after the first one. When it has, the first delivery was made.
         root.made("$JS.API.CONSUMER.CREATE.S.w", {"stream_name": "S", "config": {"name": "w", "deliver_subject": "w", "ack_policy": "none"}})
         root.sub("w")
-        until(lambda: root.barrier())
+        until(root.barrier, "nothing comes")
         equal(sorted(root.asked("$JS.API.STREAM.NAMES")["streams"]), ["S", "V"], "streams")
 
 
 REPUBLISHED = ["$JS.API.STREAM.DELETE.V", "$JS.API.>", "$SYS.REQ.SERVER.PING"]
 
 
-def republish_to_api(dest: str):
+@pytest.mark.client
+@pytest.mark.parametrize("dest", REPUBLISHED)
+def test_stream_that_republishes_to(dest: str):
     rights = permissions(["in.>", "$JS.API.STREAM.*.S"], ["_INBOX.>"])
     with Target(JETSTREAM + users(eve=rights)) as target, target.client("root", "p") as root, target.client("eve", "p") as eve:
         root.made("$JS.API.STREAM.CREATE.V", {"name": "V", "subjects": ["v"]})
@@ -306,12 +292,8 @@ def republish_to_api(dest: str):
         check("V" in root.asked("$JS.API.STREAM.NAMES")["streams"], "the stream is gone")
 
 
-for dest in REPUBLISHED:
-    attack("client", f"permissions: a stream that republishes to {dest}")(lambda d=dest: republish_to_api(d))
-
-
-@attack("client", "permissions: a stream that takes the subjects of JetStream's API, acknowledgements or inboxes")
-def stream_over_reserved():
+@pytest.mark.client
+def test_a_stream_that_takes_the_subjects_of_jetstreams_api_acknowledgements_or_inboxes():
     with Target(JETSTREAM) as target, Client(target.port) as eve:
         for number, subject in enumerate(["$JS.API.>", "$JS.>", ">", "$SYS.>", "$JS.ACK.>", "*.API.>"]):
             found = eve.asked(f"$JS.API.STREAM.CREATE.E{number}", {"name": f"E{number}", "subjects": [subject]})
@@ -319,8 +301,8 @@ def stream_over_reserved():
             check("error" in found or taken, f"{subject}: {found}")
 
 
-@attack("client", "permissions: an imported stream's mapping that leads to a subject that is denied")
-def mapping_around_permissions():
+@pytest.mark.client
+def test_an_imported_streams_mapping_that_leads_to_a_subject_that_is_denied():
     config = 'mappings { "open.>": "secret.>", "secret.in": "open.out" }\n' + users(eve=permissions((None, ["secret.>"]), ["none"]))
     with Target(config) as target, target.client("root", "p") as root, target.client("eve", "p") as eve:
         root.sub("secret.>")

@@ -2,6 +2,8 @@
 
 import struct
 
+import pytest
+
 from attacks.archive import ARCHIVE, archive_end, archive_frame, archive_record, begin, chunk, restore
 from attacks.grounds import (
     CREDENTIALS,
@@ -10,15 +12,15 @@ from attacks.grounds import (
     frame,
     grounds,
     mqtt,
-    mqtt_packet,
-    mqtt_text,
     send_request,
     until_closed,
     websocket,
 )
-from attacks.injection import table
+from harness.cases import named
+from harness.checks import check
 from harness.peer import Closed, Peer
-from harness.report import check
+from mqtt.packets import packet as mqtt_packet
+from mqtt.packets import text as mqtt_text
 
 U64, I64 = (1 << 64) - 1, (1 << 63) - 1
 
@@ -105,10 +107,10 @@ def raw_restore(piece: bytes):
     return play
 
 
-table(
-    "client",
-    "numbers at their ends",
-    {
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "play",
+    named({
         "a stream that begins at the last sequence": stream_with(first_seq=U64),
         "a stream that begins in the last half": stream_with(first_seq=I64),
         "a stream of one byte": stream_with(max_bytes=1),
@@ -143,9 +145,10 @@ table(
         "a direct get of the year 9999": lambda: consumer_free(
             "$JS.API.DIRECT.GET.END", {"start_time": "9999-12-31T23:59:59.999999999Z", "next_by_subj": ">", "batch": 2}
         ),
-    },
-    survives,
+    }),
 )
+def test_numbers_at_their_ends(play):
+    survives(play)
 
 
 def consumer_free(subject: str, body: dict):
@@ -155,10 +158,10 @@ def consumer_free(subject: str, body: dict):
         ask(peer, subject, body)
 
 
-table(
-    "client",
-    "backups that lie",
-    {
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "play",
+    named({
         "a record at the last sequence": restored(archive_record(U64, b"s.END.a", b"x"), archive_end(U64)),
         "records that go backwards": restored(
             archive_record(9, b"s.END.a", b"x"), archive_record(3, b"s.END.a", b"x"), archive_end(10)
@@ -189,9 +192,10 @@ table(
         "a repeat of nothing": raw_restore(begin(b"") + chunk(0, b"\x0a\x1d\x00\xff\xff\xff", b"a" * 10)),
         "a block of no bytes": raw_restore(begin(b"") + chunk(0, b"\x00", b"") * 1000),
         "a literal beyond its block": raw_restore(begin(b"") + chunk(0, b"\x0a\xfc\xff\xff\xff\xffa", b"a" * 10)),
-    },
-    survives,
+    }),
 )
+def test_backups_that_lie(play):
+    survives(play)
 
 
 def device(*packets: bytes):
@@ -223,10 +227,12 @@ def v5(properties: bytes, length: bytes | None = None) -> bytes:
 
 
 LET_IN = v5(b"")
-table(
-    "client",
-    "MQTT packets that lie",
-    {
+
+
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "play",
+    named({
         "all kinds, empty": device(*[bytes([kind << 4 | flags, 0]) for kind in range(16) for flags in (0, 2, 15)]),
         "all kinds, of one byte": device(*[bytes([kind << 4 | 2, 1, 255]) for kind in range(16)]),
         "a packet identifier of 0": device(mqtt_packet(0x32, mqtt_text(b"a") + b"\0\0"), mqtt_packet(0x82, b"\0\0")),
@@ -247,9 +253,10 @@ table(
             v5(b"\x11\xff\xff\xff\xff") + mqtt_packet(0x30, mqtt_text(b"a") + b"\5\2\xff\xff\xff\xffx")
         ),
         "a shared filter without a filter": device(mqtt_packet(0x82, b"\0\1" + mqtt_text(b"$share/") + b"\0")),
-    },
-    survives,
+    }),
 )
+def test_mqtt_packets_that_lie(play):
+    survives(play)
 
 
 def leaf(data: bytes):
@@ -261,10 +268,10 @@ def leaf(data: bytes):
     return play
 
 
-table(
-    "client",
-    "leaf nodes' lines that lie",
-    {
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "play",
+    named({
         "LMSG of 2^64 bytes": leaf(b"LMSG a %d\r\n" % U64),
         "LMSG with headers longer than itself": leaf(b"LMSG a 9 5\r\nhello\r\n"),
         "LMSG with queues without end": leaf(b"LMSG a | " + b"q " * 2000 + b"0\r\n\r\n"),
@@ -273,9 +280,10 @@ table(
         "LS- of what was never wanted": leaf(b"LS- never\r\nLS- never q\r\n"),
         "an INFO that is deep": leaf(b"INFO " + b"[" * 3000 + b"\r\n"),
         "a compressed stream of noise": leaf(b"INFO {\"compression\":\"s2_fast\"}\r\n\xff\x06\0\0S2sTwO" + bytes(range(256))),
-    },
-    survives,
+    }),
 )
+def test_lines_of_leaf_nodes_that_lie(play):
+    survives(play)
 
 
 def client(data: bytes):
@@ -300,10 +308,10 @@ def page(*frames: bytes):
     return play
 
 
-table(
-    "client",
-    "lines and frames that lie",
-    {
+@pytest.mark.client
+@pytest.mark.parametrize(
+    "play",
+    named({
         "sizes of 2^63, 2^64 and more": client(b"PUB a 9223372036854775808"),
         "a size that wraps around": client(b"PUB a 18446744073709551617\r\nx"),
         "headers longer than the message": client(b"HPUB a 20 5\r\nNATS/1.0\r\n\r\n"),
@@ -316,6 +324,7 @@ table(
             frame(b"\3", 0x88), frame(b"\0\0", 0x88), frame(b"\xff\xff\xff", 0x88)
         ),
         "WebSocket: lengths that are longer than they need be": page(b"\x82\xfe\0\1" + bytes(5), b"\x82\xff" + bytes(13)),
-    },
-    survives,
+    }),
 )
+def test_lines_and_frames_that_lie(play):
+    survives(play)
