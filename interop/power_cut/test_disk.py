@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 
-from harness.report import check, equal
+from harness.checks import check, equal
 
 from power_cut import disk, journal
 from power_cut.disk import MODES, Disk
@@ -51,7 +51,7 @@ with open("buffered", "w") as written:
     written.write("through a buffer\\n" * 1000)
 """
 
-# `the_disk_forgets` checks what may remain of each file.
+# `test_the_disk_forgets` checks what may remain of each file.
 SOME_SYNCS = """
 import os
 def file(name, data, is_synced):
@@ -86,7 +86,7 @@ def watched(library: str, folder: str, program: str) -> list[journal.Entry]:
     return journal.read(path)
 
 
-def every_call_is_noted(library: str, folder: str):
+def test_every_call_is_noted(library: str, folder: str):
     entries = watched(library, folder, EVERY_CALL)
     played = Disk()
     for entry in entries:
@@ -94,7 +94,7 @@ def every_call_is_noted(library: str, folder: str):
     equal(disk.difference(played.newest(), os.path.join(folder, "root")), None, "difference")
 
 
-def the_disk_forgets(library: str, folder: str):
+def test_the_disk_forgets(library: str, folder: str):
     entries = watched(library, folder, SOME_SYNCS)
     played = Disk()
     for entry in entries:
