@@ -1,19 +1,16 @@
 """The official Python client over TLS and WebSocket, with the server under test."""
 
-import asyncio
 import os
 import ssl
-import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-
 import nats
+import pytest
 
-from harness.report import Report, check, server_under_test
-from harness.server import Server, port_free
-from peers import flush, ignore, take
+from harness.certificates import self_signed
+from harness.checks import check
+from harness.server import Server, port_free, server_under_test
+from python.peers import flush, ignore, take
 
 
 class Site:
@@ -23,20 +20,11 @@ class Site:
         self.folder = folder
         self.websocket = port_free()
         self.secure_websocket = port_free()
-        self.certificate("server", "subjectAltName=DNS:localhost,IP:127.0.0.1")
-        self.certificate("ada", "subjectAltName=email:ada@example.org")
+        self_signed(folder, "server")
+        self_signed(folder, "ada", "email:ada@example.org")
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
-
-    def certificate(self, name: str, extension: str):
-        """Creates a self-signed certificate."""
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-        command += ["-nodes", "-days", "30", "-subj", f"/CN={name}", "-addext", extension]
-        # rustls rejects a CA certificate as the certificate of a client.
-        command += ["-addext", "basicConstraints=critical,CA:FALSE"]
-        command += ["-keyout", self.path(f"{name}.key"), "-out", self.path(f"{name}.pem")]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
     def tls(self, more: str = "") -> str:
         files = f'cert_file: "{self.path("server.pem")}", key_file: "{self.path("server.key")}"'
@@ -52,6 +40,12 @@ class Site:
         if own:
             context.load_cert_chain(self.path(f"{own}.pem"), self.path(f"{own}.key"))
         return context
+
+
+@pytest.fixture(scope="module")
+def site():
+    with tempfile.TemporaryDirectory() as folder:
+        yield Site(folder)
 
 
 async def connect(url: str, **options):
@@ -73,20 +67,20 @@ async def exchange(sender, receiver):
     await receiver.close()
 
 
-async def tls(site):
+async def test_tls(site):
     with site.server(site.tls()) as server:
         url = f"tls://localhost:{server.port}"
         await exchange(*[await connect(url, tls=site.context()) for _ in range(2)])
 
 
-async def tls_first(site):
+async def test_tls_first(site):
     with site.server(site.tls(", handshake_first: true")) as server:
         url = f"tls://localhost:{server.port}"
         options = {"tls": site.context(), "tls_handshake_first": True}
         await exchange(*[await connect(url, **options) for _ in range(2)])
 
 
-async def client_certificates(site):
+async def test_client_certificates(site):
     asked = site.tls(f', verify: true, ca_file: "{site.path("ada.pem")}"')
     with site.server(asked) as server:
         url = f"tls://localhost:{server.port}"
@@ -101,7 +95,7 @@ async def client_certificates(site):
         raise AssertionError("somebody without a certificate was let in")
 
 
-async def websocket(site):
+async def test_websocket(site):
     text = f'websocket {{ listen: "127.0.0.1:{site.websocket}", no_tls: true }}\n'
     with site.server(text) as server:
         page = f"ws://127.0.0.1:{site.websocket}"
@@ -110,25 +104,9 @@ async def websocket(site):
         await exchange(await connect(beside), await connect(page))
 
 
-async def secure_websocket(site):
+async def test_secure_websocket(site):
     listen = f'listen: "127.0.0.1:{site.secure_websocket}"'
     with site.server(f"websocket {{ {listen}\n{site.tls()} }}\n"):
         page = f"wss://localhost:{site.secure_websocket}"
         options = {"tls": site.context(), "tls_hostname": "localhost"}
         await exchange(await connect(page, **options), await connect(page, **options))
-
-
-CASES = [tls, tls_first, client_certificates, websocket, secure_websocket]
-
-
-def main():
-    report = Report("python-transports")
-    with tempfile.TemporaryDirectory() as folder:
-        site = Site(folder)
-        for function in CASES:
-            name = function.__name__.replace("_", " ")
-            report.run(name, lambda: asyncio.run(asyncio.wait_for(function(site), 120)))
-    report.end()
-
-
-main()

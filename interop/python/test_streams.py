@@ -4,11 +4,9 @@ import asyncio
 import hashlib
 import os
 import signal
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-
+import pytest
 from nats.errors import TimeoutError as NatsTimeout
 from nats.js.api import (
     AckPolicy,
@@ -29,9 +27,9 @@ from nats.js.errors import (
     NotFoundError,
 )
 
-from harness.report import Report, check, equal, server_under_test
-from harness.server import Server
-from peers import SECONDS_MAX, connect, flush
+from harness.checks import check, equal
+from harness.server import Server, server_under_test
+from python.peers import SECONDS_MAX, connect, flush
 
 OBJECT_BYTES = 64 * 1024 * 1024
 
@@ -451,10 +449,24 @@ CASES = [
 ]
 
 
-async def ordered_across_a_restart(folder: str):
+@pytest.fixture(scope="module")
+def server():
+    with tempfile.TemporaryDirectory() as folder:
+        with Server(server_under_test(), "-js", "-sd", folder) as server:
+            yield server
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_jetstream(server, case):
+    client = await connect(server)
+    await case(client, client.jetstream(timeout=SECONDS_MAX))
+    await client.close()
+
+
+async def test_ordered_across_a_restart(tmp_path):
     """An ordered consumer receives every record once and in order, although the server restarts and forgets the
     consumer. A durable consumer continues where it was."""
-    with Server(server_under_test(), "-js", "-sd", folder) as server:
+    with Server(server_under_test(), "-js", "-sd", str(tmp_path)) as server:
         back = asyncio.Event()
 
         async def reconnected():
@@ -485,24 +497,3 @@ async def ordered_across_a_restart(folder: str):
         wanted = [*range(200, 500), *range(500)]
         equal(await drained(durable, 800), wanted, "of the durable one, after")
         await client.close()
-
-
-async def on(server: Server, case):
-    client = await connect(server)
-    await case(client, client.jetstream(timeout=SECONDS_MAX))
-    await client.close()
-
-
-def main():
-    report = Report("python-jetstream")
-    with tempfile.TemporaryDirectory() as folder:
-        with Server(server_under_test(), "-js", "-sd", os.path.join(folder, "shared")) as server:
-            for case in CASES:
-                name = case.__name__.replace("_", " ")
-                report.run(name, lambda: asyncio.run(asyncio.wait_for(on(server, case), 120)))
-        lasting = ordered_across_a_restart(os.path.join(folder, "lasting"))
-        report.run("ordered across a restart", lambda: asyncio.run(asyncio.wait_for(lasting, 120)))
-    report.end()
-
-
-main()

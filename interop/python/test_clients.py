@@ -3,18 +3,23 @@
 import asyncio
 import os
 import signal
-import sys
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 import nats
+import pytest
 from nats.errors import MaxPayloadError, NoRespondersError
 
-from harness.report import Report, check, equal, server_under_test
-from harness.server import Server
-from peers import SECONDS_MAX, connect, flush, ignore, pair, take
+from harness.checks import check, equal
+from harness.server import Server, server_under_test
+from python.peers import SECONDS_MAX, connect, flush, pair, take
 
-async def publish_subscribe(server):
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(server_under_test()) as server:
+        yield server
+
+
+async def test_publish_subscribe(server):
     sender, receiver = await pair(server)
     subscription = await receiver.subscribe("py.plain")
     await flush(receiver)
@@ -30,7 +35,7 @@ async def publish_subscribe(server):
     await receiver.close()
 
 
-async def wildcards(server):
+async def test_wildcards(server):
     sender, receiver = await pair(server)
     star = await receiver.subscribe("py.*.c")
     tail = await receiver.subscribe("py.>")
@@ -47,7 +52,7 @@ async def wildcards(server):
     await receiver.close()
 
 
-async def queue_group(server):
+async def test_queue_group(server):
     sender = await connect(server)
     members = [await connect(server) for _ in range(4)]
     heard = [[] for _ in members]
@@ -79,7 +84,7 @@ async def queue_group(server):
         await client.close()
 
 
-async def request_reply(server):
+async def test_request_reply(server):
     asker, answerer = await pair(server)
 
     async def answer(message):
@@ -96,7 +101,7 @@ async def request_reply(server):
     await answerer.close()
 
 
-async def no_responders(server):
+async def test_no_responders(server):
     client = await connect(server)
     try:
         await client.request("py.nobody", b"", timeout=SECONDS_MAX)
@@ -106,7 +111,7 @@ async def no_responders(server):
     await client.close()
 
 
-async def headers(server):
+async def test_headers(server):
     sender, receiver = await pair(server)
 
     async def answer(message):
@@ -125,7 +130,7 @@ async def headers(server):
     await receiver.close()
 
 
-async def headers_to_one_without(server):
+async def test_headers_to_one_without(server):
     """A receiver whose CONNECT does not announce headers gets only the payload."""
     sender = await connect(server)
     receiver = nats.NATS()
@@ -146,7 +151,7 @@ async def headers_to_one_without(server):
     await receiver.close()
 
 
-async def drain(server):
+async def test_drain(server):
     sender, receiver = await pair(server)
     heard = []
 
@@ -178,7 +183,7 @@ async def drain(server):
     await sender.close()
 
 
-async def reconnect(server):
+async def test_reconnect(server):
     with Server(server_under_test()) as own:
         back = asyncio.Event()
 
@@ -207,7 +212,7 @@ async def reconnect(server):
         await receiver.close()
 
 
-async def largest_payload(server):
+async def test_largest_payload(server):
     sender, receiver = await pair(server)
     equal(sender.max_payload, 1 << 20, "max_payload")
     subscription = await receiver.subscribe("py.large")
@@ -225,7 +230,7 @@ async def largest_payload(server):
     await receiver.close()
 
 
-async def payload_above_the_largest(server):
+async def test_payload_above_the_largest(server):
     """Disables the client's own check: the server must refuse the message and give the reason."""
     closed = asyncio.Event()
 
@@ -255,16 +260,16 @@ async def authorization(flags, good, bad):
                 check("authorization violation" in str(error).lower(), f"refused with {error!r}")
 
 
-async def user_and_password(server):
+async def test_user_and_password(server):
     flags = ("--user", "alice", "--pass", "secret")
     await authorization(flags, {"user": "alice", "password": "secret"}, {"user": "alice", "password": "wrong"})
 
 
-async def token(server):
+async def test_token(server):
     await authorization(("--auth", "s3cr3t"), {"token": "s3cr3t"}, {"token": "wrong"})
 
 
-async def unsubscribe_after(server):
+async def test_unsubscribe_after(server):
     sender, receiver = await pair(server)
     early, late = await receiver.subscribe("py.max"), await receiver.subscribe("py.max")
     every = await receiver.subscribe("py.max")
@@ -288,7 +293,7 @@ async def unsubscribe_after(server):
     await receiver.close()
 
 
-async def echo_off(server):
+async def test_echo_off(server):
     deaf, other = await connect(server, no_echo=True), await connect(server)
     own, others = await deaf.subscribe("py.echo"), await other.subscribe("py.echo")
     await flush(deaf)
@@ -302,7 +307,7 @@ async def echo_off(server):
     await other.close()
 
 
-async def many_subscriptions(server):
+async def test_many_subscriptions(server):
     sender, receiver = await pair(server)
     total = 10_000
     heard = []
@@ -341,7 +346,7 @@ async def many_subscriptions(server):
     await receiver.close()
 
 
-async def lame_duck(server):
+async def test_lame_duck(server):
     with Server(server_under_test()) as own:
         told = asyncio.Event()
 
@@ -358,7 +363,7 @@ async def lame_duck(server):
         await client.close()
 
 
-async def many_clients(server):
+async def test_many_clients(server):
     """A hundred clients connect at once, and each receives from each."""
     clients = await asyncio.gather(*(connect(server) for _ in range(100)))
     subscriptions = [await client.subscribe("py.all") for client in clients]
@@ -371,29 +376,9 @@ async def many_clients(server):
     await asyncio.gather(*(client.close() for client in clients))
 
 
-async def verbose_and_pedantic(server):
+async def test_verbose_and_pedantic(server):
     client = await connect(server, verbose=True, pedantic=True)
     subscription = await client.subscribe("py.verbose")
     await client.publish("py.verbose", b"hi")
     equal((await take(subscription, 1))[0].data, b"hi", "a message")
     await client.close()
-
-
-CASES = [
-    publish_subscribe, wildcards, queue_group, request_reply, no_responders, headers,
-    headers_to_one_without, drain, reconnect, largest_payload, payload_above_the_largest,
-    user_and_password, token, unsubscribe_after, echo_off, many_subscriptions, lame_duck,
-    many_clients, verbose_and_pedantic,
-]
-
-
-def main():
-    report = Report("python")
-    with Server(server_under_test()) as server:
-        for function in CASES:
-            name = function.__name__.replace("_", " ")
-            report.run(name, lambda: asyncio.run(asyncio.wait_for(function(server), 120)))
-    report.end()
-
-
-main()
