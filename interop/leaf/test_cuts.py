@@ -4,9 +4,12 @@ compared."""
 import time
 from dataclasses import dataclass
 
-from harness.report import equal, reference_server
+import pytest
 
-from .client import settle, until
+from harness.checks import equal, until
+from harness.client import settle
+from harness.server import reference_server
+
 from .link import Link
 from .stage import Node, Stage, remote
 from .streams import add, caught_up, contents, each_once, fill, numbers, origin, same
@@ -86,24 +89,6 @@ def as_hub(stage: Stage, more: str = "") -> Pair:
     return Pair(stage, stage.tested("hub"), stage.reference("spoke"), more)
 
 
-ROLES = {"spoke": as_spoke, "hub": as_hub}
-
-
-def is_cut(make, reference_copies: bool, disturb, more: str = ""):
-    """Publishes in rounds, with a disturbance in the middle of each."""
-    with Stage() as stage:
-        pair = make(stage, more)
-        copying = pair.copying(reference_copies)
-        copying.begin()
-        for number in range(ROUNDS):
-            first = number * PER_ROUND
-            copying.fill(first, 200)
-            with disturb(pair):
-                copying.fill(first + 200, 200)
-            copying.fill(first + 400, 100)
-        copying.compare(ROUNDS * PER_ROUND)
-
-
 class Disturbed:
     """A disturbance of the pair, during which messages are published."""
 
@@ -139,66 +124,73 @@ class Stalled(Disturbed):
         self.pair.link.restore()
 
 
-def killed_in_turn(make, reference_copies: bool):
+@pytest.mark.parametrize("disturb, more", [(Cut, ""), (Stalled, IMPATIENT)], ids=["cut", "stalled"])
+@pytest.mark.parametrize("reference_copies", [True, False])
+@pytest.mark.parametrize("make", [as_spoke, as_hub])
+def test_is_cut(stage, make, reference_copies: bool, disturb, more: str):
+    """Publishes in rounds, with a disturbance in the middle of each."""
+    pair = make(stage, more)
+    copying = pair.copying(reference_copies)
+    copying.begin()
+    for number in range(ROUNDS):
+        first = number * PER_ROUND
+        copying.fill(first, 200)
+        with disturb(pair):
+            copying.fill(first + 200, 200)
+        copying.fill(first + 400, 100)
+    copying.compare(ROUNDS * PER_ROUND)
+
+
+@pytest.mark.parametrize("reference_copies", [True, False])
+@pytest.mark.parametrize("make", [as_spoke, as_hub])
+def test_killed_in_turn(stage, make, reference_copies: bool):
     """Kills the copying server and the server of the origin in turn with SIGKILL, while messages are published."""
-    with Stage() as stage:
-        copying = make(stage).copying(reference_copies)
-        copying.begin()
-        for number in range(ROUNDS):
-            first = number * PER_ROUND
-            copying.fill(first, 300)
-            copying.copier.stop()
-            copying.fill(first + 300, 200)
-            copying.copier.start()
-            copying.source.stop()
-            copying.source.start()
-        copying.compare(ROUNDS * PER_ROUND)
+    copying = make(stage).copying(reference_copies)
+    copying.begin()
+    for number in range(ROUNDS):
+        first = number * PER_ROUND
+        copying.fill(first, 300)
+        copying.copier.stop()
+        copying.fill(first + 300, 200)
+        copying.copier.start()
+        copying.source.stop()
+        copying.source.start()
+    copying.compare(ROUNDS * PER_ROUND)
 
 
-def subscriptions_come_back(make):
+@pytest.mark.parametrize("make", [as_spoke, as_hub])
+def test_subscriptions_come_back(stage, make):
     """After each of many cuts, the interest of clients on both sides is known again without their involvement."""
-    with Stage() as stage:
-        pair = make(stage)
-        pair.settled()
-        near, far = pair.spoke.client(), pair.hub.client()
-        at_near, at_far = near.subscribe("down.>"), far.subscribe("up.>")
-        for number in range(10):
-            settle(near, far)
-            settle(far, near)
-            accepted = pair.link.accepted
-            far.publish("down.x", b"%d" % number)
-            near.publish("up.x", b"%d" % number)
-            equal(near.next(at_near).payload, b"%d" % number, "down")
-            equal(far.next(at_far).payload, b"%d" % number, "up")
-            pair.link.cut()
-            pair.link.restore()
-            until(lambda: pair.link.accepted > accepted, "the spoke does not come back")
-        equal((near.quiet(at_near), far.quiet(at_far)), ([], []), "more than was sent")
+    pair = make(stage)
+    pair.settled()
+    near, far = pair.spoke.client(), pair.hub.client()
+    at_near, at_far = near.subscribe("down.>"), far.subscribe("up.>")
+    for number in range(10):
+        settle(near, far)
+        settle(far, near)
+        accepted = pair.link.accepted
+        far.publish("down.x", b"%d" % number)
+        near.publish("up.x", b"%d" % number)
+        equal(near.next(at_near).payload, b"%d" % number, "down")
+        equal(far.next(at_far).payload, b"%d" % number, "up")
+        pair.link.cut()
+        pair.link.restore()
+        until(lambda: pair.link.accepted > accepted, "the spoke does not come back")
+    equal((near.quiet(at_near), far.quiet(at_far)), ([], []), "more than was sent")
 
 
-def hub_restarts(make):
-    with Stage() as stage:
-        pair = make(stage)
-        pair.settled()
-        near = pair.spoke.client()
-        number = near.subscribe("after")
-        near.flush()
-        for _ in range(3):
-            pair.hub.stop()
-            pair.hub.start()
-            far = pair.hub.client()
-            settle(near, far)
-            far.publish("after", b"again")
-            equal(near.next(number).payload, b"again", "what came")
-            far.close()
-
-
-def run(report):
-    for role, make in ROLES.items():
-        report.run(f"{role}: subscriptions come back after cuts", subscriptions_come_back, make)
-        report.run(f"{role}: the hub starts again", hub_restarts, make)
-        for reference_copies, who in ((True, "copied from it"), (False, "copied by it")):
-            copies = f"{role}: a mirror and a source {who}"
-            report.run(f"{copies}, over a link that is cut", is_cut, make, reference_copies, Cut)
-            report.run(f"{copies}, over a link that stalls", is_cut, make, reference_copies, Stalled, IMPATIENT)
-            report.run(f"{copies}, while each side is killed", killed_in_turn, make, reference_copies)
+@pytest.mark.parametrize("make", [as_spoke, as_hub])
+def test_hub_restarts(stage, make):
+    pair = make(stage)
+    pair.settled()
+    near = pair.spoke.client()
+    number = near.subscribe("after")
+    near.flush()
+    for _ in range(3):
+        pair.hub.stop()
+        pair.hub.start()
+        far = pair.hub.client()
+        settle(near, far)
+        far.publish("after", b"again")
+        equal(near.next(number).payload, b"again", "what came")
+        far.close()

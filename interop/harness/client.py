@@ -7,14 +7,12 @@ import secrets
 import time
 from dataclasses import dataclass
 
+from harness.checks import WAIT_SECONDS_MAX, check
 from harness.peer import Peer
-from harness.report import check
 
-# Protects against hanging; not a measurement.
-WAIT_SECONDS_MAX = 30
 # If no message arrives for this long, none is expected. Only checks that something does NOT arrive depend on it.
 QUIET_SECONDS = 0.25
-# Interval between two checks of a condition that becomes true later.
+# Interval between two probes of `settle`.
 AGAIN_SECONDS = 0.05
 
 
@@ -176,16 +174,6 @@ class Client:
             raise TimeoutError("nothing came")
         self.peer.socket.settimeout(left)
         self.peer.fill()
-
-
-def until(condition, why, seconds: float = WAIT_SECONDS_MAX):
-    """Waits until a condition is true, and returns its value."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(why() if callable(why) else why)
-        time.sleep(AGAIN_SECONDS)
-    return found
 
 
 def settle(subscriber: Client, publisher: Client):

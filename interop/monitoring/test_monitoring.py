@@ -9,13 +9,16 @@ import tempfile
 import urllib.error
 import urllib.request
 
-from harness.peer import CONNECT, Peer
-from harness.report import Report, check, is_reference, reference_server, server_under_test
-from harness.server import Server, port_free
+import pytest
 
-from . import tracing
+from harness.checks import check
+from harness.client import Client, api
+from harness.server import Server, is_reference, port_free, reference_server, server_under_test
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from monitoring import tracing
+
+with open(os.path.join(os.path.dirname(__file__), "differences.json")) as file:
+    ALLOWED = [] if is_reference() else json.load(file)
 
 PAGES = [
     "/varz",
@@ -142,28 +145,6 @@ def get(port: int, path: str):
         return status, {"text": body.strip()}
 
 
-class Client:
-    def __init__(self, port: int, user: str, password: str):
-        login = {"user": user, "pass": password} if user else {}
-        connect = json.loads(CONNECT[len(b"CONNECT ") :]) | login | {"name": "watcher"}
-        self.peer = Peer(port, b"CONNECT " + json.dumps(connect).encode() + b"\r\n")
-        self.peer.send(b"SUB inbox.* 1\r\nPING\r\n")
-        while self.peer.line() != "PONG":
-            pass
-
-    def ask(self, subject: str, body: str = ""):
-        self.peer.send(f"PUB {subject} inbox.x {len(body)}\r\n{body}\r\n".encode())
-        while True:
-            words = self.peer.line().split()
-            if words[0] in ("MSG", "HMSG"):
-                payload = self.peer.take(int(words[-1]) + 2)[:-2]
-                if words[0] == "HMSG":
-                    return payload.split(b"\r\n")[0].decode()
-                return json.loads(payload)
-            if words[0] == "PING":
-                self.peer.send(b"PONG\r\n")
-
-
 class Watched:
     """A server with connected clients."""
 
@@ -176,85 +157,40 @@ class Watched:
         flags = ("-c", path, "-js", "-sd", os.path.join(folder, "store"), "-m", str(self.monitor))
         self.server = Server(binary, *flags)
 
-    def start(self):
-        self.server.start()
-        self.system = Client(self.server.port, "sys", "s")
-        self.client = Client(self.server.port, "a", "a")
-        self.client.peer.send(b"SUB a.* q 2\r\nPUB a.b 2\r\nhi\r\nPING\r\n")
-        while self.client.peer.line() != "PONG":
-            pass
-        Client(self.server.port, "a", "a").peer.close()
+    def connect(self):
+        self.system = Client(self.server.port, "sys", "s", name="watcher")
+        self.client = Client(self.server.port, "a", "a", name="watcher")
+        self.client.subscribe("a.*", "q")
+        self.client.publish("a.b", b"hi")
+        self.client.flush()
+        Client(self.server.port, "a", "a", name="watcher").close()
         self.id = self.client.peer.info["server_id"]
 
     def ask(self, who: str, subject: str, body: str):
-        answer = getattr(self, who).ask(subject.replace("<id>", self.id), body)
-        if isinstance(answer, str):
-            return answer, {}
+        message = getattr(self, who).ask(subject.replace("<id>", self.id), body.encode())
+        if message.headers:
+            return message.headers.split(b"\r\n")[0].decode(), {}
+        answer = message.json()
         told = shape(answer)
         error = answer.get("error")
         return (error["description"], error["code"]) if error else "", told
 
 
-def main():
-    with open(os.path.join(HERE, "differences.json")) as file:
-        allowed = [] if is_reference() else json.load(file)
-    report = Report("monitoring")
+@pytest.fixture(scope="module")
+def watched():
     with tempfile.TemporaryDirectory() as folder:
         wanted = Watched(reference_server(), os.path.join(folder, "wanted"))
         found = Watched(server_under_test(), os.path.join(folder, "found"))
-        try:
-            wanted.start()
-            found.start()
-            for path in PAGES:
-                report.run(path, compare, get(wanted.monitor, path), get(found.monitor, path), path, allowed)
-            for who, subject, body in requests():
-                name = f"{subject} {body}".strip() + f" ({who})"
-                report.run(name, ask_both, wanted, found, who, subject, body, name, allowed)
-        finally:
-            wanted.server.kill()
-            found.server.kill()
-        trace_both(report, folder)
-        for name, binary in (("nats-server", reference_server()), ("the server under test", server_under_test())):
-            for how in ("reported", "reported without jetstream", "given"):
-                case = f"a restart of {name} with the store_dir that was {how}"
-                report.run(case, restart, binary, os.path.join(folder, f"{name} {how}".replace(" ", "-")), how)
-    report.end()
+        with wanted.server, found.server:
+            wanted.connect()
+            found.connect()
+            yield wanted, found
 
 
-def restart(binary: str, folder: str, how: str):
-    """A server finds its streams when it is started with the folder that it reported, as clients' test suites do."""
-    monitor = port_free()
-    body = json.dumps({"name": "KEPT", "subjects": ["kept"]})
-    with Server(binary, "-js", "-sd", folder, "-m", str(monitor)) as server:
-        made = Client(server.port, "", "").ask("$JS.API.STREAM.CREATE.KEPT", body)
-        check("error" not in made, f"the stream is refused: {made}")
-        with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/jsz", timeout=15) as answer:
-            reported = json.load(answer)["config"]["store_dir"]
-        check(os.path.isdir(reported) and os.listdir(reported), f"there is nothing in {reported}")
-        server.signal(signal.SIGTERM)
-        server.wait()
-    again = {"reported": reported, "reported without jetstream": reported.removesuffix("jetstream"), "given": folder}
-    with Server(binary, "-js", "-sd", again[how]) as server:
-        names = Client(server.port, "", "").ask("$JS.API.STREAM.NAMES")["streams"]
-        check(names == ["KEPT"], f"found {names} in {again[how]}")
-
-
-def trace_both(report: Report, folder: str):
-    """Compares message traces."""
-    answers = []
-    for binary, name in ((reference_server(), "traced-wanted"), (server_under_test(), "traced-found")):
-        watched = Watched(binary, os.path.join(folder, name), tracing.CONFIGURATION)
-        watched.server.start()
-        try:
-            answers.append(asyncio.run(tracing.ask_all(watched.server.port)))
-        finally:
-            watched.server.kill()
-    for (who, subject, headers), wanted, found in zip(tracing.MESSAGES, *answers, strict=True):
-        report.run(f"trace: {subject} of {who} with {headers}", same, wanted, found)
-
-
-def same(wanted, found):
-    check(wanted == found, f"{found}\nnot\n{wanted}")
+@pytest.mark.parametrize("path", PAGES)
+def test_page(watched, path):
+    wanted, found = watched
+    compare(get(wanted.monitor, path), get(found.monitor, path), path)
 
 
 def requests():
@@ -272,26 +208,57 @@ def requests():
     yield "client", "$SYS.REQ.SERVER.PING.VARZ", ""
 
 
-def ask_both(wanted: Watched, found: Watched, who: str, subject: str, body: str, name: str, allowed):
-    compare(wanted.ask(who, subject, body), found.ask(who, subject, body), name, allowed)
+@pytest.mark.parametrize("who, subject, body", list(requests()))
+def test_request(watched, who, subject, body):
+    wanted, found = (each.ask(who, subject, body) for each in watched)
+    compare(wanted, found, f"{subject} {body}".strip() + f" ({who})")
 
 
-def compare(wanted, found, name: str, allowed):
+@pytest.mark.parametrize("how", ["reported", "reported without jetstream", "given"])
+@pytest.mark.parametrize("program", [reference_server, server_under_test])
+def test_restart(program, tmp_path, how: str):
+    """A server finds its streams when it is started with the folder that it reported, as clients' test suites do."""
+    binary, folder, monitor = program(), str(tmp_path), port_free()
+    with Server(binary, "-js", "-sd", folder, "-m", str(monitor)) as server:
+        api(Client(server.port), "STREAM.CREATE.KEPT", {"name": "KEPT", "subjects": ["kept"]})
+        with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/jsz", timeout=15) as answer:
+            reported = json.load(answer)["config"]["store_dir"]
+        check(os.path.isdir(reported) and os.listdir(reported), f"there is nothing in {reported}")
+        server.signal(signal.SIGTERM)
+        server.wait()
+    again = {"reported": reported, "reported without jetstream": reported.removesuffix("jetstream"), "given": folder}
+    with Server(binary, "-js", "-sd", again[how]) as server:
+        names = api(Client(server.port), "STREAM.NAMES")["streams"]
+        check(names == ["KEPT"], f"found {names} in {again[how]}")
+
+
+@pytest.fixture(scope="module")
+def traces():
+    """The answers of both servers to all messages."""
+    answers = []
+    with tempfile.TemporaryDirectory() as folder:
+        for role, binary in (("wanted", reference_server()), ("found", server_under_test())):
+            with Watched(binary, os.path.join(folder, role), tracing.CONFIGURATION).server as server:
+                answers.append(asyncio.run(tracing.ask_all(server.port)))
+    return answers
+
+
+@pytest.mark.parametrize("number", range(len(tracing.MESSAGES)), ids=map(str, tracing.MESSAGES))
+def test_trace(traces, number):
+    wanted, found = (answers[number] for answers in traces)
+    check(wanted == found, f"{found}\nnot\n{wanted}")
+
+
+def compare(wanted, found, name: str):
     lines = [] if wanted[0] == found[0] else [f"answers {found[0]!r}, not {wanted[0]!r}"]
     for path in sorted(wanted[1].keys() | found[1].keys()):
         before, after = wanted[1].get(path), found[1].get(path)
-        if before != after and not is_allowed(path, name, allowed):
+        if before != after and not is_allowed(path, name):
             lines.append(f"{path}: {after or 'missing'}, not {before or 'there'}")
     check(not lines, "\n".join(lines))
 
 
-def is_allowed(path: str, name: str, allowed) -> bool:
-    """Returns whether an entry allows a difference. The entry names the beginning of a request and the end of a
-    path."""
-    return any(
-        name.startswith(entry["of"]) and any(path.endswith(end) for end in entry["paths"]) for entry in allowed
-    )
-
-
-if __name__ == "__main__":
-    main()
+def is_allowed(path: str, name: str) -> bool:
+    """Returns whether an entry of `differences.json` allows a difference. The entry names the beginning of a request
+    and the end of a path."""
+    return any(name.startswith(entry["of"]) and path.endswith(tuple(entry["paths"])) for entry in ALLOWED)

@@ -4,8 +4,10 @@ import os
 import socket
 import subprocess
 
-from harness.report import check, equal, is_reference, reference_server, server_under_test
-from harness.server import port_free
+import pytest
+
+from harness.checks import check, equal
+from harness.server import is_reference, port_free, reference_server, server_under_test
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "supercluster", "run")
 # The script uses this many successive ports.
@@ -34,7 +36,9 @@ def is_free(port: int) -> bool:
     return True
 
 
-def shown():
+# This part uses Fanline's own tools.
+@pytest.mark.skipif(is_reference(), reason="no tools of nats-server")
+def test_supercluster():
     """Messages, requests, and records arrive, also when servers are killed."""
     names = {"NATS_SERVER": reference_server(), "FANLINE": server_under_test(), "PORT": str(first_port())}
     done = subprocess.run(
@@ -53,9 +57,3 @@ def shown():
             f"EVENTS: {count}, asked at edge4; COPY in the cluster: {count}",
         ):
             check(line in said, f"{line!r} was not said: {said}")
-
-
-def run(report):
-    # This part uses Fanline's own tools.
-    if not is_reference():
-        report.run("examples/supercluster/run shows the way of a message", shown)

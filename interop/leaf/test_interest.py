@@ -1,6 +1,6 @@
 """Very many subjects over one leaf connection: duration, effect on other messages, and memory afterward.
 
-`LEAF_SUBJECTS=1000000 python3 -m leaf "a great many"` runs the cases with a million subjects, and prints the results.
+`LEAF_SUBJECTS=1000000 interop/run leaf -k flood -- -s` runs the cases with a million subjects, and prints the results.
 """
 
 import contextlib
@@ -9,10 +9,13 @@ import statistics
 import threading
 import time
 
-from harness.peer import Closed, Peer
-from harness.report import check, equal, reference_server
+import pytest
 
-from .client import Client, settle, until
+from harness.checks import check, equal, until
+from harness.client import settle
+from harness.peer import Closed, Peer
+from harness.server import reference_server
+
 from .link import Link
 from .shapes import Shape, ready
 from .stage import Node, Stage, remote
@@ -218,86 +221,96 @@ class Watched:
             until(lambda: node.server.rss_bytes() < allowed, lambda: f"{node.name} keeps {self.sizes()}")
 
 
-def flood(make, is_up: bool):
+SHAPES = {
+    "spoke": lambda stage: (stage.reference("hub"), stage.tested("spoke")),
+    "hub": lambda stage: (stage.tested("hub"), stage.reference("spoke")),
+    "hub and spoke": lambda stage: (stage.tested("hub"), stage.tested("spoke")),
+}
+
+
+@pytest.mark.parametrize("is_up", [True, False], ids=["wanted at the spoke", "wanted at the hub"])
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+def test_flood(stage, make, is_up: bool):
     """Does the following twice: subscribes, sends a message to each subject, and removes half of the
     subscriptions by UNSUB and half by closing the clients."""
-    with Stage() as stage:
-        watched = Watched(stage, make)
-        here, there = watched.sides(is_up)
-        probes = watched.probes = Probes(stage, watched.shape)
-        before = watched.settled(there)
-        each, half = SUBJECTS // HOLDERS, HOLDERS // 2
-        for _ in range(2):
-            holders = [Holder(here, n * each, each) for n in range(HOLDERS)]
-            watched.step("subscribed", lambda: [holder.subscribe() for holder in holders])
-            watched.step("known there", lambda: known(watched, there, before + each * HOLDERS))
-            watched.step("a message for each", lambda: deliver(there, holders))
-            watched.step("half unsubscribed", lambda: [holder.unsubscribe() for holder in holders[:half]])
-            watched.step("known there", lambda: known(watched, there, before + each * (HOLDERS - half)))
-            watched.step("the others closed", lambda: [holder.close() for holder in holders[half:]])
-            watched.step("known there", lambda: known(watched, there, before))
-            for holder in holders[:half]:
-                equal(holder.failure, "", "of a client that unsubscribed")
-                holder.close()
-        watched.end()
-        probes.stop()
-        watched.gives_memory_back()
-        watched.say(f"later: {watched.sizes()}")
+    watched = Watched(stage, make)
+    here, there = watched.sides(is_up)
+    probes = watched.probes = Probes(stage, watched.shape)
+    before = watched.settled(there)
+    each, half = SUBJECTS // HOLDERS, HOLDERS // 2
+    for _ in range(2):
+        holders = [Holder(here, n * each, each) for n in range(HOLDERS)]
+        watched.step("subscribed", lambda: [holder.subscribe() for holder in holders])
+        watched.step("known there", lambda: known(watched, there, before + each * HOLDERS))
+        watched.step("a message for each", lambda: deliver(there, holders))
+        watched.step("half unsubscribed", lambda: [holder.unsubscribe() for holder in holders[:half]])
+        watched.step("known there", lambda: known(watched, there, before + each * (HOLDERS - half)))
+        watched.step("the others closed", lambda: [holder.close() for holder in holders[half:]])
+        watched.step("known there", lambda: known(watched, there, before))
+        for holder in holders[:half]:
+            equal(holder.failure, "", "of a client that unsubscribed")
+            holder.close()
+    watched.end()
+    probes.stop()
+    watched.gives_memory_back()
+    watched.say(f"later: {watched.sizes()}")
 
 
-def told_anew(make, is_up: bool):
+@pytest.mark.parametrize("is_up", [True, False], ids=["wanted at the spoke", "wanted at the hub"])
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+def test_told_anew(stage, make, is_up: bool):
     """Cuts the connection when the interest is known, and again before all of it was announced."""
-    with Stage() as stage:
-        watched = Watched(stage, make, is_wired=True)
-        here, there = watched.sides(is_up)
-        before = watched.before[there.name]
-        holder = Holder(here, 0, SUBJECTS)
-        holder.subscribe()
-        known(watched, there, before + SUBJECTS)
-        for seconds in (0.3, 0.0):
-            watched.link.cut()
-            until(lambda: not there.leafs(), "the link is not given up")
-            watched.link.restore()
-            until(lambda: there.leafs(), "the link does not come back")
-            time.sleep(seconds)
-        watched.probes = Probes(stage, watched.shape)
-        watched.step("known again", lambda: known(watched, there, before + SUBJECTS + PROBE_SUBJECTS))
-        watched.step("a message for each", lambda: deliver(there, [holder]))
-        holder.close()
-        watched.step("closed", lambda: known(watched, there, before + PROBE_SUBJECTS))
+    watched = Watched(stage, make, is_wired=True)
+    here, there = watched.sides(is_up)
+    before = watched.before[there.name]
+    holder = Holder(here, 0, SUBJECTS)
+    holder.subscribe()
+    known(watched, there, before + SUBJECTS)
+    for seconds in (0.3, 0.0):
+        watched.link.cut()
+        until(lambda: not there.leafs(), "the link is not given up")
+        watched.link.restore()
+        until(lambda: there.leafs(), "the link does not come back")
+        time.sleep(seconds)
+    watched.probes = Probes(stage, watched.shape)
+    watched.step("known again", lambda: known(watched, there, before + SUBJECTS + PROBE_SUBJECTS))
+    watched.step("a message for each", lambda: deliver(there, [holder]))
+    holder.close()
+    watched.step("closed", lambda: known(watched, there, before + PROBE_SUBJECTS))
 
 
-def comes_and_goes(make, is_up: bool):
+@pytest.mark.parametrize("is_up", [True, False], ids=["wanted at the spoke", "wanted at the hub"])
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+def test_comes_and_goes(stage, make, is_up: bool):
     """The traffic does not grow if a subject is subscribed and unsubscribed repeatedly, or has many subscribers."""
-    with Stage() as stage:
-        watched = Watched(stage, make, is_wired=True)
-        here, there = watched.sides(is_up)
-        before = watched.before[there.name]
-        holder = Holder(here, 0, 1)
-        link = watched.link
-        crossed = link.bytes
-        holder.send(b"".join(b"SUB one %d\r\n" % n for n in range(COME_AND_GO)))
-        holder.flush()
-        known(watched, there, before + 1)
-        check(link.bytes - crossed < FEW_BYTES, f"{link.bytes - crossed} bytes for {COME_AND_GO} subscribers of one")
-        holder.send(b"".join(b"UNSUB %d\r\n" % n for n in range(COME_AND_GO)))
-        holder.flush()
-        known(watched, there, before)
-        crossed = link.bytes
-        holder.send(b"SUB one 1\r\nUNSUB 1\r\n" * COME_AND_GO)
-        holder.flush()
-        known(watched, there, before)
-        watched.say(f"{link.bytes - crossed} bytes for {COME_AND_GO} times")
-        # Fanline announces only the state at the end of a batch; nats-server announces each change.
-        is_batched = here.binary != reference_server()
-        told = link.bytes - crossed
-        check(not is_batched or told < COME_AND_GO, f"{told} bytes for {COME_AND_GO} times")
-        holder.send(b"SUB one 1\r\n")
-        holder.flush()
-        known(watched, there, before + 1)
-        holder.close()
-        known(watched, there, before)
-        watched.end()
+    watched = Watched(stage, make, is_wired=True)
+    here, there = watched.sides(is_up)
+    before = watched.before[there.name]
+    holder = Holder(here, 0, 1)
+    link = watched.link
+    crossed = link.bytes
+    holder.send(b"".join(b"SUB one %d\r\n" % n for n in range(COME_AND_GO)))
+    holder.flush()
+    known(watched, there, before + 1)
+    check(link.bytes - crossed < FEW_BYTES, f"{link.bytes - crossed} bytes for {COME_AND_GO} subscribers of one")
+    holder.send(b"".join(b"UNSUB %d\r\n" % n for n in range(COME_AND_GO)))
+    holder.flush()
+    known(watched, there, before)
+    crossed = link.bytes
+    holder.send(b"SUB one 1\r\nUNSUB 1\r\n" * COME_AND_GO)
+    holder.flush()
+    known(watched, there, before)
+    watched.say(f"{link.bytes - crossed} bytes for {COME_AND_GO} times")
+    # Fanline announces only the state at the end of a batch; nats-server announces each change.
+    is_batched = here.binary != reference_server()
+    told = link.bytes - crossed
+    check(not is_batched or told < COME_AND_GO, f"{told} bytes for {COME_AND_GO} times")
+    holder.send(b"SUB one 1\r\n")
+    holder.flush()
+    known(watched, there, before + 1)
+    holder.close()
+    known(watched, there, before)
+    watched.end()
 
 
 def known(watched: Watched, node: Node, count: int):
@@ -320,25 +333,3 @@ def deliver(node: Node, holders: list[Holder]):
         wanted = holder.each_once()
         until(lambda: holder.bytes >= wanted, lambda: f"{holder.bytes} bytes, wanted {wanted}", SECONDS_MAX)
         equal(holder.bytes, wanted, "bytes of messages")
-
-
-SHAPES = {
-    "spoke": lambda stage: (stage.reference("hub"), stage.tested("spoke")),
-    "hub": lambda stage: (stage.tested("hub"), stage.reference("spoke")),
-    "hub and spoke": lambda stage: (stage.tested("hub"), stage.tested("spoke")),
-}
-
-
-CASES = {
-    "a great many subjects": flood,
-    "a great many subjects, told anew": told_anew,
-    "a subject that comes and goes": comes_and_goes,
-}
-
-
-def run(report):
-    for where, make in SHAPES.items():
-        for name, case in CASES.items():
-            for is_up in (True, False):
-                end = "spoke" if is_up else "hub"
-                report.run(f"{where}: {name}, wanted at the {end}", case, make, is_up)
