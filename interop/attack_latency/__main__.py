@@ -16,8 +16,7 @@ import time
 
 from attack_latency.attacks import ATTACKS, Target
 from harness.peer import CONNECT, Peer
-from harness.report import server_under_test
-from harness.server import Server
+from harness.server import Server, server_under_test
 
 # Time for the attack to start before latencies are measured.
 WARM_SECONDS = 0.5

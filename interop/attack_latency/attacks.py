@@ -8,11 +8,11 @@ import os
 import socket
 import ssl
 import struct
-import subprocess
 import time
 import zlib
 from collections.abc import Callable
 
+from harness.certificates import self_signed
 from harness.peer import CONNECT, Closed, Peer
 from harness.server import port_free
 
@@ -28,7 +28,7 @@ authorization {
 websocket { listen: "127.0.0.1:%(websocket)d", no_tls: true, compression: true, handshake_timeout: "30s" }
 mqtt {
   listen: "127.0.0.1:%(mqtt)d"
-  tls { cert_file: "%(folder)s/cert", key_file: "%(folder)s/key" }
+  tls { cert_file: "%(folder)s/server.pem", key_file: "%(folder)s/server.key" }
 }
 leafnodes { listen: "127.0.0.1:%(leaf)d" }
 jetstream { store_dir: "%(folder)s", max_mem: 1GB, max_file: 1GB }
@@ -47,11 +47,7 @@ class Target:
         self.kept: dict[str, object] = {}
 
     def config(self) -> str:
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-             "-subj", "/CN=localhost", "-keyout", f"{self.folder}/key", "-out", f"{self.folder}/cert"],
-            check=True, capture_output=True,
-        )  # fmt: skip
+        self_signed(self.folder, "server")
         path = os.path.join(self.folder, "conf")
         with open(path, "w") as file:
             file.write(CONFIG % {"folder": self.folder, **self.ports})

@@ -9,9 +9,9 @@ import socket
 import tempfile
 import time
 
+from harness.checks import check
 from harness.peer import Closed, Peer
-from harness.report import check, server_under_test
-from harness.server import Server, port_free
+from harness.server import Server, port_free, server_under_test
 
 PORTS = ("WS_PORT", "MQTT_PORT", "LEAF_PORT", "HTTP_PORT")
 
@@ -156,15 +156,6 @@ def reply_of(message: tuple[str, bytes]) -> str:
     words = message[0].split()
     count = 5 if words[0] == "MSG" else 6
     return words[3] if len(words) == count else ""
-
-
-def until(condition, seconds: float = 10.0):
-    """Waits until `condition` is true, and fails after some seconds. Not for conditions that must stay false."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        check(time.monotonic() < deadline, "it did not come about in time")
-        time.sleep(0.01)
-    return found
 
 
 def allowed(subjects: list[str]) -> str:

@@ -8,13 +8,14 @@ import os
 import re
 import shutil
 import socket
-import struct
 import tempfile
 import time
 
+from harness.checks import check
 from harness.peer import CONNECT, READ_SECONDS_MAX, Peer
-from harness.report import check, server_under_test
-from harness.server import Server, port_free
+from harness.server import Server, port_free, server_under_test
+from mqtt.packets import V4, connect
+from websocket.session import frame as websocket_frame
 
 KEY = base64.b64encode(b"0123456789abcdef").decode()
 CREDENTIALS = CONNECT.replace(b"{", b'{"user":"ada","pass":"pw",')
@@ -144,14 +145,7 @@ def websocket(extra: str = "", path: str = "/", listener: str = "websocket") -> 
 
 def frame(body: bytes, first: int = 0x82) -> bytes:
     """Returns a masked frame; the mask is 0."""
-    size = len(body)
-    if size < 126:
-        head = struct.pack(">BB", first, 0x80 | size)
-    elif size < 1 << 16:
-        head = struct.pack(">BBH", first, 0x80 | 126, size)
-    else:
-        head = struct.pack(">BBQ", first, 0x80 | 127, size)
-    return head + bytes(4) + body
+    return websocket_frame(first & 15, body, final=bool(first & 0x80), reserved=first & 0x70, mask=bytes(4))
 
 
 def until_closed(stream: socket.socket) -> bytes:
@@ -168,23 +162,8 @@ def until_closed(stream: socket.socket) -> bytes:
     return found
 
 
-def mqtt_text(text: bytes) -> bytes:
-    return struct.pack(">H", len(text)) + text
-
-
-def mqtt_packet(first: int, body: bytes) -> bytes:
-    size, length = len(body), b""
-    while True:
-        size, digit = size >> 7, size & 127
-        length += bytes([digit | (128 if size else 0)])
-        if not size:
-            return bytes([first]) + length + body
-
-
 def mqtt_connect(client: bytes, user: bytes = b"ada", password: bytes = b"pw") -> bytes:
-    return mqtt_packet(
-        0x10, mqtt_text(b"MQTT") + b"\4\xc2\0\x1e" + mqtt_text(client) + mqtt_text(user) + mqtt_text(password)
-    )
+    return connect(V4, client, user=user, password=password, keep_alive=30)
 
 
 def mqtt(client: bytes = b"attacker") -> socket.socket:

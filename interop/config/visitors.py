@@ -8,9 +8,12 @@ import random
 import re
 import socket
 import ssl
-import struct
 import subprocess
 import time
+
+from mqtt.packets import V4
+from mqtt.packets import connect as mqtt_connect
+from websocket.session import BINARY, frame
 
 SECONDS_MAX = 5
 # If no INFO arrives for this long, the connection does not start with INFO.
@@ -201,21 +204,11 @@ def _connect_as_leaf(credentials: dict) -> bytes:
 def _connect_by_mqtt(credentials: dict) -> bytes:
     user = "x" if "auth_token" in credentials else credentials.get("user")
     password = credentials.get("pass", credentials.get("auth_token"))
-    flags, body = 2, _text("visitor")
-    for bit, text in ((0x80, user), (0x40, password)):
-        if text is not None:
-            flags, body = flags | bit, body + _text(text)
-    packet = b"\0\x04MQTT\x04" + bytes([flags]) + b"\0\x3c" + body
-    return b"\x10" + bytes([len(packet)]) + packet
-
-
-def _text(text: str) -> bytes:
-    return struct.pack(">H", len(text)) + text.encode()
+    return mqtt_connect(V4, "visitor", user=user, password=password)
 
 
 def _frame(payload: bytes) -> bytes:
-    length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + struct.pack(">H", len(payload))
-    return b"\x82" + length + b"\0\0\0\0" + payload
+    return frame(BINARY, payload, mask=bytes(4))
 
 
 def _connack(said: bytes) -> str:

@@ -4,7 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { check, equal, runAll } from "../javascript/checks.mjs";
+import { after, test } from "node:test";
+import { check, equal } from "../javascript/checks.mjs";
 import { portFree, Server } from "../javascript/server.mjs";
 import { accessible, figure, launch, quiet, until, visit } from "./browser.mjs";
 import { Client } from "./client.mjs";
@@ -470,7 +471,8 @@ CASES["readable on a phone"] = async () => {
 };
 
 const filler = await fill();
-await runAll("dashboard", CASES, (run) => run(), async () => {
+for (const [name, body] of Object.entries(CASES)) test(name, body);
+after(async () => {
   await browser.close();
   await filler.close();
   for (const server of [open, shown, guarded, keyed]) await server.kill();

@@ -4,8 +4,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { check, equal, runAll } from "../javascript/checks.mjs";
+import { check, equal } from "../javascript/checks.mjs";
 import { launch, quiet, until, visit } from "../dashboard/browser.mjs";
 import { Client } from "../dashboard/client.mjs";
 
@@ -94,7 +95,8 @@ const CASES = {
   },
 };
 
-await runAll("examples", CASES, (run) => run(), async () => {
+for (const [name, body] of Object.entries(CASES)) test(name, body);
+after(async () => {
   await browser.close();
   program.kill("SIGKILL");
 });

@@ -1,1 +1,1 @@
-"""Shared by the Python suites: a server process, a peer that sends raw bytes, and a report of results."""
+"""Shared by the suites: server processes, a peer that sends raw bytes, comparisons, tables of cases, and checks."""

@@ -1,10 +1,11 @@
-"""Starts, restarts, and stops one server process on the loopback interface."""
+"""The server programs, and one server process on the loopback interface."""
 
 import os
 import random
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -12,9 +13,35 @@ START_SECONDS_MAX = 20
 STOP_SECONDS_MAX = 20
 
 
-PORTS = range(12_000, 31_000)
+# Processes of pytest-xdist have ports of their own: a case may start a server long after it has chosen its port.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+PORTS = range(12_000 + 19_000 * WORKER // WORKERS, 12_000 + 19_000 * (WORKER + 1) // WORKERS)
 # The last port returned. Each process starts at a random port, so two processes rarely choose the same.
 last_port = random.choice(PORTS)
+
+
+def server_under_test() -> str:
+    binary = os.environ.get("SERVER")
+    if not binary:
+        here = os.path.dirname(os.path.abspath(__file__))
+        binary = os.path.join(here, "..", "..", "target", "release", "fanline")
+    if not os.access(binary, os.X_OK):
+        sys.exit(f"no server to test at {binary}: build it or set SERVER")
+    return os.path.abspath(binary)
+
+
+def reference_server() -> str:
+    binary = os.environ.get("NATS_SERVER", "")
+    if not os.access(binary, os.X_OK):
+        sys.exit("NATS_SERVER must name a nats-server binary")
+    return os.path.abspath(binary)
+
+
+def is_reference() -> bool:
+    """Returns whether the server under test is nats-server itself, to check the tests."""
+    reference = os.environ.get("NATS_SERVER", "")
+    return os.path.exists(reference) and os.path.samefile(reference, server_under_test())
 
 
 def port_free() -> int:

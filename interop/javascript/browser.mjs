@@ -8,8 +8,9 @@ import http from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { runAll, within } from "./checks.mjs";
+import { check, within } from "./checks.mjs";
 import { portFree, Server } from "./server.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -67,15 +68,11 @@ const browser = spawn(
 const ended = once(browser, "exit");
 const outcomes = await within(told, "word from the page").catch((error) => ({ page: `${error.message}` }));
 
-const cases = Object.fromEntries(
-  Object.entries(outcomes).map(([name, wrong]) => [
-    name,
-    async () => {
-      if (wrong) throw new Error(wrong);
-    },
-  ]),
-);
-await runAll("browser", cases, (run) => run(), async () => {
+check(Object.keys(outcomes).length > 0, "the page has no case");
+for (const [name, wrong] of Object.entries(outcomes)) {
+  test(name, () => check(!wrong, wrong));
+}
+after(async () => {
   browser.kill("SIGKILL");
   await ended;
   pages.close();

@@ -34,27 +34,3 @@ export async function rejects(promise, what) {
   }
   throw new Error(`${what} was not refused`);
 }
-
-/** Runs all cases, prints a line for each and one at the end, and exits. */
-export async function runAll(suite, cases, run, end) {
-  let [passed, failed] = [0, 0];
-  // Words on the command line select cases whose name contains them.
-  const words = process.argv.slice(2);
-  try {
-    for (const [name, body] of Object.entries(cases)) {
-      if (words.length > 0 && !words.some((word) => name.includes(word))) continue;
-      try {
-        await within(run(body), "end of the case");
-        passed += 1;
-        console.log(`ok    ${suite}: ${name}`);
-      } catch (error) {
-        failed += 1;
-        console.log(`FAIL  ${suite}: ${name}\n      ${error.name}: ${error.message}`);
-      }
-    }
-  } finally {
-    await end();
-  }
-  console.log(`end   ${suite}: ${passed} passed, ${failed} failed`);
-  process.exit(failed ? 1 : 0);
-}

@@ -1,14 +1,17 @@
 // The official JavaScript client, @nats-io/transport-node, with the server under test.
 
 import { randomBytes } from "node:crypto";
+import { after, test } from "node:test";
 import { connect as dial, createInbox, errors, headers } from "@nats-io/transport-node";
-import { check, equal, MILLISECONDS_MAX, numbers, rejects, runAll, within } from "./checks.mjs";
+import { check, equal, MILLISECONDS_MAX, numbers, rejects, within } from "./checks.mjs";
 import { Server } from "./server.mjs";
 
-const flagsNone = [];
 const connect = (server, options = {}) =>
   dial({ servers: `127.0.0.1:${server.port}`, timeout: 10_000, ...options });
 const text = (message) => message.string();
+
+const server = await Server.start([]);
+after(() => server.kill());
 
 /** A subscription that stores messages until they are taken. */
 function listen(client, subject, options = {}) {
@@ -34,7 +37,7 @@ async function pair(server) {
   return [await connect(server), await connect(server)];
 }
 
-async function publishSubscribe(server) {
+test("publish subscribe", async () => {
   const [sender, receiver] = await pair(server);
   const plain = listen(receiver, "js.plain");
   await receiver.flush();
@@ -46,9 +49,9 @@ async function publishSubscribe(server) {
   equal(found, [[], numbers(256)], "empty and binary payloads");
   await sender.close();
   await receiver.close();
-}
+});
 
-async function wildcards(server) {
+test("wildcards", async () => {
   const [sender, receiver] = await pair(server);
   const star = listen(receiver, "js.*.c");
   const tail = listen(receiver, "js.>");
@@ -63,9 +66,9 @@ async function wildcards(server) {
   equal(subjects(await tail.take(6)), wanted, "heard by js.>");
   await sender.close();
   await receiver.close();
-}
+});
 
-async function queueGroup(server) {
+test("queue group", async () => {
   const sender = await connect(server);
   const members = await Promise.all(numbers(4).map(() => connect(server)));
   const total = 1200;
@@ -91,9 +94,9 @@ async function queueGroup(server) {
   check(heard.every((mine) => mine.length > 0), `a member got nothing: ${heard.map((mine) => mine.length)}`);
   equal((await plain.take(total)).map(text), numbers(total).map(String), "heard by the plain one");
   await Promise.all([sender, ...members].map((client) => client.close()));
-}
+});
 
-async function requestReply(server) {
+test("request reply", async () => {
   const [asker, answerer] = await pair(server);
   answerer.subscribe("js.ask", { callback: (_, message) => message.respond(`${text(message)}!`) });
   await answerer.flush();
@@ -105,9 +108,9 @@ async function requestReply(server) {
   equal(text(alone), "alone!", "an answer to an inbox of its own");
   await asker.close();
   await answerer.close();
-}
+});
 
-async function requestMany(server) {
+test("request many", async () => {
   const [asker, answerer] = await pair(server);
   const other = await connect(server);
   for (const client of [answerer, other]) {
@@ -120,9 +123,9 @@ async function requestMany(server) {
   }
   equal(answers, ["here", "here"], "answers of all");
   await Promise.all([asker, answerer, other].map((client) => client.close()));
-}
+});
 
-async function noResponders(server) {
+test("no responders", async () => {
   const client = await connect(server);
   for (const noMux of [false, true]) {
     const error = await rejects(client.request("js.nobody", "", { timeout: MILLISECONDS_MAX, noMux }), "a request to nobody");
@@ -130,9 +133,9 @@ async function noResponders(server) {
     check(found, `refused with ${error.name}: ${error.message}`);
   }
   await client.close();
-}
+});
 
-async function headersBothWays(server) {
+test("headers", async () => {
   const [sender, receiver] = await pair(server);
   receiver.subscribe("js.headers", {
     callback: (_, message) => {
@@ -154,9 +157,9 @@ async function headersBothWays(server) {
   equal([message.data.length, message.headers.get("Kind")], [0, "a: b"], "headers without a payload");
   await sender.close();
   await receiver.close();
-}
+});
 
-async function drain(server) {
+test("drain", async () => {
   const [sender, receiver] = await pair(server);
   const one = listen(receiver, "js.drain");
   await receiver.flush();
@@ -177,7 +180,7 @@ async function drain(server) {
   equal(other.heard.map(text), numbers(1000).map(String), "heard by a drained connection");
   check(receiver.isClosed(), "the drained connection is open");
   await sender.close();
-}
+});
 
 /** Waits for the client's next status of a type. */
 async function status(client, type) {
@@ -187,8 +190,8 @@ async function status(client, type) {
   throw new Error(`closed before ${type}`);
 }
 
-async function reconnect() {
-  const own = await Server.start(flagsNone);
+test("reconnect", async () => {
+  const own = await Server.start([]);
   try {
     const options = { reconnectTimeWait: 100, maxReconnectAttempts: 300 };
     const [sender, receiver] = [await connect(own, options), await connect(own, options)];
@@ -211,9 +214,9 @@ async function reconnect() {
   } finally {
     await own.kill();
   }
-}
+});
 
-async function largestPayload(server) {
+test("largest payload", async () => {
   const [sender, receiver] = await pair(server);
   equal(sender.info.max_payload, 1 << 20, "max_payload");
   const large = listen(receiver, "js.large");
@@ -229,9 +232,9 @@ async function largestPayload(server) {
   check(/max_payload|max payload/i.test(error.message), `refused with ${error.message}`);
   await sender.close();
   await receiver.close();
-}
+});
 
-async function payloadAboveTheLargest(server) {
+test("payload above the largest", async () => {
   const client = await connect(server, { reconnect: false });
   // Disables the client's own check: the server must refuse the message with an error.
   client.protocol.info.max_payload = 1 << 30;
@@ -239,7 +242,7 @@ async function payloadAboveTheLargest(server) {
   const error = await within(client.closed(), "close");
   // The rest of the payload may arrive at a closed socket. The reset may then arrive before the server's error.
   check(error === undefined || /payload|closed|reset|pipe/i.test(`${error.name} ${error.message}`), `closed with ${error}`);
-}
+});
 
 async function authorization(flags, good, bad) {
   const own = await Server.start(flags);
@@ -258,11 +261,11 @@ async function authorization(flags, good, bad) {
   }
 }
 
-const userAndPassword = () =>
-  authorization(["--user", "alice", "--pass", "secret"], { user: "alice", pass: "secret" }, { user: "alice", pass: "wrong" });
-const token = () => authorization(["--auth", "s3cr3t"], { token: "s3cr3t" }, { token: "wrong" });
+test("user and password", () =>
+  authorization(["--user", "alice", "--pass", "secret"], { user: "alice", pass: "secret" }, { user: "alice", pass: "wrong" }));
+test("token", () => authorization(["--auth", "s3cr3t"], { token: "s3cr3t" }, { token: "wrong" }));
 
-async function unsubscribeAfter(server) {
+test("unsubscribe after", async () => {
   const [sender, receiver] = await pair(server);
   const early = listen(receiver, "js.max", { max: 3 });
   const late = listen(receiver, "js.max");
@@ -279,9 +282,9 @@ async function unsubscribeAfter(server) {
   equal(late.heard.map(text), ["0", "1", "2", "3"], "limit set after two");
   await sender.close();
   await receiver.close();
-}
+});
 
-async function echoOff(server) {
+test("echo off", async () => {
   const [deaf, other] = [await connect(server, { noEcho: true }), await connect(server)];
   const [own, others] = [listen(deaf, "js.echo"), listen(other, "js.echo")];
   await deaf.flush();
@@ -293,9 +296,9 @@ async function echoOff(server) {
   equal((await own.take(1)).map(text), ["yours"], "heard by the one with echo off");
   await deaf.close();
   await other.close();
-}
+});
 
-async function manySubscriptions(server) {
+test("many subscriptions", async () => {
   const [sender, receiver] = await pair(server);
   const total = 10_000;
   const heard = [];
@@ -318,10 +321,10 @@ async function manySubscriptions(server) {
   equal(heard, [], "heard after unsubscribing");
   await sender.close();
   await receiver.close();
-}
+});
 
-async function lameDuck() {
-  const own = await Server.start(flagsNone);
+test("lame duck", async () => {
+  const own = await Server.start([]);
   try {
     const client = await connect(own);
     const told = status(client, "ldm");
@@ -335,9 +338,9 @@ async function lameDuck() {
   } finally {
     await own.kill();
   }
-}
+});
 
-async function manyClients(server) {
+test("many clients", async () => {
   const clients = await Promise.all(numbers(100).map(() => connect(server)));
   const all = clients.map((client) => listen(client, "js.all"));
   await Promise.all(clients.map((client) => client.flush()));
@@ -347,9 +350,9 @@ async function manyClients(server) {
     equal(found, numbers(100), "heard by one of them");
   }
   await Promise.all(clients.map((client) => client.close()));
-}
+});
 
-async function replyTo(server) {
+test("reply to", async () => {
   const [sender, receiver] = await pair(server);
   const asked = listen(receiver, "js.to");
   const inbox = createInbox();
@@ -363,38 +366,12 @@ async function replyTo(server) {
   check((await sender.rtt()) >= 0, "no round trip");
   await sender.close();
   await receiver.close();
-}
+});
 
-async function verboseAndPedantic(server) {
+test("verbose and pedantic", async () => {
   const client = await connect(server, { verbose: true, pedantic: true });
   const heard = listen(client, "js.verbose");
   client.publish("js.verbose", "hi");
   equal(text((await heard.take(1))[0]), "hi", "a message");
   await client.close();
-}
-
-const CASES = {
-  "publish subscribe": publishSubscribe,
-  "wildcards": wildcards,
-  "queue group": queueGroup,
-  "request reply": requestReply,
-  "request many": requestMany,
-  "no responders": noResponders,
-  "headers": headersBothWays,
-  "drain": drain,
-  "reconnect": reconnect,
-  "largest payload": largestPayload,
-  "payload above the largest": payloadAboveTheLargest,
-  "user and password": userAndPassword,
-  "token": token,
-  "unsubscribe after": unsubscribeAfter,
-  "echo off": echoOff,
-  "many subscriptions": manySubscriptions,
-  "lame duck": lameDuck,
-  "many clients": manyClients,
-  "reply to": replyTo,
-  "verbose and pedantic": verboseAndPedantic,
-};
-
-const server = await Server.start(flagsNone);
-await runAll("javascript", CASES, (run) => run(server), () => server.kill());
+});

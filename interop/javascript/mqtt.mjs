@@ -2,7 +2,8 @@
 
 import mqtt from "mqtt";
 import { once } from "node:events";
-import { check, equal, numbers, runAll, within } from "./checks.mjs";
+import { test } from "node:test";
+import { check, equal, numbers, within } from "./checks.mjs";
 
 const TCP = process.env.MQTT_URL ?? `mqtt://127.0.0.1:${process.env.MQTT_PORT}`;
 const WEBSOCKET = process.env.MQTT_WEBSOCKET;
@@ -156,11 +157,9 @@ async function propertiesOf5(way) {
 const ways = process.env.MQTT_VERSIONS.split(" ").flatMap((version) =>
   [TCP, WEBSOCKET].map((url) => ({ url, version: Number(version) })),
 );
-const CASES = {};
 for (const way of ways) {
   const title = `${way.version === 5 ? "5.0" : "3.1.1"}, ${way.url === TCP ? "TCP" : "WebSocket"}`;
   const all = { publishAndSubscribe, sizes, wildcards, retainedAndWill, aSessionGoesOn };
   if (way.version === 5) all.propertiesOf5 = propertiesOf5;
-  for (const [name, body] of Object.entries(all)) CASES[`${name} (${title})`] = () => body(way);
+  for (const [name, body] of Object.entries(all)) test(`${name} (${title})`, () => body(way));
 }
-await runAll("MQTT.js", CASES, (run) => run(), async () => {});

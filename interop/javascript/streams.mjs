@@ -4,11 +4,12 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { after, test } from "node:test";
 import { connect as dial } from "@nats-io/transport-node";
 import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { Objm } from "@nats-io/obj";
-import { check, equal, numbers, rejects, runAll, within } from "./checks.mjs";
+import { check, equal, numbers, rejects, within } from "./checks.mjs";
 import { Server } from "./server.mjs";
 
 const OBJECT_BYTES = 64 * 1024 * 1024;
@@ -19,6 +20,21 @@ async function connect(server, options = {}) {
   const client = await dial({ servers: `127.0.0.1:${server.port}`, timeout: 10_000, ...options });
   const manager = await jetstreamManager(client, { timeout: 20_000 });
   return { client, manager, streams: jetstream(client, { timeout: 20_000 }) };
+}
+
+const folder = await mkdtemp(path.join(tmpdir(), "fanline-interop-"));
+const server = await Server.start(["-js", "-sd", path.join(folder, "shared")]);
+after(async () => {
+  await server.kill();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function onJetStream(name, body) {
+  test(name, async () => {
+    const connected = await connect(server);
+    await body(connected);
+    await connected.client.close();
+  });
 }
 
 async function publishMany(streams, subject, count) {
@@ -45,7 +61,7 @@ async function until(what, look) {
   throw new Error(`never: ${what}`);
 }
 
-async function publishAndAcknowledge({ manager, streams }) {
+onJetStream("publish and acknowledge", async ({ manager, streams }) => {
   await manager.streams.add({ name: "ACKS", subjects: ["acks.*"] });
   const ack = await streams.publish("acks.one", "first");
   equal([ack.stream, ack.seq, ack.duplicate], ["ACKS", 1, false], "the first acknowledgement");
@@ -55,9 +71,9 @@ async function publishAndAcknowledge({ manager, streams }) {
   equal(state.subjects, { "acks.many": 1000, "acks.one": 1 }, "records per subject");
   const stored = await manager.streams.getMessage("ACKS", { last_by_subj: "acks.many" });
   equal([stored.seq, stored.string()], [1001, "999"], "the last of a subject");
-}
+});
 
-async function duplicatesAndExpectations({ manager, streams }) {
+onJetStream("duplicates and expectations", async ({ manager, streams }) => {
   await manager.streams.add({ name: "DUPES", subjects: ["dupes"] });
   const found = [];
   for (const msgID of ["a", "b", "a", "c"]) {
@@ -75,9 +91,9 @@ async function duplicatesAndExpectations({ manager, streams }) {
     equal(error.code, code, JSON.stringify(expect));
   }
   equal((await streams.publish("dupes", "yes", { expect: { lastSequence: 3 } })).seq, 4, "as expected");
-}
+});
 
-async function fetchDurable({ manager, streams }) {
+onJetStream("fetch durable", async ({ manager, streams }) => {
   await manager.streams.add({ name: "FETCH", subjects: ["fetch"] });
   await publishMany(streams, "fetch", 500);
   await manager.consumers.add("FETCH", { durable_name: "worker", ack_policy: AckPolicy.Explicit });
@@ -89,9 +105,9 @@ async function fetchDurable({ manager, streams }) {
   const info = await consumer.info();
   equal([info.ack_floor.stream_seq, info.num_pending], [500, 0], "where it stands");
   equal(await consumer.next({ expires: 1000 }), null, "one more");
-}
+});
 
-async function consumePull({ manager, streams }) {
+onJetStream("consume pull", async ({ manager, streams }) => {
   await manager.streams.add({ name: "CONSUME", subjects: ["consume.*"] });
   await publishMany(streams, "consume.a", 1500);
   const config = { durable_name: "worker", ack_policy: AckPolicy.Explicit, filter_subject: "consume.a" };
@@ -103,9 +119,9 @@ async function consumePull({ manager, streams }) {
   await publishMany(streams, "consume.a", 500);
   equal(await taking, [...numbers(1500), ...numbers(500)], "in order");
   await messages.close();
-}
+});
 
-async function acknowledgements({ manager, streams }) {
+onJetStream("acknowledgements", async ({ manager, streams }) => {
   await manager.streams.add({ name: "KINDS", subjects: ["kinds"] });
   await publishMany(streams, "kinds", 3);
   await manager.consumers.add("KINDS", { durable_name: "worker", ack_policy: AckPolicy.Explicit, max_deliver: 3 });
@@ -121,9 +137,9 @@ async function acknowledgements({ manager, streams }) {
   equal([third.string(), third.info.deliveryCount], ["1", 3], "after a delay");
   check(await third.ackAck(), "the acknowledgement was not confirmed");
   await until("the floor", async () => (await consumer.info()).ack_floor.stream_seq === 3);
-}
+});
 
-async function pushConsumer({ manager, streams }) {
+onJetStream("push consumer", async ({ manager, streams }) => {
   await manager.streams.add({ name: "PUSH", subjects: ["push"] });
   await publishMany(streams, "push", 500);
   const config = {
@@ -138,9 +154,9 @@ async function pushConsumer({ manager, streams }) {
   equal(await taking, [...numbers(500), ...numbers(200)], "in order");
   await messages.close();
   await until("all acknowledged", async () => (await consumer.info()).num_ack_pending === 0);
-}
+});
 
-async function ephemeral({ manager, streams }) {
+onJetStream("ephemeral", async ({ manager, streams }) => {
   await manager.streams.add({ name: "BRIEF", subjects: ["brief.*"] });
   for (const n of numbers(12)) await streams.publish(`brief.${n % 3}`, `${n}`);
   for (const [config, wanted] of [
@@ -157,9 +173,9 @@ async function ephemeral({ manager, streams }) {
     equal(await take(messages, wanted.length), wanted, JSON.stringify(config));
     check(await consumer.delete(), "not deleted");
   }
-}
+});
 
-async function ordered({ manager, streams }) {
+onJetStream("ordered", async ({ manager, streams }) => {
   await manager.streams.add({ name: "ORDER", subjects: ["order.*"] });
   await publishMany(streams, "order.a", 2000);
   await publishMany(streams, "order.b", 10);
@@ -167,9 +183,9 @@ async function ordered({ manager, streams }) {
   equal(await take(await consumer.consume(), 2000), numbers(2000), "pulled in order");
   const pushed = await streams.consumers.getPushConsumer("ORDER", { filter_subjects: "order.a" });
   equal(await take(await pushed.consume(), 2000), numbers(2000), "pushed in order");
-}
+});
 
-async function keyValue({ client }) {
+onJetStream("key value", async ({ client }) => {
   const bucket = await new Kvm(client).create("kv", { history: 5 });
   equal(await bucket.put("a.b", "one"), 1, "the first revision");
   equal((await bucket.get("a.b")).string(), "one", "a value");
@@ -192,9 +208,9 @@ async function keyValue({ client }) {
   const status = await bucket.status();
   equal([status.bucket, status.history, status.values], ["kv", 5, 4], "the status");
   check(await bucket.destroy(), "not destroyed");
-}
+});
 
-async function keyValueWatch({ client }) {
+onJetStream("key value watch", async ({ client }) => {
   const bucket = await new Kvm(client).create("watched");
   for (const n of numbers(20)) await bucket.put(`key.${n % 4}`, `${n}`);
   const watch = await bucket.watch({ key: "key.>" });
@@ -210,9 +226,9 @@ async function keyValueWatch({ client }) {
   }
   const wanted = [16, 17, 18, 19].map((n) => [`key.${n % 4}`, "PUT", `${n}`]);
   equal(found, [...wanted, ["key.1", "PUT", "new"], ["key.2", "DEL", ""]], "changes");
-}
+});
 
-async function keyWithTtl({ client }) {
+onJetStream("key with ttl", async ({ client }) => {
   const bucket = await new Kvm(client).create("leases", { markerTTL: 5_000 });
   const watch = await bucket.watch();
   await bucket.create("lease", "mine", "1s");
@@ -222,9 +238,9 @@ async function keyWithTtl({ client }) {
     if (found.length === 2) break;
   }
   equal(found, [["lease", "PUT"], ["lease", "PURGE"]], "changes");
-}
+});
 
-async function objects({ client, manager }) {
+onJetStream("objects", async ({ client, manager }) => {
   const store = await new Objm(client).create("objects");
   const content = Buffer.alloc(OBJECT_BYTES, randomBytes(1 << 20));
   const digest = createHash("sha256").update(content).digest("base64url");
@@ -243,9 +259,9 @@ async function objects({ client, manager }) {
   equal((await manager.streams.info("OBJ_objects")).state.messages, 4, "records");
   check((await store.seal()).sealed, "not sealed");
   await rejects(store.putBlob({ name: "no" }, Buffer.from("more")), "an object into a sealed store");
-}
+});
 
-async function manageStreams({ manager, streams }) {
+onJetStream("manage streams", async ({ manager, streams }) => {
   await manager.streams.add({ name: "MANAGE", subjects: ["manage.*"] });
   for (const key of "abc") await publishMany(streams, `manage.${key}`, 10);
   await manager.streams.update("MANAGE", { subjects: ["manage.*", "more"], max_msgs: 100 });
@@ -264,11 +280,11 @@ async function manageStreams({ manager, streams }) {
   equal((await rejects(manager.streams.info("MANAGE"), "a stream that is gone")).code, 10059, "the error");
   const account = await manager.getAccountInfo();
   check(account.streams > 0 && account.api.total > 0, "an account without use");
-}
+});
 
 /** Ordered consumers receive every record once and in order, although the server restarts and loses the consumer.
  *  A durable consumer continues at its position. */
-async function acrossARestart(_, folder) {
+test("ordered across a restart", async () => {
   const own = await Server.start(["-js", "-sd", path.join(folder, "lasting")]);
   try {
     const { client, manager, streams } = await connect(own, { reconnectTimeWait: 100, maxReconnectAttempts: -1 });
@@ -296,33 +312,4 @@ async function acrossARestart(_, folder) {
   } finally {
     await own.kill();
   }
-}
-
-const CASES = {
-  "publish and acknowledge": publishAndAcknowledge,
-  "duplicates and expectations": duplicatesAndExpectations,
-  "fetch durable": fetchDurable,
-  "consume pull": consumePull,
-  "acknowledgements": acknowledgements,
-  "push consumer": pushConsumer,
-  "ephemeral": ephemeral,
-  "ordered": ordered,
-  "manage streams": manageStreams,
-  "key value": keyValue,
-  "key value watch": keyValueWatch,
-  "key with ttl": keyWithTtl,
-  "objects": objects,
-  "ordered across a restart": acrossARestart,
-};
-
-const folder = await mkdtemp(path.join(tmpdir(), "fanline-interop-"));
-const server = await Server.start(["-js", "-sd", path.join(folder, "shared")]);
-const run = async (body) => {
-  const connected = await connect(server);
-  await body(connected, folder);
-  await connected.client.close();
-};
-await runAll("javascript-jetstream", CASES, run, async () => {
-  await server.kill();
-  await rm(folder, { recursive: true, force: true });
 });

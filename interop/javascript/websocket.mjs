@@ -3,8 +3,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { after, test } from "node:test";
 import { headers, wsconnect } from "@nats-io/nats-core";
-import { check, equal, numbers, rejects, runAll, within } from "./checks.mjs";
+import { check, equal, numbers, rejects, within } from "./checks.mjs";
 import { portFree, Server } from "./server.mjs";
 
 const folder = await mkdtemp(path.join(tmpdir(), "interop-websocket-"));
@@ -24,6 +25,12 @@ await writeFile(
 const connect = (options = {}) => wsconnect({ servers: `ws://127.0.0.1:${port}`, timeout: 10_000, ...options });
 const text = (message) => message.string();
 
+const server = await Server.start(["-c", config]);
+after(async () => {
+  await server.kill();
+  await rm(folder, { recursive: true, force: true });
+});
+
 async function take(subscription, count) {
   const taken = [];
   const reading = (async () => {
@@ -36,7 +43,7 @@ async function take(subscription, count) {
   return taken;
 }
 
-async function publishSubscribe() {
+test("publish subscribe", async () => {
   const [sender, receiver] = [await connect(), await connect()];
   const plain = receiver.subscribe("ws.plain");
   await receiver.flush();
@@ -44,9 +51,9 @@ async function publishSubscribe() {
   equal((await take(plain, 2000)).map(text), numbers(2000).map(String), "payloads in order");
   await sender.close();
   await receiver.close();
-}
+});
 
-async function sizes() {
+test("sizes", async () => {
   const client = await connect();
   for (const size of [0, 1, 63, 64, 125, 126, 4096, 65_535, 65_536, 1_000_000]) {
     const heard = client.subscribe("ws.size");
@@ -56,9 +63,9 @@ async function sizes() {
     check(Buffer.compare(message.data, payload) === 0, `${size} bytes came back otherwise`);
   }
   await client.close();
-}
+});
 
-async function requestsAndHeaders() {
+test("requests and headers", async () => {
   const [service, client] = [await connect(), await connect()];
   service.subscribe("ws.echo", {
     callback: (_, message) => message.respond(message.data, { headers: message.headers }),
@@ -71,9 +78,9 @@ async function requestsAndHeaders() {
   await rejects(client.request("ws.nobody", "", { timeout: 10_000 }), "a request that nobody answers");
   await service.close();
   await client.close();
-}
+});
 
-async function besideTcp(server) {
+test("beside TCP", async () => {
   const { connect: dial } = await import("@nats-io/transport-node");
   const tcp = await dial({ servers: `127.0.0.1:${server.port}`, timeout: 10_000 });
   const page = await connect();
@@ -86,16 +93,16 @@ async function besideTcp(server) {
   equal([text((await take(heard, 1))[0]), text((await take(back, 1))[0])], ["a", "b"], "both ways");
   await tcp.close();
   await page.close();
-}
+});
 
-async function whatIsToldOfTheListener() {
+test("what is told of the listener", async () => {
   const client = await connect();
   equal(client.info.port, port, "the port in INFO");
   check((await client.rtt()) >= 0, "no round trip");
   await client.close();
-}
+});
 
-async function drain() {
+test("drain", async () => {
   const [sender, receiver] = [await connect(), await connect()];
   let heard = 0;
   receiver.subscribe("ws.drain", { callback: () => (heard += 1) });
@@ -104,9 +111,9 @@ async function drain() {
   await sender.drain();
   await receiver.drain();
   equal(heard, 500, "messages before the end");
-}
+});
 
-async function manyPages() {
+test("many pages", async () => {
   const pages = await Promise.all(numbers(50).map(() => connect()));
   const all = pages.map((page) => page.subscribe("ws.all"));
   await Promise.all(pages.map((page) => page.flush()));
@@ -116,20 +123,4 @@ async function manyPages() {
     equal(found.sort((a, b) => a - b), numbers(50), "heard by one of them");
   }
   await Promise.all(pages.map((page) => page.close()));
-}
-
-const CASES = {
-  "publish subscribe": publishSubscribe,
-  "sizes": sizes,
-  "requests and headers": requestsAndHeaders,
-  "beside TCP": besideTcp,
-  "what is told of the listener": whatIsToldOfTheListener,
-  "drain": drain,
-  "many pages": manyPages,
-};
-
-const server = await Server.start(["-c", config]);
-await runAll("javascript-websocket", CASES, (run) => run(server), async () => {
-  await server.kill();
-  await rm(folder, { recursive: true, force: true });
 });

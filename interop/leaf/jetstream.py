@@ -3,9 +3,9 @@
 import datetime
 import time
 
-from harness.report import check, equal
+from harness.checks import check, equal, until
+from harness.client import WAIT_SECONDS_MAX, Client, Message, api, settle
 
-from .client import WAIT_SECONDS_MAX, Client, Message, api, settle, until
 from .shapes import Shape
 from .stage import Node, Stage, remote
 from .streams import absent, add, answered, caught_up, contents, each_once, fill, numbers, origin, same, state, store

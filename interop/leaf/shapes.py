@@ -1,10 +1,10 @@
 """Positions of the server under test, and the two ends between which messages are sent."""
 
+import contextlib
 from dataclasses import dataclass
 
-from harness.report import Report
+from harness.client import settle
 
-from .client import settle
 from .stage import Node, Stage, remote
 
 
@@ -83,19 +83,9 @@ def ready(shape: Shape):
         settle(far, near)
 
 
-def run(report: Report, made: dict, cases: dict, play, left_out: frozenset[str] = frozenset()):
-    """Builds each shape once for all its cases, and only if at least one of them is selected."""
-    for where, make in made.items():
-        names = [name for name in cases if f"{where}: {name}" not in left_out]
-        wanted = [name for name in names if report.wants(f"{where}: {name}")]
-        if not wanted:
-            continue
-        with Stage() as stage:
-            try:
-                shape = make(stage)
-                ready(shape)
-            except Exception as error:
-                report.fail(f"{where}: to be built at all", repr(error))
-                continue
-            for name in wanted:
-                report.run(f"{where}: {name}", play, shape, cases[name])
+@contextlib.contextmanager
+def built(make):
+    with Stage() as stage:
+        shape = make(stage)
+        ready(shape)
+        yield shape

@@ -6,10 +6,13 @@ import os
 import tempfile
 import urllib.request
 
-from harness.report import reference_server, server_under_test
-from harness.server import Server, port_free
+import pytest
 
-from .client import Client, until
+from harness.checks import until
+from harness.client import Client
+
+from harness.server import Server, port_free, reference_server, server_under_test
+
 
 CLUSTER_NODES = 3
 
@@ -144,3 +147,22 @@ def remote(*ports: int, more: str = "", scheme: str = "nats-leaf", login: str = 
     user = f"{login}@" if login else ""
     urls = ", ".join(f'"{scheme}://{user}127.0.0.1:{port}"' for port in ports)
     return f"{{ urls: [{urls}]\n {more} }}"
+
+
+def tested(stage: Stage, name: str) -> Node:
+    return stage.tested(name)
+
+
+def reference(stage: Stage, name: str) -> Node:
+    return stage.reference(name)
+
+
+# The server under test at each end of a leaf connection.
+_ENDS = [
+    pytest.param(tested, reference, id="hub"),
+    pytest.param(reference, tested, id="spoke"),
+    pytest.param(tested, tested, id="hub and spoke"),
+]
+# For cases that create their nodes, and for cases with one hub and one spoke.
+ROLES = pytest.mark.parametrize("hub_of, spoke_of", _ENDS)
+NODES = pytest.mark.parametrize("hub, spoke", _ENDS, indirect=True)

@@ -3,9 +3,9 @@
 import threading
 import time
 
-from harness.report import check, equal
+from harness.checks import check, equal
+from harness.client import settle
 
-from .client import settle
 from .stage import Node, Stage
 
 BATCH = 50

@@ -4,9 +4,9 @@ import secrets
 import time
 from dataclasses import dataclass
 
-from harness.report import check, equal
+from harness.checks import check, equal, until
+from harness.client import WAIT_SECONDS_MAX, Client, Message, api
 
-from .client import WAIT_SECONDS_MAX, Client, Message, api, until
 
 # Time without a response after which a request is repeated.
 ASK_SECONDS_MAX = 3

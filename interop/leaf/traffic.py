@@ -3,9 +3,9 @@ test."""
 
 import secrets
 
-from harness.report import check, equal
+from harness.checks import check, equal, until
+from harness.client import Client, settle
 
-from .client import Client, settle, until
 from .shapes import Shape
 
 ORDERED = 20_000

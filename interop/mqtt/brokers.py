@@ -7,8 +7,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 
-from harness.report import is_reference, reference_server, server_under_test
-from harness.server import Server, port_free, wait_until_listening
+from harness.server import Server, is_reference, port_free, reference_server, server_under_test, wait_until_listening
 from mqtt.packets import V4, V5
 
 FANLINE = "fanline"

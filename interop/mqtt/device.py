@@ -3,8 +3,8 @@
 import itertools
 import socket
 
+from harness.checks import check, equal
 from harness.peer import Closed, Peer
-from harness.report import check, equal
 from mqtt import packets
 from mqtt.packets import (
     CONNACK, DISCONNECT, PINGRESP, PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, SUBACK, UNSUBACK, V5, Packet,

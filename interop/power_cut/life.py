@@ -10,8 +10,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from harness.report import server_under_test
-from harness.server import Server, port_free, wait_until_listening
+from harness.server import Server, port_free, server_under_test, wait_until_listening
 
 from power_cut import disk, journal, ledger
 from power_cut.clients import Place
