@@ -4,6 +4,7 @@
 //! counts bytes where possible, instead of processing each message.
 
 pub(crate) mod awake;
+pub(crate) mod buffer;
 pub(crate) mod connection;
 pub(crate) mod consume;
 pub(crate) mod frames;
