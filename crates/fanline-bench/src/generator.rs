@@ -8,7 +8,6 @@ pub(crate) mod buffer;
 pub(crate) mod connection;
 pub(crate) mod consume;
 pub(crate) mod frames;
-pub(crate) mod idle;
 pub(crate) mod incoming;
 pub(crate) mod interest;
 pub(crate) mod jetstream;

@@ -11,7 +11,7 @@ use crate::comparison::cost::Cost;
 use crate::generator::connection::Connection;
 use crate::generator::frames;
 use crate::report::metric::{Metric, Sample};
-use crate::servers::{Program, System, process::Server};
+use crate::servers::{Program, Streams, process::Server};
 
 /// Number of allowed subjects.
 const ALLOWED: usize = 50;
@@ -35,14 +35,8 @@ pub(crate) fn measure(
     bound: Bound,
     duration: Duration,
 ) -> Result<Sample> {
-    let config = folder.join("permissions.conf");
-    std::fs::write(&config, text(bound.imports))?;
-    let mut options = vec!["-c".to_owned(), config.display().to_string()];
-    if program.system == System::Fanline {
-        // nats-server has no JetStream by default, so disable it in Fanline too.
-        options.push("--no-jetstream".into());
-    }
-    let server = Server::start(&program.with(options))?;
+    let config = text(bound.imports);
+    let server = Server::start(&program.with_config(folder, &config, Streams::None)?)?;
     let chunk = Chunk::new(bound.subjects);
     let open = Connection::open_as(server.address(), "open", "pw")?;
     let restricted = Connection::open_as(server.address(), "bound", "pw")?;
