@@ -3,8 +3,6 @@
 //! Each table is a separate run of this program. So no measurement is affected by the memory or threads of
 //! another, and an interrupted run can resume with the next table.
 
-mod repeat;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +11,11 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::report::command_line;
+use crate::compare;
 use crate::report::machine::Machine;
+use crate::report::target::{self, Verdict};
 use crate::report::versions::built_with;
+use crate::report::{Report, command_line, json, plot, table};
 
 /// Tables to measure and output files.
 #[derive(Args)]
@@ -55,11 +55,12 @@ pub(crate) struct Arguments {
 /// File in the output directory that lists the tables that an unfinished run has measured.
 const PROGRESS_FILE: &str = ".under-way";
 
+/// Extension of a table's results while it is measured. If the measurement fails, earlier results remain.
+const UNFINISHED: &str = "new.json";
+
 struct Table {
     name: &'static str,
     heading: &'static str,
-    /// Option that writes a plot, if the table has one.
-    plot: Option<&'static str>,
     /// Options for a run with `--quick`.
     quick: &'static [&'static str],
     has_rivals: bool,
@@ -69,68 +70,38 @@ struct Table {
     has_files: bool,
 }
 
+const QUICK: &[&str] = &["--quick"];
+
 const TABLES: &[Table] = &[
-    Table::server("core", "Core NATS, beside nats-server", &["--quick"]),
-    Table {
-        has_files: true,
-        ..Table::server(
-            "jetstream",
-            "JetStream, beside nats-server",
-            JETSTREAM_QUICK,
-        )
-    },
-    Table {
-        has_files: true,
-        ..Table::server(
-            "mqtt",
-            "MQTT, beside nats-server and mosquitto",
-            &["--quick"],
-        )
-    },
-    Table::server(
-        "transports",
-        "TLS and WebSocket, beside nats-server",
-        &["--quick"],
+    Table::new("core", "Core NATS, beside nats-server", QUICK).servers(),
+    Table::new(
+        "jetstream",
+        "JetStream, beside nats-server",
+        JETSTREAM_QUICK,
+    )
+    .files(),
+    Table::new("mqtt", "MQTT, beside nats-server and mosquitto", QUICK).files(),
+    Table::new("transports", "TLS and WebSocket, beside nats-server", QUICK).servers(),
+    Table::new(
+        "leaf",
+        "A leaf link to a nats-server, beside a nats-server leaf",
+        LEAF_QUICK,
+    )
+    .files(),
+    Table::new("bridge", "The bridge", QUICK),
+    Table::new(
+        "replay",
+        "Subjects and replay, beside reference loops",
+        QUICK,
+    )
+    .rivals(),
+    Table::new("schedulers", "Schedulers", QUICK).rivals(),
+    Table::new("hubs", "Hubs", QUICK).rivals(),
+    Table::new(
+        "micro",
+        "The engine's parts, on one core",
+        &["--samples", "5"],
     ),
-    Table {
-        has_files: true,
-        ..Table::server(
-            "leaf",
-            "A leaf link to a nats-server, beside a nats-server leaf",
-            LEAF_QUICK,
-        )
-    },
-    Table {
-        plot: Some("--plot"),
-        ..Table::new("bridge", "The bridge", &["--quick"])
-    },
-    Table {
-        plot: Some("--plot"),
-        has_rivals: true,
-        ..Table::new(
-            "replay",
-            "Subjects and replay, beside reference loops",
-            &["--quick"],
-        )
-    },
-    Table {
-        plot: Some("--plot"),
-        has_rivals: true,
-        ..Table::new("schedulers", "Schedulers", &["--quick"])
-    },
-    Table {
-        plot: Some("--plot"),
-        has_rivals: true,
-        ..Table::new("hubs", "Hubs", &["--quick"])
-    },
-    Table {
-        plot: Some("--plot"),
-        ..Table::new(
-            "micro",
-            "The engine's parts, on one core",
-            &["--samples", "5"],
-        )
-    },
 ];
 
 /// Arguments for a quick run: one row of each kind. A run with all rows takes four minutes.
@@ -166,7 +137,6 @@ impl Table {
         Table {
             name,
             heading,
-            plot: None,
             quick,
             has_rivals: false,
             has_servers: false,
@@ -174,15 +144,26 @@ impl Table {
         }
     }
 
-    const fn server(
-        name: &'static str,
-        heading: &'static str,
-        quick: &'static [&'static str],
-    ) -> Self {
+    /// Returns the table with a nats-server and a Fanline server.
+    const fn servers(self) -> Self {
         Table {
-            plot: Some("--svg"),
             has_servers: true,
-            ..Table::new(name, heading, quick)
+            ..self
+        }
+    }
+
+    /// Returns the table with servers that write files.
+    const fn files(self) -> Self {
+        Table {
+            has_files: true,
+            ..self.servers()
+        }
+    }
+
+    const fn rivals(self) -> Self {
+        Table {
+            has_rivals: true,
+            ..self
         }
     }
 
@@ -193,11 +174,8 @@ impl Table {
     /// Returns the arguments with which this program measures the table.
     fn arguments(&self, all: &Arguments, with_rivals: bool) -> Vec<String> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
-        let mut arguments = vec![self.name.to_owned(), "--markdown".to_owned()];
-        arguments.push(path(&self.file(&all.folder, "md")));
-        if let Some(plot) = self.plot {
-            arguments.extend([plot.to_owned(), path(&self.file(&all.folder, "svg"))]);
-        }
+        let mut arguments = vec![self.name.to_owned(), "--json".to_owned()];
+        arguments.push(path(&self.file(&all.folder, UNFINISHED)));
         if all.quick {
             arguments.extend(self.quick.iter().map(|word| (*word).to_owned()));
         }
@@ -220,20 +198,44 @@ impl Table {
     /// the table exists.
     fn measure(&self, all: &Arguments) -> Result<bool> {
         let with_rivals = !all.no_rivals;
-        if self.run(&self.arguments(all, with_rivals))? {
+        if self.run(all, with_rivals)? {
             return Ok(true);
         }
         if !(self.has_rivals && with_rivals) {
             return Ok(false);
         }
         eprintln!("== {}: measuring again without rivals", self.name);
-        self.run(&self.arguments(all, false))
+        self.run(all, false)
     }
 
-    fn run(&self, arguments: &[String]) -> Result<bool> {
+    /// Returns the results, if they were measured by this version of the program.
+    fn results(&self, folder: &Path) -> Option<Report> {
+        json::read(&self.file(folder, "json")).ok()
+    }
+
+    /// Writes the page and the plot of the results, and returns the page. Without results, returns the page of
+    /// an earlier version.
+    fn page(&self, folder: &Path, results: Option<&Report>) -> Result<Option<String>> {
+        let path = self.file(folder, "md");
+        let Some(results) = results else {
+            return Ok(fs::read_to_string(path).ok());
+        };
+        let page = table::markdown(results);
+        fs::write(&path, &page).with_context(|| path.display().to_string())?;
+        fs::write(self.file(folder, "svg"), plot::document(results))?;
+        Ok(Some(page))
+    }
+
+    fn run(&self, all: &Arguments, with_rivals: bool) -> Result<bool> {
+        let arguments = self.arguments(all, with_rivals);
         eprintln!("== {}", arguments.join(" "));
         let mut command = Command::new(std::env::current_exe()?);
-        Ok(command.args(arguments).status()?.success())
+        let is_measured = command.args(arguments).status()?.success();
+        if is_measured {
+            let unfinished = self.file(&all.folder, UNFINISHED);
+            fs::rename(unfinished, self.file(&all.folder, "json"))?;
+        }
+        Ok(is_measured)
     }
 }
 
@@ -266,13 +268,14 @@ fn measure(arguments: &Arguments, tables: &[&'static Table]) -> Result<Vec<&'sta
             continue;
         }
         fs::write(&notes, &done)?;
-        let page = || fs::read_to_string(table.file(&arguments.folder, "md")).unwrap_or_default();
-        let before = page();
+        let before = table.results(&arguments.folder);
         // Continue after a failure, because the remaining tables are useful without this one.
         if table.measure(arguments)? {
             done.push_str(table.name);
             done.push('\n');
-            if let Some(comparison) = repeat::compare(&before, &page()) {
+            let both = before.zip(table.results(&arguments.folder));
+            let comparison = both.and_then(|(before, now)| compare::summary(&before, &now));
+            if let Some(comparison) = comparison {
                 eprintln!("== {}: {comparison}", table.name);
             }
         } else {
@@ -300,27 +303,37 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
     Ok(TABLES.iter().filter(is_chosen).collect())
 }
 
-/// Returns a page that contains a summary, and all existing tables with their plots.
+/// The results of one table.
+struct Entry {
+    table: &'static Table,
+    results: Option<Report>,
+    page: Option<String>,
+}
+
+/// Returns a page that contains a summary, and all existing tables with their plots. Writes the pages and plots
+/// of the tables.
 fn report(arguments: &Arguments) -> Result<String> {
     let Machine { cores, cpu, kernel } = Machine::read();
     let versions = built_with(&["fanline", "tokio", "async-broadcast", "asyncband", "rxrust"]);
     let mut text = format!(
-        "# Benchmarks\n\nWritten by `{}` on {cores} × {cpu}, Linux {kernel}; {versions}. `fanline bench compare` repeats \
-         all measurements. Each table lists the servers' versions, command lines, medians, spread, ratios, CPU and \
-         memory, and the command that measures only this table. The [README](crates/fanline-bench/README.md) \
-         describes the methods. Load and servers share the machine.\n",
+        "# Benchmarks\n\nWritten by `{}` on {cores} × {cpu}, Linux {kernel}; {versions}. \
+         `cargo run --release -p fanline-bench -- all` repeats all measurements. Each table lists the servers' \
+         versions, command lines, medians, ranges, ratios, CPU and memory, and the command that measures only this \
+         table. The [README](crates/fanline-bench/README.md) describes the methods. Load and servers share the \
+         machine.\n",
         command_line(),
     );
-    let pages: Vec<(&Table, Option<String>)> = TABLES
-        .iter()
-        .map(|table| {
-            (
-                table,
-                fs::read_to_string(table.file(&arguments.folder, "md")).ok(),
-            )
-        })
-        .collect();
-    text += &summary(&pages);
+    let mut entries = Vec::new();
+    for table in TABLES {
+        let results = table.results(&arguments.folder);
+        let page = table.page(&arguments.folder, results.as_ref())?;
+        entries.push(Entry {
+            table,
+            results,
+            page,
+        });
+    }
+    text += &summary(&entries);
     let soak = arguments.folder.join("soak.md");
     if soak.exists() {
         let link = linked_from(&arguments.out, &soak);
@@ -331,12 +344,12 @@ fn report(arguments: &Arguments) -> Result<String> {
             link.display()
         );
     }
-    for (table, page) in pages {
+    for Entry { table, page, .. } in entries {
+        text += &format!("\n## {}\n\n", table.heading);
         let Some(markdown) = page else {
-            text += &format!("\n## {}\n\nNot measured.\n", table.heading);
+            text += "Not measured.\n";
             continue;
         };
-        text += &format!("\n## {}\n\n", table.heading);
         let plot = table.file(&arguments.folder, "svg");
         if plot.exists() {
             let link = linked_from(&arguments.out, &plot);
@@ -358,19 +371,28 @@ fn linked_from(report: &Path, file: &Path) -> PathBuf {
 }
 
 /// Returns the number of met targets for each table, and all missed targets and slower results.
-fn summary(pages: &[(&Table, Option<String>)]) -> String {
+fn summary(entries: &[Entry]) -> String {
     let mut table = String::from("\n| table | targets |\n| --- | --- |\n");
     let mut lost = String::new();
-    for (of, page) in pages {
-        let page = page.as_deref().unwrap_or_default();
-        let verdicts = verdicts(page).unwrap_or(match page {
-            "" => "not measured",
-            _ => "no targets",
-        });
+    for Entry {
+        table: of,
+        results,
+        page,
+    } in entries
+    {
+        let verdicts = match (results, page) {
+            (Some(results), _) if results.targets.is_empty() => "no targets".to_owned(),
+            (Some(results), _) => target::count(&results.targets),
+            (None, Some(_)) => "measured by an earlier version".to_owned(),
+            (None, None) => "not measured".to_owned(),
+        };
         // Writing to a string does not fail.
         let _ = writeln!(table, "| {} | {verdicts} |", of.heading);
-        for line in losses(page) {
+        for line in results.iter().flat_map(losses) {
             let _ = writeln!(lost, "- {}: {line}", of.heading);
+        }
+        if results.is_none() && page.is_some() {
+            let _ = writeln!(lost, "- {}: see its table, {verdicts}.", of.heading);
         }
     }
     if lost.is_empty() {
@@ -379,40 +401,22 @@ fn summary(pages: &[(&Table, Option<String>)]) -> String {
     format!("{table}\n## Losses\n\nMissed targets, faster rivals, and failed runs:\n\n{lost}")
 }
 
-/// Returns the summary of a page's targets, such as "3 met, 2 missed, 1 unknown".
-fn verdicts(page: &str) -> Option<&str> {
-    let is_summary =
-        |line: &'_ str| line.starts_with("- Targets: ") || line.starts_with("- Bars: ");
-    let line = page.lines().find(|line| is_summary(line))?;
-    let (_, verdicts) = line.split_once(": ")?;
-    Some(verdicts.trim_end_matches('.'))
-}
-
-/// Returns two kinds of lines from a page: the table lines whose target was missed, and the notes about
-/// failed runs or faster systems.
-fn losses(page: &str) -> Vec<String> {
-    let (mut losses, mut title) = (Vec::new(), "");
-    for line in page.lines() {
-        if line.starts_with("- Behind ") || line.starts_with("- FAILED") {
-            losses.push(line.trim_start_matches("- ").to_owned());
-        }
-        let Some(row) = line.strip_prefix('|') else {
-            title = "";
-            continue;
-        };
-        let mut cells = row.trim_end_matches('|').split('|').map(str::trim);
-        // A row may omit its first cell if that cell equals the one above.
-        match cells.next() {
-            Some("") | None => {}
-            Some(first) => title = first,
-        }
-        if row.contains("MISSED") {
-            let words = [title].into_iter().chain(cells);
-            let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
-            losses.push(words.join(" · "));
-        }
-    }
-    losses
+/// Returns the missed targets, failed runs, and faster systems.
+fn losses(report: &Report) -> Vec<String> {
+    let targets = report.targets.iter();
+    let missed = targets.filter(|target| target.verdict == Verdict::Missed);
+    let missed = missed.map(|target| {
+        let words = [
+            &target.what,
+            &target.cells,
+            &target.measured(),
+            &target.bound(),
+            target.verdict.label(),
+        ];
+        let words = words.into_iter().filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join(" · ")
+    });
+    missed.chain(table::losses(report)).collect()
 }
 
 /// Returns a table's page as a section of another page. It omits the title, and adds one level to its
@@ -435,6 +439,10 @@ fn nested(markdown: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::behind::Rule;
+    use crate::report::metric::Metric;
+    use crate::report::target::{Bound, Target, Unit};
+    use crate::report::{Failure, Kind, Row};
 
     #[test]
     fn page_becomes_section() {
@@ -457,19 +465,53 @@ mod tests {
 
     #[test]
     fn losses_are_found() {
-        let page = "| shape | result | Fanline | verdict |\n|---|---|---|---|\n\
-                    | 1 to 1 | rate | 7 M | met |\n|  | CPU | 9 ns | MISSED |\n\n\
-                    - Targets: 1 met, 1 missed, 0 unknown.\n- Behind nats-server: 1 to 1, CPU 1.1×.\n";
-        assert_eq!(verdicts(page), Some("1 met, 1 missed, 0 unknown"));
+        let mut report = Report::new("Title");
+        report.add_system("Fanline", Kind::Own, "");
+        let mut row = Row::new("1-1", "group");
+        row.title = "1 to 1".to_owned();
+        row.record_value("Fanline", Metric::ServerCpu, 8.8);
+        row.record_value("nats-server", Metric::ServerCpu, 8.0);
+        row.compare("Fanline", "nats-server", Metric::ServerCpu, Rule::Median);
+        row.failures.push(Failure {
+            system: "nats-server".to_owned(),
+            error: "too slow".to_owned(),
+        });
+        report.rows.push(row);
+        for (what, most) in [("rate", 10.0), ("CPU", 8.0)] {
+            let (bound, unit) = (Bound::AtMost(most), Unit::Of(Metric::ServerCpu));
+            let target = Target::new(format!("1 to 1, {what}"), vec![Some(9.0)], bound, unit);
+            report.targets.push(target);
+        }
         assert_eq!(
-            losses(page),
+            losses(&report),
             [
-                "1 to 1 · CPU · 9 ns · MISSED",
-                "Behind nats-server: 1 to 1, CPU 1.1×."
+                "1 to 1, CPU · 9.00 ns · ≤ 8.00 ns · MISSED",
+                "FAILED: 1 to 1, nats-server: too slow.",
+                "Behind nats-server: 1 to 1, server CPU, 1.10×.",
             ]
         );
-        assert_eq!(verdicts("no targets"), None);
-        assert!(losses("").is_empty());
+        let entry = |results, page| Entry {
+            table: &TABLES[0],
+            results,
+            page,
+        };
+        let entries = [
+            entry(Some(report), None),
+            entry(Some(Report::new("empty")), None),
+            entry(None, Some("page".to_owned())),
+            entry(None, None),
+        ];
+        let text = summary(&entries);
+        for verdicts in [
+            "1 met, 1 missed, 0 unknown",
+            "no targets",
+            "measured by an earlier version",
+            "not measured",
+        ] {
+            assert!(text.contains(&format!("| {verdicts} |")), "{text}");
+        }
+        assert!(text.contains("- Core NATS, beside nats-server: see its table, measured"));
+        assert!(summary(&entries[1..2]).contains("- None in these tables."));
     }
 
     #[test]

@@ -11,15 +11,13 @@
 
 mod measure;
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::Args;
 
-use crate::report;
-use crate::report::lines::{Line, OTHER, OWN, Section, document};
-use crate::report::machine::Machine;
+use crate::report::behind::Rule;
+use crate::report::metric::Metric;
+use crate::report::target::{Bound, Target, Unit};
+use crate::report::{self, Kind, Output, Report, Row};
 use measure::Measurement;
 
 /// Number of repetitions and output files.
@@ -31,171 +29,161 @@ pub(crate) struct Arguments {
     /// Measure with a tenth of the messages
     #[arg(long)]
     quick: bool,
-    /// Write the table as Markdown
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Write a plot
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
-/// A result and its target, which is a share of another result or an upper bound.
-struct Row {
+/// A result, with the load and the system that it measures, and the target.
+struct Entry {
+    load: &'static Load,
+    system: &'static str,
+    kind: Kind,
     result: Measurement,
-    name: &'static str,
-    target: Option<Target>,
+    limit: Option<Limit>,
 }
 
-enum Target {
-    ShareOf(Measurement, f64),
+/// A kind of load.
+struct Load {
+    name: &'static str,
+    group: &'static str,
+    metric: Metric,
+}
+
+/// A target: a minimum share of another system's result, or a maximum.
+enum Limit {
+    ShareOf(&'static str, f64),
     AtMost(f64),
 }
 
-const ROWS: &[Row] = &[
-    Row {
-        result: Measurement::Bare,
-        name: "in process: a subject with one observer, messages/s",
-        target: None,
-    },
-    Row {
-        result: Measurement::Bound,
-        name: "the same, bound to a server, no network subscriber",
-        target: Some(Target::ShareOf(Measurement::Bare, 0.5)),
-    },
-    Row {
-        result: Measurement::Observed,
-        name: "the same, observed at the server's subject, in process",
-        target: None,
-    },
-    Row {
-        result: Measurement::Core,
-        name: "to the network: a raw socket, 128 B, messages/s",
-        target: None,
-    },
-    Row {
-        result: Measurement::Slices,
-        name: "to the network: a bound subject, in slices of 64",
-        target: Some(Target::ShareOf(Measurement::Core, 0.8)),
-    },
-    Row {
-        result: Measurement::Singles,
-        name: "to the network: a bound subject, one by one",
-        target: None,
-    },
-    Row {
-        result: Measurement::Back,
-        name: "round trip in the process, p50, ns",
-        target: Some(Target::AtMost(3_000.0)),
-    },
-    Row {
-        result: Measurement::AllTheWay,
-        name: "round trip through the server, p50, ns",
-        target: None,
-    },
+const IN_PROCESS: &Load = &Load {
+    name: "in-process",
+    group: "In process, one observer",
+    metric: Metric::Rate,
+};
+const TO_NETWORK: &Load = &Load {
+    name: "to-network",
+    group: "To the network, 128 B",
+    metric: Metric::Rate,
+};
+const ROUND_TRIP: &Load = &Load {
+    name: "round-trip",
+    group: "Round trip",
+    metric: Metric::P50,
+};
+
+const UNBOUND: &str = "unbound subject";
+const SOCKET: &str = "raw socket";
+
+const fn own(
+    load: &'static Load,
+    system: &'static str,
+    result: Measurement,
+    limit: Option<Limit>,
+) -> Entry {
+    Entry {
+        load,
+        system,
+        kind: Kind::Own,
+        result,
+        limit,
+    }
+}
+
+const fn reference(load: &'static Load, system: &'static str, result: Measurement) -> Entry {
+    Entry {
+        kind: Kind::Reference,
+        ..own(load, system, result, None)
+    }
+}
+
+#[rustfmt::skip]
+const ENTRIES: &[Entry] = &[
+    reference(IN_PROCESS, UNBOUND, Measurement::Bare),
+    own(IN_PROCESS, "bound, no network subscriber", Measurement::Bound, Some(Limit::ShareOf(UNBOUND, 0.5))),
+    own(IN_PROCESS, "bound, observed at the server's subject", Measurement::Observed, None),
+    reference(TO_NETWORK, SOCKET, Measurement::Core),
+    own(TO_NETWORK, "bound, slices of 64", Measurement::Slices, Some(Limit::ShareOf(SOCKET, 0.8))),
+    own(TO_NETWORK, "bound, one by one", Measurement::Singles, None),
+    own(ROUND_TRIP, "in the process", Measurement::Back, Some(Limit::AtMost(3_000.0))),
+    own(ROUND_TRIP, "through the server", Measurement::AllTheWay, None),
 ];
+
+impl Entry {
+    /// Returns the target with its result, which is in the row of the entry's load.
+    fn target(&self, row: Option<&Row>) -> Option<Target> {
+        let metric = self.load.metric;
+        let (measured, bound, unit, to) = match *self.limit.as_ref()? {
+            Limit::ShareOf(other, share) => {
+                let measured = row.and_then(|row| row.ratio(self.system, other, metric));
+                (
+                    measured,
+                    Bound::AtLeast(share),
+                    Unit::Share,
+                    format!(", to {other}"),
+                )
+            }
+            Limit::AtMost(most) => {
+                let measured = row.and_then(|row| row.value(self.system, metric));
+                (
+                    measured,
+                    Bound::AtMost(most),
+                    Unit::Of(metric),
+                    String::new(),
+                )
+            }
+        };
+        let what = format!("{}: {}{to}", self.load.group, self.system);
+        Some(Target::new(what, vec![measured], bound, unit))
+    }
+}
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut samples = vec![Vec::new(); ROWS.len()];
+    if arguments.output.list {
+        let lines = ENTRIES.iter().map(|entry| {
+            let target = entry.target(None).map(|target| target.bound());
+            let (group, system) = (entry.load.group.to_owned(), entry.system.to_owned());
+            [group, system, target.unwrap_or_default()]
+        });
+        print!("{}", report::list(lines));
+        return Ok(());
+    }
+    let mut samples = vec![Vec::new(); ENTRIES.len()];
     for round in 0..arguments.rounds {
         eprintln!("round {} of {}", round + 1, arguments.rounds);
-        for (row, samples) in ROWS.iter().zip(&mut samples) {
-            samples.push(measure::measure(row.result, arguments.quick)?);
+        for (entry, samples) in ENTRIES.iter().zip(&mut samples) {
+            samples.push(measure::measure(entry.result, arguments.quick)?);
         }
     }
-    let medians: Vec<[f64; 3]> = samples.into_iter().map(least_median_most).collect();
-    let text = table(&medians, arguments.rounds);
-    print!("{text}");
-    report::write_to(arguments.markdown.as_deref(), || text.clone())?;
-    report::write_to(arguments.plot.as_deref(), || plot(&medians))
+    arguments.output.write(&report(arguments.rounds, samples))
 }
 
-/// Returns a plot of the medians that can be compared.
-fn plot(medians: &[[f64; 3]]) -> String {
-    let all: Vec<_> = ROWS
-        .iter()
-        .zip(medians.iter().map(|median| median[1]))
-        .collect();
-    let sections = [
-        ("In process, messages a second", &all[..3]),
-        ("To the network, messages a second", &all[3..6]),
-        ("Round trip, nanoseconds: less is better", &all[6..]),
-    ];
-    let sections = sections.map(|(heading, rows)| {
-        let most = rows
-            .iter()
-            .map(|row| row.1)
-            .fold(f64::MIN_POSITIVE, f64::max);
-        let lines = rows.iter().map(|(row, value)| Line {
-            name: row.name.to_owned(),
-            share: value / most,
-            words: format!("{value:.0}"),
-            fill: match row.result {
-                Measurement::Bare | Measurement::Core => OTHER,
-                _ => OWN,
-            },
+fn report(rounds: u32, samples: Vec<Vec<f64>>) -> Report {
+    let mut report = Report::new("The bridge");
+    report.set("rounds", f64::from(rounds));
+    report.notes.push(format!(
+        "Medians of {rounds} round(s). Server, publisher and subscriber share the machine and the process."
+    ));
+    for load in [IN_PROCESS, TO_NETWORK, ROUND_TRIP] {
+        report.rows.push(Row {
+            headline: load.metric,
+            ..Row::new(load.name, load.group)
         });
-        Section {
-            heading: heading.to_owned(),
-            lines: lines.collect(),
-        }
-    });
-    let Machine { cores, cpu, kernel } = Machine::read();
-    let footer = format!("{cores} cores, {cpu}, Linux {kernel}; medians");
-    document(
-        "The bridge",
-        "each part drawn to its longest bar",
-        &sections,
-        &footer,
-    )
-}
-
-fn least_median_most(mut samples: Vec<f64>) -> [f64; 3] {
-    samples.sort_by(f64::total_cmp);
-    [
-        samples[0],
-        samples[samples.len() / 2],
-        samples[samples.len() - 1],
-    ]
-}
-
-fn table(medians: &[[f64; 3]], rounds: u32) -> String {
-    let machine = Machine::read();
-    let mut text = String::from(
-        "# The bridge\n\n| what | median | min..max | target | verdict |\n| --- | --- | --- | --- | --- |\n",
-    );
-    let median = |result: Measurement| {
-        let at = ROWS.iter().position(|row| row.result == result);
-        at.map_or(f64::NAN, |at| medians[at][1])
-    };
-    let mut verdicts = Vec::new();
-    for (row, [least, middle, most]) in ROWS.iter().zip(medians) {
-        let (target, is_met) = match row.target {
-            None => (String::new(), None),
-            Some(Target::AtMost(most)) => (format!("≤ {most:.0}"), Some(*middle <= most)),
-            Some(Target::ShareOf(other, share)) => {
-                let reached = middle / median(other);
-                let target = format!("{:.0} % of it, ≥ {:.0} %", reached * 100.0, share * 100.0);
-                (target, Some(reached >= share))
-            }
-        };
-        let verdict = is_met.map_or("", |is_met| if is_met { "met" } else { "MISSED" });
-        verdicts.extend(is_met);
-        let name = row.name;
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "| {name} | {middle:.0} | {least:.0}..{most:.0} | {target} | {verdict} |"
-        );
     }
-    let Machine { cores, cpu, kernel } = machine;
-    let met = verdicts.iter().filter(|is_met| **is_met).count();
-    let missed = verdicts.len() - met;
-    let _ = writeln!(text, "\n- Targets: {met} met, {missed} missed.");
-    let _ = writeln!(
-        text,
-        "- {rounds} rounds, on {cores} × {cpu}, Linux {kernel}. Server, publisher and subscriber share the machine \
-         and the process. Command: `cargo run --release -p fanline-bench -- bridge`"
-    );
-    text
+    for (entry, samples) in ENTRIES.iter().zip(samples) {
+        let Entry {
+            load, system, kind, ..
+        } = entry;
+        report.add_system(system, *kind, "");
+        let row = report.rows.iter_mut().find(|row| row.name == load.name);
+        if let Some(row) = row {
+            row.record_samples(system, load.metric, samples);
+            if let Some(Limit::ShareOf(other, _)) = entry.limit {
+                row.compare(system, other, load.metric, Rule::Never);
+            }
+        }
+        let target = entry.target(report.row(load.name));
+        report.targets.extend(target);
+    }
+    report
 }

@@ -4,10 +4,10 @@
 //! counts bytes where possible, instead of processing each message.
 
 pub(crate) mod awake;
+pub(crate) mod buffer;
 pub(crate) mod connection;
 pub(crate) mod consume;
 pub(crate) mod frames;
-pub(crate) mod idle;
 pub(crate) mod incoming;
 pub(crate) mod interest;
 pub(crate) mod jetstream;

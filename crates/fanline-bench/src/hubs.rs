@@ -3,15 +3,12 @@
 
 mod channel;
 mod floor;
-mod json;
 mod load;
 mod lockstep;
 mod many;
 mod measure;
 mod others;
 mod pekko;
-mod plot;
-mod table;
 mod targets;
 
 use std::path::PathBuf;
@@ -19,9 +16,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::report;
+use crate::report::{self, Output};
 use load::{Cell, Load, Part};
-use measure::{Plan, Report};
+use measure::Plan;
 use targets::{ALLOCATIONS_CONSUMERS, GROWTH_THREADS, JOIN_PRESENT, LAW_BUFFERS};
 
 /// Measured parts, systems, and output files.
@@ -61,17 +58,13 @@ pub(crate) struct Arguments {
     /// with up to 2,000 consumers
     #[arg(long, conflicts_with_all = ["rounds", "run_millis", "rivals_consumers_max"])]
     quick: bool,
-    /// List the targets, without measuring
-    #[arg(long)]
-    list: bool,
+    /// Resume from the results in the JSON file if it exists: cells in it are not measured again
+    #[arg(long, requires = "json")]
+    resume: bool,
     #[command(flatten)]
     options: Options,
-    /// Write a plot as SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-    /// Write the tables as Markdown
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Measured systems.
@@ -90,24 +83,27 @@ struct Options {
     /// Number of threads of Pekko's dispatcher
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = threads)]
     pekko_threads: usize,
-    /// Write every result after each cell
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Resume from the results in the JSON file if it exists: cells in it are not measured again
-    #[arg(long, requires = "json")]
-    resume: bool,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.list {
-        print!("{}", table::list(&Report::new(plan(arguments))));
+    let (plan, output) = (plan(arguments), &arguments.output);
+    if output.list {
+        let targets = targets::all(&measure::empty(plan)).into_iter();
+        let lines = targets.map(|target| {
+            let bound = target.bound();
+            [target.what, bound, target.cells]
+        });
+        print!("{}", report::list(lines));
         return Ok(());
     }
-    let report = measure::all(&loads(arguments), plan(arguments), &arguments.options)?;
-    print!("{}", table::terminal(&report));
-    report::write_to(arguments.markdown.as_deref(), || table::markdown(&report))?;
-    report::write_to(arguments.plot.as_deref(), || plot::document(&report))
+    let json = output.json.as_deref();
+    let report = match json {
+        Some(path) if arguments.resume && path.exists() => measure::read(path, plan)?,
+        _ => measure::empty(plan),
+    };
+    let report = measure::all(report, &loads(arguments), plan, &arguments.options, json)?;
+    output.write(&report)
 }
 
 fn plan(arguments: &Arguments) -> Plan {

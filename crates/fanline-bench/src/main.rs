@@ -24,6 +24,7 @@
 //! - `schedulers`: values on another thread, compared with hand-written reference loops
 //!   (`schedulers/floors.rs`) and RxJava. Published results of other libraries are in separate columns.
 //! - `all`: all of these, in one report.
+//! - `compare`: two results of one command, measured at different times.
 //! - `soak`: no comparison. It runs all kinds of load on the server for any length of time, stops and kills
 //!   the server, and checks that nothing is lost, reordered, or leaked.
 //!
@@ -35,6 +36,7 @@
 mod all;
 mod allocations;
 mod bridge;
+mod compare;
 mod comparison;
 mod core_nats;
 mod generator;
@@ -74,17 +76,22 @@ enum Command {
     All(all::Arguments),
     /// Measure a subject bound to a server: in process, to the network, round trip
     Bridge(bridge::Arguments),
+    /// Compare two results of one command, written with --json
+    ///
+    /// Lists the results of Fanline that got slower or larger than before by more than a given ratio, by metric.
+    /// Exits with 1 if there are such results.
+    Compare(compare::Arguments),
     /// Compare core NATS with nats-server: throughput, request/reply, memory
-    Core(core_nats::Arguments),
+    Core(comparison::Comparison),
     /// Compare JetStream with nats-server: publishing, consuming, key-value, recovery, disk and memory
-    Jetstream(jetstream::Arguments),
+    Jetstream(comparison::site::StoredComparison),
     /// Compare TLS and WebSocket with nats-server: throughput, handshakes
-    Transports(transports::Arguments),
+    Transports(comparison::Comparison),
     /// Compare leaf connections to nats-server: messages, requests, interest, mirrors
     ///
     /// The hub is nats-server in all rows. The leaf node is Fanline or nats-server. CPU and memory are those
     /// of the leaf node.
-    Leaf(leaf::Arguments),
+    Leaf(comparison::site::StoredComparison),
     /// Compare MQTT with nats-server and mosquitto: each QoS, to and from NATS, idle clients
     Mqtt(mqtt::Arguments),
     /// Measure the engine's parts on one core: matcher, parser, shard, store; time and allocations
@@ -144,27 +151,13 @@ fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::All(arguments) => all::run(&arguments),
         Command::Bridge(arguments) => bridge::run(&arguments),
-        Command::Core(arguments) => {
-            servers::process::end_children_on_signals()?;
-            core_nats::run(&arguments)
-        }
-        Command::Jetstream(arguments) => {
-            servers::process::end_children_on_signals()?;
-            jetstream::run(&arguments)
-        }
-        Command::Mqtt(arguments) => {
-            servers::process::end_children_on_signals()?;
-            mqtt::run(&arguments)
-        }
-        Command::Transports(arguments) => {
-            servers::process::end_children_on_signals()?;
-            transports::run(&arguments)
-        }
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Core(arguments) => core_nats::run(&arguments),
+        Command::Jetstream(arguments) => jetstream::run(&arguments),
+        Command::Mqtt(arguments) => mqtt::run(&arguments),
+        Command::Transports(arguments) => transports::run(&arguments),
         Command::Hubs(arguments) => hubs::run(&arguments),
-        Command::Leaf(arguments) => {
-            servers::process::end_children_on_signals()?;
-            leaf::run(&arguments)
-        }
+        Command::Leaf(arguments) => leaf::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Schedulers(arguments) => schedulers::run(&arguments),

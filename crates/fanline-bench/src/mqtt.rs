@@ -2,73 +2,59 @@
 
 mod allocations;
 mod measure;
-mod rows;
+pub(crate) mod rows;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::comparison::site::Site;
-use crate::comparison::{Comparison, choose};
-use crate::report;
-use crate::servers::{System, binaries};
-use rows::{ROWS, Row};
+use crate::comparison::Comparison;
+use crate::comparison::site::{Site, StoredComparison};
+use crate::servers::{Program, System, binaries};
+use rows::{NOTES, ROWS};
 
 const TITLE: &str = "MQTT: Fanline beside nats-server and mosquitto";
 
 /// Rows to measure, directory of the files, and comparison options.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Measure only this row; repeatable
-    #[arg(long = "row", value_name = "NAME")]
-    rows: Vec<String>,
-    /// List the rows and their targets, without measuring
-    #[arg(long)]
-    list: bool,
-    /// Parent directory of the servers' files; do not use a tmpfs, on which syncing costs nothing
-    #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
-    dir: PathBuf,
     /// mosquitto binary to measure instead of the system's
     #[arg(long, value_name = "PATH")]
     mosquitto: Option<PathBuf>,
     #[command(flatten)]
-    comparison: Comparison,
+    stored: StoredComparison,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.list {
-        print!("{}", report::list(ROWS.iter().map(Row::case)));
-        return Ok(());
-    }
-    let rows = choose(ROWS, &arguments.rows, |row| row.name)?;
-    let given = arguments.mosquitto.as_deref();
-    let mosquitto = arguments
-        .comparison
-        .wants(System::Mosquitto)
-        .then(|| binaries::mosquitto(given));
-    let (others, missing) = match mosquitto {
-        Some(Ok(program)) => (vec![program], None),
-        // Compare the other two servers without mosquitto, unless it was requested by name.
-        Some(Err(error)) if given.is_none() && arguments.comparison.wants(System::Fanline) => {
-            (Vec::new(), Some(error))
-        }
-        Some(Err(error)) => return Err(error),
-        None => (Vec::new(), None),
-    };
-    let mut run = arguments.comparison.begin_with(TITLE, rows.len(), others)?;
-    if let Some(missing) = missing {
-        run.remark(format!("Without mosquitto: {missing}."));
-    }
-    for row in rows {
-        let site = Site::new(&arguments.dir)?;
-        run.measure_where(row.case(), |program, duration| {
-            measure::measure(program, row, &site, duration)
+    let comparison = &arguments.stored.comparison;
+    let others =
+        |notes: &mut Vec<String>| mosquitto(comparison, arguments.mosquitto.as_deref(), notes);
+    comparison.run(TITLE, ROWS, NOTES, others, |run, row| {
+        let site = Site::new(&arguments.stored.dir)?;
+        run.measure_where(row, |program, duration| {
+            measure::measure(program, &row.work, &site, duration)
         });
+        Ok(())
+    })
+}
+
+/// Returns mosquitto. Without it, compares the other two servers, unless it was requested by name.
+fn mosquitto(
+    comparison: &Comparison,
+    given: Option<&Path>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Program>> {
+    if !comparison.wants(System::Mosquitto) {
+        return Ok(Vec::new());
     }
-    for remark in rows::REMARKS {
-        run.remark(*remark);
+    match binaries::mosquitto(given) {
+        Ok(program) => Ok(vec![program]),
+        Err(missing) if given.is_none() && comparison.wants(System::Fanline) => {
+            notes.push(format!("Without mosquitto: {missing}."));
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
     }
-    run.finish()
 }

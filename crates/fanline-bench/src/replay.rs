@@ -2,31 +2,27 @@
 //! reference loops and with other libraries.
 
 mod audience;
-mod behind;
 mod churn;
 mod grid;
 mod hand_written;
-mod json;
 mod library;
 mod measure;
 mod outcome;
-mod plot;
 mod reference_loops;
 mod rivals;
+mod rows;
 mod running;
-mod table;
 mod targets;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::report;
+use crate::report::{self, Output};
 use crate::turns::Plan;
 use grid::{Flavor, MESSAGES, SUBSCRIBERS};
-use outcome::Report;
+use outcome::Outcome;
 
 /// The measured parts of the grid, the compared libraries, and output files.
 #[derive(Args)]
@@ -40,9 +36,6 @@ pub(crate) struct Arguments {
     /// Numbers of subscribers, instead of 1, 2, 4, 8 and 16; separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = subscribers)]
     subscribers: Vec<usize>,
-    /// List the flavors and the targets, without measuring
-    #[arg(long)]
-    list: bool,
     /// Number of rounds; each measures every system once, in alternating order
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -56,34 +49,23 @@ pub(crate) struct Arguments {
     /// Include RxJava 3 (needs Maven and a JDK), rxRust, and tokio's broadcast in the same run
     #[arg(long)]
     rivals: bool,
-    /// Write a plot as SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-    /// Write the tables as Markdown
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Write every result
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.list {
-        print!("{}", table::list());
+    if arguments.output.list {
+        let targets = targets::speeds(&Outcome::default(), Flavor::value_variants());
+        let lines = targets.into_iter().map(|target| {
+            let bound = target.bound();
+            [target.what, bound, String::new()]
+        });
+        print!("{}", report::list(lines));
         return Ok(());
     }
     let report = measure::all(&sizes(arguments), &plan(arguments), arguments.rivals)?;
-    print!("{}", table::terminal(&report));
-    write(arguments, &report)
-}
-
-fn write(arguments: &Arguments, report: &Report) -> Result<()> {
-    report::write_to(arguments.markdown.as_deref(), || table::markdown(report))?;
-    report::write_to(arguments.plot.as_deref(), || plot::document(report))?;
-    report::write_to(arguments.json.as_deref(), || {
-        format!("{:#}\n", json::value(report))
-    })
+    arguments.output.write(&report)
 }
 
 /// The measured part of the grid of flavors, messages, and subscribers.

@@ -1,312 +1,312 @@
-//! Reports of the measurements for a terminal, in Markdown, as a plot, and as JSON.
+//! The results of a command. All commands have the same schema, tables, plots, and JSON.
+//!
+//! A [`Report`] consists of rows. A [`Row`] is one load, with the results of all systems under this load. A
+//! result is the [`Summary`] of one [`Metric`] of one system. Commands fill rows and [`targets`](target).
+//! [`table`] and [`plot`] draw any report, and [`compare`](crate::compare) compares two of the same command.
 
 pub(crate) mod behind;
-pub(crate) mod groups;
 pub(crate) mod json;
-pub(crate) mod lines;
 pub(crate) mod machine;
 pub(crate) mod metric;
+pub(crate) mod plot;
 pub(crate) mod svg;
 pub(crate) mod table;
+pub(crate) mod target;
 pub(crate) mod versions;
 
+use std::collections::BTreeMap;
 use std::env;
-use std::fmt::Write;
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::servers::{Program, System};
+use behind::Rule;
 use machine::Machine;
-use metric::{Metric, Sample, Summary};
+use metric::{Metric, Summary};
+use target::Target;
+
+/// Version of the schema. It changes when a field changes its name or meaning.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// Output of a command.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Output {
+    /// List the rows and the targets, without measuring
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Write the report as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Write a plot as SVG
+    #[arg(long, value_name = "FILE", alias = "plot")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write every result as JSON, for `fanline-bench compare` and other programs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Output {
+    /// Prints the report and writes the requested files.
+    pub(crate) fn write(&self, report: &Report) -> Result<()> {
+        print!("{}", table::terminal(report));
+        write_to(self.markdown.as_deref(), || table::markdown(report))?;
+        write_to(self.svg.as_deref(), || plot::document(report))?;
+        match &self.json {
+            Some(path) => json::save(report, path),
+            None => Ok(()),
+        }
+    }
+}
 
 /// All results of one invocation, and the machine on which they were measured.
+///
+/// In JSON, times are nanoseconds, rates are per second, and memory is in bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Title of the comparison.
-    pub(crate) title: &'static str,
-    pub(crate) machine: Machine,
+    pub(crate) schema: u32,
+    /// Title of the page.
+    pub(crate) title: String,
     /// Command line of the run.
     pub(crate) command: String,
-    pub(crate) programs: Vec<Program>,
-    pub(crate) pairs: u32,
-    pub(crate) duration: Duration,
+    pub(crate) machine: Machine,
+    /// Number and length of runs. A run can be resumed only with the same settings.
+    pub(crate) settings: BTreeMap<String, f64>,
+    /// The measured systems, in the order of the tables.
+    pub(crate) systems: Vec<System>,
     pub(crate) rows: Vec<Row>,
-    /// Further notes on the results.
-    pub(crate) remarks: Vec<String>,
+    pub(crate) targets: Vec<Target>,
+    /// Notes on the results.
+    pub(crate) notes: Vec<String>,
+    /// Whether the plot has one logarithmic scale for all rows, instead of one scale for each row.
+    pub(crate) is_logarithmic: bool,
+}
+
+/// A measured system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct System {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// Version and command line, if the system is not a part of this program.
+    pub(crate) version: String,
+}
+
+/// The role of a system in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// A part of this product.
+    Own,
+    /// A hand-written loop, or a load without the measured part.
+    Reference,
+    /// A system of others.
+    Rival,
+}
+
+/// One load, with the results of all systems.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    /// Name that no other row of the report has.
+    pub(crate) name: String,
+    /// Heading of the table that contains the row.
+    pub(crate) group: String,
+    /// Title of the lines in the table. Rows with different columns share it.
+    pub(crate) title: String,
+    /// Column of the table. If it is empty, each metric has a column.
+    pub(crate) column: String,
+    /// Unit of [`Metric::Rate`].
+    pub(crate) rate: String,
+    /// Metric of the plot, and of the table if the row has a column.
+    pub(crate) headline: Metric,
+    /// Whether the plot contains the row.
+    pub(crate) is_plotted: bool,
+    pub(crate) results: Vec<Measured>,
+    pub(crate) ratios: Vec<Ratio>,
+    /// The failed runs.
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// One result of one system.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    pub(crate) system: String,
+    pub(crate) metric: Metric,
+    #[serde(flatten)]
+    pub(crate) summary: Summary,
+    /// The result of each run, if there are few runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) samples: Vec<f64>,
+}
+
+/// The median of one system divided by that of another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ratio {
+    pub(crate) system: String,
+    pub(crate) to: String,
+    pub(crate) metric: Metric,
+    pub(crate) value: f64,
+    /// Whether the system is worse than the other by more than noise.
+    pub(crate) is_behind: bool,
+}
+
+/// A failed run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) system: String,
+    pub(crate) error: String,
 }
 
 impl Report {
     /// Creates a report without rows.
-    pub(crate) fn new(
-        title: &'static str,
-        programs: &[Program],
-        pairs: u32,
-        duration: Duration,
-    ) -> Self {
+    pub(crate) fn new(title: &str) -> Self {
         Self {
-            title,
-            machine: Machine::read(),
+            schema: SCHEMA,
+            title: title.to_owned(),
             command: command_line(),
-            programs: programs.to_vec(),
-            pairs,
-            duration,
+            machine: Machine::read(),
+            settings: BTreeMap::new(),
+            systems: Vec::new(),
             rows: Vec::new(),
-            remarks: Vec::new(),
+            targets: Vec::new(),
+            notes: Vec::new(),
+            is_logarithmic: false,
         }
     }
 
-    /// Returns the servers in the order of their columns.
-    pub(crate) fn columns(&self) -> Vec<System> {
-        let measured = self.programs.iter().map(|program| program.system);
-        let others = measured.filter(|system| !System::DEFAULT.contains(system));
-        System::DEFAULT.into_iter().chain(others).collect()
+    /// Stores a setting of the run.
+    pub(crate) fn set(&mut self, name: &str, value: f64) {
+        self.settings.insert(name.to_owned(), value);
     }
-}
 
-/// A measured case as it appears in reports.
-#[derive(Clone, Copy)]
-pub(crate) struct Case {
-    /// Name on the command line.
-    pub(crate) name: &'static str,
-    /// Title in reports.
-    pub(crate) title: &'static str,
-    /// Unit of [`Metric::Rate`].
-    pub(crate) rate: &'static str,
-    /// Metric of the plot.
-    pub(crate) headline: Metric,
-    pub(crate) targets: &'static [Target],
-}
-
-/// A target for one of Fanline's results.
-#[derive(Clone, Copy)]
-pub(crate) struct Target {
-    pub(crate) metric: Metric,
-    pub(crate) of: Of,
-    pub(crate) bound: Bound,
-}
-
-/// The quantity that a target bounds.
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Of {
-    /// Fanline's median divided by nats-server's.
-    Ratio,
-    /// Fanline's median, independent of nats-server.
-    Fanline,
-    /// Fanline's median divided by mosquitto's.
-    #[serde(rename = "ratio to mosquitto")]
-    RatioToMosquitto,
-}
-
-/// Returns a target with a lower bound, as a multiple of nats-server's result.
-pub(crate) const fn at_least(metric: Metric, ratio: f64) -> Target {
-    let (of, bound) = (Of::Ratio, Bound::AtLeast(ratio));
-    Target { metric, of, bound }
-}
-
-/// Returns a target with a lower bound, as a multiple of mosquitto's result.
-pub(crate) const fn at_least_of_mosquitto(metric: Metric, ratio: f64) -> Target {
-    let (of, bound) = (Of::RatioToMosquitto, Bound::AtLeast(ratio));
-    Target { metric, of, bound }
-}
-
-/// Returns a target with an upper bound, as a multiple of nats-server's result.
-pub(crate) const fn at_most(metric: Metric, ratio: f64) -> Target {
-    let (of, bound) = (Of::Ratio, Bound::AtMost(ratio));
-    Target { metric, of, bound }
-}
-
-/// Returns a target with a lower bound that does not depend on nats-server.
-pub(crate) const fn alone_at_least(metric: Metric, value: f64) -> Target {
-    let (of, bound) = (Of::Fanline, Bound::AtLeast(value));
-    Target { metric, of, bound }
-}
-
-/// Returns a target with an upper bound that does not depend on nats-server.
-pub(crate) const fn alone_at_most(metric: Metric, value: f64) -> Target {
-    let (of, bound) = (Of::Fanline, Bound::AtMost(value));
-    Target { metric, of, bound }
-}
-
-/// The samples of one case.
-pub(crate) struct Row {
-    pub(crate) case: Case,
-    samples: Vec<(System, Sample)>,
-    /// The failed runs, with their errors.
-    pub(crate) failures: Vec<(System, String)>,
-}
-
-/// The result of one run.
-pub(crate) enum Outcome {
-    /// Measurements.
-    Measured(Sample),
-    /// Error of a failed run.
-    Failed(String),
-}
-
-impl From<Result<Sample>> for Outcome {
-    fn from(result: Result<Sample>) -> Self {
-        match result {
-            Ok(sample) => Self::Measured(sample),
-            Err(error) => Self::Failed(format!("{error:#}")),
+    /// Adds a system, unless the report contains it already.
+    pub(crate) fn add_system(&mut self, name: &str, kind: Kind, version: impl Into<String>) {
+        if self.system(name).is_none() {
+            self.systems.push(System {
+                name: name.to_owned(),
+                kind,
+                version: version.into(),
+            });
         }
     }
-}
 
-/// Whether a bound is a lower or an upper bound.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Bound {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-impl Bound {
-    /// Returns whether `measured` satisfies the bound.
-    pub(crate) fn is_met(self, measured: f64) -> bool {
-        match self {
-            Self::AtLeast(least) => measured >= least,
-            Self::AtMost(most) => measured <= most,
-        }
+    /// Returns the system with this name.
+    pub(crate) fn system(&self, name: &str) -> Option<&System> {
+        self.systems.iter().find(|system| system.name == name)
     }
-}
 
-impl Target {
-    /// Returns the bound as text.
-    pub(crate) fn words(self) -> String {
-        let (sign, value) = match self.bound {
-            Bound::AtLeast(least) => ("≥", least),
-            Bound::AtMost(most) => ("≤", most),
-        };
-        match self.of {
-            Of::Ratio => format!("{sign} {value}×"),
-            Of::RatioToMosquitto => format!("{sign} {value}× mosquitto"),
-            Of::Fanline => format!("{sign} {}", self.metric.format(value)),
-        }
+    /// Returns whether a system has this role.
+    pub(crate) fn is_kind(&self, name: &str, kind: Kind) -> bool {
+        self.system(name).is_some_and(|system| system.kind == kind)
     }
-}
 
-/// Whether a target was met.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Met,
-    Missed,
-    /// Unknown, because a server was not measured or failed.
-    Unknown,
-}
-
-impl Verdict {
-    /// Returns the text that reports contain.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::Missed => "MISSED",
-            Self::Unknown => "unknown",
-        }
+    /// Returns the row with this name.
+    pub(crate) fn row(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
     }
 }
 
 impl Row {
-    /// Creates a row without samples.
-    pub(crate) fn new(case: Case) -> Self {
+    /// Creates a row without results.
+    pub(crate) fn new(name: impl Into<String>, group: impl Into<String>) -> Self {
         Self {
-            case,
-            samples: Vec::new(),
+            name: name.into(),
+            group: group.into(),
+            title: String::new(),
+            column: String::new(),
+            rate: "messages/s".to_owned(),
+            headline: Metric::Rate,
+            is_plotted: true,
+            results: Vec::new(),
+            ratios: Vec::new(),
             failures: Vec::new(),
         }
     }
 
-    /// Adds the outcome of one run.
-    pub(crate) fn add(&mut self, system: System, outcome: Outcome) {
-        match outcome {
-            Outcome::Measured(sample) => self.samples.push((system, sample)),
-            Outcome::Failed(why) => self.failures.push((system, why)),
+    /// Stores a result.
+    pub(crate) fn record(&mut self, system: &str, metric: Metric, summary: Summary) {
+        self.results.push(Measured {
+            system: system.to_owned(),
+            metric,
+            summary,
+            samples: Vec::new(),
+        });
+    }
+
+    /// Stores a result that is a single number.
+    pub(crate) fn record_value(&mut self, system: &str, metric: Metric, value: f64) {
+        self.record(system, metric, Summary::single(value));
+    }
+
+    /// Stores the median and spread of several runs, and their results. Does nothing without runs.
+    pub(crate) fn record_samples(&mut self, system: &str, metric: Metric, samples: Vec<f64>) {
+        if let Some(summary) = Summary::of(samples.iter().copied()) {
+            self.results.push(Measured {
+                system: system.to_owned(),
+                metric,
+                summary,
+                samples,
+            });
         }
     }
 
-    /// Returns the samples of one server.
-    pub(crate) fn samples(&self, system: System) -> impl Iterator<Item = &Sample> {
-        let of_system = self.samples.iter().filter(move |entry| entry.0 == system);
-        of_system.map(|entry| &entry.1)
+    /// Stores the ratio of two systems' medians, if both have a result.
+    pub(crate) fn compare(&mut self, system: &str, to: &str, metric: Metric, rule: Rule) {
+        let both = self.summary(system, metric).zip(self.summary(to, metric));
+        let Some((own, other)) = both else {
+            return;
+        };
+        let value = own.median / other.median;
+        if value.is_finite() {
+            self.ratios.push(Ratio {
+                system: system.to_owned(),
+                to: to.to_owned(),
+                metric,
+                value,
+                is_behind: rule.is_behind(own, other, metric.better()),
+            });
+        }
     }
 
-    /// Returns the median and spread of one server's result.
-    pub(crate) fn summary(&self, system: System, metric: Metric) -> Option<Summary> {
-        Summary::of(self.samples(system).filter_map(|sample| sample.get(metric)))
+    /// Returns the median and spread of a system's result.
+    pub(crate) fn summary(&self, system: &str, metric: Metric) -> Option<Summary> {
+        let is_it = |result: &&Measured| result.system == system && result.metric == metric;
+        self.results.iter().find(is_it).map(|result| result.summary)
     }
 
-    /// Returns Fanline's median divided by nats-server's.
-    pub(crate) fn ratio(&self, metric: Metric) -> Option<f64> {
-        self.ratio_to(System::Nats, metric)
+    /// Returns the median of a system's result.
+    pub(crate) fn value(&self, system: &str, metric: Metric) -> Option<f64> {
+        self.summary(system, metric).map(|summary| summary.median)
     }
 
-    /// Returns Fanline's median divided by that of another server.
-    pub(crate) fn ratio_to(&self, other: System, metric: Metric) -> Option<f64> {
-        let fanline = self.summary(System::Fanline, metric)?.median;
-        Some(fanline / self.summary(other, metric)?.median)
-    }
-
-    /// Returns the targets of one metric.
-    pub(crate) fn targets(&self, metric: Metric) -> impl Iterator<Item = Target> {
-        let targets = self.case.targets.iter().copied();
-        targets.filter(move |target| target.metric == metric)
+    /// Returns the median of a system divided by that of another.
+    pub(crate) fn ratio(&self, system: &str, to: &str, metric: Metric) -> Option<f64> {
+        Some(self.value(system, metric)? / self.value(to, metric)?)
     }
 
     /// Returns the name of a result in this row, including its unit.
-    pub(crate) fn metric_title(&self, metric: Metric) -> &'static str {
+    pub(crate) fn metric_title(&self, metric: Metric) -> &str {
         match metric {
-            Metric::Rate => self.case.rate,
+            Metric::Rate => &self.rate,
             metric => metric.label(),
         }
     }
 
-    /// Returns the measured quantity that a target bounds.
-    fn measured(&self, target: Target) -> Option<f64> {
-        match target.of {
-            Of::Ratio => self.ratio(target.metric),
-            Of::RatioToMosquitto => self.ratio_to(System::Mosquitto, target.metric),
-            Of::Fanline => {
-                let summary = self.summary(System::Fanline, target.metric);
-                summary.map(|summary| summary.median)
-            }
-        }
+    /// Returns the text by which notes refer to the row.
+    pub(crate) fn label(&self) -> String {
+        let is_title_enough = self.column.is_empty() && !self.title.is_empty();
+        let group = if is_title_enough { "" } else { &self.group };
+        let parts = [group, &self.title, &self.column].into_iter();
+        let parts = parts.filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether `target` was met. If a run of Fanline failed, no target is met.
-    pub(crate) fn verdict(&self, target: Target) -> Verdict {
-        let fanline_failed = self.failures.iter().any(|entry| entry.0 == System::Fanline);
-        match self.measured(target) {
-            _ if fanline_failed => Verdict::Missed,
-            Some(measured) if target.bound.is_met(measured) => Verdict::Met,
-            Some(_) => Verdict::Missed,
-            None => Verdict::Unknown,
-        }
+    /// Returns whether a run of the system failed.
+    pub(crate) fn has_failed(&self, system: &str) -> bool {
+        self.failures.iter().any(|failure| failure.system == system)
     }
-}
-
-/// Returns the numbers of met, missed, and unknown targets, as text.
-pub(crate) fn verdicts(report: &Report) -> String {
-    let rows = report.rows.iter();
-    let all = rows.flat_map(|row| {
-        let targets = row.case.targets.iter();
-        targets.map(|target| row.verdict(*target))
-    });
-    format!("Targets: {}.", count(all))
-}
-
-/// Returns a text such as "3 met, 2 missed, 1 unknown".
-pub(crate) fn count(verdicts: impl Iterator<Item = Verdict>) -> String {
-    let all = verdicts.collect::<Vec<_>>();
-    let count = |wanted| all.iter().filter(|verdict| **verdict == wanted).count();
-    format!(
-        "{} met, {} missed, {} unknown",
-        count(Verdict::Met),
-        count(Verdict::Missed),
-        count(Verdict::Unknown)
-    )
 }
 
 /// Returns this program's command line, with file names instead of paths.
@@ -336,19 +336,22 @@ pub(crate) fn progress(runs: u64) -> ProgressBar {
     bar
 }
 
-/// Returns a list of the cases, with their names and targets.
-pub(crate) fn list(cases: impl Iterator<Item = Case>) -> String {
-    let mut text = String::new();
-    for case in cases {
-        let targets = case.targets.iter().map(|target| describe(*target));
-        let targets = targets.collect::<Vec<_>>().join(", ");
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{:18}{:46}{targets}", case.name, case.title);
-    }
-    text
+/// Returns the lines of `--list`: a name, a title, and targets.
+pub(crate) fn list(lines: impl IntoIterator<Item = [String; 3]>) -> String {
+    let lines: Vec<[String; 3]> = lines.into_iter().collect();
+    let width = |column: usize| {
+        let widths = lines.iter().map(|line| line[column].chars().count() + 2);
+        widths.max().unwrap_or_default()
+    };
+    let (first, second) = (width(0), width(1));
+    let lines = lines.iter().map(|[name, title, targets]| {
+        let line = format!("{name:first$}{title:second$}{targets}");
+        format!("{}\n", line.trim_end())
+    });
+    lines.collect()
 }
 
-/// Returns a target as text.
-pub(crate) fn describe(target: Target) -> String {
-    format!("{} {}", target.metric.label(), target.words())
+/// Returns a number of things with commas between groups of three digits.
+pub(crate) fn count(number: usize) -> String {
+    metric::thousands(number as u64)
 }

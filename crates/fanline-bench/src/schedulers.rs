@@ -3,20 +3,17 @@
 
 mod cases;
 mod floors;
-mod json;
 mod library;
 mod measure;
-mod plot;
-mod table;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::report;
+use crate::report::{self, Output};
 use crate::turns::Plan;
+use cases::CASES;
 
 /// Length of the measurement, whether to measure RxJava, and output files.
 #[derive(Args)]
@@ -33,26 +30,22 @@ pub(crate) struct Arguments {
     /// Include RxJava 3 (needs Maven and a JDK) in the same run
     #[arg(long)]
     rivals: bool,
-    /// Write the table as Markdown
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Write a plot
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-    /// Write every result
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.output.list {
+        let lines = CASES.iter().map(|case| {
+            let target = case.target.describe();
+            [case.name.to_owned(), String::new(), target]
+        });
+        print!("{}", report::list(lines));
+        return Ok(());
+    }
     let report = measure::all(&plan(arguments), arguments.rivals)?;
-    print!("{}", table::terminal(&report));
-    report::write_to(arguments.markdown.as_deref(), || table::markdown(&report))?;
-    report::write_to(arguments.plot.as_deref(), || plot::svg(&report))?;
-    report::write_to(arguments.json.as_deref(), || {
-        format!("{:#}\n", json::value(&report))
-    })
+    arguments.output.write(&report)
 }
 
 fn plan(arguments: &Arguments) -> Plan {

@@ -5,13 +5,13 @@ pub(crate) mod cpu;
 pub(crate) mod descriptors;
 pub(crate) mod process;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use anyhow::{Context, Result};
 
 /// A measured system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum System {
     /// The nats-server version of [`binaries::NATS_SERVER_VERSION`].
     Nats,
@@ -22,9 +22,6 @@ pub(crate) enum System {
 }
 
 impl System {
-    /// The systems of every comparison, in the order of the columns.
-    pub(crate) const DEFAULT: [Self; 2] = [Self::Nats, Self::Fanline];
-
     /// Returns the name in columns and messages.
     pub(crate) fn label(self) -> &'static str {
         match self {
@@ -48,6 +45,13 @@ pub(crate) struct Program {
     pub(crate) options: Vec<String>,
 }
 
+/// Whether a configuration file enables JetStream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streams {
+    None,
+    Configured,
+}
+
 impl Program {
     /// Returns the same program with these options in place of its further options.
     pub(crate) fn with(&self, options: Vec<String>) -> Self {
@@ -55,6 +59,23 @@ impl Program {
             options,
             ..self.clone()
         }
+    }
+
+    /// Returns the same program with a configuration file in `folder`, whose text is `config`.
+    pub(crate) fn with_config(
+        &self,
+        folder: &Path,
+        config: &str,
+        streams: Streams,
+    ) -> Result<Self> {
+        let file = folder.join("server.conf");
+        fs::write(&file, config).with_context(|| file.display().to_string())?;
+        let mut options = vec!["-c".to_owned(), file.display().to_string()];
+        if self.system == System::Fanline && streams == Streams::None {
+            // nats-server has no JetStream by default, so disable it in Fanline too.
+            options.push("--no-jetstream".to_owned());
+        }
+        Ok(self.with(options))
     }
 
     /// Returns the arguments for a server on a loopback `port`.

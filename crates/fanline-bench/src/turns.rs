@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 use crate::allocations::Allocations;
+use crate::report::Report;
 use crate::report::metric::Summary;
 
 /// Maximum number of repetitions in a turn. More would not improve the result, even if a repetition is short.
 pub(crate) const REPETITIONS_MAX: u32 = 2000;
 
 /// Number and length of turns.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Number of rounds. Each system has one turn per round.
     pub(crate) rounds: u32,
@@ -21,6 +20,20 @@ pub(crate) struct Plan {
     pub(crate) warm_up: Duration,
     /// Warm-up time for systems that are compiled at run time.
     pub(crate) warm_up_jvm: Duration,
+}
+
+impl Plan {
+    /// Stores the plan in a report.
+    pub(crate) fn note(&self, report: &mut Report) {
+        report.set("rounds", f64::from(self.rounds));
+        for (name, duration) in [
+            ("turn_seconds", self.turn),
+            ("warm_up_seconds", self.warm_up),
+            ("warm_up_jvm_seconds", self.warm_up_jvm),
+        ] {
+            report.set(name, duration.as_secs_f64());
+        }
+    }
 }
 
 /// The result of one repetition.
@@ -68,7 +81,7 @@ pub(crate) fn turn(
 }
 
 /// The medians of a system's repetitions.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Measurements {
     /// Nanoseconds of one repetition.
     pub(crate) nanos: Summary,
@@ -76,7 +89,6 @@ pub(crate) struct Measurements {
     pub(crate) allocations: Option<f64>,
     /// Number of bytes allocated in one repetition.
     pub(crate) bytes: f64,
-    pub(crate) repetitions: usize,
 }
 
 impl Measurements {
@@ -89,13 +101,12 @@ impl Measurements {
             nanos,
             allocations: allocations.map(|summary| summary.median),
             bytes: bytes.median,
-            repetitions: repetitions.len(),
         })
     }
 
     /// Returns the items per second. `items` is the number of items in one repetition.
-    pub(crate) fn rate(&self, items: u32) -> f64 {
-        f64::from(items) * 1e9 / self.nanos.median
+    pub(crate) fn rate(&self, items: u32) -> Summary {
+        self.nanos.inverse(f64::from(items) * 1e9)
     }
 }
 

@@ -1,14 +1,14 @@
 //! The measurement of one result. Each measurement has a server of its own.
 
 use std::hint::black_box;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use bytes::Bytes;
 use fanline::Guard;
 use fanline_server::auth::{Access, AccessConfig, User};
@@ -16,6 +16,11 @@ use fanline_server::bridge::{Bridge, Raw};
 use fanline_server::client::ConnectOptions;
 use fanline_server::{Auth, Handle, Options, Server};
 
+use crate::generator::connection::Connection;
+use crate::generator::frames;
+use crate::generator::receive::{Verify, receive};
+
+const SUBJECT: &str = "bench";
 /// The payload of each message.
 const PAYLOAD: [u8; 128] = [b'x'; 128];
 /// Number of messages of one result. `--quick` reduces it.
@@ -99,7 +104,7 @@ fn with_server<T>(auth: Auth, act: impl FnOnce(&Handle, &Bridge) -> Result<T>) -
 /// number of messages that the observer received.
 fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
     let (mut producer, source) = fanline::subject::<Bytes>();
-    let binding = bridge.and_then(|bridge| bridge.publish_from("bench", &source, Raw).ok());
+    let binding = bridge.and_then(|bridge| bridge.publish_from(SUBJECT, &source, Raw).ok());
     let mut count = 0_u64;
     let guard = source.subscribe(move |value| {
         count += black_box(value).len() as u64;
@@ -119,7 +124,7 @@ fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
 fn observed(bridge: &Bridge) -> Result<(Guard, Arc<AtomicU64>)> {
     let seen = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&seen);
-    let source = bridge.observe("bench")?;
+    let source = bridge.observe(SUBJECT)?;
     let guard = source.subscribe(move |message| {
         black_box(message.payload());
         // Relaxed: a thread that reads the counter relies on no other data of this observer.
@@ -131,47 +136,13 @@ fn observed(bridge: &Bridge) -> Result<(Guard, Arc<AtomicU64>)> {
 /// Starts a network subscriber that reads the given number of messages. It returns the time of the last
 /// message.
 fn subscriber(address: SocketAddr, messages: u64) -> Result<JoinHandle<Result<Instant>>> {
-    let mut stream = connect(address)?;
-    stream.write_all(b"SUB bench 1\r\nPING\r\n")?;
-    wait_for_pong(&mut stream)?;
-    let frame = format!("MSG bench 1 {}\r\n", PAYLOAD.len()).len() + PAYLOAD.len() + 2;
-    let mut left = messages * frame as u64;
+    let connection = Connection::open(address)?;
+    connection.subscribe(SUBJECT, None, 1)?;
+    let frame = frames::delivery(SUBJECT, 1, &PAYLOAD);
     Ok(std::thread::spawn(move || {
-        let mut room = vec![0; 256 * 1024];
-        while left > 0 {
-            let read = stream.read(&mut room)?;
-            ensure!(read > 0, "the server has closed a subscriber");
-            left = left.checked_sub(read as u64).context("too much arrived")?;
-        }
-        Ok(Instant::now())
+        let streams = [(connection.stream(), frame.as_slice())];
+        receive(streams.into_iter(), messages, Verify::Tail)
     }))
-}
-
-fn connect(address: SocketAddr) -> Result<TcpStream> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_nodelay(true)?;
-    stream.write_all(b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n")?;
-    wait_for_pong(&mut stream)?;
-    Ok(stream)
-}
-
-fn wait_for_pong(stream: &mut TcpStream) -> Result<()> {
-    let mut seen = Vec::new();
-    let mut byte = [0];
-    while !seen.ends_with(b"PONG\r\n") {
-        stream.read_exact(&mut byte)?;
-        seen.push(byte[0]);
-    }
-    // After a client's first PONG, the server sends another INFO. Read it now, because it would be counted as
-    // message bytes.
-    stream.write_all(b"PING\r\n")?;
-    seen.clear();
-    while !seen.ends_with(b"PONG\r\n") {
-        stream.read_exact(&mut byte)?;
-        seen.push(byte[0]);
-    }
-    Ok(())
 }
 
 fn rate(messages: u64, start: Instant, subscriber: JoinHandle<Result<Instant>>) -> Result<f64> {
@@ -184,10 +155,9 @@ fn rate(messages: u64, start: Instant, subscriber: JoinHandle<Result<Instant>>) 
 /// Returns the rate of a publisher that writes full buffers to a socket.
 fn raw(address: SocketAddr, messages: u64) -> Result<f64> {
     let subscriber = subscriber(address, messages)?;
-    let mut stream = connect(address)?;
-    let mut frame = format!("PUB bench {}\r\n", PAYLOAD.len()).into_bytes();
-    frame.extend_from_slice(&PAYLOAD);
-    frame.extend_from_slice(b"\r\n");
+    let publisher = Connection::open(address)?;
+    let mut stream = publisher.stream();
+    let frame = frames::publish(SUBJECT, &PAYLOAD);
     let many = frame.repeat(512);
     let start = Instant::now();
     let mut left = messages * frame.len() as u64;
@@ -202,7 +172,7 @@ fn raw(address: SocketAddr, messages: u64) -> Result<f64> {
 fn to_wire(server: &Handle, bridge: &Bridge, messages: u64, slice: usize) -> Result<f64> {
     let subscriber = subscriber(server.addresses().clients, messages)?;
     let (mut producer, source) = fanline::subject::<Bytes>();
-    let binding = bridge.publish_from("bench", &source, Raw)?;
+    let binding = bridge.publish_from(SUBJECT, &source, Raw)?;
     let values = vec![Bytes::from_static(&PAYLOAD); slice];
     let start = Instant::now();
     for _ in 0..messages / slice as u64 {
@@ -221,7 +191,7 @@ fn to_wire(server: &Handle, bridge: &Bridge, messages: u64, slice: usize) -> Res
 fn back(bridge: &Bridge, round_trips: u64) -> Result<f64> {
     let (_guard, seen) = observed(bridge)?;
     let (mut producer, source) = fanline::subject::<Bytes>();
-    let binding = bridge.publish_from("bench", &source, Raw)?;
+    let binding = bridge.publish_from(SUBJECT, &source, Raw)?;
     let value = Bytes::from_static(&PAYLOAD);
     let mut nanos = Vec::new();
     for number in 1..=round_trips {

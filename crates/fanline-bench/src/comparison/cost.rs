@@ -1,13 +1,24 @@
-//! The CPU cost of a measurement, for the server and the generator.
+//! Measurements that several comparisons have, with the CPU cost for the server and the generator.
 
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::generator::receive::Verify;
+use crate::generator::requests;
+use crate::generator::throughput::Fixture;
 use crate::report::metric::{Metric, Sample};
 use crate::servers::cpu::CpuClock;
 use crate::servers::process::Server;
+
+/// Length of the warm-up, which fills caches and lets the server adapt.
+pub(crate) const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Time after which the server treats connections as idle. nats-server sends a first PING after about two
+/// seconds.
+const SETTLE: Duration = Duration::from_secs(3);
 
 /// CPU time of the server and the generator at the start of a measurement.
 pub(crate) struct Cost {
@@ -40,4 +51,51 @@ impl Cost {
 fn own_cpu() -> Result<Duration> {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Ok(time.try_into()?)
+}
+
+/// Measures the messages of a topology at full speed, for about `duration`. `server` is the one whose cost is
+/// counted.
+pub(crate) fn throughput(server: &Server, fixture: &Fixture, duration: Duration) -> Result<Sample> {
+    let chunks = fixture.calibrate(duration)?;
+    let cost = Cost::start(server)?;
+    let burst = fixture.burst(chunks, Verify::Tail)?;
+    let mut sample = cost.end(server, burst.messages)?;
+    sample.set_rate(burst.messages, burst.elapsed);
+    Ok(sample)
+}
+
+/// Measures requests and their replies for `duration`. `server` is the one whose cost is counted.
+pub(crate) fn requests(
+    server: &Server,
+    fixture: &requests::Fixture,
+    duration: Duration,
+) -> Result<Sample> {
+    fixture.while_served(|| {
+        fixture.ask(WARM_UP)?;
+        let cost = Cost::start(server)?;
+        let answers = fixture.ask(duration)?;
+        let mut sample = cost.end(server, answers.requests)?;
+        sample.set_rate(answers.requests, answers.elapsed);
+        sample.set_latency(&answers.latency);
+        Ok(sample)
+    })
+}
+
+/// Measures the memory of `count` connections, which complete the handshake, have no subscription, and then
+/// send nothing.
+pub(crate) fn idle<T>(
+    server: &Server,
+    count: usize,
+    open: impl Fn(usize) -> Result<T>,
+) -> Result<Sample> {
+    let before = server.memory()?.resident as f64;
+    let numbered = |index| open(index).with_context(|| format!("at connection {index} of {count}"));
+    let connections = (0..count).map(numbered).collect::<Result<Vec<_>>>()?;
+    thread::sleep(SETTLE);
+    let after = server.memory()?.resident as f64;
+    let mut sample = Sample::default();
+    sample.set(Metric::IdleMemory, after);
+    let each = (after - before) / connections.len() as f64;
+    sample.set(Metric::ConnectionMemory, each);
+    Ok(sample)
 }

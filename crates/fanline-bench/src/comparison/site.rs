@@ -5,11 +5,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::Args;
 
+use super::Comparison;
 use crate::servers::System;
 
 /// The unit of `st_blocks`. It does not depend on the file system's block size.
 const BLOCK_BYTES: u64 = 512;
+
+/// Comparison options, and the parent of the directories.
+#[derive(Args)]
+pub(crate) struct StoredComparison {
+    /// Parent directory of the servers' files; do not use a tmpfs, on which syncing costs nothing
+    #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
+    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) comparison: Comparison,
+}
 
 /// A directory for each server. All are removed when this value is dropped.
 pub(crate) struct Site {

@@ -1,19 +1,9 @@
 //! The measured kinds of load (*shapes*) and their targets. Runs and reports use the same list.
 
+use crate::comparison::{self, Case, Limit, Shown, at_least, at_most, case};
 use crate::generator::requests::{Cores, Party};
 use crate::generator::throughput::Topology;
 use crate::report::metric::Metric;
-use crate::report::{Case, Target, at_least, at_most};
-
-/// One kind of load.
-pub(crate) struct Shape {
-    /// Name for `--shape`.
-    pub(crate) name: &'static str,
-    /// Title in reports.
-    pub(crate) title: &'static str,
-    pub(crate) work: Work,
-    pub(crate) targets: &'static [Target],
-}
 
 /// The generator's work for a kind of load.
 #[derive(Clone, Copy)]
@@ -26,30 +16,29 @@ pub(crate) enum Work {
     Idle { connections: usize },
 }
 
-impl Shape {
-    /// Returns the shape as a case of a report.
-    pub(crate) fn case(&self) -> Case {
-        let (rate, headline) = match self.work {
-            Work::Requests(party) if party.clients == 1 => ("requests/s", Metric::P50),
-            Work::Requests(_) => ("requests/s", Metric::Rate),
-            Work::Throughput(topology) if topology.subscribers > 1 => {
-                ("deliveries/s", Metric::Rate)
+impl comparison::Work for Work {
+    fn shown(&self) -> Shown {
+        match self {
+            Work::Requests(party) if party.clients == 1 => {
+                Shown::rate("Request and reply", "requests/s").headline(Metric::P50)
             }
-            Work::Throughput(_) => ("messages/s", Metric::Rate),
-            Work::Idle { .. } => ("messages/s", Metric::IdleMemory),
-        };
-        Case {
-            name: self.name,
-            title: self.title,
-            rate,
-            headline,
-            targets: self.targets,
+            Work::Requests(_) => Shown::rate("Request and reply", "requests/s"),
+            Work::Throughput(topology) if topology.subscribers > 1 => {
+                Shown::rate("Throughput", "deliveries/s")
+            }
+            Work::Throughput(_) => Shown::rate("Throughput", "messages/s"),
+            Work::Idle { .. } => {
+                Shown::rate("Idle connections", "messages/s").headline(Metric::IdleMemory)
+            }
         }
     }
 }
 
 /// The target for server CPU that every throughput shape has.
-const CPU: Target = at_most(Metric::ServerCpu, 0.4);
+const CPU: Limit = at_most(Metric::ServerCpu, 0.4);
+
+/// The targets of request and reply if no core must be woken.
+const REQUEST: &[Limit] = &[at_most(Metric::P50, 0.6), at_most(Metric::ServerCpu, 0.55)];
 
 /// Returns a load in which every publisher publishes to every subscriber.
 const fn all(publishers: usize, subscribers: usize, payload_bytes: usize) -> Work {
@@ -93,111 +82,108 @@ const fn queue_group(in_flight: usize) -> Work {
     })
 }
 
+const IDLE: Work = Work::Idle {
+    connections: 10_000,
+};
+
 /// Every shape, in the order of the reports.
-pub(crate) const SHAPES: &[Shape] = &[
-    Shape {
-        name: "publish-16",
-        title: "publish only, 16 B",
-        work: all(1, 0, 16),
-        targets: &[at_least(Metric::Rate, 4.0), CPU],
-    },
-    Shape {
-        name: "publish-128",
-        title: "publish only, 128 B",
-        work: all(1, 0, 128),
-        targets: &[at_least(Metric::Rate, 2.0), CPU],
-    },
-    Shape {
-        name: "1-1-16",
-        title: "1 → 1, 16 B",
-        work: all(1, 1, 16),
-        targets: &[at_least(Metric::Rate, 4.5), CPU],
-    },
-    Shape {
-        name: "1-1-128",
-        title: "1 → 1, 128 B",
-        work: all(1, 1, 128),
-        targets: &[CPU],
-    },
-    Shape {
-        name: "1-1-16k",
-        title: "1 → 1, 16 KiB",
-        work: all(1, 1, 16 * 1024),
-        targets: &[at_least(Metric::Rate, 1.3), CPU],
-    },
-    Shape {
-        name: "1-4",
-        title: "1 → 4, 128 B",
-        work: all(1, 4, 128),
-        targets: &[at_least(Metric::Rate, 3.0), CPU],
-    },
-    Shape {
-        name: "1-64",
-        title: "1 → 64, 128 B",
-        work: all(1, 64, 128),
-        targets: &[at_least(Metric::Rate, 4.0), CPU],
-    },
-    Shape {
-        name: "1-1000",
-        title: "1 → 1000, 128 B",
-        work: all(1, 1000, 128),
-        targets: &[at_least(Metric::Rate, 3.0), CPU],
-    },
-    Shape {
-        name: "4x1-1",
-        title: "4 × (1 → 1), 128 B",
-        work: pairs(4, 128),
-        targets: &[at_least(Metric::Rate, 3.0), CPU],
-    },
-    Shape {
-        name: "4-4",
-        title: "4 → 4 all to all, 128 B",
-        work: all(4, 4, 128),
-        targets: &[at_least(Metric::Rate, 3.0), CPU],
-    },
-    Shape {
-        name: "request-idle",
-        title: "request/reply, 128 B, idle machine",
-        work: one_request(Cores::Unbound),
-        targets: &[
+pub(crate) const SHAPES: &[Case<Work>] = &[
+    case(
+        "publish-16",
+        "publish only, 16 B",
+        all(1, 0, 16),
+        &[at_least(Metric::Rate, 4.0), CPU],
+    ),
+    case(
+        "publish-128",
+        "publish only, 128 B",
+        all(1, 0, 128),
+        &[at_least(Metric::Rate, 2.0), CPU],
+    ),
+    case(
+        "1-1-16",
+        "1 → 1, 16 B",
+        all(1, 1, 16),
+        &[at_least(Metric::Rate, 4.5), CPU],
+    ),
+    case("1-1-128", "1 → 1, 128 B", all(1, 1, 128), &[CPU]),
+    case(
+        "1-1-16k",
+        "1 → 1, 16 KiB",
+        all(1, 1, 16 * 1024),
+        &[at_least(Metric::Rate, 1.3), CPU],
+    ),
+    case(
+        "1-4",
+        "1 → 4, 128 B",
+        all(1, 4, 128),
+        &[at_least(Metric::Rate, 3.0), CPU],
+    ),
+    case(
+        "1-64",
+        "1 → 64, 128 B",
+        all(1, 64, 128),
+        &[at_least(Metric::Rate, 4.0), CPU],
+    ),
+    case(
+        "1-1000",
+        "1 → 1000, 128 B",
+        all(1, 1000, 128),
+        &[at_least(Metric::Rate, 3.0), CPU],
+    ),
+    case(
+        "4x1-1",
+        "4 × (1 → 1), 128 B",
+        pairs(4, 128),
+        &[at_least(Metric::Rate, 3.0), CPU],
+    ),
+    case(
+        "4-4",
+        "4 → 4 all to all, 128 B",
+        all(4, 4, 128),
+        &[at_least(Metric::Rate, 3.0), CPU],
+    ),
+    case(
+        "request-idle",
+        "request/reply, 128 B, idle machine",
+        one_request(Cores::Unbound),
+        &[
             at_most(Metric::P50, 0.85),
             at_most(Metric::P99, 1.0),
             at_most(Metric::ServerCpu, 0.55),
         ],
-    },
-    Shape {
-        name: "request-awake",
-        title: "request/reply, 128 B, cores kept awake",
-        work: one_request(Cores::Awake),
-        targets: &[at_most(Metric::P50, 0.6), at_most(Metric::ServerCpu, 0.55)],
-    },
+    ),
+    case(
+        "request-awake",
+        "request/reply, 128 B, cores kept awake",
+        one_request(Cores::Awake),
+        REQUEST,
+    ),
     // If the cores are awake, a reply takes up to four times as long when the scheduler places server and
     // generator on different cores. That placement is random, and can decide alone whether the previous row
     // meets its target. In this row both share a core, so all rounds have similar results.
-    Shape {
-        name: "request-one-core",
-        title: "request/reply, 128 B, all on one core",
-        work: one_request(Cores::One),
-        targets: &[at_most(Metric::P50, 0.6), at_most(Metric::ServerCpu, 0.55)],
-    },
-    Shape {
-        name: "queue-1",
-        title: "10 clients, 2 services, 16 B, 1 in flight",
-        work: queue_group(1),
-        targets: &[at_least(Metric::Rate, 1.3)],
-    },
-    Shape {
-        name: "queue-16",
-        title: "10 clients, 2 services, 16 B, 16 in flight",
-        work: queue_group(16),
-        targets: &[at_least(Metric::Rate, 1.3)],
-    },
-    Shape {
-        name: "idle-10000",
-        title: "10,000 idle connections",
-        work: Work::Idle {
-            connections: 10_000,
-        },
-        targets: &[at_most(Metric::IdleMemory, 0.5)],
-    },
+    case(
+        "request-one-core",
+        "request/reply, 128 B, all on one core",
+        one_request(Cores::One),
+        REQUEST,
+    ),
+    case(
+        "queue-1",
+        "10 clients, 2 services, 16 B, 1 in flight",
+        queue_group(1),
+        &[at_least(Metric::Rate, 1.3)],
+    ),
+    case(
+        "queue-16",
+        "10 clients, 2 services, 16 B, 16 in flight",
+        queue_group(16),
+        &[at_least(Metric::Rate, 1.3)],
+    ),
+    case(
+        "idle-10000",
+        "10,000 idle connections",
+        IDLE,
+        &[at_most(Metric::IdleMemory, 0.5)],
+    ),
 ];

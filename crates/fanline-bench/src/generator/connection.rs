@@ -17,6 +17,15 @@ const HELLO: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\"
 const LEAF_HELLO: &[u8] =
     b"CONNECT {\"name\":\"generator\",\"server_id\":\"GENERATOR\",\"headers\":true}\r\n";
 
+/// Connects to a server. Reads and writes that stall fail.
+pub(crate) fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(STALL_LIMIT))?;
+    stream.set_write_timeout(Some(STALL_LIMIT))?;
+    Ok(stream)
+}
+
 /// A connected client. Only the handshake and [`flush`](Self::flush) parse the server's messages. Measured
 /// code uses the socket directly and counts bytes.
 pub(crate) struct Connection {
@@ -35,11 +44,16 @@ impl Connection {
         Self::open_with(address, LEAF_HELLO)
     }
 
+    /// Does the same as [`open`](Self::open), with credentials.
+    pub(crate) fn open_as(address: SocketAddr, user: &str, password: &str) -> Result<Self> {
+        let hello = format!(
+            "CONNECT {{\"verbose\":false,\"pedantic\":false,\"user\":\"{user}\",\"pass\":\"{password}\"}}\r\n"
+        );
+        Self::open_with(address, hello.as_bytes())
+    }
+
     fn open_with(address: SocketAddr, hello: &[u8]) -> Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(STALL_LIMIT))?;
-        stream.set_write_timeout(Some(STALL_LIMIT))?;
+        let stream = connect(address)?;
         let connection = Self { stream };
         (&connection.stream).write_all(hello)?;
         connection.flush()?;

@@ -1,23 +1,19 @@
 //! A reader of messages of any length from one socket.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::ops::Range;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 
+use super::buffer::Buffer;
 use super::frames::{PING, PONG};
 
 /// Number of bytes of one read, and size of the largest accepted message.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// The bytes of one socket that were read and not processed yet.
-pub(crate) struct Incoming<'a> {
-    stream: &'a TcpStream,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-}
+/// The messages of one socket.
+pub(crate) struct Incoming<'a>(Buffer<'a>);
 
 /// A message for one of the socket's subscriptions.
 pub(crate) struct Delivered<'a> {
@@ -45,34 +41,19 @@ impl<'a> Delivered<'a> {
 impl<'a> Incoming<'a> {
     /// Creates a reader for a socket on which no message is expected yet.
     pub(crate) fn new(stream: &'a TcpStream) -> Self {
-        Self {
-            stream,
-            buffer: vec![0; READ_BYTES],
-            start: 0,
-            end: 0,
-        }
+        Self(Buffer::new(stream, READ_BYTES))
     }
 
     /// Performs one read, and blocks until there are bytes. The caller must have taken all complete messages
     /// before.
     pub(crate) fn read(&mut self) -> Result<()> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        ensure!(self.end < self.buffer.len(), "a message too large");
-        let mut stream = self.stream;
-        let read = stream.read(&mut self.buffer[self.end..]);
-        let count = read.context("nothing more from the server")?;
-        ensure!(count > 0, "the server closed the connection");
-        self.end += count;
-        Ok(())
+        self.0.read()
     }
 
     /// Returns the next complete message, or `None` if there is none. Answers PINGs.
     pub(crate) fn next(&mut self) -> Result<Option<Delivered<'_>>> {
-        let mut at = self.start;
         let head = loop {
-            let rest = &self.buffer[at..self.end];
+            let rest = self.0.unread();
             let Some(end) = memchr::memchr(b'\n', rest) else {
                 return Ok(None);
             };
@@ -82,25 +63,24 @@ impl<'a> Incoming<'a> {
             }
             match line {
                 PING => {
-                    let mut stream = self.stream;
+                    let mut stream = self.0.stream;
                     stream.write_all(PONG)?;
                 }
                 PONG => {}
                 _ => bail!("the server sent {}", String::from_utf8_lossy(line)),
             }
-            at += line.len();
-            self.start = at;
+            self.0.take(end + 1);
         };
-        let body = at + head.line_bytes;
-        let end = body + head.total_bytes;
-        if end + 2 > self.end {
+        let end = head.line_bytes + head.total_bytes;
+        if end + 2 > self.0.unread().len() {
             return Ok(None);
         }
-        self.start = end + 2;
+        let message = self.0.take(end + 2);
+        let (headers, payload) = message[head.line_bytes..end].split_at(head.header_bytes);
         Ok(Some(Delivered {
-            line: &self.buffer[at + head.args.start..at + head.args.end],
-            headers: &self.buffer[body..body + head.header_bytes],
-            payload: &self.buffer[body + head.header_bytes..end],
+            line: &message[head.args],
+            headers,
+            payload,
         }))
     }
 }

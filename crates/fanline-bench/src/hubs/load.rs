@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+
+use super::others::SLOW_WORK;
+use super::targets::law;
+use crate::report::metric::{Metric, three_digits};
+use crate::report::{Kind, Row, count};
 
 /// A part of the measurement with its own table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -29,8 +33,7 @@ pub(super) enum Part {
 }
 
 /// One kind of load. Each variant documents the unit of its results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     /// Elements per second.
     Lockstep(Cell),
@@ -53,7 +56,7 @@ pub(super) enum Load {
 }
 
 /// A broadcast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) threads: usize,
     pub(super) buffer: usize,
@@ -110,18 +113,110 @@ impl Load {
         }
     }
 
-    pub(super) fn describe(self) -> String {
+    /// Returns the number of threads (0 if the load does not vary it) and the number of peers.
+    fn place(self) -> (usize, usize) {
+        match self {
+            Self::Lockstep(cell) | Self::Law(cell) => (cell.threads, cell.consumers),
+            Self::JoinLeave { present } => (0, present),
+            Self::Memory { consumers } | Self::Allocations { consumers } => (0, consumers),
+            Self::Slow { threads, fast } => (threads, fast),
+            Self::Merge { threads, producers } => (threads, producers),
+            Self::Latency { threads, consumers } | Self::Partition { threads, consumers } => {
+                (threads, consumers)
+            }
+        }
+    }
+
+    /// Returns the name of the load's row.
+    pub(super) fn name(self) -> String {
+        let (threads, peers) = self.place();
+        let part = self.part().to_possible_value();
+        let part = part.as_ref().map_or("", |part| part.get_name());
         match self {
             Self::Lockstep(cell) | Self::Law(cell) => {
-                let Cell {
-                    threads,
-                    buffer,
-                    consumers,
-                } = cell;
-                format!("{consumers} consumers, buffer {buffer}, {threads} thread(s)")
+                format!("{part}-{threads}-{}-{peers}", cell.buffer)
             }
-            other => format!("{other:?}"),
+            _ => format!("{part}-{threads}-{peers}"),
         }
+    }
+
+    /// Returns the metric in which systems are compared.
+    pub(super) fn metric(self) -> Metric {
+        match self {
+            Self::JoinLeave { .. } => Metric::Pair,
+            Self::Memory { .. } => Metric::Bytes,
+            Self::Allocations { .. } => Metric::Allocations,
+            Self::Latency { .. } => Metric::P50,
+            _ => Metric::Rate,
+        }
+    }
+
+    /// Returns the number of deliveries of an element for loads whose rate counts deliveries, otherwise 1.
+    pub(super) fn deliveries(self) -> usize {
+        match self {
+            Self::Lockstep(cell) | Self::Law(cell) => cell.consumers,
+            _ => 1,
+        }
+    }
+
+    /// Returns a row without results.
+    pub(super) fn row(self) -> Row {
+        let (threads, peers) = self.place();
+        let is_broadcast = matches!(self, Self::Lockstep(_) | Self::Law(_));
+        Row {
+            title: match self {
+                Self::Lockstep(_) => String::new(),
+                Self::Law(cell) if threads == 1 => {
+                    let most = three_digits(law(cell.buffer));
+                    format!("buffer {}, at most {most} ns", cell.buffer)
+                }
+                Self::Law(cell) => format!("buffer {}", cell.buffer),
+                _ if threads == 0 => String::new(),
+                _ => format!("{threads} thread(s)"),
+            },
+            column: count(peers),
+            rate: if is_broadcast {
+                "deliveries/s"
+            } else {
+                "elements/s"
+            }
+            .to_owned(),
+            headline: match self {
+                Self::Law(_) => Metric::Delivery,
+                _ => self.metric(),
+            },
+            is_plotted: matches!(self, Self::Lockstep(_)),
+            ..Row::new(self.name(), self.group())
+        }
+    }
+
+    /// Returns the heading of the load's table.
+    fn group(self) -> String {
+        let group = match self {
+            Self::Lockstep(cell) => {
+                let Cell {
+                    threads, buffer, ..
+                } = cell;
+                return format!("Broadcast, {threads} thread(s), buffer {buffer}, by consumers");
+            }
+            Self::Law(cell) => {
+                let threads = cell.threads;
+                return format!("What a delivery costs on {threads} thread(s), by consumers");
+            }
+            Self::Slow { .. } => {
+                let micros = SLOW_WORK.as_micros();
+                return format!(
+                    "One consumer that works {micros} µs on each element, by fast ones beside it"
+                );
+            }
+            Self::JoinLeave { .. } => "A consumer comes and goes, by consumers present",
+            Self::Memory { .. } => "Memory for each consumer, its handle included, by consumers",
+            Self::Allocations { .. } => "Allocations for each element, by consumers",
+            Self::Latency { .. } => "From before a send to the last receive, by consumers",
+            Self::Merge { .. } => "Merge hub, by producers",
+            Self::Partition { .. } => "Partition hub, in turn, by consumers",
+        };
+        group.to_owned()
     }
 
     /// Returns the measured systems. Other systems than Fanline are omitted above `rivals_most` consumers; 0
@@ -161,8 +256,7 @@ const TASK_RUN: Duration = Duration::from_micros(30);
 const PEKKO_CONSUMERS_MAX: usize = 2000;
 
 /// A measured system and the API that it uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum System {
     /// `feed` and `next`.
     Stream,
@@ -233,7 +327,24 @@ impl System {
         }
     }
 
-    pub(super) fn is_rival(self) -> bool {
-        self >= Self::TokioBroadcast
+    /// Returns all systems, in the order of reports.
+    pub(super) fn all() -> Vec<Self> {
+        let single = [Self::Fanline, Self::Floor];
+        [
+            &Self::WAYS_WITH_RELAY[..],
+            &single,
+            &Self::ALL_RIVALS,
+            &[Self::TokioMpsc],
+        ]
+        .concat()
+    }
+
+    /// Returns the role of the system in reports.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Floor => Kind::Reference,
+            _ if self >= Self::TokioBroadcast => Kind::Rival,
+            _ => Kind::Own,
+        }
     }
 }

@@ -1,22 +1,21 @@
 //! The measurement of all loads. All systems of a load are measured in alternation.
 
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
-use serde::{Deserialize, Serialize};
 
 use super::load::{Load, System};
 use super::pekko::Pekko;
-use super::{Options, json, lockstep, many, others};
-use crate::report::machine::Machine;
-use crate::report::metric::Summary;
-use crate::report::{self, versions};
+use super::{Options, lockstep, many, others, targets};
+use crate::report::behind::Rule;
+use crate::report::metric::{Metric, Summary};
+use crate::report::{self, Kind, Report, Row, json, versions};
 
 /// Number and length of runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     /// Number of rounds; each runs every system once.
     pub(super) rounds: u32,
@@ -28,73 +27,72 @@ pub(super) struct Plan {
     pub(super) rivals_consumers_max: usize,
 }
 
-/// All results of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Report {
-    pub(super) machine: Machine,
-    /// Command line of the run.
-    pub(super) command: String,
-    pub(super) plan: Plan,
-    /// The other measured systems, with their versions.
-    pub(super) rivals: Vec<String>,
-    /// Errors of JVMs that crashed and were restarted.
-    pub(super) crashes: Vec<String>,
-    pub(super) rows: Vec<Row>,
-}
-
-/// One load, with the results of all systems.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Row {
-    pub(super) load: Load,
-    pub(super) results: Vec<Measurement>,
-}
-
-/// The result of one system, in the unit of the load.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Measurement {
-    pub(super) system: System,
-    /// Number of elements of a run, if the load has one.
-    pub(super) elements: Option<u64>,
-    pub(super) value: Summary,
-}
-
-impl Row {
-    /// Returns the median of a system.
-    pub(super) fn value(&self, system: System) -> Option<f64> {
-        let found = self.results.iter().find(|result| result.system == system);
-        found.map(|result| result.value.median)
-    }
-
-    pub(super) fn ratio(&self, system: System, other: System) -> Option<f64> {
-        Some(self.value(system)? / self.value(other)?)
+impl Plan {
+    fn settings(&self) -> BTreeMap<String, f64> {
+        let settings = [
+            ("rounds", f64::from(self.rounds)),
+            ("elements", self.elements as f64),
+            ("run_millis", self.run_millis as f64),
+            ("rivals_consumers_max", self.rivals_consumers_max as f64),
+        ];
+        settings
+            .map(|(name, value)| (name.to_owned(), value))
+            .into()
     }
 }
 
-impl Report {
-    /// Creates a report without rows.
-    pub(super) fn new(plan: Plan) -> Self {
-        Self {
-            machine: Machine::read(),
-            command: report::command_line(),
-            plan,
-            rivals: Vec::new(),
-            crashes: Vec::new(),
-            rows: Vec::new(),
-        }
-    }
-
-    pub(super) fn row(&self, load: Load) -> Option<&Row> {
-        self.rows.iter().find(|row| row.load == load)
-    }
+/// Returns a report without rows.
+pub(super) fn empty(plan: Plan) -> Report {
+    let mut report = Report::new("Hubs: Fanline beside its rivals");
+    report.settings = plan.settings();
+    report.notes = notes(plan);
+    report
 }
 
-/// Measures `loads`, except those that the file of an earlier run already contains.
-pub(super) fn all(loads: &[Load], plan: Plan, options: &Options) -> Result<Report> {
-    let mut report = match &options.json {
-        Some(path) if options.resume && path.exists() => read(path, plan)?,
-        _ => Report::new(plan),
-    };
-    let is_open = |load: &&Load| report.row(**load).is_none();
+/// Reads the report of an interrupted run.
+pub(super) fn read(path: &Path, plan: Plan) -> Result<Report> {
+    let report = json::read(path)?;
+    ensure!(
+        report.settings == plan.settings(),
+        "--resume: {} was measured with other rounds, elements, run-millis or rivals-consumers-max",
+        path.display()
+    );
+    Ok(report)
+}
+
+fn notes(plan: Plan) -> Vec<String> {
+    let measured = format!(
+        "Medians of {} rounds; each round runs every system of a cell once, in alternating \
+         order, after two runs to warm up. A run has {} elements, fewer if a system would take \
+         more than {} ms (in the cost law at least 30 µs per consumer), and is timed from \
+         before the hub is created until the last consumer has ended. Every consumer checks every element, value and order.",
+        plan.rounds, plan.elements, plan.run_millis
+    );
+    let notes = [
+        measured.as_str(),
+        "One thread is tokio's current-thread runtime, two are its multi-thread runtime with two \
+         workers. (feed): consumers are woken when the buffer is full; (send each): for each element.",
+        "tokio's broadcast overwrites old values, so the sender waits after each full buffer until all \
+         consumers have read it. Pekko has its dispatcher's threads in every cell, one of which sends; \
+         each of its consumers is a stream of one stage; it is not run with more than 2,000 consumers, since \
+         each run would take minutes.",
+        "The floor is written by hand for one thread (src/hubs/floor.rs, with its omissions): the \
+         cost of the runtime to wake and poll tasks, and one read per delivery.",
+        "Merge and partition: 256 buffered elements per producer or consumer; tokio's mpsc has \
+         one bound of the same sum for all producers, or one channel per consumer.",
+    ];
+    notes.map(str::to_owned).to_vec()
+}
+
+/// Measures `loads`, except those that `report` already contains. Writes the report to `path` after each load.
+pub(super) fn all(
+    mut report: Report,
+    loads: &[Load],
+    plan: Plan,
+    options: &Options,
+    path: Option<&Path>,
+) -> Result<Report> {
+    let is_open = |load: &&Load| report.row(&load.name()).is_none();
     let open: Vec<Load> = loads.iter().filter(is_open).copied().collect();
     let mut contest = Contest {
         plan,
@@ -103,32 +101,38 @@ pub(super) fn all(loads: &[Load], plan: Plan, options: &Options) -> Result<Repor
         progress: report::progress(open.len() as u64),
     };
     for load in open {
-        contest.progress.set_message(load.describe());
+        contest.progress.set_message(load.name());
         let row = contest.measure(load);
-        report.rows.push(row.with_context(|| load.describe())?);
+        report.rows.push(row.with_context(|| load.name())?);
         contest.progress.inc(1);
-        contest.note(&mut report);
+        contest.note(load, &mut report);
         report.rows.sort_by_key(|row| {
-            let place = loads.iter().position(|load| *load == row.load);
+            let place = loads.iter().position(|load| load.name() == row.name);
             place.unwrap_or(loads.len())
         });
-        if let Some(path) = &options.json {
+        report.targets = targets::all(&report);
+        if let Some(path) = path {
             json::save(&report, path)?;
         }
     }
     contest.progress.finish_and_clear();
+    plot_largest_buffer(&mut report, loads);
     Ok(report)
 }
 
-fn read(path: &Path, plan: Plan) -> Result<Report> {
-    let name = path.display();
-    let text = fs::read_to_string(path).with_context(|| name.to_string())?;
-    let report: Report = serde_json::from_str(&text).with_context(|| name.to_string())?;
-    ensure!(
-        report.plan == plan,
-        "--resume: {name} was measured with other rounds, elements, run-millis or rivals-consumers-max"
-    );
-    Ok(report)
+/// Limits the plot to the broadcasts with the largest buffer.
+fn plot_largest_buffer(report: &mut Report, loads: &[Load]) {
+    let buffer = |load: &Load| match load {
+        Load::Lockstep(cell) => Some(cell.buffer),
+        _ => None,
+    };
+    let largest = loads.iter().filter_map(buffer).max();
+    for load in loads {
+        let row = report.rows.iter_mut().find(|row| row.name == load.name());
+        if let Some(row) = row {
+            row.is_plotted = buffer(load).is_some() && buffer(load) == largest;
+        }
+    }
 }
 
 /// Minimum number of elements for Pekko. Its streams take milliseconds to start, which should be a small part
@@ -171,25 +175,28 @@ impl Contest<'_> {
                 values.push(match *elements {
                     Some(elements) => {
                         let time = self.run(*system, load, elements)?;
-                        elements as f64 / time.as_secs_f64()
+                        (elements * load.deliveries() as u64) as f64 / time.as_secs_f64()
                     }
                     None => value(*system, load),
                 });
             }
         }
         taking_part.sort_by_key(|entry| entry.0);
-        let results = taking_part.into_iter();
-        let results = results.filter_map(|(system, elements, values)| {
-            Some(Measurement {
-                system,
-                elements,
-                value: Summary::of(values.into_iter())?,
-            })
-        });
-        Ok(Row {
-            load,
-            results: results.collect(),
-        })
+        let mut row = load.row();
+        for (system, elements, values) in taking_part {
+            let (name, metric) = (system.name(), load.metric());
+            if let Some(summary) = Summary::of(values.iter().copied())
+                && load.deliveries() > 1
+            {
+                row.record(name, Metric::Delivery, summary.inverse(1e9));
+            }
+            row.record_samples(name, metric, values);
+            if let Some(elements) = elements {
+                row.record_value(name, Metric::Elements, elements as f64);
+            }
+        }
+        compare(load, &mut row);
+        Ok(row)
     }
 
     /// Returns the number of elements of a run. Two runs determine the number, and serve as warm-up.
@@ -241,25 +248,50 @@ impl Contest<'_> {
         self.pekko.as_mut().context("no JVM")
     }
 
-    /// Records the versions of other systems, and the crashes.
-    fn note(&mut self, report: &mut Report) {
-        let mut rivals = Vec::new();
-        if self.options.rivals {
-            rivals.push(versions::built_with(&[
-                "tokio",
-                "async-broadcast",
-                "asyncband",
-            ]));
-        }
-        if let Some(pekko) = &mut self.pekko {
-            rivals.push(pekko.version());
-            report.crashes.append(&mut pekko.crashes);
-        }
-        for rival in rivals {
-            if !report.rivals.contains(&rival) {
-                report.rivals.push(rival);
+    /// Adds the systems of a load to the report, with the versions of other systems, and the crashes.
+    fn note(&mut self, load: Load, report: &mut Report) {
+        for system in System::all() {
+            let is_measured = |row: &Row| row.results.iter().any(|one| one.system == system.name());
+            if report.row(&load.name()).is_some_and(is_measured) {
+                report.add_system(system.name(), system.kind(), self.version(system));
             }
         }
+        let systems = System::all();
+        report.systems.sort_by_key(|one| {
+            let place = systems.iter().position(|system| system.name() == one.name);
+            place.unwrap_or(systems.len())
+        });
+        if let Some(pekko) = &mut self.pekko {
+            let crashes = pekko.crashes.drain(..);
+            let notes = crashes.map(|error| format!("A JVM crashed and was restarted: {error}."));
+            report.notes.extend(notes);
+        }
+    }
+
+    fn version(&self, system: System) -> String {
+        match system {
+            System::TokioBroadcast | System::TokioMpsc => versions::built_with(&["tokio"]),
+            System::AsyncBroadcast => versions::built_with(&["async-broadcast"]),
+            System::Asyncband => versions::built_with(&["asyncband"]),
+            System::Pekko => self.pekko.as_ref().map(Pekko::version).unwrap_or_default(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Adds the ratios to the reference loop and to other systems. If the load has several of Fanline's APIs, the
+/// ratios are those of the first one.
+fn compare(load: Load, row: &mut Row) {
+    let Some(own) = load.systems(0).first().copied() else {
+        return;
+    };
+    for other in System::all() {
+        let rule = match other.kind() {
+            Kind::Own => continue,
+            Kind::Reference => Rule::Never,
+            Kind::Rival => Rule::Median,
+        };
+        row.compare(own.name(), other.name(), row.headline, rule);
     }
 }
 
@@ -269,7 +301,7 @@ fn value(system: System, load: Load) -> f64 {
         Load::JoinLeave { present } => others::join_leave(system, present),
         Load::Memory { consumers } => others::memory(system, consumers),
         Load::Allocations { consumers } => others::allocations(system, consumers),
-        Load::Latency { threads, consumers } => others::latency(system, threads, consumers),
+        Load::Latency { threads, consumers } => others::latency(system, threads, consumers) * 1e3,
         Load::Lockstep(_)
         | Load::Law(_)
         | Load::Slow { .. }
@@ -280,6 +312,8 @@ fn value(system: System, load: Load) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::hubs::load::Cell;
 
@@ -298,8 +332,6 @@ mod tests {
             systems: Vec::new(),
             java_home: None,
             pekko_threads: 2,
-            json: None,
-            resume: false,
         };
         let mut contest = Contest {
             plan: PLAN,
@@ -330,7 +362,7 @@ mod tests {
                 let systems = load.systems(PLAN.rivals_consumers_max).into_iter();
                 for system in systems.filter(|system| *system != System::Pekko) {
                     let time = contest.run(system, load, 50);
-                    assert!(time.is_ok(), "{} in {}", system.name(), load.describe());
+                    assert!(time.is_ok(), "{} in {}", system.name(), load.name());
                 }
             }
         }
@@ -339,23 +371,66 @@ mod tests {
     #[test]
     fn run_resumes_from_its_file() {
         let load = Load::JoinLeave { present: 7 };
-        let mut report = Report::new(PLAN);
-        report.rows.push(Row {
-            load,
-            results: vec![Measurement {
-                system: System::Fanline,
-                elements: None,
-                value: Summary::of([2.0].into_iter()).unwrap(),
-            }],
-        });
+        let mut report = empty(PLAN);
+        let mut row = load.row();
+        row.record_value(System::Fanline.name(), load.metric(), 2.0);
+        report.rows.push(row);
         let name = format!("fanline-bench-{}.json", std::process::id());
         let path = std::env::temp_dir().join(name);
         json::save(&report, &path).unwrap();
         let read_again = read(&path, PLAN);
         let other_plan = read(&path, Plan { rounds: 2, ..PLAN });
         fs::remove_file(&path).unwrap();
-        let row = read_again.unwrap().row(load).cloned().unwrap();
-        assert_eq!(row.value(System::Fanline), Some(2.0));
+        let row = read_again.unwrap().row(&load.name()).cloned().unwrap();
+        assert_eq!(row.value(System::Fanline.name(), load.metric()), Some(2.0));
         assert!(other_plan.is_err());
+    }
+
+    #[test]
+    fn reports_know_all_systems() {
+        for threads in [1, 2] {
+            let (buffer, consumers) = (64, 8);
+            let cell = Cell {
+                threads,
+                buffer,
+                consumers,
+            };
+            for load in [
+                Load::Lockstep(cell),
+                Load::Law(cell),
+                Load::JoinLeave { present: 1 },
+                Load::Latency { threads, consumers },
+                Load::Merge {
+                    threads,
+                    producers: 1,
+                },
+            ] {
+                let systems = load.systems(PLAN.rivals_consumers_max).into_iter();
+                for system in systems {
+                    assert!(System::all().contains(&system), "{}", system.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn row_names_are_unique() {
+        let cell = |threads, buffer, consumers| Cell {
+            threads,
+            buffer,
+            consumers,
+        };
+        let loads = [
+            Load::Lockstep(cell(1, 64, 2)),
+            Load::Lockstep(cell(2, 64, 1)),
+            Load::Lockstep(cell(1, 2, 64)),
+            Load::Law(cell(1, 64, 2)),
+            Load::JoinLeave { present: 2 },
+            Load::Memory { consumers: 2 },
+        ];
+        for (index, load) in loads.iter().enumerate() {
+            let before = &loads[..index];
+            assert!(before.iter().all(|other| other.name() != load.name()));
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! The list of the hubs' targets, and their verdicts.
 
 use super::load::{Cell, Load, System};
-use super::measure::Report;
-use crate::report::metric::{thousands, three_digits};
-use crate::report::{Bound, Verdict};
+use crate::report::metric::Metric;
+use crate::report::target::{Bound, Target, Unit};
+use crate::report::{Report, count};
 
 /// Numbers of consumers that most targets have.
 pub(super) const CONSUMERS: [usize; 4] = [64, 256, 1000, 2000];
@@ -89,68 +89,8 @@ const JOIN_NANOS: f64 = 1000.0;
 /// Number of consumers while allocations are counted. The target is zero allocations.
 pub(super) const ALLOCATIONS_CONSUMERS: usize = 16;
 
-/// A target, and the results of all its cells.
-#[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) what: String,
-    /// The results, in the order of `cells`.
-    results: Vec<Option<f64>>,
-    /// Description of the cells, if there is more than one.
-    pub(super) cells: String,
-    bound: Bound,
-    unit: Unit,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Unit {
-    Times,
-    Nanos,
-    Count,
-}
-
-impl Unit {
-    fn write(self, value: f64) -> String {
-        match self {
-            Self::Times => format!("{}×", three_digits(value)),
-            Self::Nanos => format!("{} ns", three_digits(value)),
-            Self::Count if value == 0.0 => "0".to_owned(),
-            Self::Count => format!("{value:.5}"),
-        }
-    }
-}
-
-impl Line {
-    /// Returns `Missed` if a cell misses the target, `Unknown` if a cell has no result, and otherwise `Met`.
-    pub(super) fn verdict(&self) -> Verdict {
-        let is_met = |value: &f64| self.bound.is_met(*value);
-        if !self.results.iter().flatten().all(is_met) {
-            Verdict::Missed
-        } else if self.results.contains(&None) {
-            Verdict::Unknown
-        } else {
-            Verdict::Met
-        }
-    }
-
-    pub(super) fn measured(&self) -> String {
-        let results = self.results.iter();
-        let words = results.map(|result| match result {
-            Some(value) => self.unit.write(*value),
-            None => "–".to_owned(),
-        });
-        words.collect::<Vec<_>>().join(" / ")
-    }
-
-    pub(super) fn target(&self) -> String {
-        match self.bound {
-            Bound::AtLeast(least) => format!("≥ {}", self.unit.write(least)),
-            Bound::AtMost(most) => format!("≤ {}", self.unit.write(most)),
-        }
-    }
-}
-
 /// Returns every target, whether or not it was measured.
-pub(super) fn lines(report: &Report) -> Vec<Line> {
+pub(super) fn all(report: &Report) -> Vec<Target> {
     let mut lines = Vec::new();
     for ratio in RATIOS {
         lines.extend(
@@ -166,43 +106,37 @@ pub(super) fn lines(report: &Report) -> Vec<Line> {
     let join_leave = Load::JoinLeave {
         present: JOIN_PRESENT,
     };
-    lines.push(Line {
-        what: format!("join + leave, {} present", count(JOIN_PRESENT)),
-        results: vec![value(report, join_leave, System::Fanline)],
-        cells: String::new(),
-        bound: Bound::AtMost(JOIN_NANOS),
-        unit: Unit::Nanos,
-    });
+    lines.push(Target::new(
+        format!("join + leave, {} present", count(JOIN_PRESENT)),
+        vec![value(report, join_leave, System::Fanline)],
+        Bound::AtMost(JOIN_NANOS),
+        Unit::Of(Metric::Pair),
+    ));
     lines.push(allocations(report));
     lines
 }
 
 impl Ratio {
-    fn line(&self, report: &Report, buffer: usize) -> Line {
+    fn line(&self, report: &Report, buffer: usize) -> Target {
         let results = self.consumers.iter().map(|consumers| {
             let cell = Cell {
                 threads: self.threads,
                 buffer,
                 consumers: *consumers,
             };
-            let row = report.row(Load::Lockstep(cell))?;
-            row.ratio(self.system, self.against)
+            let row = report.row(&Load::Lockstep(cell).name())?;
+            row.ratio(self.system.name(), self.against.name(), Metric::Rate)
         });
         let (system, against) = (self.system.name(), self.against.name());
-        Line {
-            what: format!(
-                "{system}, {}, buffer {buffer}, to {against}",
-                threads(self.threads)
-            ),
-            results: results.collect(),
-            cells: of_consumers(self.consumers),
-            bound: Bound::AtLeast(self.least),
-            unit: Unit::Times,
-        }
+        let threads = threads(self.threads);
+        let what = format!("{system}, {threads}, buffer {buffer}, to {against}");
+        let bound = Bound::AtLeast(self.least);
+        Target::new(what, results.collect(), bound, Unit::Times)
+            .of_cells(of_consumers(self.consumers))
     }
 }
 
-fn sending(report: &Report, buffer: usize) -> Line {
+fn sending(report: &Report, buffer: usize) -> Target {
     let rate = |threads, consumers| {
         let cell = Cell {
             threads,
@@ -212,20 +146,14 @@ fn sending(report: &Report, buffer: usize) -> Line {
         value(report, Load::Lockstep(cell), System::Send)
     };
     let results = CONSUMERS.map(|consumers| Some(rate(2, consumers)? / rate(1, consumers)?));
-    Line {
-        what: format!(
-            "{}, two threads to one, buffer {buffer}",
-            System::Send.name()
-        ),
-        results: results.to_vec(),
-        cells: of_consumers(&CONSUMERS),
-        bound: Bound::AtLeast(SEND_LEAST),
-        unit: Unit::Times,
-    }
+    let name = System::Send.name();
+    let what = format!("{name}, two threads to one, buffer {buffer}");
+    let bound = Bound::AtLeast(SEND_LEAST);
+    Target::new(what, results.to_vec(), bound, Unit::Times).of_cells(of_consumers(&CONSUMERS))
 }
 
 /// Returns the line for the cost of a delivery, with all measured cells.
-fn cost(report: &Report, buffer: usize) -> Line {
+fn cost(report: &Report, buffer: usize) -> Target {
     let found = LAW_CONSUMERS.into_iter().filter_map(|consumers| {
         let cell = Cell {
             threads: 1,
@@ -240,28 +168,20 @@ fn cost(report: &Report, buffer: usize) -> Line {
     if results.is_empty() {
         results.push(None);
     }
-    Line {
-        what: format!(
-            "{}, one thread, buffer {buffer}, a delivery",
-            System::Stream.name()
-        ),
-        results,
-        cells: of_consumers(&consumers),
-        bound: Bound::AtMost(law(buffer)),
-        unit: Unit::Nanos,
-    }
+    let name = System::Stream.name();
+    let what = format!("{name}, one thread, buffer {buffer}, a delivery");
+    let bound = Bound::AtMost(law(buffer));
+    Target::new(what, results, bound, Unit::Of(Metric::Delivery)).of_cells(of_consumers(&consumers))
 }
 
 /// Returns the time of one delivery, in nanoseconds.
-pub(super) fn delivery(report: &Report, cell: Cell, system: System) -> Option<f64> {
+fn delivery(report: &Report, cell: Cell, system: System) -> Option<f64> {
     // Prefer the first load, because it was measured together with the reference loop.
     let loads = [Load::Law(cell), Load::Lockstep(cell)];
     let mut rates = loads
         .into_iter()
         .filter_map(|load| value(report, load, system));
-    rates
-        .next()
-        .map(|elements| 1e9 / (elements * cell.consumers as f64))
+    rates.next().map(|deliveries| 1e9 / deliveries)
 }
 
 /// Returns the two cells between which growth is measured, for a number of threads.
@@ -274,41 +194,40 @@ pub(super) fn growth_cells(threads: usize) -> [Cell; 2] {
     })
 }
 
-fn growth(report: &Report, count_of_threads: usize) -> Line {
+fn growth(report: &Report, count_of_threads: usize) -> Target {
     let (few, many, most) = GROWTH;
     let nanos = growth_cells(count_of_threads).map(|cell| delivery(report, cell, System::Stream));
     let [of_few, of_many] = nanos;
-    Line {
-        what: format!(
-            "{}, {}, buffer {GROWTH_BUFFER}, a delivery to {} to one to {}",
-            System::Stream.name(),
-            threads(count_of_threads),
-            count(many),
-            count(few)
-        ),
-        results: vec![of_many.zip(of_few).map(|(many, few)| many / few)],
-        cells: String::new(),
-        bound: Bound::AtMost(most),
-        unit: Unit::Times,
-    }
+    let what = format!(
+        "{}, {}, buffer {GROWTH_BUFFER}, a delivery to {} to one to {}",
+        System::Stream.name(),
+        threads(count_of_threads),
+        count(many),
+        count(few)
+    );
+    let growth = of_many.zip(of_few).map(|(many, few)| many / few);
+    Target::new(what, vec![growth], Bound::AtMost(most), Unit::Times)
 }
 
-fn allocations(report: &Report) -> Line {
+fn allocations(report: &Report) -> Target {
     let load = Load::Allocations {
         consumers: ALLOCATIONS_CONSUMERS,
     };
     let systems = [System::Stream, System::Send];
-    Line {
-        what: "allocations for each element".to_owned(),
-        results: systems.map(|system| value(report, load, system)).to_vec(),
-        cells: systems.map(System::name).join(" / "),
-        bound: Bound::AtMost(0.0),
-        unit: Unit::Count,
-    }
+    let results = systems.map(|system| value(report, load, system));
+    Target::new(
+        "allocations for each element",
+        results.to_vec(),
+        Bound::AtMost(0.0),
+        Unit::Of(Metric::Allocations),
+    )
+    .of_cells(systems.map(System::name).join(" / "))
 }
 
 fn value(report: &Report, load: Load, system: System) -> Option<f64> {
-    report.row(load)?.value(system)
+    report
+        .row(&load.name())?
+        .value(system.name(), load.metric())
 }
 
 fn threads(count: usize) -> &'static str {
@@ -324,37 +243,9 @@ fn of_consumers(consumers: &[usize]) -> String {
     words.collect::<Vec<_>>().join(" / ")
 }
 
-/// Returns a number of consumers as text.
-pub(super) fn count(consumers: usize) -> String {
-    thousands(consumers as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn target_is_met_if_all_cells_are() {
-        let check = |results: &[Option<f64>], verdict: Verdict, words: &str| {
-            let line = Line {
-                what: String::new(),
-                results: results.to_vec(),
-                cells: String::new(),
-                bound: Bound::AtLeast(4.8),
-                unit: Unit::Times,
-            };
-            assert_eq!(line.verdict().label(), verdict.label());
-            assert_eq!(format!("{} ({})", line.measured(), line.target()), words);
-        };
-        let both = [Some(4.8), Some(10.0)];
-        check(&both, Verdict::Met, "4.80× / 10.0× (≥ 4.80×)");
-        let one = [Some(5.0), Some(4.7)];
-        check(&one, Verdict::Missed, "5.00× / 4.70× (≥ 4.80×)");
-        let half = [Some(5.0), None];
-        check(&half, Verdict::Unknown, "5.00× / – (≥ 4.80×)");
-        let bad_half = [Some(4.0), None];
-        check(&bad_half, Verdict::Missed, "4.00× / – (≥ 4.80×)");
-    }
 
     #[test]
     fn cost_law_decreases_with_buffer() {

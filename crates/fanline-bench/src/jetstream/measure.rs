@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::rows::{End, Publish, Recover, Row, Storage, Work};
-use crate::comparison::cost::Cost;
+use super::rows::{End, Load, Publish, Recover, Storage, Work};
+use crate::comparison::cost::{Cost, WARM_UP};
 use crate::comparison::one_core::OneCore;
 use crate::comparison::site::{Site, disk_bytes};
 use crate::generator::consume::{Consuming, How};
@@ -25,9 +25,6 @@ const BUCKET: &str = "KV_bench";
 const KEYS: usize = 1000;
 const VALUE_BYTES: usize = 128;
 
-/// Length of the warm-up, which fills caches and lets the server adapt.
-const WARM_UP: Duration = Duration::from_millis(200);
-
 /// The load that fills a stream before other measurements.
 const FILLING: Publish = Publish {
     payload_bytes: 128,
@@ -43,34 +40,34 @@ const CONSUMED_QUICK: u64 = 200_000;
 /// Runs a row's load on `program` for about `duration`.
 pub(crate) fn measure(
     program: &Program,
-    row: &Row,
+    load: &Load,
     site: &Site,
     duration: Duration,
     quick: bool,
 ) -> Result<Sample> {
-    if let Work::Recover(recover) = row.work {
-        return recovered(program, row, site, recover, quick);
+    if let Work::Recover(recover) = load.work {
+        return recovered(program, load, site, recover, quick);
     }
     let folder = site.empty(program.system)?;
-    let server = start(program, row, &folder)?;
-    let mut sample = match row.work {
-        Work::Publish(publish) => published(&server, row, publish, duration, Path::new(&folder))?,
-        Work::Consume(how) => consumed(&server, row.storage, how, quick)?,
-        Work::Put { in_flight } => put(&server, row.storage, in_flight, duration)?,
-        Work::Get { in_flight } => got(&server, row.storage, in_flight, duration)?,
+    let server = start(program, load, &folder)?;
+    let mut sample = match load.work {
+        Work::Publish(publish) => published(&server, load, publish, duration, Path::new(&folder))?,
+        Work::Consume(how) => consumed(&server, load.storage, how, quick)?,
+        Work::Put { in_flight } => put(&server, load.storage, in_flight, duration)?,
+        Work::Get { in_flight } => got(&server, load.storage, in_flight, duration)?,
         Work::Recover(_) => Sample::default(),
     };
     sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
     Ok(sample)
 }
 
-fn start(program: &Program, row: &Row, folder: &str) -> Result<Server> {
+fn start(program: &Program, load: &Load, folder: &str) -> Result<Server> {
     if program.system == System::Nats
-        && let Some(config) = row.config(folder)
+        && let Some(config) = load.config(folder)
     {
         std::fs::write(Path::new(folder).join("server.conf"), config)?;
     }
-    Server::start(&program.with(row.options(program.system, folder)))
+    Server::start(&program.with(load.options(program.system, folder)))
 }
 
 fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
@@ -110,13 +107,13 @@ fn distinct_subject(index: usize) -> String {
 
 fn published(
     server: &Server,
-    row: &Row,
+    load: &Load,
     publish: Publish,
     duration: Duration,
     folder: &Path,
 ) -> Result<Sample> {
     let address = server.address();
-    create_stream(address, row.storage)?;
+    create_stream(address, load.storage)?;
     let mut window = Window::open(address, publications(publish), publish.in_flight, is_stored)?;
     let _one_core = match publish.one_core {
         true => Some(OneCore::share_with(server)?),
@@ -137,7 +134,7 @@ fn published(
     if publish.in_flight > 1 {
         let grown = server.memory()?.resident.saturating_sub(memory_before);
         sample.set(Metric::MessageMemory, grown as f64 / messages as f64);
-        if row.storage == Storage::File {
+        if load.storage == Storage::File {
             let disk = disk_bytes(folder)? as f64;
             sample.set(Metric::MessageDisk, disk / messages as f64);
         }
@@ -201,7 +198,7 @@ fn measure_window(server: &Server, window: &mut Window, duration: Duration) -> R
 /// Measures the start of a server on the data of an earlier process. The first call publishes that data.
 fn recovered(
     program: &Program,
-    row: &Row,
+    load: &Load,
     site: &Site,
     recover: Recover,
     quick: bool,
@@ -210,17 +207,17 @@ fn recovered(
         true => recover.messages_quick,
         false => recover.messages,
     };
-    let bare = start(program, row, &site.empty(program.system)?)?;
+    let bare = start(program, load, &site.empty(program.system)?)?;
     let bare_bytes = bare.memory()?.resident;
     drop(bare);
     let folder = site.existing(program.system)?;
     if std::fs::read_dir(&folder)?.next().is_none() {
-        let server = start(program, row, &folder)?;
+        let server = start(program, load, &folder)?;
         fill_for(&server, messages, recover)?;
         end(server, recover.end)?;
     }
     let begun = Instant::now();
-    let server = start(program, row, &folder)?;
+    let server = start(program, load, &folder)?;
     let kept = Api::open(server.address())?.messages(STREAM)?;
     let ready = begun.elapsed();
     ensure!(kept == messages, "{kept} of {messages} messages were kept");

@@ -1,23 +1,18 @@
 //! The measured rows and their targets. Runs and reports use the same list.
 
+use crate::comparison::{self, Case, Limit, Shown, at_least, at_most, case};
 use crate::generator::consume::How;
 use crate::report::metric::Metric;
-use crate::report::{Case, Target, alone_at_most, at_least, at_most};
 use crate::servers::System;
 
 /// One kind of load.
-pub(crate) struct Row {
-    /// Name for `--row`.
-    pub(crate) name: &'static str,
-    /// Title in reports.
-    pub(crate) title: &'static str,
+pub(crate) struct Load {
     pub(crate) storage: Storage,
     /// Time at which Fanline acknowledges a message. It has no effect on streams in memory.
     pub(crate) fanline: FanlineSync,
     /// Time at which nats-server syncs the disk. It has no effect on streams in memory.
     pub(crate) nats: NatsSync,
     pub(crate) work: Work,
-    pub(crate) targets: &'static [Target],
 }
 
 /// Place where messages are stored.
@@ -88,26 +83,24 @@ pub(crate) enum End {
     Killed,
 }
 
-impl Row {
-    /// Returns the row as a case of a report.
-    pub(crate) fn case(&self) -> Case {
-        let (rate, headline) = match self.work {
-            Work::Publish(publish) if publish.in_flight == 1 => ("acked/s", Metric::P50),
-            Work::Publish(_) => ("acked/s", Metric::Rate),
-            Work::Consume(_) => ("messages/s", Metric::Rate),
-            Work::Put { .. } => ("puts/s", Metric::Rate),
-            Work::Get { .. } => ("gets/s", Metric::Rate),
-            Work::Recover(_) => ("messages/s", Metric::Ready),
-        };
-        Case {
-            name: self.name,
-            title: self.title,
-            rate,
-            headline,
-            targets: self.targets,
+impl comparison::Work for Load {
+    fn shown(&self) -> Shown {
+        match self.work {
+            Work::Publish(publish) if publish.in_flight == 1 => {
+                Shown::rate("Synchronous publish", "acked/s").headline(Metric::P50)
+            }
+            Work::Publish(_) => Shown::rate("Asynchronous publish", "acked/s"),
+            Work::Consume(_) => Shown::rate("Consume", "messages/s"),
+            Work::Put { .. } => Shown::rate("Key-value store", "puts/s"),
+            Work::Get { .. } => Shown::rate("Key-value store", "gets/s"),
+            Work::Recover(_) => {
+                Shown::rate("Start on existing data", "messages/s").headline(Metric::Ready)
+            }
         }
     }
+}
 
+impl Load {
     /// Returns the options of a server that stores its files in `folder`.
     pub(crate) fn options(&self, system: System, folder: &str) -> Vec<String> {
         let options: &[&str] = match (system, self.nats) {
@@ -133,12 +126,11 @@ impl Row {
     }
 
     /// Describes how both servers are started, for the report.
-    pub(crate) fn remark(&self) -> String {
+    pub(crate) fn note(&self, title: &str) -> String {
         let nats = self.options(System::Nats, "DIR").join(" ");
         let config = self.config("DIR");
         let config = config.map(|config| format!(" with `{}` there", config.trim_end()));
         let fanline = self.options(System::Fanline, "DIR").join(" ");
-        let title = self.title;
         format!(
             "{title}: nats-server `{nats}`{}, Fanline `{fanline}`.",
             config.unwrap_or_default()
@@ -175,26 +167,25 @@ const ASYNC_SUBJECTS: Publish = Publish {
     ..ASYNC
 };
 
-/// Returns a row with default settings, except that Fanline acknowledges after the disk write.
-const fn row(
-    name: &'static str,
-    title: &'static str,
-    storage: Storage,
-    work: Work,
-    targets: &'static [Target],
-) -> Row {
-    Row {
-        name,
-        title,
+/// Returns a load with default settings, except that Fanline acknowledges after the disk write.
+const fn load(storage: Storage, work: Work) -> Load {
+    Load {
         storage,
         fanline: FanlineSync::Commit,
         nats: NatsSync::Default,
         work,
-        targets,
     }
 }
 
-const RATE_2: &[Target] = &[at_least(Metric::Rate, 2.0)];
+const fn memory(work: Work) -> Load {
+    load(Storage::Memory, work)
+}
+
+const fn file(work: Work) -> Load {
+    load(Storage::File, work)
+}
+
+const RATE_2: &[Limit] = &[at_least(Metric::Rate, 2.0)];
 
 const RECOVER: Recover = Recover {
     messages: 10_000_000,
@@ -203,186 +194,68 @@ const RECOVER: Recover = Recover {
     end: End::Stopped,
 };
 
-/// Every row, in the order of the reports.
-pub(crate) const ROWS: &[Row] = &[
-    row(
-        "sync-memory",
-        "sync publish, 16 B, memory",
-        Storage::Memory,
-        Work::Publish(SYNC),
-        &[at_most(Metric::P50, 0.7)],
-    ),
-    row(
-        "sync-memory-core",
-        "the same, all on one core",
-        Storage::Memory,
-        Work::Publish(Publish {
-            one_core: true,
-            ..SYNC
-        }),
-        &[at_most(Metric::P50, 0.7)],
-    ),
-    row(
-        "async-memory",
-        "async publish, 128 B, memory",
-        Storage::Memory,
-        Work::Publish(ASYNC),
-        &[at_least(Metric::Rate, 3.0)],
-    ),
-    row(
-        "async-file",
-        "async publish, 128 B, file, synced before ack",
-        Storage::File,
-        Work::Publish(ASYNC),
-        RATE_2,
-    ),
-    Row {
-        fanline: FanlineSync::Interval,
-        ..row(
-            "async-file-interval",
-            "async publish, 128 B, file, both unsynced",
-            Storage::File,
-            Work::Publish(ASYNC),
-            &[at_least(Metric::Rate, 3.5)],
-        )
-    },
-    Row {
-        nats: NatsSync::Always,
-        ..row(
-            "async-file-always",
-            "async publish, 128 B, file, both synced",
-            Storage::File,
-            Work::Publish(ASYNC),
-            &[at_least(Metric::Rate, 80.0)],
-        )
-    },
-    row(
-        "async-subjects",
-        "async publish, 128 B, file, 100,000 subjects",
-        Storage::File,
-        Work::Publish(ASYNC_SUBJECTS),
-        RATE_2,
-    ),
-    row(
-        "async-subjects-memory",
-        "async publish, 128 B, memory, 100,000 subjects",
-        Storage::Memory,
-        Work::Publish(ASYNC_SUBJECTS),
-        &[],
-    ),
-    row(
-        "ordered-push",
-        "ordered consumer, pushed, 128 B, file",
-        Storage::File,
-        Work::Consume(How::OrderedPush),
-        RATE_2,
-    ),
-    row(
-        "ordered-pull",
-        "ordered consumer, pulled, 128 B, file",
-        Storage::File,
-        Work::Consume(How::OrderedPull),
-        RATE_2,
-    ),
-    row(
-        "fetch",
-        "durable fetch of 1,000, no acks, 128 B, file",
-        Storage::File,
-        Work::Consume(How::Fetch { acks: false }),
-        RATE_2,
-    ),
-    row(
-        "fetch-acks",
-        "durable fetch of 1,000, acks, 128 B, file",
-        Storage::File,
-        Work::Consume(How::Fetch { acks: true }),
-        RATE_2,
-    ),
-    row(
-        "ordered-push-memory",
-        "ordered consumer, pushed, 128 B, memory",
-        Storage::Memory,
-        Work::Consume(How::OrderedPush),
-        RATE_2,
-    ),
-    row(
-        "ordered-pull-memory",
-        "ordered consumer, pulled, 128 B, memory",
-        Storage::Memory,
-        Work::Consume(How::OrderedPull),
-        RATE_2,
-    ),
-    row(
-        "fetch-memory",
-        "durable fetch of 1,000, no acks, 128 B, memory",
-        Storage::Memory,
-        Work::Consume(How::Fetch { acks: false }),
-        RATE_2,
-    ),
-    row(
-        "fetch-acks-memory",
-        "durable fetch of 1,000, acks, 128 B, memory",
-        Storage::Memory,
-        Work::Consume(How::Fetch { acks: true }),
-        RATE_2,
-    ),
-    row(
-        "kv-put",
-        "KV put, 128 B, 1,000 keys, 16 at a time, file",
-        Storage::File,
-        Work::Put { in_flight: 16 },
-        &[],
-    ),
-    row(
-        "kv-get",
-        "KV get, 128 B, 1,000 keys, 16 at a time, file",
-        Storage::File,
-        Work::Get { in_flight: 16 },
-        &[],
-    ),
-    row(
-        "recover",
-        "start on 10 M messages (quick: 1 M), 128 B",
-        Storage::File,
-        Work::Recover(RECOVER),
-        &[
-            at_most(Metric::Ready, 0.5),
-            alone_at_most(Metric::MessageMemory, 24.0),
-        ],
-    ),
-    row(
-        "recover-killed",
-        "the same after kill -9",
-        Storage::File,
-        Work::Recover(Recover {
-            end: End::Killed,
-            ..RECOVER
-        }),
-        &[],
-    ),
-    row(
-        "recover-subjects",
-        "start on 1 M subjects (quick: 100,000), 128 B",
-        Storage::File,
-        Work::Recover(Recover {
-            messages: 1_000_000,
-            messages_quick: 100_000,
-            distinct: true,
-            end: End::Stopped,
-        }),
-        // 120 bytes for a subject, and 24 bytes for its message.
-        &[alone_at_most(Metric::SubjectMemory, 144.0)],
-    ),
+const RECOVER_SUBJECTS: Recover = Recover {
+    messages: 1_000_000,
+    messages_quick: 100_000,
+    distinct: true,
+    end: End::Stopped,
+};
+
+const SYNC_ONE_CORE: Publish = Publish {
+    one_core: true,
+    ..SYNC
+};
+
+const BOTH_UNSYNCED: Load = Load {
+    fanline: FanlineSync::Interval,
+    ..file(Work::Publish(ASYNC))
+};
+
+const BOTH_SYNCED: Load = Load {
+    nats: NatsSync::Always,
+    ..file(Work::Publish(ASYNC))
+};
+
+const RECOVER_KILLED: Recover = Recover {
+    end: End::Killed,
+    ..RECOVER
+};
+
+const LATENCY: &[Limit] = &[at_most(Metric::P50, 0.7)];
+const RECOVERED: &[Limit] = &[
+    at_most(Metric::Ready, 0.5),
+    at_most(Metric::MessageMemory, 24.0).alone(),
 ];
+/// 120 bytes for a subject, and 24 bytes for its message.
+const SUBJECTS: &[Limit] = &[at_most(Metric::SubjectMemory, 144.0).alone()];
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const PUSH: Work = Work::Consume(How::OrderedPush);
+const PULL: Work = Work::Consume(How::OrderedPull);
+const FETCH: Work = Work::Consume(How::Fetch { acks: false });
+const FETCH_ACKS: Work = Work::Consume(How::Fetch { acks: true });
 
-    #[test]
-    fn row_names_are_unique() {
-        for (index, row) in ROWS.iter().enumerate() {
-            assert!(ROWS[..index].iter().all(|other| other.name != row.name));
-        }
-    }
-}
+/// Every row, in the order of the reports.
+#[rustfmt::skip]
+pub(crate) const ROWS: &[Case<Load>] = &[
+    case("sync-memory", "sync publish, 16 B, memory", memory(Work::Publish(SYNC)), LATENCY),
+    case("sync-memory-core", "the same, all on one core", memory(Work::Publish(SYNC_ONE_CORE)), LATENCY),
+    case("async-memory", "async publish, 128 B, memory", memory(Work::Publish(ASYNC)), &[at_least(Metric::Rate, 3.0)]),
+    case("async-file", "async publish, 128 B, file, synced before ack", file(Work::Publish(ASYNC)), RATE_2),
+    case("async-file-interval", "async publish, 128 B, file, both unsynced", BOTH_UNSYNCED, &[at_least(Metric::Rate, 3.5)]),
+    case("async-file-always", "async publish, 128 B, file, both synced", BOTH_SYNCED, &[at_least(Metric::Rate, 80.0)]),
+    case("async-subjects", "async publish, 128 B, file, 100,000 subjects", file(Work::Publish(ASYNC_SUBJECTS)), RATE_2),
+    case("async-subjects-memory", "async publish, 128 B, memory, 100,000 subjects", memory(Work::Publish(ASYNC_SUBJECTS)), &[]),
+    case("ordered-push", "ordered consumer, pushed, 128 B, file", file(PUSH), RATE_2),
+    case("ordered-pull", "ordered consumer, pulled, 128 B, file", file(PULL), RATE_2),
+    case("fetch", "durable fetch of 1,000, no acks, 128 B, file", file(FETCH), RATE_2),
+    case("fetch-acks", "durable fetch of 1,000, acks, 128 B, file", file(FETCH_ACKS), RATE_2),
+    case("ordered-push-memory", "ordered consumer, pushed, 128 B, memory", memory(PUSH), RATE_2),
+    case("ordered-pull-memory", "ordered consumer, pulled, 128 B, memory", memory(PULL), RATE_2),
+    case("fetch-memory", "durable fetch of 1,000, no acks, 128 B, memory", memory(FETCH), RATE_2),
+    case("fetch-acks-memory", "durable fetch of 1,000, acks, 128 B, memory", memory(FETCH_ACKS), RATE_2),
+    case("kv-put", "KV put, 128 B, 1,000 keys, 16 at a time, file", file(Work::Put { in_flight: 16 }), &[]),
+    case("kv-get", "KV get, 128 B, 1,000 keys, 16 at a time, file", file(Work::Get { in_flight: 16 }), &[]),
+    case("recover", "start on 10 M messages (quick: 1 M), 128 B", file(Work::Recover(RECOVER)), RECOVERED),
+    case("recover-killed", "the same after kill -9", file(Work::Recover(RECOVER_KILLED)), &[]),
+    case("recover-subjects", "start on 1 M subjects (quick: 100,000), 128 B", file(Work::Recover(RECOVER_SUBJECTS)), SUBJECTS),
+];

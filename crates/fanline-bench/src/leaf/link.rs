@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::rows::{Direction, Row};
+use super::rows::{Direction, Load};
 use crate::comparison::site::Site;
 use crate::generator::interest::settle;
 use crate::servers::process::{Server, free_address};
-use crate::servers::{Program, System};
+use crate::servers::{Program, Streams};
 
 /// JetStream domain of the hub. The leaf node accesses the hub's streams through it.
 pub(super) const HUB_DOMAIN: &str = "hub";
@@ -22,10 +22,10 @@ pub(super) struct Alone {
 
 impl Alone {
     /// Starts the hub.
-    pub(super) fn start(hub: &Program, row: &Row, site: &Site) -> Result<Self> {
+    pub(super) fn start(hub: &Program, load: &Load, site: &Site) -> Result<Self> {
         let leafs_at = free_address()?;
         let folder = site.empty_for("hub")?;
-        let hub = start(hub, row, HUB_DOMAIN, &listen(leafs_at, row), &folder)?;
+        let hub = start(hub, load, HUB_DOMAIN, &listen(leafs_at, load), &folder)?;
         Ok(Self { hub, leafs_at })
     }
 }
@@ -38,14 +38,14 @@ pub(super) struct Link {
 
 impl Link {
     /// Starts both servers, and waits until messages pass in both directions.
-    pub(super) fn start(hub: &Program, leaf: &Program, row: &Row, site: &Site) -> Result<Self> {
+    pub(super) fn start(hub: &Program, leaf: &Program, load: &Load, site: &Site) -> Result<Self> {
         let leafs_at = free_address()?;
         let (hub_folder, leaf_folder) = (site.empty_for("hub")?, site.empty(leaf.system)?);
-        let compression = row.compression;
+        let compression = load.compression;
         let remote = format!("url: \"nats-leaf://{leafs_at}\", compression: {compression}");
         let remotes = format!("remotes: [ {{ {remote} }} ]");
-        let hub = start(hub, row, HUB_DOMAIN, &listen(leafs_at, row), &hub_folder)?;
-        let leaf = start(leaf, row, "leaf", &remotes, &leaf_folder)?;
+        let hub = start(hub, load, HUB_DOMAIN, &listen(leafs_at, load), &hub_folder)?;
+        let leaf = start(leaf, load, "leaf", &remotes, &leaf_folder)?;
         settle(hub.address(), leaf.address())?;
         settle(leaf.address(), hub.address())?;
         Ok(Self { hub, leaf })
@@ -69,25 +69,16 @@ impl Link {
 }
 
 /// Returns the hub's configuration of leaf nodes.
-fn listen(leafs_at: SocketAddr, row: &Row) -> String {
-    format!("listen: \"{leafs_at}\", compression: {}", row.compression)
+fn listen(leafs_at: SocketAddr, load: &Load) -> String {
+    format!("listen: \"{leafs_at}\", compression: {}", load.compression)
 }
 
 /// Starts one of the two servers. Its name is also its JetStream domain.
-fn start(program: &Program, row: &Row, name: &str, link: &str, folder: &str) -> Result<Server> {
+fn start(program: &Program, load: &Load, name: &str, link: &str, folder: &str) -> Result<Server> {
     let mut config = format!("server_name: {name}\nleafnodes {{ {link} }}\n");
-    if row.has_streams() {
+    if load.streams() == Streams::Configured {
         config += &format!("jetstream {{ store_dir: \"{folder}/store\", domain: {name} }}\n");
     }
-    let file = Path::new(folder).join("server.conf");
-    std::fs::write(&file, config)?;
-    let file = file.display().to_string();
-    let is_fanline = program.system == System::Fanline;
-    let flag = if is_fanline { "--config" } else { "-c" };
-    let mut options = vec![flag.to_owned(), file];
-    if is_fanline && !row.has_streams() {
-        // nats-server has no JetStream by default, so disable it in Fanline too.
-        options.push("--no-jetstream".to_owned());
-    }
-    Server::start(&program.with(options))
+    let program = program.with_config(Path::new(folder), &config, load.streams())?;
+    Server::start(&program)
 }

@@ -8,8 +8,8 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::link::{Alone, HUB_DOMAIN, Link};
-use super::rows::{Direction, Row, Work};
-use crate::comparison::cost::Cost;
+use super::rows::{Direction, Load, Work};
+use crate::comparison::cost::{self, Cost};
 use crate::comparison::site::Site;
 use crate::generator::connection::Connection;
 use crate::generator::frames;
@@ -23,9 +23,6 @@ use crate::generator::throughput::{Fixture, Topology};
 use crate::generator::window::{RequestSequence, Until, Window, is_stored};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::Program;
-
-/// Length of the warm-up, which fills caches and lets the server adapt.
-const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Interval between requests for the state of a mirror. Each request costs the server time.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
@@ -42,13 +39,13 @@ const FILLING_IN_FLIGHT: usize = 1000;
 pub(super) fn measure(
     hub: &Program,
     leaf: &Program,
-    row: &Row,
+    load: &Load,
     site: &Site,
     duration: Duration,
     quick: bool,
 ) -> Result<Sample> {
-    let link = Link::start(hub, leaf, row, site)?;
-    let mut sample = match row.work {
+    let link = Link::start(hub, leaf, load, site)?;
+    let mut sample = match load.work {
         Work::Throughput {
             direction,
             payload_bytes,
@@ -77,12 +74,7 @@ fn throughput(
     let (source, sink) = (link.source(direction), link.sink(direction));
     let fixture = Fixture::open_between(source, sink, one_to_one(payload_bytes))?;
     settle(source, sink)?;
-    let chunks = fixture.calibrate(duration)?;
-    let cost = Cost::start(&link.leaf)?;
-    let burst = fixture.burst(chunks, Verify::Tail)?;
-    let mut sample = cost.end(&link.leaf, burst.messages)?;
-    sample.set_rate(burst.messages, burst.elapsed);
-    Ok(sample)
+    cost::throughput(&link.leaf, &fixture, duration)
 }
 
 fn one_to_one(payload_bytes: usize) -> Topology {
@@ -98,14 +90,14 @@ fn one_to_one(payload_bytes: usize) -> Topology {
 /// leaf node of this hub. Returns `None` for rows that have no such bound.
 pub(super) fn without_leaf(
     hub: &Program,
-    row: &Row,
+    load: &Load,
     site: &Site,
     duration: Duration,
 ) -> Result<Option<f64>> {
-    let Some((direction, payload_bytes)) = row.plain_throughput() else {
+    let Some((direction, payload_bytes)) = load.plain_throughput() else {
         return Ok(None);
     };
-    let alone = Alone::start(hub, row, site)?;
+    let alone = Alone::start(hub, load, site)?;
     let (hub, leaf) = (Side::Nats(alone.hub.address()), Side::Leaf(alone.leafs_at));
     let (from, to) = match direction {
         Direction::Up => (leaf, hub),
@@ -133,15 +125,7 @@ fn requests(
     let fixture = requests::Fixture::open_between(requester, responder, party)?;
     settle(requester, responder)?;
     settle(responder, requester)?;
-    fixture.while_served(|| {
-        fixture.ask(WARM_UP)?;
-        let cost = Cost::start(&link.leaf)?;
-        let answers = fixture.ask(duration)?;
-        let mut sample = cost.end(&link.leaf, answers.requests)?;
-        sample.set_rate(answers.requests, answers.elapsed);
-        sample.set_latency(&answers.latency);
-        Ok(sample)
-    })
+    cost::requests(&link.leaf, &fixture, duration)
 }
 
 /// Measures the time from the first subscription until a message arrives on the last subject. After that,

@@ -1,18 +1,14 @@
 //! The measured rows and their targets. Runs and reports use the same list.
 
+use crate::comparison::{self, Case, Limit, Shown, at_least, at_most, case};
 use crate::report::metric::Metric;
-use crate::report::{Case, Target, at_least, at_most};
+use crate::servers::Streams;
 
 /// One kind of load.
-pub(crate) struct Row {
-    /// Name for `--row`.
-    pub(crate) name: &'static str,
-    /// Title in reports.
-    pub(crate) title: &'static str,
+pub(crate) struct Load {
     /// Compression of the leaf connection, in the form that configurations use.
     pub(crate) compression: &'static str,
     pub(crate) work: Work,
-    pub(crate) targets: &'static [Target],
 }
 
 /// The direction of messages on the leaf connection.
@@ -51,23 +47,20 @@ pub(crate) enum Work {
     },
 }
 
-impl Row {
-    /// Returns the row as a case of a report.
-    pub(crate) fn case(&self) -> Case {
-        let (rate, headline) = match self.work {
-            Work::Throughput { .. } | Work::Mirror { .. } => ("messages/s", Metric::Rate),
-            Work::Requests { .. } => ("requests/s", Metric::P50),
-            Work::Interest { .. } => ("subjects/s", Metric::Ready),
-        };
-        Case {
-            name: self.name,
-            title: self.title,
-            rate,
-            headline,
-            targets: self.targets,
+impl comparison::Work for Load {
+    fn shown(&self) -> Shown {
+        match self.work {
+            Work::Throughput { .. } => Shown::rate("Throughput", "messages/s"),
+            Work::Mirror { .. } => Shown::rate("Mirror", "messages/s"),
+            Work::Requests { .. } => {
+                Shown::rate("Request and reply", "requests/s").headline(Metric::P50)
+            }
+            Work::Interest { .. } => Shown::rate("Interest", "subjects/s").headline(Metric::Ready),
         }
     }
+}
 
+impl Load {
     /// Returns the direction and size of messages, if the row measures throughput without compression.
     pub(crate) fn plain_throughput(&self) -> Option<(Direction, usize)> {
         match self.work {
@@ -79,112 +72,79 @@ impl Row {
         }
     }
 
-    /// Returns whether the row uses streams.
-    pub(crate) fn has_streams(&self) -> bool {
-        matches!(self.work, Work::Mirror { .. })
+    /// Returns whether both servers need JetStream.
+    pub(crate) fn streams(&self) -> Streams {
+        match self.work {
+            Work::Mirror { .. } => Streams::Configured,
+            _ => Streams::None,
+        }
     }
 }
 
 const LARGE_BYTES: usize = 16 * 1024;
 const PLAIN: &str = "off";
 const COMPRESSED: &str = "s2_fast";
-const RATE_TARGET: &[Target] = &[at_least(Metric::Rate, 1.5)];
-const INTEREST_TARGET: &[Target] = &[at_most(Metric::Ready, 1.0)];
+const RATE_TARGET: &[Limit] = &[at_least(Metric::Rate, 1.5)];
+const INTEREST_TARGET: &[Limit] = &[at_most(Metric::Ready, 1.0)];
 
-const fn one_way(
-    name: &'static str,
-    title: &'static str,
-    compression: &'static str,
-    direction: Direction,
-    payload_bytes: usize,
-    targets: &'static [Target],
-) -> Row {
+const fn load(compression: &'static str, work: Work) -> Load {
+    Load { compression, work }
+}
+
+const fn one_way(compression: &'static str, direction: Direction, payload_bytes: usize) -> Load {
     let work = Work::Throughput {
         direction,
         payload_bytes,
     };
-    Row {
-        name,
-        title,
-        compression,
-        work,
-        targets,
-    }
+    load(compression, work)
 }
 
-const fn requests(
-    name: &'static str,
-    title: &'static str,
-    compression: &'static str,
-    direction: Direction,
-    payload_bytes: usize,
-) -> Row {
+const fn requests(compression: &'static str, direction: Direction, payload_bytes: usize) -> Load {
     let work = Work::Requests {
         direction,
         payload_bytes,
     };
-    Row {
-        name,
-        title,
-        compression,
-        work,
-        targets: &[],
-    }
+    load(compression, work)
 }
 
-const fn interest(name: &'static str, title: &'static str, direction: Direction) -> Row {
-    Row {
-        name,
-        title,
-        compression: PLAIN,
-        work: Work::Interest {
-            direction,
-            subjects: 100_000,
-        },
-        targets: INTEREST_TARGET,
-    }
+const fn interest(direction: Direction) -> Load {
+    let work = Work::Interest {
+        direction,
+        subjects: 100_000,
+    };
+    load(PLAIN, work)
 }
+
+const MIRROR: Load = load(
+    PLAIN,
+    Work::Mirror {
+        messages: 1_000_000,
+        messages_quick: 200_000,
+    },
+);
 
 use Direction::{Down, Up};
 
 /// Every row, in the order of the reports.
 #[rustfmt::skip]
-pub(crate) const ROWS: &[Row] = &[
-    one_way("up-128", "leaf → hub, 128 B", PLAIN, Up, 128, RATE_TARGET),
-    one_way("down-128", "hub → leaf, 128 B", PLAIN, Down, 128, RATE_TARGET),
-    one_way("up-16k", "leaf → hub, 16 KiB", PLAIN, Up, LARGE_BYTES, &[]),
-    one_way("down-16k", "hub → leaf, 16 KiB", PLAIN, Down, LARGE_BYTES, &[]),
-    one_way("up-128-s2", "leaf → hub, 128 B, compressed", COMPRESSED, Up, 128, &[]),
-    one_way("down-128-s2", "hub → leaf, 128 B, compressed", COMPRESSED, Down, 128, &[]),
-    one_way("up-16k-s2", "leaf → hub, 16 KiB, compressed", COMPRESSED, Up, LARGE_BYTES, &[]),
-    one_way("down-16k-s2", "hub → leaf, 16 KiB, compressed", COMPRESSED, Down, LARGE_BYTES, &[]),
-    requests("request-up-128", "asked at the leaf, answered at the hub, 128 B", PLAIN, Up, 128),
-    requests("request-down-128", "asked at the hub, answered at the leaf, 128 B", PLAIN, Down, 128),
-    requests("request-up-16k", "asked at the leaf, answered at the hub, 16 KiB", PLAIN, Up, LARGE_BYTES),
-    requests("request-down-16k", "asked at the hub, answered at the leaf, 16 KiB", PLAIN, Down, LARGE_BYTES),
-    requests("request-up-128-s2", "asked at the leaf, 128 B, compressed", COMPRESSED, Up, 128),
-    requests("request-down-128-s2", "asked at the hub, 128 B, compressed", COMPRESSED, Down, 128),
-    requests("request-up-16k-s2", "asked at the leaf, 16 KiB, compressed", COMPRESSED, Up, LARGE_BYTES),
-    requests("request-down-16k-s2", "asked at the hub, 16 KiB, compressed", COMPRESSED, Down, LARGE_BYTES),
-    interest("interest-up", "100,000 subjects of the leaf, known at the hub", Up),
-    interest("interest-down", "100,000 subjects of the hub, known at the leaf", Down),
-    Row {
-        name: "mirror",
-        title: "mirror of 1 M × 128 B (quick: 200,000), synced",
-        compression: PLAIN,
-        work: Work::Mirror { messages: 1_000_000, messages_quick: 200_000 },
-        targets: &[at_least(Metric::Rate, 1.0)],
-    },
+pub(crate) const ROWS: &[Case<Load>] = &[
+    case("up-128", "leaf → hub, 128 B", one_way(PLAIN, Up, 128), RATE_TARGET),
+    case("down-128", "hub → leaf, 128 B", one_way(PLAIN, Down, 128), RATE_TARGET),
+    case("up-16k", "leaf → hub, 16 KiB", one_way(PLAIN, Up, LARGE_BYTES), &[]),
+    case("down-16k", "hub → leaf, 16 KiB", one_way(PLAIN, Down, LARGE_BYTES), &[]),
+    case("up-128-s2", "leaf → hub, 128 B, compressed", one_way(COMPRESSED, Up, 128), &[]),
+    case("down-128-s2", "hub → leaf, 128 B, compressed", one_way(COMPRESSED, Down, 128), &[]),
+    case("up-16k-s2", "leaf → hub, 16 KiB, compressed", one_way(COMPRESSED, Up, LARGE_BYTES), &[]),
+    case("down-16k-s2", "hub → leaf, 16 KiB, compressed", one_way(COMPRESSED, Down, LARGE_BYTES), &[]),
+    case("request-up-128", "asked at the leaf, answered at the hub, 128 B", requests(PLAIN, Up, 128), &[]),
+    case("request-down-128", "asked at the hub, answered at the leaf, 128 B", requests(PLAIN, Down, 128), &[]),
+    case("request-up-16k", "asked at the leaf, answered at the hub, 16 KiB", requests(PLAIN, Up, LARGE_BYTES), &[]),
+    case("request-down-16k", "asked at the hub, answered at the leaf, 16 KiB", requests(PLAIN, Down, LARGE_BYTES), &[]),
+    case("request-up-128-s2", "asked at the leaf, 128 B, compressed", requests(COMPRESSED, Up, 128), &[]),
+    case("request-down-128-s2", "asked at the hub, 128 B, compressed", requests(COMPRESSED, Down, 128), &[]),
+    case("request-up-16k-s2", "asked at the leaf, 16 KiB, compressed", requests(COMPRESSED, Up, LARGE_BYTES), &[]),
+    case("request-down-16k-s2", "asked at the hub, 16 KiB, compressed", requests(COMPRESSED, Down, LARGE_BYTES), &[]),
+    case("interest-up", "100,000 subjects of the leaf, known at the hub", interest(Up), INTEREST_TARGET),
+    case("interest-down", "100,000 subjects of the hub, known at the leaf", interest(Down), INTEREST_TARGET),
+    case("mirror", "mirror of 1 M × 128 B (quick: 200,000), synced", MIRROR, &[at_least(Metric::Rate, 1.0)]),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn row_names_are_unique() {
-        for (index, row) in ROWS.iter().enumerate() {
-            assert!(ROWS[..index].iter().all(|other| other.name != row.name));
-        }
-    }
-}

@@ -1,6 +1,7 @@
 //! The definition of a micro-benchmark.
 
-use super::sampling::Measurements;
+use crate::report::metric::Metric;
+use crate::report::target::Bound;
 
 /// A closure that runs an operation at least the given number of times, and returns the actual number.
 pub(super) type Work = dyn FnMut(u64) -> u64;
@@ -16,6 +17,38 @@ pub(super) struct Case {
     pub(super) prepare: fn() -> Box<Work>,
 }
 
+/// Returns a case.
+pub(super) const fn case(
+    name: &'static str,
+    unit: &'static str,
+    targets: &'static [Target],
+    prepare: fn() -> Box<Work>,
+) -> Case {
+    Case {
+        name,
+        unit,
+        targets,
+        prepare,
+    }
+}
+
+/// Words in the names of cases, and the part of the engine that these cases measure. All other cases belong to
+/// the matcher.
+const PARTS: &[(&str, &str)] = &[
+    ("match", "Matcher"),
+    ("parse", "Parser"),
+    ("shard", "Shard"),
+    ("store", "Store"),
+];
+
+impl Case {
+    /// Returns the part of the engine that the case measures.
+    pub(super) fn part(&self) -> &'static str {
+        let is_of = |part: &&(&str, &str)| self.name.contains(part.0);
+        PARTS.iter().find(is_of).map_or("Matcher", |part| part.1)
+    }
+}
+
 /// A target for a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
@@ -27,27 +60,14 @@ pub(super) enum Target {
 }
 
 impl Target {
-    pub(super) fn describe(self) -> String {
+    /// Returns the bound and its unit.
+    pub(super) fn bound(self) -> (Bound, Metric) {
         match self {
-            Self::MillionsAtLeast(millions) => format!("≥ {millions} M/s"),
-            Self::NanosAtMost(nanos) => format!("≤ {nanos} ns"),
-            Self::NoAllocation => "0 B".to_owned(),
+            Self::MillionsAtLeast(millions) => (Bound::AtLeast(millions * 1e6), Metric::Rate),
+            Self::NanosAtMost(nanos) => (Bound::AtMost(nanos), Metric::Operation),
+            Self::NoAllocation => (Bound::AtMost(0.0), Metric::Allocations),
         }
     }
-
-    pub(super) fn is_met(self, results: &Measurements) -> bool {
-        match self {
-            Self::MillionsAtLeast(millions) => 1e3 / results.nanos.median >= millions,
-            Self::NanosAtMost(nanos) => results.nanos.median <= nanos,
-            Self::NoAllocation => results.allocations == 0.0,
-        }
-    }
-}
-
-/// A case and its result.
-pub(super) struct Result {
-    pub(super) case: Case,
-    pub(super) results: Measurements,
 }
 
 /// A small random number generator (xorshift64*). Its numbers are the same in each run.

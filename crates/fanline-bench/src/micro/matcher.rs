@@ -4,83 +4,61 @@ use std::hint::black_box;
 
 use fanline_engine::{Filter, MatchMemo, Matcher};
 
-use super::cases::{Case, Numbers, Target, Work};
+use super::cases::{Case, Numbers, Target, Work, case};
 
 const CACHED: &[Target] = &[Target::MillionsAtLeast(20.0), Target::NoAllocation];
 
+/// Returns a case in which the cache contains all subjects.
+const fn cached_case(name: &'static str, prepare: fn() -> Box<Work>) -> Case {
+    case(name, "matches", CACHED, prepare)
+}
+
 pub(super) const CASES: &[Case] = &[
-    Case {
-        name: "match exact, the same subject again",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(0, subscribe_exact, 1),
-    },
-    Case {
-        name: "match exact, 64 subjects in turn",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(0, subscribe_exact, SUBJECTS),
-    },
-    Case {
-        name: "match wildcard, 64 subjects in turn",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(0, subscribe_wildcard, SUBJECTS),
-    },
-    Case {
-        name: "match queue group, 64 subjects in turn",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(0, subscribe_group, SUBJECTS),
-    },
-    Case {
-        name: "match remote interest, 64 subjects in turn",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(0, subscribe_remote, SUBJECTS),
-    },
-    Case {
-        name: "exact among 100,000 filters",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(FILTERS, subscribe_exact, SUBJECTS),
-    },
-    Case {
-        name: "wildcard among 100,000 filters",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(FILTERS, subscribe_wildcard, SUBJECTS),
-    },
-    Case {
-        name: "queue group among 100,000 filters",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(FILTERS, subscribe_group, SUBJECTS),
-    },
-    Case {
-        name: "remote interest among 100,000 filters",
-        unit: "matches",
-        targets: CACHED,
-        prepare: || cached(FILTERS, subscribe_remote, SUBJECTS),
-    },
-    Case {
-        name: "uncached among 100,000 filters",
-        unit: "matches",
-        targets: &[Target::NanosAtMost(2000.0)],
-        prepare: uncached,
-    },
-    Case {
-        name: "churn exact among 100,000 filters",
-        unit: "SUB + UNSUB",
-        targets: &[],
-        prepare: || churn(|i| format!("_INBOX.aB3dE6gH9.{i}")),
-    },
-    Case {
-        name: "churn wildcard among 100,000 filters",
-        unit: "SUB + UNSUB",
-        targets: &[],
-        prepare: || churn(|i| format!("_INBOX.aB3dE6gH9{i}.*")),
-    },
+    cached_case("match exact, the same subject again", || {
+        cached(0, subscribe_exact, 1)
+    }),
+    cached_case("match exact, 64 subjects in turn", || {
+        cached(0, subscribe_exact, SUBJECTS)
+    }),
+    cached_case("match wildcard, 64 subjects in turn", || {
+        cached(0, subscribe_wildcard, SUBJECTS)
+    }),
+    cached_case("match queue group, 64 subjects in turn", || {
+        cached(0, subscribe_group, SUBJECTS)
+    }),
+    cached_case("match remote interest, 64 subjects in turn", || {
+        cached(0, subscribe_remote, SUBJECTS)
+    }),
+    cached_case("exact among 100,000 filters", || {
+        cached(FILTERS, subscribe_exact, SUBJECTS)
+    }),
+    cached_case("wildcard among 100,000 filters", || {
+        cached(FILTERS, subscribe_wildcard, SUBJECTS)
+    }),
+    cached_case("queue group among 100,000 filters", || {
+        cached(FILTERS, subscribe_group, SUBJECTS)
+    }),
+    cached_case("remote interest among 100,000 filters", || {
+        cached(FILTERS, subscribe_remote, SUBJECTS)
+    }),
+    case(
+        "uncached among 100,000 filters",
+        "matches",
+        &[Target::NanosAtMost(2000.0)],
+        uncached,
+    ),
+    case(
+        "churn exact among 100,000 filters",
+        "SUB + UNSUB",
+        &[],
+        || churn(|i| format!("_INBOX.aB3dE6gH9.{i}")),
+    ),
+    case(
+        "churn wildcard among 100,000 filters",
+        "SUB + UNSUB",
+        &[],
+        || churn(|i| format!("_INBOX.aB3dE6gH9{i}.*")),
+    ),
 ];
 
 /// Number of subjects that are looked up in turn. They all fit into the cache, but a publisher's memo

@@ -5,59 +5,33 @@ use std::hint::black_box;
 use fanline_engine::Parsed;
 use fanline_engine::parse::{ParseLimits, parse};
 
-use super::cases::{Case, Target, Work};
+use super::cases::{Case, Target, Work, case};
+
+const fn verbs(name: &'static str, prepare: fn() -> Box<Work>) -> Case {
+    case(name, "verbs", &[Target::NoAllocation], prepare)
+}
 
 pub(super) const CASES: &[Case] = &[
-    Case {
-        name: "parse PING",
-        unit: "verbs",
-        targets: &[Target::NoAllocation],
-        prepare: || frames(b"PING\r\n"),
-    },
-    Case {
-        name: "parse PUB 16 B",
-        unit: "verbs",
-        targets: &[Target::MillionsAtLeast(25.0), Target::NoAllocation],
-        prepare: || frames(b"PUB bench.orders.new 16\r\n0123456789abcdef\r\n"),
-    },
-    Case {
-        name: "parse PUB 16 B with reply",
-        unit: "verbs",
-        targets: &[Target::NoAllocation],
-        prepare: || {
-            frames(b"PUB bench.orders.new _INBOX.aB3dE6gH9.1234 16\r\n0123456789abcdef\r\n")
-        },
-    },
-    Case {
-        name: "parse HPUB 16 B and 22 B of headers",
-        unit: "verbs",
-        targets: &[Target::NoAllocation],
-        prepare: || {
-            frames(
-                b"HPUB bench.orders.new 22 38\r\nNATS/1.0\r\nKey: abc\r\n\r\n0123456789abcdef\r\n",
-            )
-        },
-    },
-    Case {
-        name: "parse HPUB 16 B with reply",
-        unit: "verbs",
-        targets: &[Target::NoAllocation],
-        prepare: || {
-            frames(b"HPUB bench.orders.new _INBOX.aB3dE6gH9.1234 22 38\r\nNATS/1.0\r\nKey: abc\r\n\r\n0123456789abcdef\r\n")
-        },
-    },
-    Case {
-        name: "parse SUB and UNSUB",
-        unit: "verbs",
-        targets: &[Target::NoAllocation],
-        prepare: || frames(b"SUB bench.orders.* 1234\r\nUNSUB 1234\r\n"),
-    },
-    Case {
-        name: "parse PUB 128 B, payload in two reads",
-        unit: "verbs",
-        targets: &[Target::NoAllocation],
-        prepare: split_payload,
-    },
+    verbs("parse PING", || frames(b"PING\r\n")),
+    case(
+        "parse PUB 16 B",
+        "verbs",
+        &[Target::MillionsAtLeast(25.0), Target::NoAllocation],
+        || frames(b"PUB bench.orders.new 16\r\n0123456789abcdef\r\n"),
+    ),
+    verbs("parse PUB 16 B with reply", || {
+        frames(b"PUB bench.orders.new _INBOX.aB3dE6gH9.1234 16\r\n0123456789abcdef\r\n")
+    }),
+    verbs("parse HPUB 16 B and 22 B of headers", || {
+        frames(b"HPUB bench.orders.new 22 38\r\nNATS/1.0\r\nKey: abc\r\n\r\n0123456789abcdef\r\n")
+    }),
+    verbs("parse HPUB 16 B with reply", || {
+        frames(b"HPUB bench.orders.new _INBOX.aB3dE6gH9.1234 22 38\r\nNATS/1.0\r\nKey: abc\r\n\r\n0123456789abcdef\r\n")
+    }),
+    verbs("parse SUB and UNSUB", || {
+        frames(b"SUB bench.orders.* 1234\r\nUNSUB 1234\r\n")
+    }),
+    verbs("parse PUB 128 B, payload in two reads", split_payload),
 ];
 
 /// Number of bytes of the input, about as many as one read returns.

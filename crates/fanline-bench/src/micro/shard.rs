@@ -7,47 +7,30 @@ use fanline_engine::{
     Auth, Batch, BatchCursor, Chunk, Limits, Peer, ServerInfo, SessionId, Shard, ShardConfig,
 };
 
-use super::cases::{Case, Target, Work};
+use super::cases::{Case, Target, Work, case};
 
 const STEADY: &[Target] = &[Target::NoAllocation];
 
 pub(super) const CASES: &[Case] = &[
-    Case {
-        name: "shard publish only, 16 B",
-        unit: "messages",
-        targets: STEADY,
-        prepare: || fan_out(0, 16),
-    },
-    Case {
-        name: "shard 1 to 1, 16 B",
-        unit: "deliveries",
-        targets: STEADY,
-        prepare: || fan_out(1, 16),
-    },
-    Case {
-        name: "shard 1 to 4, 128 B",
-        unit: "deliveries",
-        targets: STEADY,
-        prepare: || fan_out(4, 128),
-    },
-    Case {
-        name: "shard 1 to 1000, 128 B",
-        unit: "deliveries",
-        targets: STEADY,
-        prepare: || fan_out(1000, 128),
-    },
-    Case {
-        name: "shard 1 to 1 of a queue group, 128 B",
-        unit: "deliveries",
-        targets: STEADY,
-        prepare: group,
-    },
-    Case {
-        name: "two shards 1 to 1, 128 B",
-        unit: "deliveries",
-        targets: STEADY,
-        prepare: crossing,
-    },
+    case("shard publish only, 16 B", "messages", STEADY, || {
+        fan_out(0, 16)
+    }),
+    case("shard 1 to 1, 16 B", "deliveries", STEADY, || {
+        fan_out(1, 16)
+    }),
+    case("shard 1 to 4, 128 B", "deliveries", STEADY, || {
+        fan_out(4, 128)
+    }),
+    case("shard 1 to 1000, 128 B", "deliveries", STEADY, || {
+        fan_out(1000, 128)
+    }),
+    case(
+        "shard 1 to 1 of a queue group, 128 B",
+        "deliveries",
+        STEADY,
+        group,
+    ),
+    case("two shards 1 to 1, 128 B", "deliveries", STEADY, crossing),
 ];
 
 /// Number of bytes of the input, about as many as one read returns.

@@ -11,105 +11,99 @@ use fanline_engine::store::{
     SyncMode,
 };
 
-use super::cases::{Case, Numbers, Work};
+use super::cases::{Case, Numbers, Work, case};
 
 pub(super) const CASES: &[Case] = &[
-    Case {
-        name: "store append 128 B, memory",
-        unit: "records",
-        targets: &[],
-        prepare: || append(Store::memory(&bounded())),
-    },
-    Case {
-        name: "store append 128 B, file, not synced",
-        unit: "records",
-        targets: &[],
-        prepare: || append(file(SyncMode::None)),
-    },
-    Case {
-        name: "store append 128 B, file, 1,000 a sync",
-        unit: "records",
-        targets: &[],
-        prepare: || append(file(SyncMode::Commit)),
-    },
-    Case {
-        name: "store append 128 B, 100,000 subjects, file",
-        unit: "records",
-        targets: &[],
-        prepare: || append_to_many(file(SyncMode::None)),
-    },
-    Case {
-        name: "store put of 100,000 keys, memory",
-        unit: "records",
-        targets: &[],
-        prepare: || append_to_many(Store::memory(&one_each())),
-    },
-    Case {
-        name: "store load last by subject of 100,000, memory",
-        unit: "records",
-        targets: &[],
-        prepare: || load_last(Store::memory(&StoreLimits::default())),
-    },
-    Case {
-        name: "store load last by subject of 100,000, file",
-        unit: "records",
-        targets: &[],
-        prepare: || load_last(file(SyncMode::None)),
-    },
-    Case {
-        name: "store read of any of 1,000,000, file",
-        unit: "records",
-        targets: &[],
-        prepare: read_any,
-    },
-    Case {
-        name: "store last by wildcard, 1,000 of 1,000,000 subjects",
-        unit: "questions",
-        targets: &[],
-        prepare: || ask(|store, _, _| store.last_matching(b"bench.17.*")),
-    },
-    Case {
-        name: "store last by wildcard, all of 1,000,000 subjects",
-        unit: "questions",
-        targets: &[],
-        prepare: || ask(|store, _, _| store.last_matching(b"bench.*.*")),
-    },
-    Case {
-        name: "store next by wildcard, 1,000 of 1,000,000 subjects",
-        unit: "records",
-        targets: &[],
-        prepare: || ask(Store::next_matching),
-    },
-    Case {
-        name: "store purge of a subject but for the last",
-        unit: "purges",
-        targets: &[],
-        prepare: purge,
-    },
-    Case {
-        name: "store 1,000 appended and purged to 10,000, file, trimmed",
-        unit: "purges",
-        targets: &[],
-        prepare: purge_and_trim,
-    },
-    Case {
-        name: "store start, 1,000,000 records, after a close",
-        unit: "starts",
-        targets: &[],
-        prepare: || start(End::Closed),
-    },
-    Case {
-        name: "store start, 1,000,000 records, after a crash",
-        unit: "starts",
-        targets: &[],
-        prepare: || start(End::Killed),
-    },
-    Case {
-        name: "store start, 1,000,000 records, without an index",
-        unit: "starts",
-        targets: &[],
-        prepare: || start(End::WithoutIndex),
-    },
+    case("store append 128 B, memory", "records", &[], || {
+        append(Store::memory(&bounded()))
+    }),
+    case(
+        "store append 128 B, file, not synced",
+        "records",
+        &[],
+        || append(file(SyncMode::None)),
+    ),
+    case(
+        "store append 128 B, file, 1,000 a sync",
+        "records",
+        &[],
+        || append(file(SyncMode::Commit)),
+    ),
+    case(
+        "store append 128 B, 100,000 subjects, file",
+        "records",
+        &[],
+        || append_to_many(file(SyncMode::None)),
+    ),
+    case("store put of 100,000 keys, memory", "records", &[], || {
+        append_to_many(Store::memory(&one_each()))
+    }),
+    case(
+        "store load last by subject of 100,000, memory",
+        "records",
+        &[],
+        || load_last(Store::memory(&StoreLimits::default())),
+    ),
+    case(
+        "store load last by subject of 100,000, file",
+        "records",
+        &[],
+        || load_last(file(SyncMode::None)),
+    ),
+    case(
+        "store read of any of 1,000,000, file",
+        "records",
+        &[],
+        read_any,
+    ),
+    case(
+        "store last by wildcard, 1,000 of 1,000,000 subjects",
+        "questions",
+        &[],
+        || ask(|store, _, _| store.last_matching(b"bench.17.*")),
+    ),
+    case(
+        "store last by wildcard, all of 1,000,000 subjects",
+        "questions",
+        &[],
+        || ask(|store, _, _| store.last_matching(b"bench.*.*")),
+    ),
+    case(
+        "store next by wildcard, 1,000 of 1,000,000 subjects",
+        "records",
+        &[],
+        || ask(Store::next_matching),
+    ),
+    case(
+        "store purge of a subject but for the last",
+        "purges",
+        &[],
+        purge,
+    ),
+    case(
+        "store 1,000 appended and purged to 10,000, file, trimmed",
+        "purges",
+        &[],
+        purge_and_trim,
+    ),
+    case(
+        "store start, 1,000,000 records, after a close",
+        "starts",
+        &[],
+        || start(End::Closed),
+    ),
+    case(
+        "store start, 1,000,000 records, after a crash",
+        "starts",
+        &[],
+        || start(End::Killed),
+    ),
+    case(
+        "store start, 1,000,000 records, without an index",
+        "starts",
+        &[],
+        || start(End::WithoutIndex),
+    ),
 ];
 
 const BATCH: u64 = 1000;

@@ -1,31 +1,22 @@
 //! The measurement of one row on one server.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
 
 use super::allocations;
-use super::rows::{Protocol, Row, Work};
-use crate::comparison::cost::Cost;
+use super::rows::{Load, Protocol, Work};
+use crate::comparison::cost::{self, Cost, WARM_UP};
 use crate::comparison::site::Site;
 use crate::generator::mqtt;
 use crate::generator::mqtt::flow::{Flow, Flowing};
-use crate::generator::receive::Verify;
 use crate::generator::side::Side;
 use crate::generator::throughput::{Fixture, Topology};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::process::{Server, free_address};
-use crate::servers::{Program, System};
-
-/// Length of the warm-up, which fills caches and lets the server adapt.
-const WARM_UP: Duration = Duration::from_millis(200);
-
-/// Time after which the server treats connections as idle.
-const SETTLE: Duration = Duration::from_secs(3);
+use crate::servers::{Program, Streams, System};
 
 /// A server and its MQTT address.
 struct Peer {
@@ -38,9 +29,8 @@ impl Peer {
     fn start(program: &Program, site: &Site) -> Result<Self> {
         let folder = site.empty(program.system)?;
         let mqtt = free_address()?;
-        let file = Path::new(&folder).join("server.conf");
-        fs::write(&file, config(program.system, &folder, mqtt))?;
-        let program = program.with(vec!["-c".to_owned(), file.display().to_string()]);
+        let config = config(program.system, &folder, mqtt);
+        let program = program.with_config(Path::new(&folder), &config, Streams::Configured)?;
         let server = match program.system {
             System::Mosquitto => Server::start_at(&program, mqtt)?,
             System::Nats | System::Fanline => Server::start(&program)?,
@@ -82,11 +72,11 @@ fn config(system: System, folder: &str, mqtt: SocketAddr) -> String {
 /// Runs a row's load on `program` for about `duration`. Returns `None` if the server does not support it.
 pub(crate) fn measure(
     program: &Program,
-    row: &Row,
+    load: &Load,
     site: &Site,
     duration: Duration,
 ) -> Result<Option<Sample>> {
-    let Some(work) = row.work(program.system) else {
+    let Some(work) = load.work(program.system) else {
         return Ok(None);
     };
     if let Work::Allocations { payload_bytes } = work {
@@ -111,30 +101,18 @@ pub(crate) fn measure(
                 paired: false,
                 payload_bytes,
             };
-            full(&peer, from, to, topology, duration)?
+            let fixture = Fixture::between(peer.side(from), peer.side(to), topology)?;
+            cost::throughput(&peer.server, &fixture, duration)?
         }
         Work::Flow(flowing) => flow(&peer, flowing, duration)?,
-        Work::Idle { connections } => idle(&peer, connections)?,
+        Work::Idle { connections } => {
+            let open = |index| mqtt::Connection::open(peer.mqtt, &format!("idle{index}"), true);
+            cost::idle(&peer.server, connections, open)?
+        }
         Work::Allocations { .. } => Sample::default(),
     };
     sample.set(Metric::PeakMemory, peer.server.memory()?.peak as f64);
     Ok(Some(sample))
-}
-
-fn full(
-    peer: &Peer,
-    from: Protocol,
-    to: Protocol,
-    topology: Topology,
-    duration: Duration,
-) -> Result<Sample> {
-    let fixture = Fixture::between(peer.side(from), peer.side(to), topology)?;
-    let chunks = fixture.calibrate(duration)?;
-    let cost = Cost::start(&peer.server)?;
-    let burst = fixture.burst(chunks, Verify::Tail)?;
-    let mut sample = cost.end(&peer.server, burst.messages)?;
-    sample.set_rate(burst.messages, burst.elapsed);
-    Ok(sample)
 }
 
 fn flow(peer: &Peer, flowing: Flowing, duration: Duration) -> Result<Sample> {
@@ -144,17 +122,5 @@ fn flow(peer: &Peer, flowing: Flowing, duration: Duration) -> Result<Sample> {
     let burst = flow.run(duration)?;
     let mut sample = cost.end(&peer.server, burst.messages)?;
     sample.set_rate(burst.messages, burst.elapsed);
-    Ok(sample)
-}
-
-fn idle(peer: &Peer, count: usize) -> Result<Sample> {
-    let before = peer.server.memory()?.resident as f64;
-    let connections = mqtt::open_idle(peer.mqtt, count)?;
-    thread::sleep(SETTLE);
-    let after = peer.server.memory()?.resident as f64;
-    let mut sample = Sample::default();
-    sample.set(Metric::IdleMemory, after);
-    let each = (after - before) / connections.len() as f64;
-    sample.set(Metric::ConnectionMemory, each);
     Ok(sample)
 }

@@ -1,23 +1,18 @@
 //! The measured rows and their targets. Runs and reports use the same list.
 
+use crate::comparison::{self, Case, Limit, Shown, at_least, at_most, case};
 use crate::generator::mqtt::flow::Flowing;
 use crate::report::metric::Metric;
-use crate::report::{Case, Target, alone_at_most, at_least, at_least_of_mosquitto, at_most};
 use crate::servers::System;
 
 const PAYLOAD_BYTES: usize = 128;
 const IN_FLIGHT: u64 = 100;
 
 /// One kind of load.
-pub(crate) struct Row {
-    /// Name for `--row`.
-    pub(crate) name: &'static str,
-    /// Title in reports.
-    pub(crate) title: &'static str,
+pub(crate) struct Load {
     work: Work,
     /// The work for mosquitto, which has no NATS clients; `None` if it is not measured.
     mosquitto: Option<Work>,
-    pub(crate) targets: &'static [Target],
 }
 
 /// The generator's work for a row.
@@ -45,26 +40,25 @@ pub(crate) enum Protocol {
     Mqtt,
 }
 
-impl Row {
-    /// Returns the row as a case of a report.
-    pub(crate) fn case(&self) -> Case {
-        let (rate, headline) = match self.work {
+impl comparison::Work for Load {
+    fn shown(&self) -> Shown {
+        match self.work {
             Work::Full {
                 subscribers: 2.., ..
-            } => ("deliveries/s", Metric::Rate),
-            Work::Full { .. } | Work::Flow(_) => ("messages/s", Metric::Rate),
-            Work::Idle { .. } => ("messages/s", Metric::IdleMemory),
-            Work::Allocations { .. } => ("messages/s", Metric::Allocations),
-        };
-        Case {
-            name: self.name,
-            title: self.title,
-            rate,
-            headline,
-            targets: self.targets,
+            } => Shown::rate("QoS 0", "deliveries/s"),
+            Work::Full { .. } => Shown::rate("QoS 0", "messages/s"),
+            Work::Flow(_) => Shown::rate("QoS 1 and 2", "messages/s"),
+            Work::Idle { .. } => {
+                Shown::rate("Idle clients", "messages/s").headline(Metric::IdleMemory)
+            }
+            Work::Allocations { .. } => {
+                Shown::rate("Allocations", "messages/s").headline(Metric::Allocations)
+            }
         }
     }
+}
 
+impl Load {
     /// Returns the work on a server, or `None` if the server does not support it.
     pub(crate) fn work(&self, system: System) -> Option<Work> {
         match (system, self.work) {
@@ -98,78 +92,54 @@ const IDLE: Work = Work::Idle {
     connections: 10_000,
 };
 
-const QOS_0: &[Target] = &[
+const QOS_0: &[Limit] = &[
     at_least(Metric::Rate, 3.0),
-    at_least_of_mosquitto(Metric::Rate, 12.0),
+    at_least(Metric::Rate, 12.0).of_mosquitto(),
 ];
 
+const fn all(work: Work) -> Load {
+    Load {
+        work,
+        mosquitto: Some(work),
+    }
+}
+
+const fn without_mosquitto(work: Work) -> Load {
+    Load {
+        work,
+        mosquitto: None,
+    }
+}
+
+const FROM_NATS: Load = Load {
+    work: full(Protocol::Nats, Protocol::Mqtt, 1),
+    mosquitto: Some(ONE_TO_ONE),
+};
+const TO_NATS: Load = without_mosquitto(full(Protocol::Mqtt, Protocol::Nats, 1));
+const ALLOCATIONS: Load = without_mosquitto(Work::Allocations {
+    payload_bytes: PAYLOAD_BYTES,
+});
+
 /// Every row, in the order of the reports.
-pub(crate) const ROWS: &[Row] = &[
-    Row {
-        name: "qos0-1-1",
-        title: "QoS 0, 1 → 1, 128 B",
-        work: ONE_TO_ONE,
-        mosquitto: Some(ONE_TO_ONE),
-        targets: QOS_0,
-    },
-    Row {
-        name: "qos0-1-4",
-        title: "QoS 0, 1 → 4, 128 B",
-        work: ONE_TO_FOUR,
-        mosquitto: Some(ONE_TO_FOUR),
-        targets: QOS_0,
-    },
-    Row {
-        name: "nats-mqtt",
-        title: "NATS → MQTT, 1 → 1, 128 B",
-        work: full(Protocol::Nats, Protocol::Mqtt, 1),
-        mosquitto: Some(ONE_TO_ONE),
-        targets: QOS_0,
-    },
-    Row {
-        name: "mqtt-nats",
-        title: "MQTT → NATS, 1 → 1, 128 B",
-        work: full(Protocol::Mqtt, Protocol::Nats, 1),
-        mosquitto: None,
-        targets: &[],
-    },
-    Row {
-        name: "qos1",
-        title: "QoS 1, 1 → 1, 128 B, 100 in flight",
-        work: flow(1),
-        mosquitto: Some(flow(1)),
-        targets: &[at_least(Metric::Rate, 2.0)],
-    },
-    Row {
-        name: "qos2",
-        title: "QoS 2, 1 → 1, 128 B, 100 in flight",
-        work: flow(2),
-        mosquitto: Some(flow(2)),
-        targets: &[at_least(Metric::Rate, 1.5)],
-    },
-    Row {
-        name: "idle-10000",
-        title: "10,000 idle clients",
-        work: IDLE,
-        mosquitto: Some(IDLE),
-        targets: &[
-            at_most(Metric::IdleMemory, 0.5),
-            at_most(Metric::ConnectionMemory, 0.5),
-        ],
-    },
-    Row {
-        name: "allocations",
-        title: "Allocations, QoS 0, 1 → 1, 128 B",
-        work: Work::Allocations {
-            payload_bytes: PAYLOAD_BYTES,
-        },
-        mosquitto: None,
-        targets: &[alone_at_most(Metric::Allocations, 0.0)],
-    },
+#[rustfmt::skip]
+pub(crate) const ROWS: &[Case<Load>] = &[
+    case("qos0-1-1", "QoS 0, 1 → 1, 128 B", all(ONE_TO_ONE), QOS_0),
+    case("qos0-1-4", "QoS 0, 1 → 4, 128 B", all(ONE_TO_FOUR), QOS_0),
+    case("nats-mqtt", "NATS → MQTT, 1 → 1, 128 B", FROM_NATS, QOS_0),
+    case("mqtt-nats", "MQTT → NATS, 1 → 1, 128 B", TO_NATS, &[]),
+    case("qos1", "QoS 1, 1 → 1, 128 B, 100 in flight", all(flow(1)), &[at_least(Metric::Rate, 2.0)]),
+    case("qos2", "QoS 2, 1 → 1, 128 B, 100 in flight", all(flow(2)), &[at_least(Metric::Rate, 1.5)]),
+    case("idle-10000", "10,000 idle clients", all(IDLE), &[
+        at_most(Metric::IdleMemory, 0.5),
+        at_most(Metric::ConnectionMemory, 0.5),
+    ]),
+    case("allocations", "Allocations, QoS 0, 1 → 1, 128 B", ALLOCATIONS, &[
+        at_most(Metric::Allocations, 0.0).alone(),
+    ]),
 ];
 
 /// Notes on the results, for the report.
-pub(crate) const REMARKS: &[&str] = &[
+pub(crate) const NOTES: &[&str] = &[
     "MQTT 3.1.1 in all three servers. In a fan-out every delivery counts.",
     "In the row NATS → MQTT, mosquitto is measured with QoS 0 from MQTT to MQTT, since it has no NATS clients.",
     "Above QoS 0 the subscriber has a session that outlives its connection, and a message counts when both \
@@ -184,16 +154,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn row_names_are_unique() {
-        for (index, row) in ROWS.iter().enumerate() {
-            assert!(ROWS[..index].iter().all(|other| other.name != row.name));
-        }
-    }
-
-    #[test]
     fn mosquitto_rows_use_no_nats() {
         for row in ROWS {
-            if let Some(Work::Full { from, to, .. }) = row.work(System::Mosquitto) {
+            if let Some(Work::Full { from, to, .. }) = row.work.work(System::Mosquitto) {
                 assert!(
                     from == Protocol::Mqtt && to == Protocol::Mqtt,
                     "{}",

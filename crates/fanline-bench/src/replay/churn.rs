@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use fanline::prelude::*;
 use fanline::{AsyncSubject, BehaviorSubject, Replay, ReplaySubject, Subject};
-use serde::Serialize;
 
 use super::grid::{Flavor, Form};
 use super::library::with_policy;
 use crate::report::metric::Summary;
 
 /// Numbers of observers that stay subscribed.
-pub(super) const PRESENT: [usize; 5] = [0, 16, 256, 1_000, 10_000];
+const PRESENT: [usize; 5] = [0, 16, 256, 1_000, 10_000];
 
 /// Number of pairs of a subscription and an unsubscription in a sample. One message follows the pairs and is
 /// timed with them, so the result includes work that unsubscribing defers.
@@ -21,14 +20,14 @@ const PAIRS: usize = 10_000;
 const SAMPLES: usize = 9;
 
 /// The results of one flavor.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Churn {
     pub(super) flavor: Flavor,
     pub(super) results: Vec<Measurement>,
 }
 
 /// The time of a subscription and an unsubscription, in nanoseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Measurement {
     pub(super) form: Form,
     pub(super) present: usize,

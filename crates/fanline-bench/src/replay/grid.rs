@@ -1,7 +1,8 @@
 //! The measured grid, which consists of flavors, forms, sizes, and compared systems.
 
 use clap::ValueEnum;
-use serde::Serialize;
+
+use crate::report::Kind;
 
 /// Numbers of messages of one repetition, as in RxPerfTests.
 pub(super) const MESSAGES: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -13,8 +14,7 @@ pub(super) const SUBSCRIBERS: [usize; 5] = [1, 2, 4, 8, 16];
 pub(super) const SLICE: usize = 64;
 
 /// A kind of subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Flavor {
     /// Retains nothing
     Subject,
@@ -54,8 +54,9 @@ impl Flavor {
         matches!(self, Self::All | Self::Within)
     }
 
-    /// Returns the name in `rivals/rxjava` of the load that corresponds to this flavor.
-    pub(super) fn rxjava_load(self) -> &'static str {
+    /// Returns the name on the command line. The load in `rivals/rxjava` that corresponds to this flavor has the
+    /// same name.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Subject => "subject",
             Self::Behavior => "behavior",
@@ -70,16 +71,14 @@ impl Flavor {
 }
 
 /// The calls with which messages are emitted: one call per message, or one call per slice of 64 messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Calls {
     Next,
     NextSlice,
 }
 
 /// The form of the producer: exclusive or shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     /// The exclusive producer that `fanline::subject` and similar functions return.
     Exclusive,
@@ -99,8 +98,7 @@ impl Form {
 }
 
 /// A system that is measured under the same load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum System {
     Fanline(Form),
     /// The reference loop: a hand-written implementation for exactly this load.
@@ -157,6 +155,33 @@ impl System {
         }
     }
 
+    /// Returns the role in reports.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Fanline(_) | Self::FanlineOneType | Self::FanlineLocal => Kind::Own,
+            Self::Reference(_) | Self::ReferenceOneType => Kind::Reference,
+            _ => Kind::Rival,
+        }
+    }
+
+    /// Returns the systems with which this one is compared. The exclusive form is compared with systems for one
+    /// thread, and the shared form with systems for several threads. RxJava's plain subject is in both lists: it
+    /// is made for one emitting thread, but programs use it for both.
+    pub(super) fn rivals(self) -> &'static [Self] {
+        match self {
+            Self::Fanline(Form::Exclusive) => {
+                &[Self::RxJava, Self::RxJavaThreeClasses, Self::RxRustLocal]
+            }
+            Self::Fanline(Form::Shared) => &[
+                Self::RxJava,
+                Self::RxJavaSerialized,
+                Self::RxRustShared,
+                Self::TokioBroadcast,
+            ],
+            _ => &[],
+        }
+    }
+
     /// Returns the reference loop with which the system is compared.
     pub(super) fn reference(self) -> Option<Self> {
         match self {
@@ -170,7 +195,7 @@ impl System {
     /// run in a JVM or does not support the flavor.
     pub(super) fn rxjava_load(self, flavor: Flavor) -> Option<&'static str> {
         match (self, flavor) {
-            (Self::RxJava, flavor) => Some(flavor.rxjava_load()),
+            (Self::RxJava, flavor) => Some(flavor.name()),
             (Self::RxJavaSerialized, Flavor::Subject) => Some("subject-serialized"),
             (Self::RxJavaThreeClasses, Flavor::Subject) => Some("subject-three-classes"),
             _ => None,

@@ -4,27 +4,17 @@ use anyhow::{Context, Result};
 
 use super::churn;
 use super::grid::{Calls, Flavor, System};
-use super::outcome::{Cell, Load, Report};
-use super::{Sizes, rivals, running};
-use crate::report::{self, machine::Machine};
+use super::outcome::{Cell, Load, Outcome};
+use super::{Sizes, rows, running};
+use crate::report::versions::built_with;
+use crate::report::{self, Report};
 use crate::rxjava::{Jvm, RxJava};
 use crate::turns::{Measurements, Plan, Repetition, turn};
 
 /// Measures `sizes` as specified by `plan`.
 pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Report> {
     let rxjava = with_rivals.then(RxJava::build).transpose()?;
-    let mut versions = Vec::new();
-    if let Some(rxjava) = &rxjava {
-        versions = vec![rxjava.version.clone(), rivals::versions()];
-    }
-    let mut report = Report {
-        machine: Machine::read(),
-        command: report::command_line(),
-        plan: *plan,
-        rivals: versions,
-        cells: Vec::new(),
-        churn: Vec::new(),
-    };
+    let mut outcome = Outcome::default();
     let per_flavor = (sizes.messages.len() + 1) * sizes.subscribers.len();
     let progress = report::progress((per_flavor * sizes.flavors.len()) as u64);
     for flavor in &sizes.flavors {
@@ -32,15 +22,21 @@ pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Repor
         let mut contest = Contest::start(*flavor, sizes, plan, rxjava.as_ref())?;
         for load in loads(*flavor, sizes) {
             let cell = contest.measure(load, plan);
-            report.cells.push(cell.with_context(|| describe(load))?);
+            outcome.cells.push(cell.with_context(|| describe(load))?);
             progress.inc(1);
         }
         // End the JVMs first, because they would disturb the measurement of subscribing.
         drop(contest);
-        report.churn.push(churn::measure(*flavor));
+        outcome.churn.push(churn::measure(*flavor));
     }
     progress.finish_and_clear();
-    Ok(report)
+    let versions = |system| match (system, &rxjava) {
+        (System::RxJava, Some(rxjava)) => rxjava.version.clone(),
+        (System::RxRustLocal | System::RxRustShared, _) => built_with(&["rxrust"]),
+        (System::TokioBroadcast, _) => built_with(&["tokio"]),
+        _ => String::new(),
+    };
+    Ok(rows::report(&outcome, plan, versions))
 }
 
 /// Returns the loads. Each size is measured with one call per message, and the largest size also with slices.

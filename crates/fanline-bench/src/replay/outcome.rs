@@ -1,26 +1,18 @@
 //! All results of one invocation.
 
-use serde::Serialize;
-
 use super::churn::Churn;
 use super::grid::{Calls, Flavor, System};
-use crate::report::machine::Machine;
-use crate::turns::{Measurements, Plan};
+use crate::turns::Measurements;
 
-/// The results, and the machine on which they were measured.
-pub(super) struct Report {
-    pub(super) machine: Machine,
-    /// Command line of the run.
-    pub(super) command: String,
-    pub(super) plan: Plan,
-    /// The other measured libraries, with their versions.
-    pub(super) rivals: Vec<String>,
+/// The results.
+#[derive(Default)]
+pub(super) struct Outcome {
     pub(super) cells: Vec<Cell>,
     pub(super) churn: Vec<Churn>,
 }
 
 /// One kind of load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) flavor: Flavor,
     pub(super) calls: Calls,
@@ -40,18 +32,14 @@ impl Cell {
         found.map(|entry| &entry.1)
     }
 
-    /// Returns the messages per second of a system.
-    pub(super) fn rate(&self, system: System) -> Option<f64> {
-        Some(self.results(system)?.rate(self.load.messages))
-    }
-
     /// Returns the ratio between the speeds of two systems.
     pub(super) fn ratio(&self, system: System, other: System) -> Option<f64> {
-        Some(self.rate(system)? / self.rate(other)?)
+        let nanos = |system| Some(self.results(system)?.nanos.median);
+        Some(nanos(other)? / nanos(system)?)
     }
 }
 
-impl Report {
+impl Outcome {
     pub(super) fn cell(&self, load: Load) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.load == load)
     }
@@ -105,5 +93,20 @@ impl Report {
         };
         let all = self.subscribers().into_iter().filter_map(growth);
         all.max_by(|one, other| one.0.total_cmp(&other.0))
+    }
+    /// Returns the allocations per message, as the maximum over all numbers of subscribers.
+    pub(super) fn worst(&self, flavor: Flavor, messages: u32, system: System) -> Option<f64> {
+        let of_subscribers = self.subscribers().into_iter().filter_map(|subscribers| {
+            let cell = self.cell(Load {
+                flavor,
+                calls: Calls::Next,
+                messages,
+                subscribers,
+            });
+            cell?.results(system)?.allocations
+        });
+        of_subscribers
+            .max_by(f64::total_cmp)
+            .map(|most| most / f64::from(messages))
     }
 }

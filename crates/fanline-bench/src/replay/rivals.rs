@@ -8,12 +8,6 @@ use tokio::sync::broadcast;
 use super::audience::{Audience, Received};
 use super::grid::Flavor;
 use super::running::{Running, Step, emit_each};
-use crate::report::versions::built_with;
-
-/// Returns the versions for reports.
-pub(super) fn versions() -> String {
-    built_with(&["rxrust", "tokio"])
-}
 
 /// Runs an rxRust subject. rxRust has no replay and no async subject.
 macro_rules! rxrust {

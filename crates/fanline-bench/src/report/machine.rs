@@ -1,5 +1,6 @@
 //! The machine on which a measurement runs.
 
+use std::fmt;
 use std::fs;
 use std::thread;
 
@@ -27,5 +28,12 @@ impl Machine {
             cpu: model.unwrap_or_else(|| "unknown CPU".to_owned()),
             kernel: kernel.trim().to_owned(),
         }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cores, cpu, kernel } = self;
+        write!(text, "{cores} cores, {cpu}, Linux {kernel}")
     }
 }

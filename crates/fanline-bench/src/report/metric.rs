@@ -6,26 +6,35 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::behind::Better;
+
 /// A kind of result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {
-    /// Messages or requests per second. For a fan-out, deliveries per second.
+    /// Messages, requests, or other units per second; [`Row::rate`](super::Row::rate) names them. For a
+    /// fan-out, deliveries per second.
     Rate,
     /// The rate with permissions, divided by the rate without.
     AgainstOpen,
-    /// Median time from request to reply, in nanoseconds.
+    /// Median time from request to reply, or from a send to its receipt, in nanoseconds.
     P50,
     /// 99th percentile of the time from request to reply, in nanoseconds.
     P99,
     /// 99.9th percentile of the time from request to reply, in nanoseconds.
     P999,
+    /// Time of one run of the load, in nanoseconds.
+    Time,
+    /// Time of one operation, in nanoseconds.
+    Operation,
+    /// Time of one delivery, in nanoseconds.
+    Delivery,
+    /// Time of a subscription and its end, in nanoseconds.
+    Pair,
     /// CPU nanoseconds of the server per message or request.
     ServerCpu,
     /// CPU nanoseconds of the generator per message or request.
     GeneratorCpu,
-    /// Peak resident memory of the server, in bytes.
-    PeakMemory,
     /// Resident memory of the server while its idle connections are open, in bytes.
     IdleMemory,
     /// Resident memory per idle connection, in bytes.
@@ -39,64 +48,74 @@ pub(crate) enum Metric {
     SubjectMemory,
     /// Disk space per stored message, in bytes.
     MessageDisk,
-    /// Allocations of the server per message.
+    /// Allocations per message, element, or operation.
     Allocations,
+    /// Allocated bytes per message, consumer, or operation.
+    Bytes,
+    /// Peak resident memory of the server, in bytes.
+    PeakMemory,
+    /// Number of elements of a run.
+    Elements,
 }
 
 impl Metric {
-    /// All metrics, in the order of the reports.
-    pub(crate) const ALL: [Self; 15] = [
-        Self::Rate,
-        Self::AgainstOpen,
-        Self::P50,
-        Self::P99,
-        Self::P999,
-        Self::ServerCpu,
-        Self::GeneratorCpu,
-        Self::IdleMemory,
-        Self::ConnectionMemory,
-        Self::Ready,
-        Self::MessageMemory,
-        Self::SubjectMemory,
-        Self::MessageDisk,
-        Self::Allocations,
-        Self::PeakMemory,
-    ];
-
     /// Returns the name in reports.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Rate => "rate",
             Self::AgainstOpen => "against open",
-            Self::ServerCpu => "server CPU",
-            Self::GeneratorCpu => "generator CPU",
-            Self::PeakMemory => "peak memory",
             Self::P50 => "p50",
             Self::P99 => "p99",
             Self::P999 => "p99.9",
+            Self::Time => "time",
+            Self::Operation => "time per operation",
+            Self::Delivery => "time per delivery",
+            Self::Pair => "time per pair",
+            Self::ServerCpu => "server CPU",
+            Self::GeneratorCpu => "generator CPU",
             Self::IdleMemory => "memory",
             Self::ConnectionMemory => "per connection",
             Self::Ready => "ready after",
             Self::MessageMemory => "memory per message",
             Self::SubjectMemory => "memory per subject",
             Self::MessageDisk => "disk per message",
-            Self::Allocations => "allocations per message",
+            Self::Allocations => "allocations",
+            Self::Bytes => "bytes allocated",
+            Self::PeakMemory => "peak memory",
+            Self::Elements => "elements",
+        }
+    }
+
+    /// Returns whether a larger or a smaller result is better.
+    pub(crate) fn better(self) -> Better {
+        match self {
+            Self::Rate | Self::AgainstOpen | Self::Elements => Better::More,
+            _ => Better::Less,
         }
     }
 
     /// Formats `value` with its unit.
     pub(crate) fn format(self, value: f64) -> String {
         match self {
-            Self::Rate => si(value),
+            Self::Rate | Self::Elements => si(value),
             Self::AgainstOpen => format!("{}×", three_digits(value)),
-            Self::ServerCpu | Self::GeneratorCpu => format!("{} ns", three_digits(value)),
-            Self::P50 | Self::P99 | Self::P999 => format!("{} µs", three_digits(value / 1e3)),
+            Self::Operation
+            | Self::Delivery
+            | Self::Pair
+            | Self::ServerCpu
+            | Self::GeneratorCpu => format!("{} ns", three_digits(value)),
+            Self::P50 | Self::P99 | Self::P999 if value < 1e3 => {
+                format!("{} ns", three_digits(value))
+            }
+            Self::P50 | Self::P99 | Self::P999 | Self::Time => {
+                format!("{} µs", three_digits(value / 1e3))
+            }
             Self::PeakMemory | Self::IdleMemory => {
                 format!("{} MiB", three_digits(value / (1024.0 * 1024.0)))
             }
             Self::ConnectionMemory => format!("{} KiB", three_digits(value / 1024.0)),
-            Self::Allocations if value == 0.0 => "0".to_owned(),
-            Self::Allocations => format!("{value:.5}"),
+            Self::Allocations => small(value),
+            Self::Bytes => format!("{} B", small(value)),
             Self::Ready => format!("{} ms", three_digits(value / 1e6)),
             Self::MessageMemory | Self::SubjectMemory | Self::MessageDisk => {
                 format!("{} B", three_digits(value))
@@ -106,8 +125,7 @@ impl Metric {
 }
 
 /// The results of one run.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sample(BTreeMap<Metric, f64>);
 
 impl Sample {
@@ -136,6 +154,11 @@ impl Sample {
     pub(crate) fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
+
+    /// Returns the metrics of the results, in the order of reports.
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = Metric> {
+        self.0.keys().copied()
+    }
 }
 
 /// One result, summarized over several runs.
@@ -147,6 +170,24 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// Returns a summary of a single value.
+    pub(crate) fn single(value: f64) -> Self {
+        Self {
+            median: value,
+            min: value,
+            max: value,
+        }
+    }
+
+    /// Returns the summary of `scale` divided by each value.
+    pub(crate) fn inverse(self, scale: f64) -> Self {
+        Self {
+            median: scale / self.median,
+            min: scale / self.max,
+            max: scale / self.min,
+        }
+    }
+
     /// Returns the median and the extremes of values, or `None` if there are no values.
     pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut sorted = values.collect::<Vec<_>>();
@@ -190,6 +231,16 @@ pub(crate) fn three_digits(value: f64) -> String {
         _ => 2,
     };
     format!("{value:.decimals$}")
+}
+
+/// Formats an amount. The text "0" means exactly zero. Small amounts have enough digits not to be rounded to
+/// zero.
+fn small(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        value if value.abs() < 0.01 => format!("{value:.6}"),
+        value => three_digits(value),
+    }
 }
 
 /// Formats a value with commas between groups of three digits.

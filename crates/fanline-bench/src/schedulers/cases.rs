@@ -1,6 +1,8 @@
 //! The measured cases, the systems that are compared, and the targets.
 
-use crate::report::Bound;
+use super::{floors, library};
+use crate::report::Kind;
+use crate::report::target::{Bound, Unit};
 
 /// One kind of load.
 pub(super) struct Case {
@@ -15,6 +17,16 @@ pub(super) struct Case {
 pub(super) struct Contestant {
     pub(super) label: &'static str,
     pub(super) work: Work,
+}
+
+impl Contestant {
+    pub(super) fn kind(&self) -> Kind {
+        match self.work {
+            Work::RxJava(_) => Kind::Rival,
+            _ if self.label == FANLINE => Kind::Own,
+            _ => Kind::Reference,
+        }
+    }
 }
 
 /// The way in which a system is measured.
@@ -49,12 +61,24 @@ pub(super) struct Quoted {
 /// Label of the system that has the targets. It is the first system of each case.
 pub(super) const FANLINE: &str = "Fanline";
 
-/// Prefix of the labels of RxJava's systems.
-pub(super) const RXJAVA: &str = "RxJava";
-
 const SPAWN_AND_JOIN: &str = "floor: thread spawn + join";
 const ONE_VEC: &str = "floor: one Vec to a parked thread";
 const RXJAVA_OBSERVE_ON: &str = "RxJava Observable, not fused";
+
+const fn here(label: &'static str, work: fn(u32) -> u64) -> Contestant {
+    let work = Work::Here(work);
+    Contestant { label, work }
+}
+
+const fn nothing(label: &'static str, work: fn()) -> Contestant {
+    let work = Work::Nothing(work);
+    Contestant { label, work }
+}
+
+const fn rxjava(label: &'static str, load: &'static str) -> Contestant {
+    let work = Work::RxJava(load);
+    Contestant { label, work }
+}
 
 /// Every case, in the order of the report.
 pub(super) const CASES: &[Case] = &[
@@ -62,22 +86,13 @@ pub(super) const CASES: &[Case] = &[
         name: "10,000 items from an iterator, new thread, count",
         items: 10_000,
         contestants: &[
-            Contestant {
-                label: FANLINE,
-                work: Work::Here(super::library::on_new_thread),
-            },
-            Contestant {
-                label: SPAWN_AND_JOIN,
-                work: Work::Nothing(super::floors::spawn_and_join),
-            },
-            Contestant {
-                label: "floor: a loop on a new thread, and join",
-                work: Work::Here(super::floors::counted_on_new_thread),
-            },
-            Contestant {
-                label: "RxJava",
-                work: Work::RxJava("new-thread"),
-            },
+            here(FANLINE, library::on_new_thread),
+            nothing(SPAWN_AND_JOIN, floors::spawn_and_join),
+            here(
+                "floor: a loop on a new thread, and join",
+                floors::counted_on_new_thread,
+            ),
+            rxjava("RxJava", "new-thread"),
         ],
         target: Target {
             against: SPAWN_AND_JOIN,
@@ -93,26 +108,11 @@ pub(super) const CASES: &[Case] = &[
         name: "range of 10,000, observe_on(pool), count",
         items: 10_000,
         contestants: &[
-            Contestant {
-                label: FANLINE,
-                work: Work::Here(super::library::observed_on_pool),
-            },
-            Contestant {
-                label: ONE_VEC,
-                work: Work::Here(super::floors::one_vec_to_parked_thread),
-            },
-            Contestant {
-                label: RXJAVA_OBSERVE_ON,
-                work: Work::RxJava("observe-on"),
-            },
-            Contestant {
-                label: "RxJava Observable, fused with range",
-                work: Work::RxJava("observe-on-fused"),
-            },
-            Contestant {
-                label: "RxJava Flowable",
-                work: Work::RxJava("observe-on-flowable"),
-            },
+            here(FANLINE, library::observed_on_pool),
+            here(ONE_VEC, floors::one_vec_to_parked_thread),
+            rxjava(RXJAVA_OBSERVE_ON, "observe-on"),
+            rxjava("RxJava Observable, fused with range", "observe-on-fused"),
+            rxjava("RxJava Flowable", "observe-on-flowable"),
         ],
         target: Target {
             against: ONE_VEC,
@@ -128,22 +128,10 @@ pub(super) const CASES: &[Case] = &[
         name: "1,000,000 items through observe_on, count",
         items: 1_000_000,
         contestants: &[
-            Contestant {
-                label: FANLINE,
-                work: Work::Here(super::library::observed_on_pool),
-            },
-            Contestant {
-                label: RXJAVA_OBSERVE_ON,
-                work: Work::RxJava("observe-on"),
-            },
-            Contestant {
-                label: "RxJava Observable, fused with range",
-                work: Work::RxJava("observe-on-fused"),
-            },
-            Contestant {
-                label: "RxJava Flowable",
-                work: Work::RxJava("observe-on-flowable"),
-            },
+            here(FANLINE, library::observed_on_pool),
+            rxjava(RXJAVA_OBSERVE_ON, "observe-on"),
+            rxjava("RxJava Observable, fused with range", "observe-on-fused"),
+            rxjava("RxJava Flowable", "observe-on-flowable"),
         ],
         target: Target {
             against: RXJAVA_OBSERVE_ON,
@@ -159,9 +147,24 @@ pub(super) const CASES: &[Case] = &[
 
 impl Target {
     pub(super) fn describe(&self) -> String {
+        let bound = self.bound.words(Unit::Times);
         match self.bound {
-            Bound::AtMost(ratio) => format!("≤ {ratio}× the time of {}", self.against),
-            Bound::AtLeast(ratio) => format!("≥ {ratio}× the speed of {}", self.against),
+            Bound::AtMost(_) => format!("{bound} the time of {}", self.against),
+            Bound::AtLeast(_) => format!("{bound} the speed of {}", self.against),
         }
+    }
+}
+
+impl Quoted {
+    /// Returns the results as text.
+    pub(super) fn describe(&self) -> String {
+        let results = [
+            ("Rx in 2011", self.rx_2011),
+            ("Rx.NET", self.rx_net),
+            ("RxJava", self.rxjava),
+        ];
+        let results = results.iter().filter(|(_, result)| !result.is_empty());
+        let results = results.map(|(name, result)| format!("{name} {result}"));
+        results.collect::<Vec<_>>().join(", ")
     }
 }

@@ -5,76 +5,78 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::cases::{CASES, Case, FANLINE, Work};
-use crate::report::{self, Bound, Verdict, machine::Machine};
+use crate::report::behind::Rule;
+use crate::report::metric::Metric;
+use crate::report::target::{Bound, Target, Unit};
+use crate::report::{self, Kind, Report, Row};
 use crate::rxjava::{Jvm, RxJava};
 use crate::turns::{Measurements, Plan, Repetition, timed, turn};
 
-/// All results of one invocation.
-pub(super) struct Report {
-    pub(super) machine: Machine,
-    /// Command line of the run.
-    pub(super) command: String,
-    pub(super) plan: Plan,
-    pub(super) rxjava: Option<String>,
-    pub(super) rows: Vec<Row>,
-}
-
-/// One case, with its results.
-pub(super) struct Row {
-    pub(super) case: &'static Case,
-    /// The results of each system, with its label.
-    pub(super) results: Vec<(&'static str, Measurements)>,
-}
-
-impl Row {
-    pub(super) fn results(&self, label: &str) -> Option<&Measurements> {
-        let found = self.results.iter().find(|entry| entry.0 == label);
-        found.map(|entry| &entry.1)
-    }
-
-    /// Returns Fanline's time divided by that of the system with this label.
-    pub(super) fn times_as_long_as(&self, label: &str) -> Option<f64> {
-        let other = self.results(label)?;
-        Some(self.results(FANLINE)?.nanos.median / other.nanos.median)
-    }
-
-    /// Returns the ratio that the target bounds.
-    pub(super) fn measured(&self) -> Option<f64> {
-        let times_as_long = self.times_as_long_as(self.case.target.against)?;
-        Some(match self.case.target.bound {
-            Bound::AtMost(_) => times_as_long,
-            Bound::AtLeast(_) => 1.0 / times_as_long,
-        })
-    }
-
-    pub(super) fn verdict(&self) -> Verdict {
-        match self.measured() {
-            Some(ratio) if self.case.target.bound.is_met(ratio) => Verdict::Met,
-            Some(_) => Verdict::Missed,
-            None => Verdict::Unknown,
-        }
-    }
-}
+const TITLE: &str = "Values onto another thread: Fanline beside floors and RxJava";
 
 /// Measures every case as specified by `plan`.
 pub(super) fn all(plan: &Plan, with_rivals: bool) -> Result<Report> {
     let rxjava = with_rivals.then(RxJava::build).transpose()?;
-    let mut report = Report {
-        machine: Machine::read(),
-        command: report::command_line(),
-        plan: *plan,
-        rxjava: rxjava.as_ref().map(|rxjava| rxjava.version.clone()),
-        rows: Vec::new(),
-    };
+    let mut report = Report::new(TITLE);
+    plan.note(&mut report);
+    report.notes = notes(plan, rxjava.as_ref());
     let progress = report::progress(CASES.len() as u64);
     for case in CASES {
         progress.set_message(case.name);
+        for contestant in case.contestants {
+            report.add_system(contestant.label, contestant.kind(), "");
+        }
         let row = measure(case, plan, rxjava.as_ref()).context(case.name)?;
+        report.targets.push(target(case, &row));
         report.rows.push(row);
         progress.inc(1);
     }
     progress.finish_and_clear();
     Ok(report)
+}
+
+fn target(case: &Case, row: &Row) -> Target {
+    let target = &case.target;
+    let metric = match target.bound {
+        Bound::AtMost(_) => Metric::Time,
+        Bound::AtLeast(_) => Metric::Rate,
+    };
+    let what = format!(
+        "{}, {}, to {}",
+        case.name,
+        row.metric_title(metric),
+        target.against
+    );
+    let measured = row.ratio(FANLINE, target.against, metric);
+    Target::new(what, vec![measured], target.bound, Unit::Times)
+}
+
+fn notes(plan: &Plan, rxjava: Option<&RxJava>) -> Vec<String> {
+    let mut notes = vec![
+        format!(
+            "Medians over {} rounds in alternating order of repetitions that take about {} ms in \
+             all, after a warm-up of {} ms ({} ms in a JVM). Each repetition's count is checked.",
+            plan.rounds,
+            plan.turn.as_millis(),
+            plan.warm_up.as_millis(),
+            plan.warm_up_jvm.as_millis()
+        ),
+        "The floors are written by hand, in src/schedulers/floors.rs, with their omissions."
+            .to_owned(),
+        "Quoted results were not measured in this run: those of 2011 are of Rx for .NET on an i5 of \
+         that time; those of Rx.NET 2.2.5 (on CoreCLR 3.1) and RxJava 3.1.12 (on OpenJDK 17, with \
+         less warm-up than here) were taken on a virtual machine with two Xeon cores."
+            .to_owned(),
+    ];
+    notes.extend(CASES.iter().map(|case| {
+        let quoted = case.quoted.describe();
+        format!("Quoted for {}: {quoted}.", case.name)
+    }));
+    notes.extend(rxjava.map(|rxjava| {
+        let version = &rxjava.version;
+        format!("Rival: {version}; one JVM for each of its rows.")
+    }));
+    notes
 }
 
 /// A system with its resources, ready to run.
@@ -141,16 +143,28 @@ fn measure(case: &'static Case, plan: &Plan, rxjava: Option<&RxJava>) -> Result<
             entrant.repetitions.extend(done.context(entrant.label)?);
         }
     }
-    let in_order = case.contestants.iter().filter_map(|contestant| {
-        let entrant = entrants
-            .iter()
-            .find(|entrant| entrant.label == contestant.label)?;
-        Some((entrant.label, Measurements::of(&entrant.repetitions)?))
-    });
-    Ok(Row {
-        case,
-        results: in_order.collect(),
-    })
+    let mut row = Row {
+        rate: "items/s".to_owned(),
+        ..Row::new(case.name, case.name)
+    };
+    for contestant in case.contestants {
+        let label = contestant.label;
+        let entrant = entrants.iter().find(|entrant| entrant.label == label);
+        let results = entrant.and_then(|entrant| Measurements::of(&entrant.repetitions));
+        if let Some(results) = results {
+            row.record(label, Metric::Rate, results.rate(case.items));
+            row.record(label, Metric::Time, results.nanos);
+        }
+    }
+    for contestant in case.contestants.iter().skip(1) {
+        let rule = match contestant.kind() {
+            Kind::Rival => Rule::Median,
+            _ => Rule::Never,
+        };
+        row.compare(FANLINE, contestant.label, Metric::Time, rule);
+        row.compare(FANLINE, contestant.label, Metric::Rate, Rule::Never);
+    }
+    Ok(row)
 }
 
 /// Warms up a system. A turn has a limited number of repetitions, so short repetitions need several turns.

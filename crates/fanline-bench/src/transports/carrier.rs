@@ -10,7 +10,7 @@ use rustls::crypto::ring::{cipher_suite, default_provider};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, version};
 
-use crate::generator::connection::STALL_LIMIT;
+use crate::generator::connection::connect;
 
 /// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,7 @@ impl Carrier {
         address: SocketAddr,
         config: &Arc<ClientConfig>,
     ) -> Result<Self> {
-        let mut stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(STALL_LIMIT))?;
-        stream.set_write_timeout(Some(STALL_LIMIT))?;
+        let mut stream = connect(address)?;
         let mut carrier = match kind {
             Kind::Tls => {
                 read_to(&mut stream, b"\r\n")?;

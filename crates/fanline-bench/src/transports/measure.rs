@@ -1,6 +1,6 @@
 //! The measurement of one row on one new server process.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -15,7 +15,8 @@ use super::rows::Work;
 use crate::comparison::cost::Cost;
 use crate::generator::frames;
 use crate::report::metric::{Metric, Sample};
-use crate::servers::{Program, System, process::Server};
+use crate::servers::process::{Server, free_address};
+use crate::servers::{Program, Streams};
 
 /// Factor by which the length of a burst grows until a burst is long enough.
 const GROWTH: u64 = 4;
@@ -44,7 +45,7 @@ impl Site {
     /// transport.
     fn start(&self, program: &Program, kind: Kind) -> Result<(Server, SocketAddr)> {
         let folder = self.folder.display();
-        let websocket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let websocket = free_address()?;
         let text = match kind {
             // TLS is optional, because the check whether the server is ready does not use it.
             Kind::Tls => format!(
@@ -55,14 +56,8 @@ impl Site {
                 format!("websocket {{ listen: \"{websocket}\", no_tls: true }}\n")
             }
         };
-        let config = self.folder.join("server.conf");
-        std::fs::write(&config, text)?;
-        let mut options = vec!["-c".to_owned(), config.display().to_string()];
-        if program.system == System::Fanline {
-            // nats-server has no JetStream by default, so disable it in Fanline too.
-            options.push("--no-jetstream".into());
-        }
-        let server = Server::start(&program.with(options))?;
+        let program = program.with_config(&self.folder, &text, Streams::None)?;
+        let server = Server::start(&program)?;
         let address = match kind {
             Kind::Tls => server.address(),
             Kind::WebSocket => websocket,

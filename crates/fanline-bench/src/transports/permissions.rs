@@ -1,18 +1,17 @@
 //! The cost of permissions for a publisher. Two users of one server publish in turn, so drift of the machine
 //! affects both equally. One user is unrestricted, and the other has a list of allowed subjects.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::comparison::cost::Cost;
-use crate::generator::connection::STALL_LIMIT;
+use crate::generator::connection::Connection;
 use crate::generator::frames;
 use crate::report::metric::{Metric, Sample};
-use crate::servers::{Program, System, process::Server};
+use crate::servers::{Program, Streams, process::Server};
 
 /// Number of allowed subjects.
 const ALLOWED: usize = 50;
@@ -36,26 +35,20 @@ pub(crate) fn measure(
     bound: Bound,
     duration: Duration,
 ) -> Result<Sample> {
-    let config = folder.join("permissions.conf");
-    std::fs::write(&config, text(bound.imports))?;
-    let mut options = vec!["-c".to_owned(), config.display().to_string()];
-    if program.system == System::Fanline {
-        // nats-server has no JetStream by default, so disable it in Fanline too.
-        options.push("--no-jetstream".into());
-    }
-    let server = Server::start(&program.with(options))?;
+    let config = text(bound.imports);
+    let server = Server::start(&program.with_config(folder, &config, Streams::None)?)?;
     let chunk = Chunk::new(bound.subjects);
-    let mut open = Publisher::connect(server.address(), "open")?;
-    let mut restricted = Publisher::connect(server.address(), "bound")?;
+    let open = Connection::open_as(server.address(), "open", "pw")?;
+    let restricted = Connection::open_as(server.address(), "bound", "pw")?;
     let turn = duration / (2 * TURNS);
     // Calibrate the size of a turn. This also fills the server's caches.
-    let chunks = open.calibrate(&chunk, turn)?;
-    restricted.burst(&chunk, chunks)?;
+    let chunks = calibrate(&open, &chunk, turn)?;
+    burst(&restricted, &chunk, chunks)?;
     let cost = Cost::start(&server)?;
     let (mut open_time, mut bound_time) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..TURNS {
-        open_time += open.burst(&chunk, chunks)?;
-        bound_time += restricted.burst(&chunk, chunks)?;
+        open_time += burst(&open, &chunk, chunks)?;
+        bound_time += burst(&restricted, &chunk, chunks)?;
     }
     let messages = chunks * chunk.messages * u64::from(TURNS);
     let mut sample = cost.end(&server, 2 * messages)?;
@@ -112,60 +105,23 @@ impl Chunk {
     }
 }
 
-struct Publisher(TcpStream);
-
-impl Publisher {
-    fn connect(address: SocketAddr, user: &str) -> Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(STALL_LIMIT))?;
-        stream.set_write_timeout(Some(STALL_LIMIT))?;
-        let mut publisher = Publisher(stream);
-        let connect = format!(
-            "CONNECT {{\"verbose\":false,\"pedantic\":false,\"user\":\"{user}\",\"pass\":\"pw\"}}\r\n"
-        );
-        publisher.0.write_all(connect.as_bytes())?;
-        publisher.flush()?;
-        Ok(publisher)
-    }
-
-    fn calibrate(&mut self, chunk: &Chunk, turn: Duration) -> Result<u64> {
-        let mut chunks = 1;
-        loop {
-            let elapsed = self.burst(chunk, chunks)?;
-            if elapsed >= turn / 2 {
-                return Ok(chunks);
-            }
-            chunks *= 2;
+fn calibrate(publisher: &Connection, chunk: &Chunk, turn: Duration) -> Result<u64> {
+    let mut chunks = 1;
+    loop {
+        let elapsed = burst(publisher, chunk, chunks)?;
+        if elapsed >= turn / 2 {
+            return Ok(chunks);
         }
+        chunks *= 2;
     }
+}
 
-    /// Measures the time from the first write until the server has processed all messages.
-    fn burst(&mut self, chunk: &Chunk, chunks: u64) -> Result<Duration> {
-        let start = Instant::now();
-        for _ in 0..chunks {
-            self.0.write_all(&chunk.bytes)?;
-        }
-        self.flush()?;
-        Ok(start.elapsed())
+/// Measures the time from the first write until the server has processed all messages.
+fn burst(publisher: &Connection, chunk: &Chunk, chunks: u64) -> Result<Duration> {
+    let start = Instant::now();
+    for _ in 0..chunks {
+        publisher.stream().write_all(&chunk.bytes)?;
     }
-
-    fn flush(&mut self) -> Result<()> {
-        self.0.write_all(frames::PING)?;
-        let (mut seen, mut room) = (Vec::new(), [0; 4096]);
-        while !seen
-            .windows(frames::PONG.len())
-            .any(|window| window == frames::PONG)
-        {
-            let read = self.0.read(&mut room)?;
-            ensure!(read > 0, "the server closed a connection");
-            seen.extend_from_slice(&room[..read]);
-            let response = String::from_utf8_lossy(&seen);
-            ensure!(
-                !response.contains("-ERR"),
-                "the server rejected a message: {response}"
-            );
-        }
-        Ok(())
-    }
+    publisher.flush()?;
+    Ok(start.elapsed())
 }

@@ -2,7 +2,6 @@
 //!
 //! Results include the load generator, which shares the cores of a local server.
 
-mod compare;
 mod histogram;
 mod process;
 mod progress;
@@ -10,7 +9,6 @@ mod pubsub;
 mod quick;
 mod request;
 mod rows;
-mod tables;
 
 use clap::{Args, Subcommand};
 
@@ -24,8 +22,7 @@ use crate::values;
 #[command(after_help = "\
 Examples:
   fanline bench                         core, latency, and JetStream, on a server of its own
-  fanline bench compare                 all tables, with rivals, and a report
-  fanline bench compare --own           the rows of `fanline bench` against nats-server
+  fanline bench --nats-server PATH      the same, on a nats-server
   fanline bench pub demo --msgs 10M --size 128
   fanline bench pubsub demo --pub 1 --sub 4
   fanline bench request demo --msgs 10k
@@ -44,12 +41,6 @@ pub(crate) struct BenchArgs {
 /// What to measure.
 #[derive(Subcommand, Debug)]
 enum Shape {
-    /// Compare Fanline with its rivals, and write BENCHMARKS.md
-    ///
-    /// Measures all tables with fanline-bench, which must be next to this program, or is built if the current
-    /// folder is within the sources. Otherwise, or with --own, measures the rows of `fanline bench` against
-    /// nats-server.
-    Compare(compare::CompareArgs),
     /// Publish only
     Pub(Common),
     /// Subscribe only: wait for --msgs messages per subscriber
@@ -92,7 +83,6 @@ impl BenchArgs {
             return quick::run(&self.quick, self.json).await;
         };
         match shape {
-            Shape::Compare(args) => args.run().await,
             Shape::Pub(common) if common.subscribers.is_some() => Err(Failure::Usage(
                 "--sub is an option of `bench sub` and `bench pubsub`".into(),
             )),

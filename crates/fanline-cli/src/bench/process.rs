@@ -14,51 +14,20 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 /// Interval of checks whether a server is ready.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A server program.
-#[derive(Clone, Debug)]
-pub(super) struct Program {
-    pub(super) name: &'static str,
-    pub(super) path: PathBuf,
-    pub(super) version: String,
+/// Returns the path of this program, which must be built with the server.
+pub(super) fn own_program() -> Result<PathBuf, Failure> {
+    if !cfg!(feature = "server") {
+        return Err(Failure::Usage(
+            "this fanline was built without the server: measure a running one, for example with `fanline bench pubsub`".into(),
+        ));
+    }
+    Ok(std::env::current_exe()?)
 }
 
-impl Program {
-    /// Returns this program, which must be built with the server.
-    pub(super) fn own() -> Result<Self, Failure> {
-        if !cfg!(feature = "server") {
-            return Err(Failure::Usage(
-                "this fanline was built without the server: measure a running one, for example with `fanline bench pubsub`".into(),
-            ));
-        }
-        let path = std::env::current_exe()?;
-        Ok(Program {
-            name: "Fanline",
-            path,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        })
-    }
-
-    /// Returns the nats-server at a path, if `--version` identifies it as one.
-    pub(super) fn nats_server(path: &Path) -> Option<Self> {
-        let said = Command::new(path).arg("--version").output().ok()?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let version = said.trim().strip_prefix("nats-server: v")?;
-        Some(Program {
-            name: "nats-server",
-            path: path.to_owned(),
-            version: version.to_owned(),
-        })
-    }
-
-    /// Returns the options of measured servers, with placeholders for folders.
-    pub(super) fn command_line(syncs_always: bool) -> &'static str {
-        match syncs_always {
-            false => "-a 127.0.0.1 -p -1 -js -sd STORE",
-            true => {
-                "-a 127.0.0.1 -p -1 -c FILE, with jetstream { store_dir: STORE, sync_interval: always }"
-            }
-        }
-    }
+/// Returns whether the program at a path is a nats-server.
+pub(super) fn is_nats_server(path: &Path) -> bool {
+    let output = Command::new(path).arg("--version").output();
+    output.is_ok_and(|output| output.stdout.starts_with(b"nats-server: v"))
 }
 
 /// A running server. Dropping it stops it and removes its files.
@@ -71,7 +40,7 @@ pub(super) struct Process {
 impl Process {
     /// Starts a server with an empty store, on a port of its own, and waits until it is ready.
     pub(super) async fn start(
-        program: &Program,
+        program: &Path,
         folder: &Path,
         syncs_always: bool,
     ) -> Result<Self, Failure> {
@@ -79,7 +48,7 @@ impl Process {
         let store = folder.join("store");
         fs::create_dir_all(&store)
             .map_err(|error| Failure::Error(format!("{}: {error}", store.display())))?;
-        let mut command = Command::new(&program.path);
+        let mut command = Command::new(program);
         command
             .args(["-a", "127.0.0.1", "-p", "-1", "--ports_file_dir"])
             .arg(&folder);
@@ -109,7 +78,7 @@ impl Process {
         Ok(process)
     }
 
-    async fn ready(&mut self, program: &Program) -> Result<String, Failure> {
+    async fn ready(&mut self, program: &Path) -> Result<String, Failure> {
         let began = Instant::now();
         while began.elapsed() < START_LIMIT {
             if let Some(url) = self.listen_url() {
@@ -124,7 +93,7 @@ impl Process {
         let last: Vec<&str> = log.lines().rev().take(3).collect();
         Err(Failure::Error(format!(
             "{} did not start: {}",
-            program.path.display(),
+            program.display(),
             last.join("; ")
         )))
     }

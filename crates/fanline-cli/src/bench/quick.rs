@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::process::{Process, Program};
+use super::process::{Process, is_nats_server, own_program};
 use super::rows::{Figures, ROWS, Row};
 use crate::connection::interrupted;
 use crate::failure::Failure;
@@ -15,12 +15,15 @@ use crate::jetstream::print_json;
 use crate::table::Table;
 use crate::values;
 
-/// Options of `fanline bench` without a command, and of `bench compare`.
+/// Options of `fanline bench` without a command.
 #[derive(Args, Clone, Debug)]
 pub(super) struct QuickArgs {
     /// Duration of each measurement
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     time: Option<Duration>,
+    /// Measure this nats-server instead of Fanline
+    #[arg(long, value_name = "PATH")]
+    nats_server: Option<PathBuf>,
     /// Folder for the stores of measured servers [default: the system's temporary folder]
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
@@ -33,28 +36,24 @@ pub(super) struct QuickArgs {
 }
 
 impl QuickArgs {
-    pub(super) fn time(&self, default: Duration) -> Duration {
-        self.time.unwrap_or(default)
-    }
-
-    pub(super) fn folder(&self) -> PathBuf {
+    fn folder(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(std::env::temp_dir)
     }
 
-    pub(super) fn given_folder(&self) -> Option<PathBuf> {
-        self.dir.clone()
-    }
-
-    /// Returns whether an option is set that applies to these rows only.
-    pub(super) fn is_chosen(&self) -> bool {
-        self.time.is_some() || self.row.is_some()
+    /// Returns the measured program.
+    fn program(&self) -> Result<PathBuf, Failure> {
+        match &self.nats_server {
+            None => own_program(),
+            Some(path) if is_nats_server(path) => Ok(path.clone()),
+            Some(path) => Err(Failure::Usage(format!(
+                "{} is not a nats-server",
+                path.display()
+            ))),
+        }
     }
 
     /// Returns the selected rows that `are_wanted` accepts.
-    pub(super) fn rows(
-        &self,
-        are_wanted: impl Fn(&Row) -> bool,
-    ) -> Result<Vec<&'static Row>, Failure> {
+    fn rows(&self, are_wanted: impl Fn(&Row) -> bool) -> Result<Vec<&'static Row>, Failure> {
         let text = self.row.as_deref().unwrap_or_default();
         let named = |row: &&Row| row.name.contains(text) && are_wanted(row);
         let rows: Vec<_> = ROWS.iter().filter(named).collect();
@@ -66,7 +65,7 @@ impl QuickArgs {
         }
     }
 
-    pub(super) fn steps(&self, total: usize) -> Steps {
+    fn steps(&self, total: usize) -> Steps {
         Steps {
             is_shown: !self.no_progress,
             done: 0,
@@ -76,14 +75,14 @@ impl QuickArgs {
 }
 
 /// Progress on stderr.
-pub(super) struct Steps {
+struct Steps {
     is_shown: bool,
     done: usize,
     total: usize,
 }
 
 impl Steps {
-    pub(super) fn begin(&mut self, what: &str) {
+    fn begin(&mut self, what: &str) {
         self.done += 1;
         if self.is_shown {
             let (begin, end) = match stderr().is_terminal() {
@@ -111,15 +110,15 @@ impl Drop for Steps {
 
 /// One measurement of one server.
 #[derive(Clone, Debug)]
-pub(super) struct Sample {
-    pub(super) figures: Figures,
+struct Sample {
+    figures: Figures,
     /// CPU time of the server per message, in nanoseconds.
-    pub(super) cpu_nanos: Option<f64>,
+    cpu_nanos: Option<f64>,
 }
 
 /// Starts a server, measures one row, and stops the server, also on an interrupt.
-pub(super) async fn sample(
-    program: &Program,
+async fn sample(
+    program: &Path,
     row: &Row,
     folder: &Path,
     time: Duration,
@@ -131,7 +130,7 @@ pub(super) async fn sample(
 }
 
 async fn measure(
-    program: &Program,
+    program: &Path,
     row: &Row,
     folder: &Path,
     time: Duration,
@@ -148,7 +147,7 @@ async fn measure(
 }
 
 /// Formats a number with few decimals and a letter: `12.3 M`.
-pub(super) fn short(number: f64) -> String {
+fn short(number: f64) -> String {
     let (scaled, letter) = match number {
         n if n >= 1e6 => (n / 1e6, " M"),
         n if n >= 1e3 => (n / 1e3, " k"),
@@ -170,23 +169,24 @@ fn cost(nanos: f64) -> String {
     }
 }
 
-/// Measures all rows on a server of this program.
+/// Measures all rows on a server of this program, or on nats-server.
 pub(super) async fn run(args: &QuickArgs, as_json: bool) -> Result<(), Failure> {
     const TIME: Duration = Duration::from_secs(6);
+    let program = args.program()?;
     // By default, Fanline syncs before it acknowledges, so rows with `syncs_always` would be duplicates.
-    let rows = args.rows(|row| !row.syncs_always)?;
-    let program = Program::own()?;
+    let is_rival = args.nats_server.is_some();
+    let rows = args.rows(|row| is_rival || !row.syncs_always)?;
     let mut steps = args.steps(rows.len());
     let mut measured = Vec::new();
     for row in rows {
         steps.begin(row.name);
-        let sample = sample(&program, row, &args.folder(), args.time(TIME)).await?;
+        let sample = sample(&program, row, &args.folder(), args.time.unwrap_or(TIME)).await?;
         measured.push((row, sample));
     }
     drop(steps);
     match as_json {
         true => print_json(&measured.iter().map(to_json).collect::<Vec<_>>()),
-        false => print_table(&measured),
+        false => print_table(&measured, is_rival),
     }
 }
 
@@ -203,7 +203,7 @@ fn to_json((row, sample): &(&Row, Sample)) -> Value {
     })
 }
 
-fn print_table(measured: &[(&Row, Sample)]) -> Result<(), Failure> {
+fn print_table(measured: &[(&Row, Sample)], is_rival: bool) -> Result<(), Failure> {
     let mut table = Table::new(["", ">result", "", ">p50", ">p99", ">server CPU"]);
     for (row, sample) in measured {
         let latency = sample.figures.latency;
@@ -222,9 +222,28 @@ fn print_table(measured: &[(&Row, Sample)]) -> Result<(), Failure> {
         ]);
     }
     table.print()?;
-    println!(
-        "\nGenerator and server share this machine. Streams on disk are synced before each acknowledgement."
-    );
-    println!("Compare with rivals: fanline bench compare");
+    let synced = match is_rival {
+        true => "By default, nats-server acknowledges a message before it is on disk.",
+        false => "Streams on disk are synced before each acknowledgement.",
+    };
+    println!("\nGenerator and server share this machine. {synced}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded() {
+        for (number, expected) in [
+            (0.0, "0.00"),
+            (7.25, "7.25"),
+            (999.4, "999"),
+            (1_234.0, "1.23 k"),
+            (36_300_000.0, "36.3 M"),
+        ] {
+            assert_eq!(short(number), expected);
+        }
+    }
 }

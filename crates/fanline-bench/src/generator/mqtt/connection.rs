@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::incoming::Incoming;
 use super::packets;
-use crate::generator::connection::STALL_LIMIT;
+use crate::generator::connection::connect;
 
 /// A connected client.
 pub(crate) struct Connection {
@@ -17,11 +17,9 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects and waits until the server has accepted the connection.
     pub(crate) fn open(address: SocketAddr, client_id: &str, is_clean: bool) -> Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, STALL_LIMIT)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(STALL_LIMIT))?;
-        stream.set_write_timeout(Some(STALL_LIMIT))?;
-        let connection = Self { stream };
+        let connection = Self {
+            stream: connect(address)?,
+        };
         let body = connection.ask(&packets::connect(client_id, is_clean), packets::CONNACK)?;
         ensure!(body.get(1) == Some(&0), "refused with {body:?}");
         Ok(connection)

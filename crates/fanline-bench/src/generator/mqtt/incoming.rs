@@ -1,20 +1,16 @@
 //! A reader of a server's packets from one socket.
 
-use std::io::Read;
 use std::net::TcpStream;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
+
+use crate::generator::buffer::Buffer;
 
 /// Number of bytes of one read, and size of the largest accepted packet.
 const READ_BYTES: usize = 256 * 1024;
 
-/// The bytes of one socket that were read and not processed yet.
-pub(crate) struct Incoming<'a> {
-    stream: &'a TcpStream,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-}
+/// The packets of one socket.
+pub(crate) struct Incoming<'a>(Buffer<'a>);
 
 /// A packet from the server.
 pub(crate) struct Packet<'a> {
@@ -47,32 +43,18 @@ impl<'a> Packet<'a> {
 impl<'a> Incoming<'a> {
     /// Creates a reader for a socket on which no packet is expected yet.
     pub(crate) fn new(stream: &'a TcpStream) -> Self {
-        Self {
-            stream,
-            buffer: vec![0; READ_BYTES],
-            start: 0,
-            end: 0,
-        }
+        Self(Buffer::new(stream, READ_BYTES))
     }
 
     /// Performs one read, and blocks until there are bytes. The caller must have taken all complete packets
     /// before.
     pub(crate) fn read(&mut self) -> Result<()> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        ensure!(self.end < self.buffer.len(), "a packet too large");
-        let mut stream = self.stream;
-        let read = stream.read(&mut self.buffer[self.end..]);
-        let count = read.context("nothing more from the server")?;
-        ensure!(count > 0, "the server closed the connection");
-        self.end += count;
-        Ok(())
+        self.0.read()
     }
 
     /// Returns the next complete packet, or `None` if there is none.
     pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>> {
-        let rest = &self.buffer[self.start..self.end];
+        let rest = self.0.unread();
         let Some((head_bytes, body_bytes)) = lengths(rest)? else {
             return Ok(None);
         };
@@ -80,11 +62,10 @@ impl<'a> Incoming<'a> {
         if rest.len() < total {
             return Ok(None);
         }
-        let at = self.start;
-        self.start += total;
+        let packet = self.0.take(total);
         Ok(Some(Packet {
-            first: self.buffer[at],
-            body: &self.buffer[at + head_bytes..at + total],
+            first: packet[0],
+            body: &packet[head_bytes..],
         }))
     }
 }

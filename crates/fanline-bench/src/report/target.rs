@@ -1,0 +1,225 @@
+//! Targets, which were set before measuring, and whether they were met.
+
+use serde::{Deserialize, Serialize};
+
+use super::metric::{Metric, three_digits};
+
+/// A target and its results.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) what: String,
+    /// Description of the cells to which the results belong, if there is more than one.
+    pub(crate) cells: String,
+    /// The result in each cell, if it was measured.
+    pub(crate) measured: Vec<Option<f64>>,
+    pub(crate) bound: Bound,
+    pub(crate) unit: Unit,
+    pub(crate) verdict: Verdict,
+}
+
+/// A lower or an upper bound.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// The unit of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    /// A multiple of another result.
+    Times,
+    /// A share of another result.
+    Share,
+    /// The unit of a metric.
+    Of(Metric),
+}
+
+/// Whether a target was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Met,
+    Missed,
+    /// Unknown, because a system was not measured or failed.
+    Unknown,
+}
+
+impl Bound {
+    /// Returns whether `measured` satisfies the bound.
+    pub(crate) fn is_met(self, measured: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => measured >= least,
+            Self::AtMost(most) => measured <= most,
+        }
+    }
+
+    /// Returns the bound as text.
+    pub(crate) fn words(self, unit: Unit) -> String {
+        match self {
+            Self::AtLeast(least) => format!("≥ {}", unit.format(least)),
+            Self::AtMost(most) => format!("≤ {}", unit.format(most)),
+        }
+    }
+}
+
+impl Unit {
+    /// Formats a value with the unit.
+    pub(crate) fn format(self, value: f64) -> String {
+        match self {
+            Self::Times => format!("{}×", three_digits(value)),
+            Self::Share => format!("{:.0} %", value * 100.0),
+            Self::Of(metric) => metric.format(value),
+        }
+    }
+}
+
+impl Verdict {
+    /// Returns the text that reports contain.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "MISSED",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Target {
+    /// Creates a target with the results of all its cells. It is missed if one cell misses it, and unknown if
+    /// a cell has no result.
+    pub(crate) fn new(
+        what: impl Into<String>,
+        measured: Vec<Option<f64>>,
+        bound: Bound,
+        unit: Unit,
+    ) -> Self {
+        let is_met = |value: &f64| bound.is_met(*value);
+        let verdict = if !measured.iter().flatten().all(is_met) {
+            Verdict::Missed
+        } else if measured.is_empty() || measured.contains(&None) {
+            Verdict::Unknown
+        } else {
+            Verdict::Met
+        };
+        Self {
+            what: what.into(),
+            cells: String::new(),
+            measured,
+            bound,
+            unit,
+            verdict,
+        }
+    }
+
+    /// Returns the target with a description of its cells.
+    pub(crate) fn of_cells(self, cells: impl Into<String>) -> Self {
+        Self {
+            cells: cells.into(),
+            ..self
+        }
+    }
+
+    /// Returns the results as text.
+    pub(crate) fn measured(&self) -> String {
+        let words = self.measured.iter().map(|result| match result {
+            Some(value) => self.unit.format(*value),
+            None => "–".to_owned(),
+        });
+        words.collect::<Vec<_>>().join(" / ")
+    }
+
+    /// Returns the bound as text.
+    pub(crate) fn bound(&self) -> String {
+        self.bound.words(self.unit)
+    }
+}
+
+/// Returns a text such as "3 met, 2 missed, 1 unknown".
+pub(crate) fn count(targets: &[Target]) -> String {
+    let count = |wanted| {
+        let all = targets.iter().map(|target| target.verdict);
+        all.filter(|verdict| *verdict == wanted).count()
+    };
+    format!(
+        "{} met, {} missed, {} unknown",
+        count(Verdict::Met),
+        count(Verdict::Missed),
+        count(Verdict::Unknown)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(target: &Target, verdict: Verdict, words: &str) {
+        assert_eq!(target.verdict.label(), verdict.label());
+        let text = format!("{} ({})", target.measured(), target.bound());
+        assert_eq!(text, words);
+    }
+
+    #[test]
+    fn target_is_met_if_all_cells_are() {
+        let check = |results: &[Option<f64>], verdict, words| {
+            let target = Target::new("", results.to_vec(), Bound::AtLeast(4.8), Unit::Times);
+            check(&target, verdict, words);
+        };
+        let both = [Some(4.8), Some(10.0)];
+        check(&both, Verdict::Met, "4.80× / 10.0× (≥ 4.80×)");
+        let one = [Some(5.0), Some(4.7)];
+        check(&one, Verdict::Missed, "5.00× / 4.70× (≥ 4.80×)");
+        let half = [Some(5.0), None];
+        check(&half, Verdict::Unknown, "5.00× / – (≥ 4.80×)");
+        let bad_half = [Some(4.0), None];
+        check(&bad_half, Verdict::Missed, "4.00× / – (≥ 4.80×)");
+    }
+
+    #[test]
+    fn target_reports_verdict() {
+        let check = |measured, bound, unit, verdict, words| {
+            check(
+                &Target::new("", vec![measured], bound, unit),
+                verdict,
+                words,
+            );
+        };
+        let (at_least, at_most) = (Bound::AtLeast, Bound::AtMost);
+        let allocations = Unit::Of(Metric::Allocations);
+        let pair = Unit::Of(Metric::Pair);
+        let (met, missed, unknown) = (Verdict::Met, Verdict::Missed, Verdict::Unknown);
+        check(Some(0.61), at_least(0.6), Unit::Share, met, "61 % (≥ 60 %)");
+        check(
+            Some(5.9),
+            at_least(6.0),
+            Unit::Times,
+            missed,
+            "5.90× (≥ 6.00×)",
+        );
+        check(None, at_least(6.0), Unit::Times, unknown, "– (≥ 6.00×)");
+        check(Some(0.0), at_most(0.0), allocations, met, "0 (≤ 0)");
+        let log = (Some(0.000_244), at_most(1.0 / 1024.0));
+        check(log.0, log.1, allocations, met, "0.000244 (≤ 0.000977)");
+        check(
+            Some(151.0),
+            at_most(150.0),
+            pair,
+            missed,
+            "151 ns (≤ 150 ns)",
+        );
+    }
+
+    #[test]
+    fn verdicts_are_counted() {
+        let target = |measured| Target::new("", measured, Bound::AtMost(1.0), Unit::Times);
+        let all = [
+            vec![Some(1.0)],
+            vec![Some(1.1)],
+            vec![None],
+            vec![Some(0.5)],
+        ];
+        assert_eq!(count(&all.map(target)), "2 met, 1 missed, 1 unknown");
+    }
+}
