@@ -475,8 +475,8 @@ pub mod testing;
 
 pub use clock::{Clock, Coarse, Precise, Time};
 pub use create::{
-    Emitter, create, defer, empty, from_fn, from_iter, generate, never, of, range, repeat_value,
-    throw, try_from_iter,
+    Emitter, case, create, defer, empty, from_fn, from_iter, generate, if_then, never, of, range,
+    repeat_value, throw, try_from_iter, using, while_do,
 };
 pub use guard::Guard;
 pub use observable::{BoxObservable, IntoObservable, Observable};

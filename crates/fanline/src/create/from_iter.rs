@@ -184,8 +184,26 @@ impl<R: IntoIterator> Observable for FromRange<R> {
 ///     .subscribe(|all| assert_eq!(*all, [3, 2, 1]))
 ///     .detach();
 /// ```
-pub fn from_fn<T, F: FnMut() -> Option<T>>(f: F) -> FromIter<iter::FromFn<F>> {
-    from_iter(iter::from_fn(f))
+pub const fn from_fn<T, F: FnMut() -> Option<T>>(f: F) -> FromFn<F> {
+    FromFn { f }
+}
+
+/// An observable of the results of a closure; see [`from_fn`].
+#[derive(Clone, Debug)]
+pub struct FromFn<F> {
+    f: F,
+}
+
+impl<T, F: FnMut() -> Option<T>> Observable for FromFn<F> {
+    type Item = T;
+    type Error = Infallible;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T> + Send + 'static,
+    {
+        from_iter(iter::from_fn(self.f)).subscribe_with(observer)
+    }
 }
 
 /// Emits the same value again and again, without end; like [`from_iter`]. A later operator in the chain must

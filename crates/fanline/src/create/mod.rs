@@ -4,15 +4,19 @@
 //! has [`Infallible`](std::convert::Infallible) as its error;
 //! [`with_error_type`](crate::ObservableExt::with_error_type) adapts it to a chain that can fail.
 
+mod conditional;
 mod defer;
 mod emitter;
 mod ends;
 mod from_iter;
+mod using;
 
+pub use conditional::{Case, IfThen, WhileDo, case, if_then, while_do};
 pub use defer::{Defer, defer};
 pub use emitter::{Create, Emitter, create};
 pub use ends::{Empty, Never, Throw, empty, never, throw};
 pub use from_iter::{
-    FromIter, FromRange, Of, TryFromIter, from_fn, from_iter, generate, of, range, repeat_value,
-    try_from_iter,
+    FromFn, FromIter, FromRange, Of, TryFromIter, from_fn, from_iter, generate, of, range,
+    repeat_value, try_from_iter,
 };
+pub use using::{Using, using};

@@ -82,7 +82,7 @@ where
 
 /// An action that runs once: when the source completes or fails, or when the guard or the observer is dropped
 /// before that.
-struct Once<F>(Mutex<Option<F>>);
+pub(super) struct Once<F>(pub(super) Mutex<Option<F>>);
 
 impl<F: FnOnce()> Once<F> {
     fn run(&self) {
@@ -90,6 +90,12 @@ impl<F: FnOnce()> Once<F> {
         if let Some(action) = action {
             action();
         }
+    }
+
+    /// Drops the action without running it.
+    pub(super) fn cancel(&self) {
+        let action = lock(&self.0).take();
+        drop(action);
     }
 }
 
@@ -105,7 +111,7 @@ impl<F: FnOnce() + Send> Registry for Once<F> {
 
 /// Runs the action when a source drops its observer without completion or error, which also ends the
 /// subscription.
-struct RunOnDrop<F: FnOnce()>(Arc<Once<F>>);
+pub(super) struct RunOnDrop<F: FnOnce()>(pub(super) Arc<Once<F>>);
 
 impl<F: FnOnce()> Drop for RunOnDrop<F> {
     fn drop(&mut self) {

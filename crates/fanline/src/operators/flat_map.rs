@@ -6,7 +6,7 @@ use crate::sync::{Mutex, lock};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// The observable returned by [`flat_map`](crate::CombineExt::flat_map) and
-/// [`concat_map`](crate::CombineExt::concat_map).
+/// [`flat_map_with`](crate::CombineExt::flat_map_with).
 ///
 /// Emits the values of the observables that `f` returns, as they arrive. At most `max_concurrent` observables
 /// are subscribed to at a time; `usize::MAX` means no limit.
@@ -15,9 +15,6 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// observables are queued, without bound. Completes when the source and all observables have completed; fails
 /// with the first error. If `f` panics, the subscription ends without a call to the observer. For parallel
 /// work see [`flat_map_on`](crate::CombineExt::flat_map_on).
-///
-/// [`concat_map`](crate::CombineExt::concat_map) subscribes to one observable at a time: it emits all
-/// values of the first one, then those of the second, and so on.
 ///
 /// # Panics
 ///
@@ -29,15 +26,6 @@ use crate::{Guard, IntoObservable, Observable, Observer};
 /// fanline::from_iter([10, 20])
 ///     .flat_map(|&n| fanline::from_iter(n..n + 2))
 ///     .subscribe(|value| println!("{value}"))
-///     .detach();
-/// ```
-///
-/// ```
-/// use fanline::prelude::*;
-///
-/// fanline::from_iter([10, 20])
-///     .concat_map(|&n| fanline::from_iter(n..n + 2))
-///     .subscribe(|value| println!("{value}")) // 10 11 20 21
 ///     .detach();
 /// ```
 #[derive(Clone, Debug)]
@@ -90,6 +78,53 @@ where
             })
         });
         guard
+    }
+}
+
+/// The observable returned by [`concat_map`](crate::CombineExt::concat_map).
+///
+/// Emits all values of the observable that `f` returns for the first value, then those of the second, and so
+/// on: [`flat_map_with`](crate::CombineExt::flat_map_with) with one observable at a time.
+///
+/// `f` is called for each value at once. Further observables are queued, without bound. Completes when the
+/// source and all observables have completed; fails with the first error. If `f` panics, the subscription
+/// ends without a call to the observer.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([10, 20])
+///     .concat_map(|&n| fanline::from_iter(n..n + 2))
+///     .subscribe(|value| println!("{value}")) // 10 11 20 21
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConcatMap<S, F> {
+    source: S,
+    f: F,
+}
+
+impl<S, F> ConcatMap<S, F> {
+    pub(super) fn new(source: S, f: F) -> Self {
+        Self { source, f }
+    }
+}
+
+impl<S, R, F> Observable for ConcatMap<S, F>
+where
+    S: Observable,
+    R: IntoObservable<Item: Clone + Send + 'static, Error = S::Error, Observable: Send + 'static>,
+    S::Error: Clone + Send + 'static,
+    F: FnMut(&S::Item) -> R + Send + 'static,
+{
+    type Item = R::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<R::Item, S::Error> + Send + 'static,
+    {
+        FlatMap::new(self.source, 1, self.f).subscribe_with(observer)
     }
 }
 

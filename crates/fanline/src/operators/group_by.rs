@@ -69,6 +69,10 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
+    pub(super) fn new(key: K, values: Unicast<T, E>) -> Self {
+        Self { key, values }
+    }
+
     /// Returns the key of the group.
     pub fn key(&self) -> &K {
         &self.key
@@ -201,7 +205,7 @@ where
         }
         let source_refs = Arc::clone(&self.source_refs);
         if let Some(observer) = self.outer() {
-            let (feed, values) = Feed::new(source_refs.add_ref());
+            let (feed, values) = Feed::new(Some(source_refs.add_ref()));
             observer.next_owned(Grouped {
                 key: key.clone(),
                 values,

@@ -1,3 +1,4 @@
+use super::skip::Skip;
 use crate::operators::forward::complete;
 use crate::{Guard, Observable, Observer};
 
@@ -14,16 +15,6 @@ use crate::{Guard, Observable, Observer};
 ///     .collect::<Vec<_>>()
 ///     .subscribe(|all| assert_eq!(*all, [1, 2]))
 ///     .detach();
-/// ```
-///
-/// [`first`](crate::ObservableExt::first) is `take(1)`, and
-/// [`element_at`](crate::ObservableExt::element_at) is `skip(index).take(1)`:
-///
-/// ```
-/// use fanline::prelude::*;
-///
-/// fanline::from_iter(["a", "b", "c"]).first().subscribe(|text| assert_eq!(*text, "a")).detach();
-/// fanline::from_iter(["a", "b", "c"]).element_at(1).subscribe(|text| assert_eq!(*text, "b")).detach();
 /// ```
 #[derive(Clone, Debug)]
 pub struct Take<S> {
@@ -56,6 +47,72 @@ where
             observer,
             left: self.count,
         })
+    }
+}
+
+/// The observable returned by [`first`](crate::ObservableExt::first).
+///
+/// Emits the first value, and completes after it. Without a value, completes or fails with the source.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(["a", "b", "c"]).first().subscribe(|text| assert_eq!(*text, "a")).detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct First<S> {
+    source: S,
+}
+
+impl<S> First<S> {
+    pub(super) fn new(source: S) -> Self {
+        Self { source }
+    }
+}
+
+impl<S: Observable> Observable for First<S> {
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        Take::new(self.source, 1).subscribe_with(observer)
+    }
+}
+
+/// The observable returned by [`element_at`](crate::ObservableExt::element_at).
+///
+/// Emits the value at `index`, counted from 0, and completes after it. Without such a value, completes or
+/// fails with the source.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter(["a", "b", "c"]).element_at(1).subscribe(|text| assert_eq!(*text, "b")).detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct ElementAt<S> {
+    source: S,
+    index: usize,
+}
+
+impl<S> ElementAt<S> {
+    pub(super) fn new(source: S, index: usize) -> Self {
+        Self { source, index }
+    }
+}
+
+impl<S: Observable> Observable for ElementAt<S> {
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        Take::new(Skip::new(self.source, self.index), 1).subscribe_with(observer)
     }
 }
 

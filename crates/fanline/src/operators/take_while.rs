@@ -125,3 +125,48 @@ where
         self.done || self.observer.is_closed()
     }
 }
+
+/// The observable returned by [`take_until_match`](crate::ObservableExt::take_until_match).
+///
+/// Emits values up to and including the first one for which `predicate` holds, then completes.
+///
+/// Completes or fails earlier if the source does. Stores no values.
+///
+/// ```
+/// use fanline::prelude::*;
+///
+/// fanline::from_iter([1, 2, 9, 3])
+///     .take_until_match(|n| *n > 5)
+///     .collect::<Vec<_>>()
+///     .subscribe(|all| assert_eq!(*all, [1, 2, 9]))
+///     .detach();
+/// ```
+#[derive(Clone, Debug)]
+pub struct TakeUntilMatch<S, F> {
+    source: S,
+    predicate: F,
+}
+
+impl<S, F> TakeUntilMatch<S, F> {
+    pub(super) fn new(source: S, predicate: F) -> Self {
+        Self { source, predicate }
+    }
+}
+
+impl<S, F> Observable for TakeUntilMatch<S, F>
+where
+    S: Observable,
+    F: FnMut(&S::Item) -> bool + Send + 'static,
+{
+    type Item = S::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let mut predicate = self.predicate;
+        TakeWhile::new(self.source, move |value: &S::Item| !predicate(value), true)
+            .subscribe_with(observer)
+    }
+}

@@ -7,8 +7,9 @@ use super::gate::{Event, Gate, Out, Stage};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, lock};
 use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
 
-/// An observable for one observer, emitted by [`window_count`](crate::ObservableExt::window_count),
-/// [`window_time`](crate::TimeExt::window_time), and [`group_by`](crate::ObservableExt::group_by).
+/// An observable for one observer, made by [`unicast`], and emitted by
+/// [`window_count`](crate::ObservableExt::window_count), [`window_time`](crate::TimeExt::window_time),
+/// [`group_by`](crate::ObservableExt::group_by), and their siblings.
 /// Values that arrive before the subscription are buffered without bound, and delivered first.
 ///
 /// It is a handle: clones refer to the same observable. The first subscription receives all values. A later
@@ -36,6 +37,128 @@ where
     E: Clone + Send + 'static,
 {
     handle: Arc<Handle<T, E>>,
+}
+
+/// Creates a producer and an observable for one observer, which cannot fail.
+///
+/// Values are buffered, without bound, until the observable is subscribed to. So the observer receives all
+/// values, without replay for later observers. RxJava calls this a `UnicastSubject`.
+///
+/// ```
+/// use fanline::{operators::unicast, prelude::*};
+///
+/// let (mut tx, values) = unicast::<u32>();
+/// tx.next(1);
+/// tx.next(2);
+/// tx.complete();
+/// values.sum().subscribe(|sum| assert_eq!(*sum, 3)).detach();
+/// ```
+pub fn unicast<T: Clone + Send + 'static>() -> (UnicastProducer<T>, Unicast<T>) {
+    unicast_with_error()
+}
+
+/// Like [`unicast`], for values that an error may follow.
+///
+/// ```
+/// use fanline::{operators::unicast_with_error, prelude::*};
+///
+/// let (mut tx, values) = unicast_with_error::<u32, &str>();
+/// tx.next(1);
+/// tx.error("offline");
+/// values.on_error_return(|_| 0).count().subscribe(|count| assert_eq!(*count, 2)).detach();
+/// ```
+pub fn unicast_with_error<T, E>() -> (UnicastProducer<T, E>, Unicast<T, E>)
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    let (feed, unicast) = Feed::new(None);
+    (UnicastProducer { feed }, unicast)
+}
+
+/// The emitting end of a [`Unicast`]; made by [`unicast`]. Dropping it without a completion or an error drops
+/// the observer without a call.
+///
+/// It is an [`Observer`], so that it can be subscribed to an observable.
+pub struct UnicastProducer<T, E = std::convert::Infallible>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    feed: Feed<T, E>,
+}
+
+impl<T, E> UnicastProducer<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    /// Emits a value to the observer, or buffers it if there is none yet.
+    pub fn next(&mut self, value: T) {
+        self.feed.next_owned(value);
+    }
+
+    /// Ends the observable with an error.
+    pub fn error(self, error: E) {
+        self.feed.error(&error);
+    }
+
+    /// Completes the observable.
+    pub fn complete(self) {
+        self.feed.complete();
+    }
+
+    /// Returns whether values are dropped, because the observer has unsubscribed, or because there is no
+    /// observer and all handles of the observable are dropped.
+    pub fn is_closed(&self) -> bool {
+        self.feed.is_over()
+    }
+}
+
+impl<T, E> Drop for UnicastProducer<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn drop(&mut self) {
+        self.feed.disconnect();
+    }
+}
+
+impl<T, E> Observer<T, E> for UnicastProducer<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn next(&mut self, value: &T) {
+        self.feed.next(value);
+    }
+
+    fn next_owned(&mut self, value: T) {
+        self.feed.next_owned(value);
+    }
+
+    fn error(&mut self, error: &E) {
+        self.feed.error(error);
+    }
+
+    fn complete(&mut self) {
+        self.feed.complete();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.feed.is_over()
+    }
+}
+
+impl<T, E> std::fmt::Debug for UnicastProducer<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UnicastProducer").finish_non_exhaustive()
+    }
 }
 
 struct Handle<T, E>
@@ -152,13 +275,16 @@ where
 struct Mailbox<T, E> {
     buffered: VecDeque<Event<T, E>>,
     observer: Option<Out<BoxObserver<T, E>>>,
-    /// Keeps the source subscribed as long as this observable can have an observer.
-    _source_ref: SourceRef,
+    /// Keeps the source of a window or group subscribed as long as this observable can have an observer.
+    _source_ref: Option<SourceRef>,
+    /// Whether the producer was dropped, so that nothing follows the buffered events.
+    producer_dropped: bool,
 }
 
 enum Message<T, E> {
     Attach(BoxObserver<T, E>),
     Event(Event<T, E>),
+    ProducerDropped,
 }
 
 impl<T: Send + 'static, E: Send + 'static> Stage for Mailbox<T, E> {
@@ -168,6 +294,7 @@ impl<T: Send + 'static, E: Send + 'static> Stage for Mailbox<T, E> {
         match (message, &mut self.observer) {
             (Message::Event(event), Some(out)) => event.deliver(out),
             (Message::Event(event), None) => self.buffered.push_back(event),
+            (Message::ProducerDropped, _) => self.producer_dropped = true,
             (Message::Attach(observer), _) => {
                 let out = self.observer.insert(Out::new(observer));
                 for event in std::mem::take(&mut self.buffered) {
@@ -183,7 +310,7 @@ impl<T: Send + 'static, E: Send + 'static> Stage for Mailbox<T, E> {
     fn is_over(&self) -> bool {
         self.observer
             .as_ref()
-            .is_some_and(Observer::<T, E>::is_closed)
+            .is_some_and(|out| self.producer_dropped || Observer::<T, E>::is_closed(out))
     }
 }
 
@@ -201,11 +328,12 @@ where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    pub(super) fn new(source_ref: SourceRef) -> (Self, Unicast<T, E>) {
+    pub(super) fn new(source_ref: Option<SourceRef>) -> (Self, Unicast<T, E>) {
         let gate = Gate::new(Mailbox {
             buffered: VecDeque::new(),
             observer: None,
             _source_ref: source_ref,
+            producer_dropped: false,
         });
         let unicast = Unicast {
             handle: Arc::new(Handle {
@@ -227,12 +355,37 @@ where
         );
     }
 
+    pub(super) fn next_owned(&self, value: T) {
+        self.gate.send(Message::Event(Event::Next(value)));
+    }
+
     pub(super) fn error(&self, error: &E) {
         self.gate.send(Message::Event(Event::Error(error.clone())));
     }
 
     pub(super) fn complete(&self) {
         self.gate.send(Message::Event(Event::Complete));
+    }
+
+    /// Reports that nothing follows, without an end.
+    fn disconnect(&self) {
+        self.gate.send(Message::ProducerDropped);
+    }
+
+    fn is_over(&self) -> bool {
+        self.gate.is_over()
+    }
+}
+
+impl<T, E> Clone for Feed<T, E>
+where
+    T: Clone + Send + 'static,
+    E: Clone + Send + 'static,
+{
+    fn clone(&self) -> Self {
+        Self {
+            gate: self.gate.clone(),
+        }
     }
 }
 

@@ -107,7 +107,7 @@ where
     pub(super) fn open(&mut self) {
         let source_refs = Arc::clone(&self.source_refs);
         if let Some(observer) = self.outer() {
-            let (feed, window) = Feed::new(source_refs.add_ref());
+            let (feed, window) = Feed::new(Some(source_refs.add_ref()));
             observer.next_owned(window);
             self.open = Some(feed);
             self.outer(); // Drops the observer if it is closed.

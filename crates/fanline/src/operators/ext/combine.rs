@@ -58,16 +58,71 @@ pub trait CombineExt: IntoObservable {
         Concat::new(self.into_observable(), next.into_observable())
     }
 
-    /// Emits the values of the observables that `f` returns, one observable after the other:
-    /// [`flat_map_with`](Self::flat_map_with) with `max_concurrent` 1.
-    fn concat_map<R, F>(self, f: F) -> FlatMap<Self::Observable, F>
+    /// Emits all values of the observable that `f` returns for the first value, then those of the second, and
+    /// so on.
+    fn concat_map<R, F>(self, f: F) -> ConcatMap<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> R + Send + 'static,
         R: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
         R::Observable: Send + 'static,
         Self::Error: Clone + Send + 'static,
     {
-        FlatMap::new(self.into_observable(), 1, f)
+        ConcatMap::new(self.into_observable(), f)
+    }
+
+    /// Like [`concat_map`](Self::concat_map), but an error is passed on after all observables have ended.
+    fn concat_map_delay_error<R, F>(self, f: F) -> FlatMapDelayError<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        R::Observable: Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        FlatMapDelayError::new(self.into_observable(), 1, f)
+    }
+
+    /// Like [`concat_map`](Self::concat_map), but subscribes to all observables at once.
+    fn concat_map_eager<R, F>(self, f: F) -> ConcatMapEager<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        Self::Error: Clone + Send + 'static,
+    {
+        ConcatMapEager::new(self.into_observable(), f)
+    }
+
+    /// Like [`merge_all`](Self::merge_all), but emits all values of one observable before those of the next.
+    fn concat_all(self) -> MergeAll<Self::Observable>
+    where
+        Self::Item: IntoObservable<Error = Self::Error> + Clone + 'static,
+        <Self::Item as IntoObservable>::Item: Clone + Send + 'static,
+        <Self::Item as IntoObservable>::Observable: Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        MergeAll::new(self.into_observable(), 1)
+    }
+
+    /// Emits the values of the observables that this source emits, as they arrive.
+    fn merge_all(self) -> MergeAll<Self::Observable>
+    where
+        Self::Item: IntoObservable<Error = Self::Error> + Clone + 'static,
+        <Self::Item as IntoObservable>::Item: Clone + Send + 'static,
+        <Self::Item as IntoObservable>::Observable: Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        MergeAll::new(self.into_observable(), usize::MAX)
+    }
+
+    /// Emits the values, those of the observables that `f` returns for them, those of the observables for
+    /// those, and so on.
+    fn expand<R, F>(self, f: F) -> Expand<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Clone + Send + 'static,
+        R: IntoObservable<Item = Self::Item, Error = Self::Error>,
+        R::Observable: Send + 'static,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        Expand::new(self.into_observable(), f)
     }
 
     /// Emits the values of the observable that `f` returns. Ignores values of this source until that
@@ -231,6 +286,183 @@ pub trait CombineExt: IntoObservable {
         TakeUntil::new(self.into_observable(), notifier.into_observable())
     }
 
+    /// Like [`merge`](Self::merge), but an error is passed on after both sources have ended.
+    fn merge_delay_error<B>(self, other: B) -> MergeDelayError<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        MergeDelayError::new(self.into_observable(), other.into_observable())
+    }
+
+    /// Like [`concat`](Self::concat), but an error is passed on after `next` has ended.
+    fn concat_delay_error<B>(self, next: B) -> ConcatDelayError<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+        Self::Error: Clone + Send + 'static,
+    {
+        ConcatDelayError::new(self.into_observable(), next.into_observable())
+    }
+
+    /// Like [`zip`](Self::zip), but an error is passed on after the last pair.
+    fn zip_delay_error<B>(self, other: B) -> ZipDelayError<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        ZipDelayError::new(self.into_observable(), other.into_observable())
+    }
+
+    /// Like [`combine_latest`](Self::combine_latest), but an error is passed on after both sources have
+    /// ended.
+    fn combine_latest_delay_error<B>(
+        self,
+        other: B,
+    ) -> CombineLatestDelayError<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        CombineLatestDelayError::new(self.into_observable(), other.into_observable())
+    }
+
+    /// Like [`flat_map`](Self::flat_map), but an error is passed on after all observables have ended.
+    fn flat_map_delay_error<R, F>(self, f: F) -> FlatMapDelayError<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        R::Observable: Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        FlatMapDelayError::new(self.into_observable(), usize::MAX, f)
+    }
+
+    /// Emits whether both sources have equal values in the same order, as soon as this is known.
+    fn sequence_equal<B>(self, other: B) -> SequenceEqual<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+        Self::Item: PartialEq,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        SequenceEqual::new(self.into_observable(), other.into_observable())
+    }
+
+    /// Emits the values of `fallback` if this source completes without a value.
+    fn switch_if_empty<B>(self, fallback: B) -> SwitchIfEmpty<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+        B::Observable: Send + 'static,
+    {
+        SwitchIfEmpty::new(self.into_observable(), fallback.into_observable())
+    }
+
+    /// Emits the result of `f` for each pair of values that are valid at the same time. A value is valid until
+    /// the observable that `left_until` or `right_until` returns for it emits or completes.
+    fn join<B, L, R, C, LU, RU, F>(
+        self,
+        other: B,
+        left_until: LU,
+        right_until: RU,
+        f: F,
+    ) -> Join<Self::Observable, B::Observable, LU, RU, F>
+    where
+        B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        L: IntoObservable<Error = Self::Error>,
+        R: IntoObservable<Error = Self::Error>,
+        LU: FnMut(&Self::Item) -> L + Send + 'static,
+        RU: FnMut(&B::Item) -> R + Send + 'static,
+        F: FnMut(&Self::Item, &B::Item) -> C + Send + 'static,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        let (left, right) = (self.into_observable(), other.into_observable());
+        Join::new(left, right, left_until, right_until, f)
+    }
+
+    /// Emits the result of `f` for each value and an observable of the values of `other` that are valid at the
+    /// same time; see [`join`](Self::join).
+    fn group_join<B, L, R, C, LU, RU, F>(
+        self,
+        other: B,
+        left_until: LU,
+        right_until: RU,
+        f: F,
+    ) -> GroupJoin<Self::Observable, B::Observable, LU, RU, F>
+    where
+        B: IntoObservable<Item: Clone + Send + 'static, Error = Self::Error>,
+        L: IntoObservable<Error = Self::Error>,
+        R: IntoObservable<Error = Self::Error>,
+        LU: FnMut(&Self::Item) -> L + Send + 'static,
+        RU: FnMut(&B::Item) -> R + Send + 'static,
+        F: FnMut(&Self::Item, Unicast<B::Item, Self::Error>) -> C + Send + 'static,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        let (left, right) = (self.into_observable(), other.into_observable());
+        GroupJoin::new(left, right, left_until, right_until, f)
+    }
+
+    /// Like [`group_by`](crate::ObservableExt::group_by), but a group completes when the observable that
+    /// `until` returns for it emits or completes.
+    fn group_by_until<K, R, F, U>(self, key: F, until: U) -> GroupByUntil<Self::Observable, F, U>
+    where
+        K: Clone + Eq + std::hash::Hash + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        F: FnMut(&Self::Item) -> K + Send + 'static,
+        U: FnMut(&Grouped<K, Self::Item, Self::Error>) -> R + Send + 'static,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        GroupByUntil::new(self.into_observable(), key, until)
+    }
+
+    /// Emits the values since the previous emission as a `Vec` whenever `boundaries` emits.
+    fn buffer_when<B>(self, boundaries: B) -> BufferWhen<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Error = Self::Error>,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        BufferWhen::new(self.into_observable(), boundaries.into_observable())
+    }
+
+    /// Emits an observable of the following values whenever `boundaries` emits.
+    fn window_when<B>(self, boundaries: B) -> WindowWhen<Self::Observable, B::Observable>
+    where
+        B: IntoObservable<Error = Self::Error>,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        WindowWhen::new(self.into_observable(), boundaries.into_observable())
+    }
+
+    /// Emits a value when the observable that `f` returns for it emits or completes, unless another value
+    /// arrives before that.
+    fn debounce_with<R, F>(self, f: F) -> DebounceWith<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        DebounceWith::new(self.into_observable(), f)
+    }
+
+    /// Delays each value until the observable that `f` returns for it emits or completes.
+    fn delay_with<R, F>(self, f: F) -> DelayWith<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        R::Observable: Send + 'static,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        DelayWith::new(self.into_observable(), f)
+    }
+
+    /// Emits a value, and drops values until the observable that `f` returned for it emits or completes.
+    fn throttle_with<R, F>(self, f: F) -> ThrottleWith<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> R + Send + 'static,
+        R: IntoObservable<Error = Self::Error>,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        ThrottleWith::new(self.into_observable(), f)
+    }
+
     // -- Subscribing to another source
 
     /// On an error, continues with the observable that `handler` returns.
@@ -248,6 +480,37 @@ pub trait CombineExt: IntoObservable {
         Self::Observable: Clone + Send + 'static,
     {
         Repeat::new(self.into_observable(), times)
+    }
+
+    /// Subscribes again each time the source completes and `condition` returns `true`.
+    fn do_while<F>(self, condition: F) -> DoWhile<Self::Observable, F>
+    where
+        Self::Observable: Clone + Send + 'static,
+        F: FnMut() -> bool + Send + 'static,
+    {
+        DoWhile::new(self.into_observable(), condition)
+    }
+
+    /// When the source completes, the observable that `handler` returns decides whether to subscribe again.
+    fn repeat_when<R, F>(self, handler: F) -> RepeatWhen<Self::Observable, F>
+    where
+        F: FnOnce(Unicast<()>) -> R,
+        R: IntoObservable<Error = Self::Error>,
+        Self::Observable: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        RepeatWhen::new(self.into_observable(), handler)
+    }
+
+    /// When the source fails, the observable that `handler` returns decides whether to subscribe again.
+    fn retry_when<R, F>(self, handler: F) -> RetryWhen<Self::Observable, F>
+    where
+        F: FnOnce(Unicast<Self::Error>) -> R,
+        R: IntoObservable<Error = Self::Error>,
+        Self::Observable: Clone + Send + 'static,
+        Self::Error: Clone + Send + 'static,
+    {
+        RetryWhen::new(self.into_observable(), handler)
     }
 
     /// Subscribes again when the source fails, at most `times` times.

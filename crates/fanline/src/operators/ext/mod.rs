@@ -70,6 +70,15 @@ pub trait ObservableExt: IntoObservable {
         FilterMap::new(self.into_observable(), f)
     }
 
+    /// Emits all items of the iterator that `f` returns for each value.
+    fn flat_map_iter<I, F>(self, f: F) -> FlatMapIter<Self::Observable, F>
+    where
+        I: IntoIterator,
+        F: FnMut(&Self::Item) -> I + Send + 'static,
+    {
+        FlatMapIter::new(self.into_observable(), f)
+    }
+
     /// Emits the result of `f` for each value.
     fn map<U, F>(self, f: F) -> Map<Self::Observable, F>
     where
@@ -191,8 +200,8 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits the value at `index`, counted from 0, if there is one, and completes.
-    fn element_at(self, index: usize) -> Take<Skip<Self::Observable>> {
-        self.skip(index).take(1)
+    fn element_at(self, index: usize) -> ElementAt<Self::Observable> {
+        ElementAt::new(self.into_observable(), index)
     }
 
     /// Emits the values for which `predicate` holds.
@@ -204,8 +213,8 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits the first value, if there is one, and completes.
-    fn first(self) -> Take<Self::Observable> {
-        self.take(1)
+    fn first(self) -> First<Self::Observable> {
+        First::new(self.into_observable())
     }
 
     /// Emits no values, only the completion or the error.
@@ -261,6 +270,14 @@ pub trait ObservableExt: IntoObservable {
         Self::Item: Clone + Send + 'static,
     {
         TakeLast::new(self.into_observable(), count)
+    }
+
+    /// Emits values up to and including the first one for which `predicate` holds, then completes.
+    fn take_until_match<F>(self, predicate: F) -> TakeUntilMatch<Self::Observable, F>
+    where
+        F: FnMut(&Self::Item) -> bool + Send + 'static,
+    {
+        TakeUntilMatch::new(self.into_observable(), predicate)
     }
 
     /// Emits values while `predicate` holds, then completes.
@@ -393,6 +410,43 @@ pub trait ObservableExt: IntoObservable {
         Sum::new(self.into_observable())
     }
 
+    /// Emits all values in order when the source completes.
+    fn sorted(self) -> Sorted<Self::Observable>
+    where
+        Self::Item: Ord + Clone + Send + 'static,
+    {
+        Sorted::new(self.into_observable())
+    }
+
+    /// Like [`sorted`](Self::sorted), but `compare` defines the order.
+    fn sorted_by<F>(self, compare: F) -> SortedBy<Self::Observable, F>
+    where
+        Self::Item: Clone + Send + 'static,
+        F: FnMut(&Self::Item, &Self::Item) -> Ordering + Send + 'static,
+    {
+        SortedBy::new(self.into_observable(), compare)
+    }
+
+    /// Emits a `HashMap` with the last value of each key when the source completes.
+    fn to_map<K, F>(self, key: F) -> ToMap<Self::Observable, F>
+    where
+        Self::Item: Clone + Send + 'static,
+        K: Eq + Hash + Send + 'static,
+        F: FnMut(&Self::Item) -> K + Send + 'static,
+    {
+        ToMap::new(self.into_observable(), key)
+    }
+
+    /// Emits a `HashMap` with all values of each key when the source completes.
+    fn to_multimap<K, F>(self, key: F) -> ToMultimap<Self::Observable, F>
+    where
+        Self::Item: Clone + Send + 'static,
+        K: Eq + Hash + Send + 'static,
+        F: FnMut(&Self::Item) -> K + Send + 'static,
+    {
+        ToMultimap::new(self.into_observable(), key)
+    }
+
     // -- Errors
 
     /// Maps the error with `f`.
@@ -409,6 +463,11 @@ pub trait ObservableExt: IntoObservable {
         Self: IntoObservable<Error = Infallible>,
     {
         WithErrorType::new(self.into_observable())
+    }
+
+    /// Completes when the source fails, and drops the error.
+    fn on_error_complete(self) -> OnErrorComplete<Self::Observable> {
+        OnErrorComplete::new(self.into_observable())
     }
 
     /// On an error, emits the result of `f` and completes.
@@ -523,6 +582,16 @@ pub trait ObservableExt: IntoObservable {
     /// Runs `action` once when the subscription ends for any reason.
     fn finalize<F: FnOnce() + Send + 'static>(self, action: F) -> Finalize<Self::Observable, F> {
         Finalize::new(self.into_observable(), action)
+    }
+
+    /// Runs `action` once if the subscription ends before the source has completed or failed.
+    fn on_dispose<F: FnOnce() + Send + 'static>(self, action: F) -> OnDispose<Self::Observable, F> {
+        OnDispose::new(self.into_observable(), action)
+    }
+
+    /// Runs `action` at the subscription, before the source is subscribed to.
+    fn on_subscribe<F: FnOnce()>(self, action: F) -> OnSubscribe<Self::Observable, F> {
+        OnSubscribe::new(self.into_observable(), action)
     }
 
     /// Calls `inspect` with each value before it is emitted.

@@ -247,6 +247,125 @@ pub trait TimeExt: IntoObservable {
     {
         Timeout::new(self.into_observable(), limit, scheduler, error)
     }
+
+    /// Emits the values that arrive within `duration`, then completes.
+    fn take_for(self, duration: Duration) -> TakeFor<Self::Observable, ThreadPool>
+    where
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        TakeFor::new(self.into_observable(), duration, ThreadPool::global())
+    }
+
+    /// Like [`take_for`](Self::take_for), on a worker of `scheduler`.
+    fn take_for_on<C: Scheduler>(
+        self,
+        duration: Duration,
+        scheduler: C,
+    ) -> TakeFor<Self::Observable, C>
+    where
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        TakeFor::new(self.into_observable(), duration, scheduler)
+    }
+
+    /// Drops the values that arrive within `duration`.
+    fn skip_for(self, duration: Duration) -> SkipFor<Self::Observable, ThreadPool>
+    where
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        SkipFor::new(self.into_observable(), duration, ThreadPool::global())
+    }
+
+    /// Like [`skip_for`](Self::skip_for), on a worker of `scheduler`.
+    fn skip_for_on<C: Scheduler>(
+        self,
+        duration: Duration,
+        scheduler: C,
+    ) -> SkipFor<Self::Observable, C>
+    where
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        SkipFor::new(self.into_observable(), duration, scheduler)
+    }
+
+    /// Emits the values of the last `duration` when the source completes.
+    fn take_last_for(self, duration: Duration) -> TakeLastFor<Self::Observable, ThreadPool>
+    where
+        Self::Item: Clone + Send + 'static,
+    {
+        TakeLastFor::new(self.into_observable(), duration, ThreadPool::global())
+    }
+
+    /// Like [`take_last_for`](Self::take_last_for), with the time of `scheduler`.
+    fn take_last_for_on<C: Scheduler>(
+        self,
+        duration: Duration,
+        scheduler: C,
+    ) -> TakeLastFor<Self::Observable, C>
+    where
+        Self::Item: Clone + Send + 'static,
+    {
+        TakeLastFor::new(self.into_observable(), duration, scheduler)
+    }
+
+    /// Drops the values that arrive within `duration` before the completion.
+    fn skip_last_for(self, duration: Duration) -> SkipLastFor<Self::Observable, ThreadPool>
+    where
+        Self::Item: Clone + Send + 'static,
+    {
+        SkipLastFor::new(self.into_observable(), duration, ThreadPool::global())
+    }
+
+    /// Like [`skip_last_for`](Self::skip_last_for), with the time of `scheduler`.
+    fn skip_last_for_on<C: Scheduler>(
+        self,
+        duration: Duration,
+        scheduler: C,
+    ) -> SkipLastFor<Self::Observable, C>
+    where
+        Self::Item: Clone + Send + 'static,
+    {
+        SkipLastFor::new(self.into_observable(), duration, scheduler)
+    }
+
+    /// Switches to `fallback` if the next value does not arrive within `limit`.
+    fn timeout_with<B>(
+        self,
+        limit: Duration,
+        fallback: B,
+    ) -> TimeoutWith<Self::Observable, B::Observable, ThreadPool>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+        B::Observable: Send + 'static,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        TimeoutWith::new(
+            self.into_observable(),
+            limit,
+            fallback.into_observable(),
+            ThreadPool::global(),
+        )
+    }
+
+    /// Like [`timeout_with`](Self::timeout_with), on a worker of `scheduler`.
+    fn timeout_with_on<C: Scheduler, B>(
+        self,
+        limit: Duration,
+        fallback: B,
+        scheduler: C,
+    ) -> TimeoutWith<Self::Observable, B::Observable, C>
+    where
+        B: IntoObservable<Item = Self::Item, Error = Self::Error>,
+        B::Observable: Send + 'static,
+        Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
+    {
+        TimeoutWith::new(
+            self.into_observable(),
+            limit,
+            fallback.into_observable(),
+            scheduler,
+        )
+    }
 }
 
 impl<S: IntoObservable> TimeExt for S {}

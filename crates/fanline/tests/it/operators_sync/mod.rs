@@ -12,6 +12,7 @@ mod creating;
 mod ending_early;
 mod filtering;
 mod folding;
+mod hooks;
 mod live;
 mod models;
 mod shapes;
