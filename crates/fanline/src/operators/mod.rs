@@ -6,80 +6,7 @@
 //! in full which values it emits, when it completes or fails, what it stores, and when it panics. It has an
 //! example.
 //!
-//! # From Rx to Fanline
-//!
-//! The left column has the names that other Rx libraries use. It lists names that differ from Fanline's, and
-//! common ones.
-//!
-//! | Rx | Fanline |
-//! | --- | --- |
-//! | **Create** | |
-//! | `just`, `return`, `of` | [`of`](crate::of) |
-//! | `from`, `fromIterable`, `toObservable` | [`from_iter`](crate::from_iter), [`try_from_iter`](crate::try_from_iter) |
-//! | `range`, `empty`, `never`, `throw`, `defer`, `create`, `generate` | [`range`](crate::range()), [`empty`](crate::empty), [`never`](crate::never), [`throw`](crate::throw), [`defer`](crate::defer), [`create`](crate::create()), [`generate`](crate::generate) |
-//! | `fromCallable`, `start` | [`from_fn`](crate::from_fn) |
-//! | `interval`, `timer` | [`interval`], [`timer`] |
-//! | `fromFuture`, `fromStream` | [`from_future`](crate::from_future), [`from_stream`](crate::from_stream) |
-//! | **Transform** | |
-//! | `map`, `select`; `mapTo` | [`map`](ObservableExt::map); [`map_to`](ObservableExt::map_to) |
-//! | `mapNotNull`, `ofType`, `cast` | [`filter_map`](ObservableExt::filter_map) |
-//! | `scan` | [`scan`](ObservableExt::scan) |
-//! | `flatMap`, `mergeMap`, `selectMany` | [`flat_map`](CombineExt::flat_map), in parallel [`flat_map_on`](CombineExt::flat_map_on) |
-//! | `concatMap` | [`concat_map`](CombineExt::concat_map) |
-//! | `switchMap`, `flatMapLatest` | [`switch_map`](CombineExt::switch_map) |
-//! | `exhaustMap` | [`exhaust_map`](CombineExt::exhaust_map) |
-//! | `buffer(count)`, `buffer(count, skip)` | [`buffer_count`](ObservableExt::buffer_count), [`buffer_count_every`](ObservableExt::buffer_count_every) |
-//! | `buffer(time)`, `buffer(time, count)` | [`buffer_time`](TimeExt::buffer_time), [`buffer_time_or_count`](TimeExt::buffer_time_or_count) |
-//! | `window(count)` | [`window_count`](ObservableExt::window_count) |
-//! | `window(time)`, `window(time, count)` | [`window_time`](TimeExt::window_time), [`window_time_or_count`](TimeExt::window_time_or_count) |
-//! | `groupBy` | [`group_by`](ObservableExt::group_by) |
-//! | `pairwise` | [`pairwise`](ObservableExt::pairwise) |
-//! | **Filter** | |
-//! | `filter`, `where` | [`filter`](ObservableExt::filter) |
-//! | `take`, `takeWhile`, `takeUntil`, `takeLast` | [`take`](ObservableExt::take), [`take_while`](ObservableExt::take_while), [`take_until`](CombineExt::take_until), [`take_last`](ObservableExt::take_last) |
-//! | `skip`, `skipWhile`, `skipUntil`, `skipLast` | [`skip`](ObservableExt::skip), [`skip_while`](ObservableExt::skip_while), [`skip_until`](CombineExt::skip_until), [`skip_last`](ObservableExt::skip_last) |
-//! | `first`, `last`, `single`, `elementAt` | [`first`](ObservableExt::first), [`last`](ObservableExt::last), [`single`](ObservableExt::single), [`element_at`](ObservableExt::element_at) |
-//! | `distinct`, `distinct(selector)` | [`distinct`](ObservableExt::distinct), [`distinct_by_key`](ObservableExt::distinct_by_key) |
-//! | `distinctUntilChanged` | [`distinct_until_changed`](ObservableExt::distinct_until_changed), [`…_by`](ObservableExt::distinct_until_changed_by), [`…_by_key`](ObservableExt::distinct_until_changed_by_key) |
-//! | `debounce`, `throttleWithTimeout`, Rx.NET's `Throttle` | [`debounce`](TimeExt::debounce) |
-//! | `throttleFirst`, `throttleLast`, `throttleTime({leading, trailing})` | [`throttle`](TimeExt::throttle) with an [`Edge`] |
-//! | `sample(time)`, `audit`; `sample(observable)` | [`sample`](TimeExt::sample); [`sample_when`](CombineExt::sample_when) |
-//! | `ignoreElements` | [`ignore_elements`](ObservableExt::ignore_elements) |
-//! | **Combine** | |
-//! | `merge`, `mergeWith`, `mergeAll` | [`merge`](CombineExt::merge), of a list [`merge()`] |
-//! | `concat`, `concatWith`, `concatAll` | [`concat`](CombineExt::concat), of a list [`concat()`] |
-//! | `amb`, `race` | [`race`](CombineExt::race), of a list [`race()`] |
-//! | `zip`, `combineLatest`, `withLatestFrom` | [`zip`](CombineExt::zip), [`combine_latest`](CombineExt::combine_latest), [`with_latest_from`](CombineExt::with_latest_from); each with `_with` for a closure in place of a pair |
-//! | `switch`, `switchOnNext`, `switchAll` | [`switch_all`](CombineExt::switch_all) |
-//! | `startWith`, `prepend`; `endWith`, `append` | [`start_with`](ObservableExt::start_with); [`end_with`](ObservableExt::end_with) |
-//! | `defaultIfEmpty` | [`default_if_empty`](ObservableExt::default_if_empty) |
-//! | **Errors, time** | |
-//! | `catch`, `onErrorResumeNext(fallback)` | [`catch`](CombineExt::catch) |
-//! | `onErrorReturn` | [`on_error_return`](ObservableExt::on_error_return) |
-//! | `retry`; `retryWhen` with a delay | [`retry`](CombineExt::retry); [`retry_with`](CombineExt::retry_with) a [`Backoff`] |
-//! | `repeat` | [`repeat`](CombineExt::repeat) |
-//! | `timeout`, `delay`, `delaySubscription` | [`timeout`](TimeExt::timeout), [`delay`](TimeExt::delay), [`delay_subscription`](TimeExt::delay_subscription) |
-//! | `timestamp`, `timeInterval` | [`timestamp`](ObservableExt::timestamp), [`time_interval`](ObservableExt::time_interval) |
-//! | **Fold** | |
-//! | `reduce`, `aggregate` | [`reduce`](ObservableExt::reduce), with a seed [`fold`](ObservableExt::fold) |
-//! | `count`, `sum`, `average`, `min`, `max` | [`count`](ObservableExt::count), [`sum`](ObservableExt::sum), [`average`](ObservableExt::average), [`min`](ObservableExt::min), [`max`](ObservableExt::max); [`min_by`](ObservableExt::min_by), [`max_by`](ObservableExt::max_by) |
-//! | `toList`, `toArray`, `toMap`, `collect` | [`collect`](ObservableExt::collect) |
-//! | `all`, `any`, `contains`, `isEmpty` | [`all`](ObservableExt::all), [`any`](ObservableExt::any), [`contains`](ObservableExt::contains), [`is_empty`](ObservableExt::is_empty) |
-//! | **Multicast** | |
-//! | `publish`, `connect` | [`publish`](ObservableExt::publish), [`Connectable::connect`] |
-//! | `replay`, `multicast` | [`replay`](ObservableExt::replay), [`multicast`](ObservableExt::multicast) |
-//! | `refCount`, `refCount(time)` | [`Connectable::ref_count`], [`Connectable::ref_count_with_grace`] |
-//! | `autoConnect` | [`Connectable::auto_connect`] |
-//! | `share`, `shareReplay`, `cache` | [`share`](ObservableExt::share), [`share_replay`](ObservableExt::share_replay) |
-//! | **Threads** | |
-//! | `observeOn`, `subscribeOn` | [`observe_on`](ObservableExt::observe_on), bounded [`observe_on_with`](ObservableExt::observe_on_with); [`subscribe_on`](ObservableExt::subscribe_on) |
-//! | `serialize`, `synchronize` | [`serialize`](ObservableExt::serialize), for an observer [`Serialized`] |
-//! | **Observe, leave** | |
-//! | `do`, `tap`, `doOnNext`, `doOnError`, `doOnComplete` | [`tap`](ObservableExt::tap), [`tap_with`](ObservableExt::tap_with) |
-//! | `finally`, `doFinally`, `finalize` | [`finalize`](ObservableExt::finalize) |
-//! | `materialize`, `dematerialize` | [`materialize`](ObservableExt::materialize), [`dematerialize`](ObservableExt::dematerialize) |
-//! | `toFuture`, `firstAsync`, `lastAsync` | [`first_value`](ObservableExt::first_value), [`last_value`](ObservableExt::last_value) |
-//! | `toFlowable(strategy)` | [`into_stream`](ObservableExt::into_stream) with a [policy](crate::stream) |
+//! [Names in Rx](names_in_rx) lists the operators of RxJava and Rx.NET, and their names here.
 //!
 //! # Short types
 //!
@@ -109,6 +36,9 @@
 //! [`observe_on`](ObservableExt::observe_on) with an event loop of this thread moves the values here. If a
 //! value arrives on another thread, the observer panics there. If the guard is dropped on another thread, the
 //! closure is dropped when this thread ends.
+
+#[cfg(any(doc, doctest))]
+pub mod names_in_rx;
 
 mod accumulate;
 mod boundaries;
