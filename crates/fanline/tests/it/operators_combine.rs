@@ -422,6 +422,21 @@ fn endless_sources_stop_when_observer_is_closed() {
         Endless.repeat(2).boxed(),
         Endless.retry(2).boxed(),
         Endless.catch(|_| Endless).boxed(),
+        Endless.merge_delay_error(hot()).boxed(),
+        Endless.switch_if_empty(hot()).boxed(),
+        Cold::new([], Some(Ok(()))).switch_if_empty(Endless).boxed(),
+        Cold::new([1], None).concat_map_eager(|_| Endless).boxed(),
+        Endless
+            .concat_map_eager(|_| Cold::new([1], Some(Ok(()))))
+            .boxed(),
+        Endless.expand(|_| Cold::new([], Some(Ok(())))).boxed(),
+        Cold::new([1], None).expand(|_| Endless).boxed(),
+        Endless.throttle_with(|_| Cold::new([1], None)).boxed(),
+        Endless.debounce_with(|_| Endless).boxed(),
+        Endless.delay_with(|_| Endless).boxed(),
+        Endless.retry_when(move |_| hot()).boxed(),
+        Endless.repeat_when(move |_| hot()).boxed(),
+        Endless.do_while(|| true).boxed(),
     ];
     for (at, chain) in chains.into_iter().enumerate() {
         let log = Log::default();
@@ -538,49 +553,107 @@ impl<T> Observer<T, &'static str> for Tally {
     }
 }
 
+/// Number of values of each thread.
+const EACH: u32 = 5_000;
+
+type BuildFromTwo =
+    fn(ManualSource<u32>, ManualSource<u32>) -> fanline::BoxObservable<u32, &'static str>;
+
+/// Chains of two sources that emit `EACH` values. The two numbers of each case are the smallest and the
+/// largest number of values that may arrive.
+const CASES_FOR_TWO_THREADS: [(&str, BuildFromTwo, u32, u32); 13] = [
+    ("merge", |a, b| a.merge(b).boxed(), 2 * EACH, 2 * EACH),
+    ("zip", |a, b| a.zip_with(b, |a, _| a).boxed(), EACH, EACH),
+    (
+        "combine_latest",
+        |a, b| a.combine_latest_with(b, |a, _| *a).boxed(),
+        EACH,
+        2 * EACH - 1,
+    ),
+    (
+        "flat_map",
+        |a, b| {
+            Cold::new([a, b], Some(Ok(())))
+                .flat_map_with(2, Clone::clone)
+                .boxed()
+        },
+        2 * EACH,
+        2 * EACH,
+    ),
+    (
+        "flat_map of both",
+        |a, b| {
+            a.merge(b)
+                .flat_map_with(3, |&n| Cold::new([n], Some(Ok(()))))
+                .boxed()
+        },
+        2 * EACH,
+        2 * EACH,
+    ),
+    (
+        "with_latest_from",
+        |a, b| a.with_latest_from_with(b, |a, _| *a).boxed(),
+        0,
+        EACH,
+    ),
+    (
+        "merge_delay_error",
+        |a, b| a.merge_delay_error(b).boxed(),
+        2 * EACH,
+        2 * EACH,
+    ),
+    (
+        "concat_map_eager",
+        |a, b| {
+            Cold::new([a, b], Some(Ok(())))
+                .concat_map_eager(Clone::clone)
+                .boxed()
+        },
+        2 * EACH,
+        2 * EACH,
+    ),
+    (
+        "expand",
+        |a, b| a.merge(b).expand(|_| Cold::new([], Some(Ok(())))).boxed(),
+        2 * EACH,
+        2 * EACH,
+    ),
+    (
+        "delay_with",
+        |a, b| {
+            a.merge(b)
+                .delay_with(|_| Cold::new([1], Some(Ok(()))))
+                .boxed()
+        },
+        2 * EACH,
+        2 * EACH,
+    ),
+    (
+        "buffer_when",
+        |a, b| a.buffer_when(b).flat_map_iter(Clone::clone).boxed(),
+        0,
+        EACH,
+    ),
+    (
+        "window_when",
+        |a, b| a.window_when(b).flat_map(Clone::clone).boxed(),
+        0,
+        EACH,
+    ),
+    (
+        "join",
+        |a, b| {
+            let ended = |_: &u32| Cold::<u32>::new([], Some(Ok(())));
+            a.join(b, ended, ended, |a, _| *a).boxed()
+        },
+        0,
+        EACH * EACH,
+    ),
+];
+
 #[test]
 fn two_threads_lose_no_value_and_calls_never_overlap() {
-    const EACH: u32 = 5_000;
-    type Build =
-        fn(ManualSource<u32>, ManualSource<u32>) -> fanline::BoxObservable<u32, &'static str>;
-    // The two numbers of each case are the smallest and the largest number of values that may arrive.
-    let table: [(&str, Build, u32, u32); 6] = [
-        ("merge", |a, b| a.merge(b).boxed(), 2 * EACH, 2 * EACH),
-        ("zip", |a, b| a.zip_with(b, |a, _| a).boxed(), EACH, EACH),
-        (
-            "combine_latest",
-            |a, b| a.combine_latest_with(b, |a, _| *a).boxed(),
-            EACH,
-            2 * EACH - 1,
-        ),
-        (
-            "flat_map",
-            |a, b| {
-                Cold::new([a, b], Some(Ok(())))
-                    .flat_map_with(2, Clone::clone)
-                    .boxed()
-            },
-            2 * EACH,
-            2 * EACH,
-        ),
-        (
-            "flat_map of both",
-            |a, b| {
-                a.merge(b)
-                    .flat_map_with(3, |&n| Cold::new([n], Some(Ok(()))))
-                    .boxed()
-            },
-            2 * EACH,
-            2 * EACH,
-        ),
-        (
-            "with_latest_from",
-            |a, b| a.with_latest_from_with(b, |a, _| *a).boxed(),
-            0,
-            EACH,
-        ),
-    ];
-    for (name, build, least, most) in table {
+    for (name, build, least, most) in CASES_FOR_TWO_THREADS {
         for _ in 0..10 {
             let [a, b, ..] = sources();
             let tally = Tally::default();
