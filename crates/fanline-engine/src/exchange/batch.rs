@@ -92,6 +92,14 @@ struct MessageRecord {
     plain: bool,
     hops: u8,
     links: Option<LinkSet>,
+    excluded: Option<Excluded>,
+}
+
+/// A publisher that does not receive its own messages (`echo: false`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Excluded {
+    pub(crate) shard: u16,
+    pub(crate) session: u32,
 }
 
 /// A message from another shard.
@@ -107,6 +115,9 @@ pub(crate) struct Crossing<'a> {
     /// If `Some`, the message is only for these links to other servers. The receiving shard serves the links,
     /// and its clients do not receive the message.
     pub(crate) links: Option<LinkSet>,
+    /// The publisher, if the message is for groups and must not reach it. A message whose group has no member
+    /// any more on one shard may be forwarded to the publisher's shard.
+    pub(crate) excluded: Option<Excluded>,
 }
 
 /// An entry of a batch.
@@ -239,6 +250,7 @@ impl Batch {
             plain: crossing.plain,
             hops: crossing.hops,
             links: crossing.links,
+            excluded: crossing.excluded,
         }));
     }
 
@@ -316,6 +328,7 @@ impl Batch {
             groups: &self.bytes[groups],
             hops: record.hops,
             links: record.links,
+            excluded: record.excluded,
         }
     }
 }

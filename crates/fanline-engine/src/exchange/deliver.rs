@@ -297,7 +297,16 @@ impl<'a, K: Kind> FanOut<'a, K> {
             }
         }
         let hops = self.first_hop(targets);
-        delivered | targets.post(outgoing, self.account, self.subject, message, hops)
+        let excluded = targets.excluded(self.origin);
+        delivered
+            | targets.post(
+                outgoing,
+                self.account,
+                self.subject,
+                message,
+                hops,
+                excluded,
+            )
     }
 
     /// Delivers to one member. Starts at a random member and skips those that cannot receive the message.
@@ -428,6 +437,7 @@ impl<K: Kind> Exchange<K> {
             groups,
             hops,
             links,
+            excluded,
         } = *crossing;
         let mut dispatch = Dispatch::own(account, subject, message);
         dispatch.context.is_from_device = hops & FROM_DEVICE != 0;
@@ -438,6 +448,8 @@ impl<K: Kind> Exchange<K> {
             self.settle(dispatch.context.trace);
             return false;
         }
+        let own = excluded.filter(|publisher| publisher.shard == self.index);
+        dispatch.origin = Origin::without(own.map(|publisher| publisher.session));
         let hops = hops & !FROM_DEVICE;
         let Exchange {
             routers,
@@ -484,7 +496,7 @@ impl<K: Kind> Exchange<K> {
         let mut bridge_targets = route.bridge_targets().iter();
         let is_answer = plain && bridge_targets.any(|target| target.kind == BridgeKind::Replies);
         let hops = fan_out.first_hop(targets) | (hops + 1);
-        targets.post(outgoing, account, subject, message, hops);
+        targets.post(outgoing, account, subject, message, hops, excluded);
         self.settle_if_needed(dispatch.context.trace);
         is_answer
     }

@@ -1,7 +1,7 @@
 //! Remotes that a message is posted to.
 
-use super::batch::{Batch, Crossing, TRACED};
-use super::message::Message;
+use super::batch::{Batch, Crossing, Excluded, TRACED};
+use super::message::{Message, Origin};
 use super::remote::{LinkSet, Remote, RemoteSet};
 use super::tracing::Traced;
 use crate::auth::AccountId;
@@ -34,6 +34,14 @@ impl RemoteTargets {
     #[inline]
     pub(crate) fn serves(&self, set: LinkSet) -> bool {
         self.index == Some(set.shard())
+    }
+
+    /// Returns the publisher of a message, if it does not receive its own messages.
+    #[inline]
+    pub(crate) fn excluded(&self, origin: Origin<'_>) -> Option<Excluded> {
+        let session = origin.session.filter(|_| !origin.echo)?;
+        let shard = self.index?;
+        Some(Excluded { shard, session })
     }
 
     /// Returns whether links that this shard serves receive the message.
@@ -126,6 +134,7 @@ impl RemoteTargets {
         subject: &[u8],
         message: &Message<'_>,
         hops: u8,
+        excluded: Option<Excluded>,
     ) -> bool {
         /// Capacity in bytes that the buffer for names retains.
         const NAMES_BYTES: usize = 4096;
@@ -160,6 +169,7 @@ impl RemoteTargets {
                 groups,
                 hops,
                 links,
+                excluded: excluded.filter(|_| !groups.is_empty()),
             });
             is_posted = true;
             if let Some(names) = self.names.get_mut(remote.bit_index()) {

@@ -422,7 +422,7 @@ impl ShardPorts {
             tail,
             shared: None,
         };
-        crossings.post(outgoing, account, to, &framed, 0);
+        crossings.post(outgoing, account, to, &framed, 0, None);
     }
 
     /// Returns whether `has_interest` is true for a subject in this account, or in one of the accounts that

@@ -798,6 +798,27 @@ fn message_for_a_queue_group_follows_its_members() {
     assert_eq!(simulation.read(stays).matches("MSG a 1 0").count(), 64);
 }
 
+/// Regression: a message that found no member on another shard came back, and reached a publisher that had turned
+/// echo off. Found by the fuzz target `delivery`.
+#[test]
+fn forwarded_message_does_not_reach_a_publisher_without_echo() {
+    for has_other_member in [false, true] {
+        let mut simulation = Simulation::new(2);
+        let [publisher, other] = [simulation.client(0), simulation.client(0)];
+        let leaves = simulation.client(1);
+        simulation.send(publisher, "CONNECT {\"echo\":false}\r\nSUB a q 1\r\n");
+        if has_other_member {
+            simulation.send(other, "SUB a q 1\r\n");
+        }
+        simulation.send(leaves, "SUB a q 1\r\nUNSUB 1 1\r\n");
+        simulation.send(publisher, &"PUB a 0\r\n\r\n".repeat(64));
+        let mut count = |client| simulation.read(client).matches("MSG a 1 0").count();
+        assert_eq!(count(publisher), 0);
+        assert_eq!(count(leaves), 1);
+        assert_eq!(count(other), if has_other_member { 63 } else { 0 });
+    }
+}
+
 #[test]
 fn wide_fan_out_is_written_in_steps() {
     let mut simulation = Simulation::new(1);
