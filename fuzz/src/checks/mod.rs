@@ -2,6 +2,9 @@
 //! property does not hold. The fuzz targets and `fanline-engine`'s tests both call them.
 
 pub mod connect;
+pub mod delivery;
+mod delivery_model;
+mod delivery_received;
 pub mod filter;
 pub mod jetstream;
 mod jetstream_account;
@@ -16,5 +19,6 @@ pub mod proxy;
 pub mod restore;
 pub mod s2;
 pub mod session;
+mod simulation;
 pub mod store;
 pub mod websocket;

@@ -41,6 +41,11 @@ fn session() {
 }
 
 #[test]
+fn delivery() {
+    replay("delivery", checks::delivery::check);
+}
+
+#[test]
 fn filter() {
     replay("filter", checks::filter::check);
 }

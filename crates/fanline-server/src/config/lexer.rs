@@ -261,7 +261,12 @@ impl<'a> Cursor<'a> {
             Some('\\') => b'\\',
             Some('x') => {
                 let digits = self.rest.get(..2).unwrap_or_default();
-                let Ok(byte) = u8::from_str_radix(digits, 16) else {
+                // The conversion accepts a plus sign.
+                let byte = match digits.starts_with('+') {
+                    true => None,
+                    false => u8::from_str_radix(digits, 16).ok(),
+                };
+                let Some(byte) = byte else {
                     return Err(self.expected("two hexadecimal digits after \\x"));
                 };
                 self.bump();

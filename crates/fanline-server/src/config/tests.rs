@@ -204,6 +204,7 @@ fn scalars() {
         ("'a", "c.conf:1:4: this quote is never closed"),
         ("\"\\q\"", "c.conf:1:5: no such escape"),
         ("\"\\x4\"", "two hexadecimal digits"),
+        ("\"\\x+4\"", "two hexadecimal digits"),
         ("\"\\xff\"", "the bytes of this text are not UTF-8"),
         ("(a)", "c.conf:1:4: this block of text is never closed"),
     ] {
@@ -286,6 +287,23 @@ fn check_faults(text: &str, expected: &str) {
     match loaded(text) {
         Ok(_) => panic!("{text:?} is taken"),
         Err(error) => assert_eq!(error.to_string(), expected, "{text:?}"),
+    }
+}
+
+/// Regression: a plus sign was accepted as the first of two digits.
+#[test]
+fn pinned_certificates_are_hexadecimal() {
+    let text = |pin: &str| format!("tls {{cert_file: a, key_file: b, pinned_certs: [\"{pin}\"]}}");
+    let tls = loaded(&text(&"aB".repeat(32))).expect("a pin").options.tls;
+    assert!(tls.expect("TLS").pinned_certs.contains(&[0xab; 32]));
+    for wrong in [
+        "+a".repeat(32),
+        "0g".repeat(32),
+        "é".repeat(32),
+        "0".repeat(62),
+    ] {
+        let error = loaded(&text(&wrong)).expect_err("not a pin").to_string();
+        assert!(error.contains("expected 64 hexadecimal digits"), "{error}");
     }
 }
 

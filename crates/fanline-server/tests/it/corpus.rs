@@ -28,3 +28,8 @@ fn config() {
 fn client() {
     replay("client", server_checks::client::check);
 }
+
+#[test]
+fn certificate() {
+    replay("certificate", server_checks::certificate::check);
+}

@@ -358,7 +358,8 @@ fn pin(item: &Given<'_>) -> Read<[u8; 32]> {
             "error parsing 'pinned_certs' key {text}: expected 64 hexadecimal digits"
         ))
     };
-    if text.len() != 64 || !text.is_ascii() {
+    // The conversion below accepts a plus sign.
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(wrong());
     }
     let mut hash = [0; 32];
