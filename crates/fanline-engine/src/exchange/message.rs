@@ -153,15 +153,6 @@ impl Origin<'_> {
         groups: None,
     };
 
-    /// Returns the origin of a message from another shard that must not reach a session, if there is one.
-    pub(super) fn without(session: Option<u32>) -> Origin<'static> {
-        Origin {
-            session,
-            echo: session.is_none(),
-            groups: None,
-        }
-    }
-
     /// Returns whether a group may receive the message.
     #[inline]
     pub(super) fn is_for(self, group: &[u8]) -> bool {

@@ -535,7 +535,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut exact = !P::TIMED;
         loop {
             let mut control = self.control.lock();
-            if let Some(End::Disposed) = control.end {
+            if matches!(control.end, Some(End::Disposed)) && !replay.is_in_batch() {
                 break;
             }
             let mut halted = Halted::Calling;

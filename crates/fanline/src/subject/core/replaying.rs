@@ -12,12 +12,19 @@ use crate::subject::list::Entry;
 use crate::subject::log::Evicted;
 use crate::subject::policy::Rules;
 
+/// A disposal ends a replay only before a batch of values. A batch has at most this many values, or those of one
+/// slice. So it does not depend on the chunks of the log how many values a subscriber still receives if it
+/// disposes of the subject.
+const BATCH_MAX: usize = 256;
+
 /// A replay of the retained values and of those emitted meanwhile. While it is open, unread values stay in
 /// memory.
 pub(super) struct Replaying<'a, T, E, P: Rules, L: Entry<T, E>> {
     core: &'a Core<T, E, P, L>,
     /// Position of the next value; `None` before the replay begins.
     pub(super) next: Option<usize>,
+    /// Position behind the current batch.
+    batch_end: usize,
     pinned: bool,
     /// Whether the replay has begun and not finished.
     open: bool,
@@ -28,9 +35,15 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         Self {
             core,
             next: None,
+            batch_end: 0,
             pinned: false,
             open: false,
         }
+    }
+
+    /// Returns whether a batch has begun, and has more values.
+    pub(super) fn is_in_batch(&self) -> bool {
+        self.next.is_some_and(|next| next < self.batch_end)
     }
 
     /// Returns the next contiguous values, or `None` after the last value. They stay in place until the
@@ -57,8 +70,12 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
             self.pinned = true;
         }
         let values = log.slice_from(next);
-        self.next = Some(next + values.len());
-        Some(values)
+        if next >= self.batch_end {
+            self.batch_end = log.end().min(next + BATCH_MAX.max(values.len()));
+        }
+        let count = values.len().min(self.batch_end - next);
+        self.next = Some(next + count);
+        Some(NonNull::slice_from_raw_parts(values.cast(), count))
     }
 
     /// Returns the position of the first value that a late subscriber receives; the end of the log if there
