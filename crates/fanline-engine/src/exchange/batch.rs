@@ -144,7 +144,7 @@ pub(crate) struct Crossing<'a> {
     pub(crate) excluded: Option<Excluded>,
 }
 
-/// Who receives a message on another shard.
+/// The receivers of a message on another shard.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
     /// Whether all plain subscriptions receive it.
