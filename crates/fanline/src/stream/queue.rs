@@ -369,7 +369,12 @@ impl<T, E> State<T, E> {
         let value = if rule.delivers_all() {
             move_front(rule.batch_max(), &mut self.values, batch);
             batch.pop_front()
-        } else if let Some(gap) = self.gaps.pop_front_if(|gap| gap.before <= self.passed) {
+        } else if self
+            .gaps
+            .front()
+            .is_some_and(|gap| gap.before <= self.passed)
+            && let Some(gap) = self.gaps.pop_front()
+        {
             return Some(Taken::Event(Event::Lost(gap.lost)));
         } else {
             self.values.pop_front().inspect(|_| self.passed += 1)

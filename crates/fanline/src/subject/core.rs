@@ -17,7 +17,6 @@ mod replaying;
 mod unsubscribe;
 
 use std::any::Any;
-use std::hint::cold_path;
 use std::mem::needs_drop;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,6 +40,11 @@ use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use control::Control;
 use removals::Removals;
 use replaying::Replaying;
+
+/// Marks a branch as unlikely, as `std::hint::cold_path` does since Rust 1.95.
+#[inline]
+#[cold]
+fn cold_path() {}
 
 /// The payload of an observer's panic.
 pub(super) type Panic = Box<dyn Any + Send>;
