@@ -107,7 +107,8 @@ class Tool:
             text, _ = process.communicate(timeout=COMMAND_SECONDS_MAX)
         finally:
             process.kill()
-        text = text.replace(self.folder, "FOLDER").replace(self.server_id, "SERVER")
+        # The tool's library for differences picks one of two kinds of spaces at random.
+        text = text.replace("\u00a0", " ").replace(self.folder, "FOLDER").replace(self.server_id, "SERVER")
         return process.returncode, [without_chance(line) for line in text.splitlines()]
 
     def go_on(self, command: str):
