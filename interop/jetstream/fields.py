@@ -1,8 +1,7 @@
 """Every field of the configuration of streams and consumers, with values of other types."""
 
-from jetstream.cases import DELETE, FORGET, consumer, create, each, update
+from jetstream.cases import DELETE, FORGET, SECOND, consumer, create, each, update
 
-SECOND = 1_000_000_000
 VALUES = ["x", "", 3, -3, 1.5, True, False, [], ["x"], [3], {}, {"x": "y"}, {"x": 3}]
 
 STREAM = [
