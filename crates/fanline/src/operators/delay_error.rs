@@ -102,6 +102,34 @@ where
     build(first.clone()).subscribe_with(ReleaseError { observer, first })
 }
 
+/// Subscribes `observer` to what `combine` makes of two sources that hold their errors.
+fn subscribe_both<A, B, S, O>(
+    left: A,
+    right: B,
+    combine: impl FnOnce(HoldError<A>, HoldError<B>) -> S,
+    observer: O,
+) -> Guard
+where
+    A: Observable,
+    B: Observable<Error = A::Error>,
+    S: Observable<Error = A::Error>,
+    A::Error: Send + 'static,
+    O: Observer<S::Item, A::Error> + Send + 'static,
+{
+    let hold = |first| {
+        let left = HoldError {
+            source: left,
+            first: FirstError::clone(&first),
+        };
+        let right = HoldError {
+            source: right,
+            first,
+        };
+        combine(left, right)
+    };
+    subscribe(hold, observer)
+}
+
 /// Defines the struct of an operator with two sources.
 macro_rules! two_sources {
     ($(#[$doc:meta])* $name:ident) => {
@@ -152,21 +180,7 @@ where
     where
         O: Observer<A::Item, A::Error> + Send + 'static,
     {
-        subscribe(
-            |first| {
-                Merge::new(
-                    HoldError {
-                        source: self.left,
-                        first: first.clone(),
-                    },
-                    HoldError {
-                        source: self.right,
-                        first,
-                    },
-                )
-            },
-            observer,
-        )
+        subscribe_both(self.left, self.right, Merge::new, observer)
     }
 }
 
@@ -201,21 +215,7 @@ where
     where
         O: Observer<A::Item, A::Error> + Send + 'static,
     {
-        subscribe(
-            |first| {
-                Concat::new(
-                    HoldError {
-                        source: self.left,
-                        first: first.clone(),
-                    },
-                    HoldError {
-                        source: self.right,
-                        first,
-                    },
-                )
-            },
-            observer,
-        )
+        subscribe_both(self.left, self.right, Concat::new, observer)
     }
 }
 
@@ -253,20 +253,10 @@ where
     where
         O: Observer<Self::Item, A::Error> + Send + 'static,
     {
-        subscribe(
-            |first| {
-                Zip::new(
-                    HoldError {
-                        source: self.left,
-                        first: first.clone(),
-                    },
-                    HoldError {
-                        source: self.right,
-                        first,
-                    },
-                    |left, right| (left, right),
-                )
-            },
+        subscribe_both(
+            self.left,
+            self.right,
+            |left, right| Zip::new(left, right, |left, right| (left, right)),
             observer,
         )
     }
@@ -307,19 +297,13 @@ where
     where
         O: Observer<Self::Item, A::Error> + Send + 'static,
     {
-        subscribe(
-            |first| {
-                CombineLatest::new(
-                    HoldError {
-                        source: self.left,
-                        first: first.clone(),
-                    },
-                    HoldError {
-                        source: self.right,
-                        first,
-                    },
-                    |left: &A::Item, right: &B::Item| (left.clone(), right.clone()),
-                )
+        subscribe_both(
+            self.left,
+            self.right,
+            |left, right| {
+                CombineLatest::new(left, right, |left: &A::Item, right: &B::Item| {
+                    (left.clone(), right.clone())
+                })
             },
             observer,
         )
