@@ -43,16 +43,10 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        let action = Arc::new(Once(Mutex::new(Some(self.action))));
-        let mut guard = self.source.subscribe_with(FinalizeObserver {
+        Once::subscribe(self.source, self.action, |action| FinalizeObserver {
             observer,
-            action: RunOnDrop(action.clone()),
-        });
-        // Added after the source's own guard, so that `action` runs after the unsubscription.
-        if action.contains(0) {
-            guard.add(Guard::registered(action, 0));
-        }
-        guard
+            action,
+        })
     }
 }
 
@@ -82,7 +76,7 @@ where
 
 /// An action that runs once: when the source completes or fails, or when the guard or the observer is dropped
 /// before that.
-pub(super) struct Once<F>(pub(super) Mutex<Option<F>>);
+pub(super) struct Once<F>(Mutex<Option<F>>);
 
 impl<F: FnOnce()> Once<F> {
     fn run(&self) {
@@ -106,6 +100,28 @@ impl<F: FnOnce() + Send> Registry for Once<F> {
 
     fn contains(&self, _key: u64) -> bool {
         lock(&self.0).is_some()
+    }
+}
+
+impl<F: FnOnce() + Send + 'static> Once<F> {
+    /// Subscribes the observer that `observe` makes, and runs `action` when the subscription ends, unless the
+    /// observer has run or canceled it.
+    pub(super) fn subscribe<S, O>(
+        source: S,
+        action: F,
+        observe: impl FnOnce(RunOnDrop<F>) -> O,
+    ) -> Guard
+    where
+        S: Observable,
+        O: Observer<S::Item, S::Error> + Send + 'static,
+    {
+        let action = Arc::new(Once(Mutex::new(Some(action))));
+        let mut guard = source.subscribe_with(observe(RunOnDrop(action.clone())));
+        // Added after the source's own guard, so that the action runs after the unsubscription.
+        if action.contains(0) {
+            guard.add(Guard::registered(action, 0));
+        }
+        guard
     }
 }
 

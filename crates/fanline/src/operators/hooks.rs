@@ -1,11 +1,7 @@
 //! Closures that run at the start of a subscription, or at its end without a completion or an error.
 
-use std::sync::Arc;
-
 use super::finalize::{Once, RunOnDrop};
 use super::forward::forward;
-use crate::guard::Registry;
-use crate::sync::Mutex;
 use crate::{Guard, Observable, Observer};
 
 /// The observable returned by [`on_subscribe`](crate::ObservableExt::on_subscribe).
@@ -83,16 +79,10 @@ where
     where
         O: Observer<S::Item, S::Error> + Send + 'static,
     {
-        let action = Arc::new(Once(Mutex::new(Some(self.action))));
-        let mut guard = self.source.subscribe_with(OnDisposeObserver {
+        Once::subscribe(self.source, self.action, |action| OnDisposeObserver {
             observer,
-            action: RunOnDrop(action.clone()),
-        });
-        // Added after the source's own guard, so that `action` runs after the unsubscription.
-        if action.contains(0) {
-            guard.add(Guard::registered(action, 0));
-        }
-        guard
+            action,
+        })
     }
 }
 
