@@ -12,9 +12,9 @@ use crate::subject::list::Entry;
 use crate::subject::log::Evicted;
 use crate::subject::policy::Rules;
 
-/// A disposal ends a replay only before a batch of values. A batch has at most this many values, or those of one
-/// slice. So it does not depend on the chunks of the log how many values a subscriber still receives if it
-/// disposes of the subject.
+/// Maximum number of values in a batch, unless one slice of the log is longer. A disposal ends a replay only
+/// between two batches. So a subscriber that disposes of the subject during a replay receives the same values,
+/// whatever the sizes of the log's chunks are.
 const BATCH_MAX: usize = 256;
 
 /// A replay of the retained values and of those emitted meanwhile. While it is open, unread values stay in
