@@ -187,7 +187,7 @@ pub use map_err::{MapErr, WithErrorType};
 pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
 pub use merge::{Merge, MergeList, merge};
-pub use multicast::{Connectable, FromShared, MulticastSubject, Shareable};
+pub use multicast::{Connectable, FromShared, MulticastSource, Shareable};
 pub use observe_on::ObserveOn;
 pub use on_error_complete::OnErrorComplete;
 pub use on_error_return::OnErrorReturn;

@@ -1,62 +1,47 @@
-use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::upstreams::Upstreams;
+use super::{AutoConnect, RefCount};
+use crate::policy::{Flavor, Publish};
 use crate::sync::{Mutex, lock};
-use crate::{
-    AsyncSubject, BehaviorSubject, Guard, IntoObservable, Observable, Observer, ReplaySubject,
-    Source, Subject, observer,
-};
+use crate::{Guard, IntoObservable, Observable, Observer, SharedSubject, observer};
 
-/// A subject through which a source is multicast: [`Subject`], [`BehaviorSubject`], [`AsyncSubject`], or
-/// [`ReplaySubject`].
+/// An observable that can be multicast, because each connection subscribes to a clone of it.
 ///
-/// Sealed, because the library calls the subject's `clone` and `is_closed` under a lock. These methods of the
-/// library's own subjects run no user code.
-pub trait MulticastSubject<T, E = Infallible>:
-    sealed::Sealed + Observer<T, E> + Clone + Send + Sync + 'static
+/// All observables with these properties implement this trait. Use it as a bound.
+///
+/// ```
+/// use fanline::operators::{MulticastSource, RefCount};
+///
+/// struct Feed<S: MulticastSource<Item = u32>> {
+///     prices: RefCount<S>,
+/// }
+///
+/// # use fanline::prelude::*;
+/// let feed = Feed { prices: fanline::from_iter([1, 2]).share() };
+/// feed.prices.subscribe(|price| println!("{price}")).detach();
+/// ```
+pub trait MulticastSource:
+    Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
+    + Clone
+    + Send
+    + Sync
+    + 'static
 {
-    /// Drops the observers without notifying them.
-    fn dispose(&self);
-    /// Returns the source to subscribe to.
-    fn source(&self) -> Source<T, E>;
 }
 
-mod sealed {
-    /// Seals [`MulticastSubject`](super::MulticastSubject).
-    pub trait Sealed {}
+impl<S> MulticastSource for S where
+    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
 }
-
-macro_rules! hub {
-    ($($name:ident),+) => {$(
-        impl<T, E> sealed::Sealed for $name<T, E>
-        where
-            T: Send + Sync + 'static,
-            E: Send + Sync + 'static,
-        {
-        }
-
-        impl<T, E> MulticastSubject<T, E> for $name<T, E>
-        where
-            T: Clone + Send + Sync + 'static,
-            E: Clone + Send + Sync + 'static,
-        {
-            fn dispose(&self) {
-                $name::dispose(self);
-            }
-
-            fn source(&self) -> Source<T, E> {
-                $name::source(self)
-            }
-        }
-    )+};
-}
-
-hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 
 /// A source behind a subject, subscribed to once for all observers when [`connect`](Connectable::connect)
-/// is called; see [`ObservableExt::publish`](crate::ObservableExt::publish).
+/// is called; see [`ObservableExt::publish`](crate::ObservableExt::publish). `P` is the flavor of the subject.
 ///
 /// It is a handle: clones refer to the same connectable. Observers may subscribe before and after the
 /// connection; the subject determines which earlier values they receive. When the source completes or fails,
@@ -104,14 +89,17 @@ hub!(Subject, BehaviorSubject, AsyncSubject, ReplaySubject);
 /// assert_eq!(state.value(), Ok(7));
 /// # drop(connection);
 /// ```
-pub struct Connectable<S, H> {
-    pub(super) inner: Arc<Inner<S, H>>,
+pub struct Connectable<S: MulticastSource, P: Flavor = Publish> {
+    inner: Arc<Inner<S, P>>,
 }
 
-pub(super) struct Inner<S, H> {
+/// The subject that the source is multicast through.
+pub(super) type Hub<S, P> = SharedSubject<<S as Observable>::Item, <S as Observable>::Error, P>;
+
+struct Inner<S: MulticastSource, P: Flavor> {
     source: S,
-    make: Box<dyn Fn() -> H + Send + Sync>,
-    state: Mutex<State<H>>,
+    make: Box<dyn Fn() -> Hub<S, P> + Send + Sync>,
+    state: Mutex<State<Hub<S, P>>>,
 }
 
 pub(super) struct State<H> {
@@ -119,7 +107,7 @@ pub(super) struct State<H> {
     pub(super) connection: Option<Arc<Upstreams>>,
 }
 
-impl<S, H> Clone for Connectable<S, H> {
+impl<S: MulticastSource, P: Flavor> Clone for Connectable<S, P> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
@@ -127,7 +115,7 @@ impl<S, H> Clone for Connectable<S, H> {
     }
 }
 
-impl<S, H> std::fmt::Debug for Connectable<S, H> {
+impl<S: MulticastSource, P: Flavor> std::fmt::Debug for Connectable<S, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connectable")
             .field("connected", &self.is_connected())
@@ -135,8 +123,8 @@ impl<S, H> std::fmt::Debug for Connectable<S, H> {
     }
 }
 
-impl<S, H> Connectable<S, H> {
-    pub(super) fn new(source: S, make: impl Fn() -> H + Send + Sync + 'static) -> Self {
+impl<S: MulticastSource, P: Flavor> Connectable<S, P> {
+    pub(super) fn new(source: S, make: impl Fn() -> Hub<S, P> + Send + Sync + 'static) -> Self {
         let hub = make();
         Self {
             inner: Arc::new(Inner {
@@ -158,24 +146,14 @@ impl<S, H> Connectable<S, H> {
             .is_some_and(|connection| !connection.is_closed())
     }
 
-    pub(super) fn state(&self) -> crate::sync::MutexGuard<'_, State<H>> {
+    pub(super) fn state(&self) -> crate::sync::MutexGuard<'_, State<Hub<S, P>>> {
         lock(&self.inner.state)
     }
 
-    pub(super) fn make_hub(&self) -> H {
+    pub(super) fn make_hub(&self) -> Hub<S, P> {
         (self.inner.make)()
     }
-}
 
-impl<S, H> Connectable<S, H>
-where
-    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    H: MulticastSubject<S::Item, S::Error>,
-{
     /// Subscribes to the source; dropping the guard unsubscribes. Values that the source has available are
     /// delivered before this method returns. If the source is already subscribed to, returns another guard of
     /// the same connection. The first of these guards that is dropped closes the connection.
@@ -194,7 +172,7 @@ where
     /// assert!(!tx.has_observers());
     /// ```
     pub fn connect(&self) -> Guard {
-        let ended = lock(&self.inner.state).hub.is_closed();
+        let ended = lock(&self.inner.state).hub.has_ended();
         let mut fresh = ended.then(|| self.make_hub());
         let connection = Arc::new(Upstreams::default());
         let hub = {
@@ -214,7 +192,6 @@ where
             let subscription = self.inner.source.clone().subscribe_with(Relay {
                 hub,
                 connection: Arc::clone(&connection),
-                types: std::marker::PhantomData,
             });
             connection.set(key, subscription);
         }
@@ -249,8 +226,8 @@ where
     /// drop((one, two));
     /// assert!(!tx.has_observers());
     /// ```
-    pub fn ref_count(self) -> super::RefCount<S, H> {
-        super::RefCount::new(self, None, true)
+    pub fn ref_count(self) -> RefCount<S, P> {
+        RefCount::new(self, None, true)
     }
 
     /// Like [`ref_count`](Connectable::ref_count), but stays connected for `grace` after the last observer
@@ -273,9 +250,9 @@ where
         self,
         grace: std::time::Duration,
         scheduler: C,
-    ) -> super::RefCount<S, H> {
+    ) -> RefCount<S, P> {
         let wait = super::ref_count::wait(grace, scheduler);
-        super::RefCount::new(self, Some(wait), true)
+        RefCount::new(self, Some(wait), true)
     }
 
     /// Returns a source that connects when `count` observers have subscribed (at once if `count` is 0), and
@@ -291,34 +268,48 @@ where
     /// let _two = shared.subscribe(|value| println!("two: {value}"));
     /// assert!(tx.has_observers());
     /// ```
-    pub fn auto_connect(self, count: usize) -> super::AutoConnect<S, H> {
-        super::AutoConnect::new(self, count)
+    pub fn auto_connect(self, count: usize) -> AutoConnect<S, P> {
+        AutoConnect::new(self, count)
     }
 }
 
 /// Passes the events of the source to the subject.
-struct Relay<T, E, H: MulticastSubject<T, E>> {
-    hub: H,
+struct Relay<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Flavor,
+{
+    hub: SharedSubject<T, E, P>,
     connection: Arc<Upstreams>,
-    types: std::marker::PhantomData<fn(T, E)>,
 }
 
-impl<T, E, H: MulticastSubject<T, E>> Relay<T, E, H> {
+impl<T, E, P> Relay<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Flavor,
+{
     /// Catches the panic of an observer. If the panic reached the source, it would close the connection for
     /// all observers. The panic hook has reported the panic, and the subject has removed the observer.
     #[inline]
-    fn call(&mut self, call: impl FnOnce(&mut H)) {
-        drop(catch_unwind(AssertUnwindSafe(|| call(&mut self.hub))));
+    fn call(&self, call: impl FnOnce(&SharedSubject<T, E, P>)) {
+        drop(catch_unwind(AssertUnwindSafe(|| call(&self.hub))));
     }
 }
 
-impl<T, E, H: MulticastSubject<T, E>> Observer<T, E> for Relay<T, E, H> {
+impl<T, E, P> Observer<T, E> for Relay<T, E, P>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Clone + Send + Sync + 'static,
+    P: Flavor,
+{
     fn next(&mut self, value: &T) {
-        self.call(|hub| hub.next(value));
+        self.call(|hub| hub.next_slice(std::slice::from_ref(value)));
     }
 
     fn next_owned(&mut self, value: T) {
-        self.call(|hub| hub.next_owned(value));
+        self.call(|hub| hub.next(value));
     }
 
     fn next_slice(&mut self, values: &[T]) {
@@ -329,35 +320,47 @@ impl<T, E, H: MulticastSubject<T, E>> Observer<T, E> for Relay<T, E, H> {
         // The connection is closed first, so that an observer that reconnects in its `error` or `complete`
         // gets a new connection.
         self.connection.close();
-        self.call(|hub| hub.error(error));
+        self.call(|hub| hub.error(error.clone()));
     }
 
     fn complete(&mut self) {
         self.connection.close();
-        self.call(Observer::complete);
+        self.call(SharedSubject::complete);
     }
 
     fn is_closed(&self) -> bool {
-        self.connection.is_closed() || self.hub.is_closed()
+        self.connection.is_closed() || self.hub.has_ended()
     }
 }
 
-impl<T, E, H: MulticastSubject<T, E>> Drop for Relay<T, E, H> {
+impl<T, E, P> Drop for Relay<T, E, P>
+where
+    T: Send + Sync + 'static,
+    E: Send + Sync + 'static,
+    P: Flavor,
+{
     /// Disposes of the subject if the source is dropped without completion or error. No more values can reach
     /// the subject's observers. An observer may own the connectable, which owns the subject, which owns the
     /// observer; disposing of the subject breaks this cycle.
     fn drop(&mut self) {
         if !self.connection.is_closed() {
             self.connection.close();
-            if !self.hub.is_closed() {
+            if !self.hub.has_ended() {
                 self.hub.dispose();
             }
         }
     }
 }
 
-/// A source that can be subscribed to through a shared reference.
-pub trait Shareable: Clone {
+mod private {
+    pub trait Sealed {}
+}
+
+/// A source that can be subscribed to through a shared reference: a [`Connectable`], a
+/// [`RefCount`](super::RefCount), or an [`AutoConnect`](super::AutoConnect).
+///
+/// It cannot be implemented outside this crate.
+pub trait Shareable: private::Sealed + Clone {
     /// The type of the values.
     type Item;
     /// The type of the error.
@@ -369,17 +372,10 @@ pub trait Shareable: Clone {
         O: Observer<Self::Item, Self::Error> + Send + 'static;
 }
 
-/// A [`Connectable`], [`RefCount`](super::RefCount), or [`AutoConnect`](super::AutoConnect) at the head of
-/// a chain of operators.
+/// A [`Shareable`] source at the head of a chain of operators.
 #[derive(Clone, Debug)]
 pub struct FromShared<C> {
     shared: C,
-}
-
-impl<C> FromShared<C> {
-    pub(super) fn new(shared: C) -> Self {
-        Self { shared }
-    }
 }
 
 impl<C: Shareable> Observable for FromShared<C> {
@@ -396,17 +392,9 @@ impl<C: Shareable> Observable for FromShared<C> {
 
 macro_rules! shareable {
     ($($name:ident),+) => {$(
-        impl<S, H> $crate::operators::multicast::Shareable for $name<S, H>
-        where
-            S: Observable<
-                    Item: Clone + Send + Sync + 'static,
-                    Error: Clone + Send + Sync + 'static,
-                > + Clone
-                + Send
-                + Sync
-                + 'static,
-            H: $crate::operators::MulticastSubject<S::Item, S::Error>,
-        {
+        impl<S: MulticastSource, P: Flavor> private::Sealed for $name<S, P> {}
+
+        impl<S: MulticastSource, P: Flavor> Shareable for $name<S, P> {
             type Item = S::Item;
             type Error = S::Error;
 
@@ -418,27 +406,16 @@ macro_rules! shareable {
             }
         }
 
-        impl<S, H> IntoObservable for $name<S, H>
-        where
-            S: Observable<
-                    Item: Clone + Send + Sync + 'static,
-                    Error: Clone + Send + Sync + 'static,
-                > + Clone
-                + Send
-                + Sync
-                + 'static,
-            H: $crate::operators::MulticastSubject<S::Item, S::Error>,
-        {
+        impl<S: MulticastSource, P: Flavor> IntoObservable for $name<S, P> {
             type Item = S::Item;
             type Error = S::Error;
-            type Observable = $crate::operators::multicast::FromShared<Self>;
+            type Observable = FromShared<Self>;
 
-            fn into_observable(self) -> Self::Observable {
-                $crate::operators::multicast::FromShared::new(self)
+            fn into_observable(self) -> FromShared<Self> {
+                FromShared { shared: self }
             }
         }
     )+};
 }
-pub(super) use shareable;
 
-shareable!(Connectable);
+shareable!(Connectable, RefCount, AutoConnect);

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::multicast::{MulticastSubject, shareable};
-use super::{Connectable, upstreams::Upstreams};
+use super::upstreams::Upstreams;
+use super::{Connectable, MulticastSource};
+use crate::policy::{Flavor, Publish};
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
-use crate::{Guard, IntoObservable, Observable, Observer, Scheduler, Worker, observer};
+use crate::{Guard, Observer, Scheduler, Worker, observer};
 
 /// Runs an action after the grace period.
 type Wait = Box<dyn Fn(Box<dyn FnOnce() + Send>) -> Guard + Send + Sync>;
@@ -18,7 +19,7 @@ pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
 }
 
 /// A source that is subscribed to once while it has observers; returned by
-/// [`share`](crate::ObservableExt::share).
+/// [`share`](crate::ObservableExt::share). `P` is the flavor of the subject.
 ///
 /// It is a handle: clones refer to the same source. The first observer connects, and when the last one
 /// leaves, the source is unsubscribed. An observer that subscribes after that, or after the source has
@@ -50,12 +51,12 @@ pub(super) fn wait<C: Scheduler>(grace: Duration, scheduler: C) -> Wait {
 /// shared.subscribe(|value| println!("{value}")).detach();
 /// shared.subscribe(|value| println!("{value}")).detach(); // the same, replayed
 /// ```
-pub struct RefCount<S, H> {
-    inner: Arc<Inner<S, H>>,
+pub struct RefCount<S: MulticastSource, P: Flavor = Publish> {
+    inner: Arc<Inner<S, P>>,
 }
 
-struct Inner<S, H> {
-    connectable: Connectable<S, H>,
+struct Inner<S: MulticastSource, P: Flavor> {
+    connectable: Connectable<S, P>,
     wait: Option<Wait>,
     /// Whether an observer that subscribes after the source has completed or failed causes a new subscription
     /// to the source.
@@ -73,7 +74,7 @@ struct Count {
     waiting: Guard,
 }
 
-impl<S, H> Clone for RefCount<S, H> {
+impl<S: MulticastSource, P: Flavor> Clone for RefCount<S, P> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
@@ -81,7 +82,7 @@ impl<S, H> Clone for RefCount<S, H> {
     }
 }
 
-impl<S, H> std::fmt::Debug for RefCount<S, H> {
+impl<S: MulticastSource, P: Flavor> std::fmt::Debug for RefCount<S, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RefCount")
             .field("observers", &lock(&self.inner.count).observers)
@@ -90,16 +91,8 @@ impl<S, H> std::fmt::Debug for RefCount<S, H> {
     }
 }
 
-impl<S, H> RefCount<S, H>
-where
-    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    H: MulticastSubject<S::Item, S::Error>,
-{
-    pub(super) fn new(connectable: Connectable<S, H>, wait: Option<Wait>, restarts: bool) -> Self {
+impl<S: MulticastSource, P: Flavor> RefCount<S, P> {
+    pub(super) fn new(connectable: Connectable<S, P>, wait: Option<Wait>, restarts: bool) -> Self {
         Self {
             inner: Arc::new(Inner {
                 connectable,
@@ -123,7 +116,6 @@ where
         let first = self.inner.enter();
         let count_guard = CountGuard {
             inner: Arc::clone(&self.inner),
-            leave: Inner::leave,
         };
         let guard = self.inner.connectable.subscribe_with(Counted {
             observer,
@@ -139,17 +131,9 @@ where
     }
 }
 
-impl<S, H> Inner<S, H>
-where
-    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    H: MulticastSubject<S::Item, S::Error>,
-{
+impl<S: MulticastSource, P: Flavor> Inner<S, P> {
     fn has_ended(&self) -> bool {
-        self.connectable.state().hub.is_closed()
+        self.connectable.state().hub.has_ended()
     }
 
     /// Counts a new observer, and returns whether that observer must connect.
@@ -216,7 +200,7 @@ where
                 return;
             }
             let mut state = self.connectable.state();
-            if !state.hub.is_closed() {
+            if !state.hub.has_ended() {
                 count.stale = true;
             }
             state.connection.take()
@@ -228,24 +212,28 @@ where
 }
 
 /// The entry of one observer in the count, for as long as the subject stores the observer.
-struct CountGuard<S, H> {
-    inner: Arc<Inner<S, H>>,
-    leave: fn(&Arc<Inner<S, H>>),
+struct CountGuard<S: MulticastSource, P: Flavor> {
+    inner: Arc<Inner<S, P>>,
 }
 
-impl<S, H> Drop for CountGuard<S, H> {
+impl<S: MulticastSource, P: Flavor> Drop for CountGuard<S, P> {
     fn drop(&mut self) {
-        (self.leave)(&self.inner);
+        self.inner.leave();
     }
 }
 
-struct Counted<S, H, O> {
+struct Counted<S: MulticastSource, P: Flavor, O> {
     // Fields are dropped in this order. The guard, which may unsubscribe the source, is the last.
     observer: O,
-    _count_guard: CountGuard<S, H>,
+    _count_guard: CountGuard<S, P>,
 }
 
-impl<T, E, S, H, O: Observer<T, E>> Observer<T, E> for Counted<S, H, O> {
+impl<T, E, S, P, O> Observer<T, E> for Counted<S, P, O>
+where
+    S: MulticastSource,
+    P: Flavor,
+    O: Observer<T, E>,
+{
     super::forward::forward!(next, error, complete, is_closed);
 }
 
@@ -258,13 +246,13 @@ impl<T, E, S, H, O: Observer<T, E>> Observer<T, E> for Counted<S, H, O> {
 /// let _one = shared.subscribe(|value| println!("one: {value}"));
 /// let _two = shared.subscribe(|value| println!("two: {value}")); // both get 1 and 2
 /// ```
-pub struct AutoConnect<S, H> {
-    connectable: Connectable<S, H>,
+pub struct AutoConnect<S: MulticastSource, P: Flavor = Publish> {
+    connectable: Connectable<S, P>,
     count: usize,
     seen: Arc<AtomicUsize>,
 }
 
-impl<S, H> Clone for AutoConnect<S, H> {
+impl<S: MulticastSource, P: Flavor> Clone for AutoConnect<S, P> {
     fn clone(&self) -> Self {
         Self {
             connectable: self.connectable.clone(),
@@ -274,7 +262,7 @@ impl<S, H> Clone for AutoConnect<S, H> {
     }
 }
 
-impl<S, H> std::fmt::Debug for AutoConnect<S, H> {
+impl<S: MulticastSource, P: Flavor> std::fmt::Debug for AutoConnect<S, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AutoConnect")
             .field("connectable", &self.connectable)
@@ -282,16 +270,8 @@ impl<S, H> std::fmt::Debug for AutoConnect<S, H> {
     }
 }
 
-impl<S, H> AutoConnect<S, H>
-where
-    S: Observable<Item: Clone + Send + Sync + 'static, Error: Clone + Send + Sync + 'static>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    H: MulticastSubject<S::Item, S::Error>,
-{
-    pub(super) fn new(connectable: Connectable<S, H>, count: usize) -> Self {
+impl<S: MulticastSource, P: Flavor> AutoConnect<S, P> {
+    pub(super) fn new(connectable: Connectable<S, P>, count: usize) -> Self {
         if count == 0 {
             connectable.connect().detach();
         }
@@ -320,5 +300,3 @@ where
         guard
     }
 }
-
-shareable!(RefCount, AutoConnect);

@@ -114,7 +114,7 @@ pub type ReplaySubject<T, E = Infallible> = SharedSubject<T, E, AnyReplay>;
 ///
 /// This trait is sealed: only these types implement it. Use it as the bound of a function that takes any
 /// shared subject.
-pub trait Flavor: sealed::Sealed {
+pub trait Flavor: sealed::Sealed + 'static {
     /// The subject behind the handles.
     #[doc(hidden)]
     type Inner<T, E>: Emit<T, E> + ?Sized

@@ -6,7 +6,8 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use fanline::operators::{Connectable, MulticastSubject};
+use fanline::operators::Connectable;
+use fanline::policy::Flavor;
 use fanline::scheduler::VirtualTime;
 use fanline::{
     BehaviorSubject, CombineExt, Guard, Observable, ObservableExt, Replay, ReplaySubject, Source,
@@ -76,8 +77,8 @@ fn at(who: &str) -> usize {
 type Case = (&'static str, [&'static str; 3], usize);
 
 #[track_caller]
-fn check_connectable<H: MulticastSubject<u32, &'static str>>(
-    build: impl Fn(ManualSource<u32>) -> Connectable<ManualSource<u32>, H>,
+fn check_connectable<P: Flavor>(
+    build: impl Fn(ManualSource<u32>) -> Connectable<ManualSource<u32>, P>,
     table: &[Case],
 ) {
     for (script, expected, subscriptions) in table {

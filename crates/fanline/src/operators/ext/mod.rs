@@ -13,14 +13,14 @@ pub use time::TimeExt;
 
 use super::*;
 use crate::pinned::Pinned;
-use crate::policy;
+use crate::policy::{self, AnyReplay};
 use crate::scheduler::Bound;
 use crate::stream::{FirstValue, IntoStream, LastValue, OverflowPolicy, TryIntoStream};
 use crate::{
     BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
     observer,
 };
-use crate::{Replay, ReplaySubject, Subject};
+use crate::{Replay, ReplaySubject, SharedSubject, Subject};
 
 /// The operators with one source, for every type that converts into an [`Observable`].
 ///
@@ -519,7 +519,7 @@ pub trait ObservableExt: IntoObservable {
     // -- Multicast
 
     /// Subscribes to the source once for all observers, when `connect` is called.
-    fn publish(self) -> Connectable<Self::Observable, Subject<Self::Item, Self::Error>>
+    fn publish(self) -> Connectable<Self::Observable>
     where
         Self::Observable: Clone + Send + Sync + 'static,
         Self::Item: Clone + Send + Sync + 'static,
@@ -532,7 +532,7 @@ pub trait ObservableExt: IntoObservable {
     fn replay<P: policy::Policy + Clone>(
         self,
         replay: Replay<P>,
-    ) -> Connectable<Self::Observable, ReplaySubject<Self::Item, Self::Error>>
+    ) -> Connectable<Self::Observable, AnyReplay>
     where
         Self::Observable: Clone + Send + Sync + 'static,
         Self::Item: Clone + Send + Sync + 'static,
@@ -544,9 +544,11 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Like [`publish`](Self::publish), but multicasts through your own subject.
-    fn multicast<H>(self, subject: H) -> Connectable<Self::Observable, H>
+    fn multicast<P: policy::Flavor>(
+        self,
+        subject: SharedSubject<Self::Item, Self::Error, P>,
+    ) -> Connectable<Self::Observable, P>
     where
-        H: MulticastSubject<Self::Item, Self::Error>,
         Self::Observable: Clone + Send + Sync + 'static,
         Self::Item: Clone + Send + Sync + 'static,
         Self::Error: Clone + Send + Sync + 'static,
@@ -555,7 +557,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Subscribes to the source once while there are observers: `publish().ref_count()`.
-    fn share(self) -> RefCount<Self::Observable, Subject<Self::Item, Self::Error>>
+    fn share(self) -> RefCount<Self::Observable>
     where
         Self::Observable: Clone + Send + Sync + 'static,
         Self::Item: Clone + Send + Sync + 'static,
@@ -568,7 +570,7 @@ pub trait ObservableExt: IntoObservable {
     fn share_replay<P: policy::Policy + Clone>(
         self,
         replay: Replay<P>,
-    ) -> RefCount<Self::Observable, ReplaySubject<Self::Item, Self::Error>>
+    ) -> RefCount<Self::Observable, AnyReplay>
     where
         Self::Observable: Clone + Send + Sync + 'static,
         Self::Item: Clone + Send + Sync + 'static,
