@@ -194,7 +194,7 @@ pub use on_error_return::OnErrorReturn;
 pub use paced::{DebounceWith, ThrottleWith};
 pub use pairwise::Pairwise;
 pub use predicate::{AllMatch, Any, Contains, IsEmpty};
-pub use race::{Race, RaceList, race};
+pub use race::{Race, RaceAll, RaceList, race};
 pub use ref_count::{AutoConnect, RefCount};
 pub use repeat::{DoWhile, Repeat};
 pub use resubscribe_when::{RepeatWhen, RetryWhen};

@@ -76,7 +76,7 @@
 //! | **Combine** | |
 //! | `merge`, `mergeWith`, `mergeArray` | [`merge`](crate::CombineExt::merge), of a list [`operators::merge`](crate::operators::merge()) |
 //! | `concat`, `concatWith`, `concatArray` | [`concat`](crate::CombineExt::concat), of a list [`operators::concat`](crate::operators::concat()) |
-//! | `amb`, `ambWith`, `race` | [`race`](crate::CombineExt::race), of a list [`operators::race`](crate::operators::race()) |
+//! | `amb`, `ambWith`, `race` | [`race`](crate::CombineExt::race), of a list [`operators::race`](crate::operators::race()), of an observable of observables [`race_all`](crate::CombineExt::race_all) |
 //! | `merge` and `concat` of an observable of observables, `mergeAll`, `concatAll` | [`merge_all`](crate::CombineExt::merge_all), [`concat_all`](crate::CombineExt::concat_all) |
 //! | `concatEager` | [`concat_map_eager`](crate::CombineExt::concat_map_eager) with `Clone::clone` |
 //! | `switch`, `switchOnNext`, `switchAll` | [`switch_all`](crate::CombineExt::switch_all) |
@@ -129,8 +129,10 @@
 //! | `doFinally`, `finally`, `finalize` | [`finalize`](crate::ObservableExt::finalize) |
 //! | `subscribe`, `forEach`, `forEachWhile`, `safeSubscribe` | [`subscribe`](crate::Observable::subscribe), [`subscribe_with`](crate::Observable::subscribe_with), [`subscribe_owned`](crate::ObservableExt::subscribe_owned), [`subscribe_local`](crate::ObservableExt::subscribe_local) |
 //! | `firstAsync`, `lastAsync`, `toFuture`, `toTask`, `await` | [`first_value`](crate::ObservableExt::first_value), [`last_value`](crate::ObservableExt::last_value) |
-//! | `blockingFirst`, `blockingLast`, `wait` | no: block on the future with your runtime |
-//! | `blockingIterable`, `blockingLatest`, `blockingNext`, `mostRecent`, `latest`, `next`, `chunkify`, `collect(iterable)` | no: a blocked thread for each reader. [`into_stream`](crate::ObservableExt::into_stream) with a [policy](crate::stream), or [`BehaviorSubject::value`](crate::BehaviorSubject::value) |
+//! | `blockingFirst`, `blockingLast`, `wait` | [`first_value`](crate::ObservableExt::first_value), [`last_value`](crate::ObservableExt::last_value), each with `blocking_wait` |
+//! | `blockingMostRecent`, `mostRecent` | [`most_recent`](crate::ObservableExt::most_recent), or [`Source::latest`](crate::Source::latest) of a behavior subject |
+//! | `blockingIterable`, `toEnumerable`; `blockingLatest`, `latest` | [`into_stream`](crate::ObservableExt::into_stream) with [`Unbounded`](crate::stream::Unbounded) or [`Latest`](crate::stream::Latest), then [`blocking_iter`](crate::stream::IntoStream::blocking_iter) |
+//! | `blockingNext`, `next`, `chunkify`, `collect(iterable)` | no: [`blocking_iter`](crate::stream::IntoStream::blocking_iter) with another [policy](crate::stream#choose-a-policy) |
 //! | `toFlowable(strategy)`, `toAsyncEnumerable` | [`into_stream`](crate::ObservableExt::into_stream), [`try_into_stream`](crate::ObservableExt::try_into_stream) |
 //! | `toEvent`, `toEventPattern` | no: subscribe the handler |
 //! | `test` | [`Recorder`](crate::testing::Recorder) |

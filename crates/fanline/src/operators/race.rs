@@ -103,6 +103,104 @@ impl<S: Observable> Observable for RaceList<S> {
     }
 }
 
+/// The observable returned by [`race_all`](crate::CombineExt::race_all).
+///
+/// Behaves like the first of the source's observables that emits a value or ends. They are subscribed to as
+/// they arrive. When one has won, the others and the source are unsubscribed. Completes if the source
+/// completes without an observable; fails if the source fails before one has won. Stores no values. For a
+/// list of observables, use the function [`race`](crate::operators::race()).
+///
+/// ```
+/// use fanline::{Subject, prelude::*};
+///
+/// let (mut mirror, mirrors) = fanline::subject();
+/// let (slow, fast) = (Subject::<u32>::new(), Subject::new());
+/// let _guard = mirrors.race_all().subscribe(|value| println!("{value}"));
+/// mirror.next(slow.clone());
+/// mirror.next(fast.clone());
+/// fast.next(1);
+/// assert!(!slow.has_observers() && !mirror.has_observers());
+/// ```
+#[derive(Clone, Debug)]
+pub struct RaceAll<S> {
+    source: S,
+}
+
+impl<S> RaceAll<S> {
+    pub(super) fn new(source: S) -> Self {
+        Self { source }
+    }
+}
+
+impl<S, R> Observable for RaceAll<S>
+where
+    S: Observable<Item = R>,
+    R: IntoObservable<Error = S::Error> + Clone,
+{
+    type Item = R::Item;
+    type Error = S::Error;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<R::Item, S::Error> + Send + 'static,
+    {
+        let race = Arc::new(RaceState::new(observer));
+        let guard = race.upstreams.guard();
+        if let Some(key) = race.upstreams.reserve() {
+            let subscription = self.source.subscribe_with(Entrants {
+                race: Arc::clone(&race),
+                any: false,
+                key,
+            });
+            race.upstreams.set(key, subscription);
+        }
+        guard
+    }
+}
+
+/// Lets each observable of the source take part in the race.
+struct Entrants<O> {
+    race: Arc<RaceState<O>>,
+    /// Whether the source has emitted an observable.
+    any: bool,
+    key: u64,
+}
+
+impl<R, E, O> Observer<R, E> for Entrants<O>
+where
+    R: IntoObservable<Error = E> + Clone,
+    O: Observer<R::Item, E> + Send + 'static,
+{
+    fn next(&mut self, entrant: &R) {
+        self.next_owned(entrant.clone());
+    }
+
+    fn next_owned(&mut self, entrant: R) {
+        self.any = true;
+        self.race.add(entrant.into_observable());
+    }
+
+    fn error(&mut self, error: &E) {
+        if let Some(mut observer) = self.race.claim() {
+            observer.error(error);
+            self.race.upstreams.close();
+        }
+    }
+
+    fn complete(&mut self) {
+        if self.any {
+            self.race.upstreams.finish(self.key);
+        } else if let Some(mut observer) = self.race.claim() {
+            observer.complete();
+            self.race.upstreams.close();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.race.is_over()
+    }
+}
+
 struct RaceState<O> {
     /// The observer. The source that wins takes it, and then calls it without a lock.
     observer: Mutex<Option<O>>,
@@ -119,6 +217,20 @@ impl<O> RaceState<O> {
             won: AtomicBool::new(false),
             upstreams: Arc::new(Upstreams::default()),
         }
+    }
+
+    /// Returns the observer to the first caller.
+    fn claim(&self) -> Option<O> {
+        let observer = lock(&self.observer).take();
+        if observer.is_some() {
+            self.won.store(true, Ordering::Relaxed);
+        }
+        observer
+    }
+
+    /// Returns whether a source has won or the subscription is closed.
+    fn is_over(&self) -> bool {
+        self.won.load(Ordering::Relaxed) || self.upstreams.is_closed()
     }
 
     fn add<S>(self: &Arc<Self>, source: S)
@@ -159,9 +271,8 @@ impl<O> RaceObserver<O> {
 
     #[cold]
     fn claim(&mut self) {
-        self.observer = lock(&self.race.observer).take();
+        self.observer = self.race.claim();
         if self.observer.is_some() {
-            self.race.won.store(true, Ordering::Relaxed);
             self.race.upstreams.close_others(self.key);
         }
     }
@@ -206,7 +317,7 @@ impl<T, E, O: Observer<T, E>> Observer<T, E> for RaceObserver<O> {
     fn is_closed(&self) -> bool {
         match &self.observer {
             Some(observer) => observer.is_closed() || self.race.upstreams.is_closed(),
-            None => self.race.won.load(Ordering::Relaxed) || self.race.upstreams.is_closed(),
+            None => self.race.is_over(),
         }
     }
 }

@@ -10,7 +10,7 @@
 //!   one.
 //!
 //! Plain threads use the same types: [`IntoStream::blocking_next`], [`IntoStream::blocking_iter`] and
-//! [`FirstValue::blocking_wait`].
+//! [`FirstValue::blocking_wait`]. [`MostRecent`] reads the newest value without waiting.
 //!
 //! # Choose a policy
 //!
@@ -44,6 +44,7 @@
 
 mod from_stream;
 mod into_stream;
+mod most_recent;
 mod park;
 mod policy;
 mod queue;
@@ -56,6 +57,7 @@ pub use from_stream::{
     try_from_future, try_from_stream,
 };
 pub use into_stream::{BlockingIter, IntoStream, TryIntoStream};
+pub use most_recent::MostRecent;
 pub use policy::{
     Bounded, FailWhenFull, Lagged, Latest, Overflow, OverflowPolicy, ReportLag, Unbounded,
 };

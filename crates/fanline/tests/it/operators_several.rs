@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fanline::operators::{self, Unicast};
 use fanline::{CombineExt, Observable, ObservableExt};
 
-use crate::manual_source::{Cold, Log, ManualSource, check};
+use crate::manual_source::{Cold, Log, ManualSource, check, sources};
 
 #[test]
 fn switch_if_empty() {
@@ -236,7 +236,7 @@ fn delay_error() {
 }
 
 #[test]
-fn merge_all_and_concat_all() {
+fn merge_all_concat_all_and_race_all() {
     let observables = |[a, b, c, d]: [ManualSource<u32>; 4]| {
         let inner = [b, c, d];
         a.map(move |at| inner[*at as usize].clone())
@@ -253,6 +253,36 @@ fn merge_all_and_concat_all() {
         |sources| observables(sources).concat_all().boxed(),
         &[("a0 a1 c1 b2 b| c3 a| c|", "2 3 |")],
     );
+    check(
+        |sources| observables(sources).race_all().boxed(),
+        &[
+            ("a0 a1 c1 b2 c3 c| b|", "1 3 |"),
+            ("a0 b1 a1 c2 a# b|", "1 |"),
+            ("a0 a| b1 b|", "1 |"),
+            ("a|", "|"),
+            ("a#", "#a"),
+            ("a0 a# b1", "#a"),
+            ("a0 b|", "|"),
+            ("a0 a1 c# b1", "#c"),
+            ("a0 a1 ! b1", ""),
+        ],
+    );
+}
+
+/// The source and the observables that lose must not stay subscribed.
+#[test]
+fn race_all_unsubscribes_from_the_source_and_the_losers() {
+    let [a, b, c, _] = sources();
+    let inner = [b.clone(), c.clone()];
+    let _guard = a
+        .clone()
+        .map(move |at| inner[*at as usize].clone())
+        .race_all()
+        .subscribe(|_| ());
+    a.next(0);
+    a.next(1);
+    c.next(7);
+    assert_eq!((a.observers(), b.observers(), c.observers()), (0, 0, 1));
 }
 
 #[test]

@@ -193,6 +193,14 @@ pub trait CombineExt: IntoObservable {
         Race::new(self.into_observable(), other.into_observable())
     }
 
+    /// Behaves like the first of the observables that this source emits to emit a value or end.
+    fn race_all(self) -> RaceAll<Self::Observable>
+    where
+        Self::Item: IntoObservable<Error = Self::Error> + Clone,
+    {
+        RaceAll::new(self.into_observable())
+    }
+
     /// Like [`switch_map`](Self::switch_map), for a source that emits observables.
     fn switch_all(self) -> SwitchAll<Self::Observable>
     where

@@ -15,7 +15,7 @@ use super::*;
 use crate::pinned::Pinned;
 use crate::policy::{self, AnyReplay};
 use crate::scheduler::Bound;
-use crate::stream::{FirstValue, IntoStream, LastValue, OverflowPolicy, TryIntoStream};
+use crate::stream::{FirstValue, IntoStream, LastValue, MostRecent, OverflowPolicy, TryIntoStream};
 use crate::{
     BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
     observer,
@@ -689,6 +689,15 @@ pub trait ObservableExt: IntoObservable {
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
     {
         TryIntoStream::new(self, policy)
+    }
+
+    /// Returns an iterator that yields the newest value without waiting, or `initial` before the first value.
+    fn most_recent(self, initial: Self::Item) -> MostRecent<Self::Item>
+    where
+        Self: IntoObservable<Error = Infallible>,
+        Self::Item: Clone + Send + 'static,
+    {
+        MostRecent::new(self, initial)
     }
 
     /// Returns a future of the first value, or of `Ok(None)` without values.

@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -5,18 +6,27 @@ use fanline::ObservableExt;
 
 use super::manual::{ManualSource, Wakes};
 
-/// Runs `script`, and returns the first and the last value. Numbers are emitted, `.` completes, `!` fails,
-/// and `x` disposes.
+/// Runs `script`: numbers are emitted, `.` completes, and `x` disposes.
+fn play<E: Clone>(source: &ManualSource<u32, E>, script: &str) {
+    for word in script.split_whitespace() {
+        match word {
+            "." => source.complete(),
+            "x" => source.dispose(),
+            number => source.next(number.parse().unwrap()),
+        }
+    }
+}
+
+/// Runs `script`, and returns the first and the last value. `!` fails, and [`play`]
+/// runs the rest.
 fn run(script: &str) -> [Result<Option<u32>, &'static str>; 2] {
     [true, false].map(|first| {
         let source = ManualSource::<u32, &str>::new();
         let play = |source: &ManualSource<u32, &'static str>| {
             for word in script.split_whitespace() {
                 match word {
-                    "." => source.complete(),
                     "!" => source.error("gone"),
-                    "x" => source.dispose(),
-                    number => source.next(number.parse().unwrap()),
+                    word => play(source, word),
                 }
             }
         };
@@ -100,4 +110,40 @@ fn values_from_another_thread_wake_waiters() {
         assert_eq!(last.blocking_wait(), Ok(Some(2)));
         producer.join().unwrap();
     }
+}
+
+#[test]
+fn most_recent_repeats_the_newest_value_until_the_end() {
+    for (before, after, first, last) in [
+        ("", ".", [Some(0), Some(0)], [None, None]),
+        ("1 2", "", [Some(2), Some(2)], [Some(2), Some(2)]),
+        ("1", "2 3", [Some(1), Some(1)], [Some(3), Some(3)]),
+        // The value that was not read yet comes before the end.
+        ("1", "2 .", [Some(1), Some(1)], [Some(2), None]),
+        ("1", "2 x", [Some(1), Some(1)], [Some(2), None]),
+        ("1 .", "", [Some(1), None], [None, None]),
+    ] {
+        let source = ManualSource::<u32, Infallible>::new();
+        let mut recent = source.clone().most_recent(0);
+        play(&source, before);
+        assert_eq!([recent.next(), recent.next()], first, "{before} / {after}");
+        play(&source, after);
+        assert_eq!([recent.next(), recent.next()], last, "{before} / {after}");
+    }
+}
+
+#[test]
+fn most_recent_unsubscribes_when_dropped() {
+    let (mut tx, source) = fanline::subject::<Arc<u32>>();
+    let value = Arc::new(1);
+    let mut recent = source.most_recent(Arc::clone(&value));
+    tx.next(Arc::new(2));
+    assert_eq!(**recent.value(), 2);
+    assert_eq!(
+        Arc::strong_count(&value),
+        1,
+        "the replaced value is dropped"
+    );
+    drop(recent);
+    assert!(!tx.has_observers());
 }
