@@ -500,14 +500,14 @@ pub mod policy {
     pub use crate::subject::policy::{
         All, Current, Last, Many, ManyWithin, One, Policy, Publish, Within,
     };
-    pub use crate::subject::{AnyReplay, Boxed, Flavor, Inline};
+    pub use crate::subject::{AnyReplay, Boxed, Entry, Flavor, Inline};
 }
 
 /// The traits and functions that most programs need: `use fanline::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         CombineExt, Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, TimeExt,
-        Worker, observer,
+        Worker, observer::observer,
     };
 }
 

@@ -232,14 +232,22 @@ pub struct Ignored;
 #[derive(Clone, Copy, Debug)]
 pub struct Called<F>(F);
 
-/// The reaction of a [`Callbacks`] to an error: [`Ignored`] or [`Called`].
-pub trait ErrorCallback<E> {
+mod private {
+    pub trait Sealed {}
+    impl Sealed for super::Ignored {}
+    impl<F> Sealed for super::Called<F> {}
+}
+
+/// The reaction of a [`Callbacks`] to an error: [`Ignored`] or [`Called`]. It cannot be implemented outside this
+/// crate.
+pub trait ErrorCallback<E>: private::Sealed {
     /// Receives the error.
     fn call(&mut self, error: &E);
 }
 
-/// The reaction of a [`Callbacks`] to completion: [`Ignored`] or [`Called`].
-pub trait CompleteCallback {
+/// The reaction of a [`Callbacks`] to completion: [`Ignored`] or [`Called`]. It cannot be implemented outside
+/// this crate.
+pub trait CompleteCallback: private::Sealed {
     /// Receives the completion.
     fn call(&mut self);
 }

@@ -32,6 +32,7 @@ use crate::{BoxObserver, Guard, Notification, Observable, Observer, Scheduler, T
 /// A call of an observer, and its time. The time is measured from the clock's start. For [`cold`] observables, it is
 /// measured from the subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Recorded<T, E = Infallible> {
     /// Time of the call.
     pub at: Time,

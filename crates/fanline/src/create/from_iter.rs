@@ -118,9 +118,6 @@ where
     }
 }
 
-/// The result of [`of`].
-pub type Of<T> = FromIter<iter::Once<T>>;
-
 /// Emits one value, then completes.
 ///
 /// ```
@@ -128,8 +125,26 @@ pub type Of<T> = FromIter<iter::Once<T>>;
 ///
 /// fanline::of("one").subscribe(|value| assert_eq!(*value, "one")).detach();
 /// ```
-pub fn of<T>(value: T) -> Of<T> {
-    from_iter(iter::once(value))
+pub const fn of<T>(value: T) -> Of<T> {
+    Of { value }
+}
+
+/// An observable of one value; see [`of`].
+#[derive(Clone, Debug)]
+pub struct Of<T> {
+    value: T,
+}
+
+impl<T> Observable for Of<T> {
+    type Item = T;
+    type Error = Infallible;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T> + Send + 'static,
+    {
+        from_iter(iter::once(self.value)).subscribe_with(observer)
+    }
 }
 
 /// Emits the numbers of a range, then completes; like [`from_iter`], which takes any iterator. All numbers
@@ -214,8 +229,26 @@ impl<T, F: FnMut() -> Option<T>> Observable for FromFn<F> {
 ///
 /// fanline::repeat_value(7).take(2).sum().subscribe(|sum| assert_eq!(*sum, 14)).detach();
 /// ```
-pub fn repeat_value<T: Clone>(value: T) -> FromIter<iter::Repeat<T>> {
-    from_iter(iter::repeat(value))
+pub const fn repeat_value<T: Clone>(value: T) -> RepeatValue<T> {
+    RepeatValue { value }
+}
+
+/// An observable of the same value without end; see [`repeat_value`].
+#[derive(Clone, Debug)]
+pub struct RepeatValue<T> {
+    value: T,
+}
+
+impl<T: Clone> Observable for RepeatValue<T> {
+    type Item = T;
+    type Error = Infallible;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T> + Send + 'static,
+    {
+        from_iter(iter::repeat(self.value)).subscribe_with(observer)
+    }
 }
 
 /// Emits `first`, then calls `next` with each emitted value and emits the result. Completes when the result
@@ -229,9 +262,28 @@ pub fn repeat_value<T: Clone>(value: T) -> FromIter<iter::Repeat<T>> {
 ///     .subscribe(|all| assert_eq!(*all, [1, 3, 9, 27, 81, 243]))
 ///     .detach();
 /// ```
-pub fn generate<T, F>(first: T, next: F) -> FromIter<iter::Successors<T, F>>
+pub const fn generate<T, F>(first: T, next: F) -> Generate<T, F>
 where
     F: FnMut(&T) -> Option<T>,
 {
-    from_iter(iter::successors(Some(first), next))
+    Generate { first, next }
+}
+
+/// An observable of values that a closure computes from each other; see [`generate`].
+#[derive(Clone, Debug)]
+pub struct Generate<T, F> {
+    first: T,
+    next: F,
+}
+
+impl<T, F: FnMut(&T) -> Option<T>> Observable for Generate<T, F> {
+    type Item = T;
+    type Error = Infallible;
+
+    fn subscribe_with<O>(self, observer: O) -> Guard
+    where
+        O: Observer<T> + Send + 'static,
+    {
+        from_iter(iter::successors(Some(self.first), self.next)).subscribe_with(observer)
+    }
 }

@@ -16,7 +16,7 @@ pub use defer::{Defer, defer};
 pub use emitter::{Create, Emitter, create};
 pub use ends::{Empty, Never, Throw, empty, never, throw};
 pub use from_iter::{
-    FromFn, FromIter, FromRange, Of, TryFromIter, from_fn, from_iter, generate, of, range,
-    repeat_value, try_from_iter,
+    FromFn, FromIter, FromRange, Generate, Of, RepeatValue, TryFromIter, from_fn, from_iter,
+    generate, of, range, repeat_value, try_from_iter,
 };
 pub use using::{Using, using};

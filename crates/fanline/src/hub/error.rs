@@ -210,6 +210,7 @@ impl<T> std::error::Error for SendError<T> {}
 
 /// The reason why an element was rejected. Contains the element.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TrySendError<T> {
     /// The hub is full.
     Full(T),
@@ -249,6 +250,7 @@ impl<T> std::error::Error for TrySendError<T> {}
 
 /// The reason why `send_timeout` did not send an element. Contains the element.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendTimeoutError<T> {
     /// The hub was full for the whole time.
     Timeout(T),

@@ -17,6 +17,8 @@ use crate::{Guard, Observable, Observer};
 ///     })
 ///     .detach();
 /// ```
+///
+/// Observers receive no other kind of event, so a `match` may name all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Notification<T, E = Infallible> {
     /// A value.

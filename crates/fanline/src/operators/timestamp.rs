@@ -11,11 +11,19 @@ use crate::{Clock, Guard, Observable, Observer, Time};
 /// fanline::of(1).timestamp(Precise).subscribe(|at| println!("{} at {:?}", at.value, at.at)).detach();
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Timestamped<T> {
     /// The value.
     pub value: T,
     /// The time of arrival.
     pub at: Time,
+}
+
+impl<T> Timestamped<T> {
+    /// Creates a value that arrived at a given time, for example to compare with.
+    pub const fn new(value: T, at: Time) -> Self {
+        Self { value, at }
+    }
 }
 
 /// A value and the time since the previous one; see
@@ -30,11 +38,19 @@ pub struct Timestamped<T> {
 ///     .detach();
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct TimeInterval<T> {
     /// The value.
     pub value: T,
     /// The time since the previous value; for the first value, since the subscription.
     pub interval: Duration,
+}
+
+impl<T> TimeInterval<T> {
+    /// Creates a value that arrived a given time after the previous one, for example to compare with.
+    pub const fn new(value: T, interval: Duration) -> Self {
+        Self { value, interval }
+    }
 }
 
 /// The observable returned by [`timestamp`](crate::ObservableExt::timestamp).

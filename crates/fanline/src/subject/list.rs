@@ -17,21 +17,26 @@ pub trait Vacant {
     fn vacant() -> Self;
 }
 
-/// An observer as a subject stores it.
+/// An observer as a subject stores it: [`Boxed`] or [`Inline`]. It cannot be implemented outside this crate.
 pub trait Entry<T, E>: Vacant + Send {
     /// Emits a value. Returns whether the observer is closed.
+    #[doc(hidden)]
     fn next(&mut self, value: &T) -> bool;
 
     /// Emits values. Returns whether the observer is closed.
+    #[doc(hidden)]
     fn next_slice(&mut self, values: &[T]) -> bool;
 
     /// Reports the error.
+    #[doc(hidden)]
     fn error(&mut self, error: &E);
 
     /// Reports the completion.
+    #[doc(hidden)]
     fn complete(&mut self);
 
     /// Returns whether the observer is closed.
+    #[doc(hidden)]
     fn is_closed(&self) -> bool;
 }
 

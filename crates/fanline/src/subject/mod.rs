@@ -24,8 +24,7 @@ pub use handles::{
     AnyReplay, AsyncSubject, BehaviorSubject, Flavor, NoValue, ReplaySubject, SharedSubject,
     Subject,
 };
-pub(crate) use list::Entry;
-pub use list::{Boxed, Inline};
+pub use list::{Boxed, Entry, Inline};
 pub use local::{FromLocal, LocalSubject};
 pub use policy::Replay;
 pub use producer::{

@@ -195,6 +195,7 @@ where
 /// assert!(!tx.has_observers());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnPanic {
     /// Resumes the panic in the emitting call, after all other observers have received the value.
     #[default]

@@ -233,14 +233,8 @@ fn readings(nanos: &[u64]) -> Readings {
 
 #[test]
 fn timestamp_and_time_interval() {
-    let at = |value, nanos| Timestamped {
-        value,
-        at: Time::from_nanos(nanos),
-    };
-    let after = |value, nanos| TimeInterval {
-        value,
-        interval: Duration::from_nanos(nanos),
-    };
+    let at = |value, nanos| Timestamped::new(value, Time::from_nanos(nanos));
+    let after = |value, nanos| TimeInterval::new(value, Duration::from_nanos(nanos));
     check(
         &['a', 'b'],
         Fails("no"),
