@@ -1,32 +1,8 @@
-//! In-process fan-out: each value reaches every observer. Subjects multicast the values that you emit. Five
-//! flavors of replay deliver earlier values to late observers. Schedulers, operators, and streams carry
-//! values to other threads and into asynchronous code. This is Rx in Rust's idiom: values are passed by
-//! reference, a subscription is a guard, unused features cost nothing, and no callback runs under a lock.
+#![doc = include_str!("../README.md")]
+//! # Questions before you use the library
 //!
-//! ```
-//! use fanline::{Replay, prelude::*};
-//! use std::sync::{Arc, Mutex};
-//!
-//! let (mut tx, temperatures) = fanline::replay::<f64>(Replay::many(2));
-//! tx.next_slice(&[19.5, 20.0, 21.5]);
-//!
-//! // A late observer gets the last two values first, and then every new one.
-//! let warm = Arc::new(Mutex::new(Vec::new()));
-//! let seen = warm.clone();
-//! let guard = temperatures
-//!     .filter(|celsius| *celsius > 20.0)
-//!     .map(|celsius| format!("{celsius} °C"))
-//!     .subscribe(move |text| seen.lock().unwrap().push(text.clone()));
-//! tx.next(18.0);
-//! tx.next(22.0);
-//! drop(guard); // unsubscribes
-//! tx.next(30.0);
-//! assert_eq!(*warm.lock().unwrap(), ["21.5 °C", "22 °C"]);
-//! ```
-//!
-//! This page answers questions that come up before you use the library. [`coming_from`] translates names from
-//! other libraries, [`testing`] makes tests that depend on time exact, and `examples/` in the repository has
-//! whole programs.
+//! [`coming_from`] translates names from other libraries, and [`testing`] makes tests that depend on time
+//! exact.
 //!
 //! - [Choose a subject](#choose-a-subject)
 //! - [Cost](#cost)
@@ -510,8 +486,3 @@ pub mod prelude {
         Worker, observer::observer,
     };
 }
-
-/// Compiles the examples of README.md as doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct ReadMe;
