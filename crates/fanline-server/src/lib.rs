@@ -1,32 +1,4 @@
-//! The Fanline server as a library: shards, sockets, clock, options, monitoring, and a client.
-//!
-//! A program reaches a server in its own process without a socket. NATS clients in any language reach the same
-//! server over TCP:
-//!
-//! ```
-//! use fanline_server::{Options, Server};
-//!
-//! #[tokio::main(flavor = "current_thread")]
-//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Port 0 selects a free port. The default address is 127.0.0.1:4222.
-//!     let server = Server::start(Options { port: 0, ..Options::default() })?;
-//!     println!("NATS clients connect to {}", server.addresses().clients);
-//!
-//!     let client = server.client().await?;
-//!     let mut orders = client.subscribe("orders.*").await?;
-//! // After this call, the server has the subscription.
-//!     client.flush().await?;
-//!
-//!     client.publish("orders.new", "one coffee").await?;
-//!     let order = orders.next().await.ok_or("the server is gone")?;
-//!     assert_eq!(order.subject(), "orders.new");
-//!     assert_eq!(order.payload(), b"one coffee");
-//!
-//!     server.shutdown();
-//!     server.wait().await;
-//!     Ok(())
-//! }
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! The server runs on its own threads and needs no tokio runtime of the caller. The client runs on the
 //! caller's runtime. [`Options`] documents every option of a server, [`client`] the client, and [`bridge`]
