@@ -197,7 +197,7 @@ fn check_file(content: &[u8]) {
 }
 
 fn check_pin(pin: &str) {
-    if pin.contains(['"', '\\', '\n', '\r']) {
+    if pin.contains(['"', '\\', '\n', '\r', '\0']) {
         return;
     }
     let text = format!("tls {{ cert_file: \"a\", key_file: \"b\", pinned_certs: [\"{pin}\"] }}");

@@ -138,17 +138,19 @@ impl JetStream {
             self.delete_consumer(key, id, now, port);
         }
         self.delete_origin_consumers(key, port);
-        // The pending answers confirm changes of a stream that is deleted now. They need not wait for a sync.
-        if let Some((_, _, answers)) = self.streams.with_answers(key) {
-            answers.release_all(port);
-        }
         self.unsubscribe_stream(key, port);
-        let stream = self.streams.remove(key).ok_or(ApiError::STREAM_NOT_FOUND)?;
+        let removed = self.streams.remove(key);
+        let (stream, mut answers) = removed.ok_or(ApiError::STREAM_NOT_FOUND)?;
         self.usage.remove(key);
         self.batches = self.batches.without(stream.open_batches());
         let config = stream.config().clone();
         drop(stream);
-        self.remove_folder(&config)?;
+        if let Err(error) = self.remove_folder(&config) {
+            answers.fail(&error, port);
+            return Err(error);
+        }
+        // The pending answers confirm changes of a stream that no longer exists, so they need not wait for a sync.
+        answers.release_all(port);
         let advisories = &mut self.advisories;
         advisories.stream(Action::Delete, &config.name, now, port);
         Ok(())

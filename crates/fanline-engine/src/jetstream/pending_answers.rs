@@ -79,7 +79,8 @@ impl PendingAnswers {
         }
     }
 
-    fn fail(&mut self, error: &ApiError, port: &mut dyn Port) {
+    /// Refuses all requests whose answers wait, because their changes may not be durable.
+    pub(super) fn fail(&mut self, error: &ApiError, port: &mut dyn Port) {
         self.0
             .drain(..)
             .for_each(|waiting| waiting.answer.refuse(error, port));

@@ -199,14 +199,14 @@ impl Streams {
         key
     }
 
-    pub(super) fn remove(&mut self, key: Key) -> Option<Stream> {
+    pub(super) fn remove(&mut self, key: Key) -> Option<(Stream, PendingAnswers)> {
         self.leave(key);
         let entry = self.entries.try_remove(key)?;
         self.by_name.remove(entry.stream.config().name.as_str());
         self.by_id.remove(&entry.id);
         self.timers.set(key, None);
         self.touched.retain(|other| *other != key);
-        Some(entry.stream)
+        Some((entry.stream, entry.answers))
     }
 
     /// Removes a stream's subjects and origins from the tables. Call it before they change.

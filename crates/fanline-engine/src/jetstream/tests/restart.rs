@@ -487,6 +487,58 @@ fn failing_disk_confirms_no_acknowledgement() {
     );
 }
 
+/// The folders of a disk that removes nothing.
+struct StuckFolders(DiskFolders);
+
+impl Folders for StuckFolders {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        self.0.list()
+    }
+
+    fn open(&mut self, stream: &str) -> Result<Box<dyn Disk>, DiskError> {
+        self.0.open(stream)
+    }
+
+    fn remove(&mut self, _: &str) -> Result<(), DiskError> {
+        Err(DiskError::Other(5))
+    }
+}
+
+#[test]
+fn deleted_stream_confirms_pending_changes_only_if_its_folder_is_removed() {
+    let check = |is_stuck: bool, expected: [&str; 2]| {
+        let folders = disk_folders(&["BIRDS"]);
+        drop(birds(&folders));
+        let folders: Box<dyn Folders> = if is_stuck {
+            Box::new(StuckFolders(folders))
+        } else {
+            Box::new(folders)
+        };
+        let mut account = Account::over(Settings::default(), Some(folders));
+        let deletion = account.send("$JS.API.STREAM.MSG.DELETE.BIRDS", "", r#"{"seq":2}"#);
+        assert_eq!(deletion, [""; 0], "before it is on the disk");
+        let answers = account.send("$JS.API.STREAM.DELETE.BIRDS", "", "");
+        for (answer, expected) in answers.iter().zip(expected) {
+            assert!(answer.contains(expected), "{is_stuck}: {answers:?}");
+        }
+        assert_eq!(answers.len(), 2, "{answers:?}");
+    };
+    check(
+        false,
+        [
+            r#"msg_delete_response","success":true"#,
+            r#"stream_delete_response","success":true"#,
+        ],
+    );
+    check(
+        true,
+        [
+            r#"msg_delete_response","error"#,
+            r#"stream_delete_response","error"#,
+        ],
+    );
+}
+
 /// When the records of a copy are removed, the copy's log does not show any more how far the copy was.
 #[test]
 fn source_resumes_after_its_records_were_removed() {
