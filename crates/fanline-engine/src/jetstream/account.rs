@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::advisory::Advisories;
 use super::asset_limits::AssetLimits;
-use super::consumer::AckSubject;
+use super::consumer::AckTokens;
 use super::folders::Folders;
 use super::info::ApiStats;
 use super::limits::{Reserved, ServerLimits, Usage, Used};
@@ -232,8 +232,8 @@ impl JetStream {
     }
 
     fn handle_ack(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let stream = AckSubject::names(message.subject)
-            .and_then(|(stream, _)| std::str::from_utf8(stream).ok())
+        let stream = AckTokens::of(message.subject)
+            .and_then(|tokens| std::str::from_utf8(tokens.stream()).ok())
             .and_then(|name| self.streams.find(name))
             .and_then(|key| self.streams.touch(key));
         let is_known = stream.is_some_and(|stream| {
@@ -523,8 +523,8 @@ impl JetStream {
 /// Returns the stream that a request's subject names, if requests of this kind are processed quickly.
 fn quick_request_stream(subject: &[u8]) -> Option<&[u8]> {
     const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
-    if let Some(ack) = AckSubject::parse(subject) {
-        return Some(ack.stream);
+    if let Some(ack) = AckTokens::of(subject) {
+        return Some(ack.stream());
     }
     let rest = QUICK
         .iter()
