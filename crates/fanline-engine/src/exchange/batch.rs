@@ -41,6 +41,30 @@ pub struct Batch {
     shared: Vec<(Chunk, Range<usize>)>,
     shared_bytes: usize,
     notifications: Vec<Box<dyn Notification>>,
+    /// The run that the last entry belongs to, if the next message may continue it.
+    run: Option<Run>,
+}
+
+/// Successive messages with the same account, subject, and receivers. The first one is a
+/// [`Record::Message`], the others are [`Record::Next`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    /// Index of the first message in `records`.
+    first: usize,
+    /// Offset of its subject in `bytes`, which its head follows.
+    start: usize,
+    subject: usize,
+    head: usize,
+}
+
+impl Run {
+    fn subject(self) -> Range<usize> {
+        self.start..self.start + self.subject
+    }
+
+    fn head(self) -> Range<usize> {
+        self.subject().end..self.subject().end + self.head
+    }
 }
 
 /// A read position in a batch. The default is the start.
@@ -50,6 +74,8 @@ pub struct BatchCursor {
     bytes: usize,
     shared: usize,
     notifications: usize,
+    /// The run of the last message.
+    run: Run,
 }
 
 impl BatchCursor {
@@ -63,6 +89,8 @@ impl BatchCursor {
 /// The kind of an entry, with the lengths of its parts in the batch's `bytes`, in this order.
 enum Record {
     Message(MessageRecord),
+    /// Another message of the [`Run`] of the message before it.
+    Next(NextRecord),
     Interest {
         from: Remote,
         account: AccountId,
@@ -97,6 +125,14 @@ struct MessageRecord {
     links: Option<LinkSet>,
     /// Whether the [`Excluded`] publisher follows the groups.
     has_excluded: bool,
+}
+
+/// A further message of a run. Only its arguments and its body are in `bytes`.
+struct NextRecord {
+    args: usize,
+    body: usize,
+    reply_bytes: usize,
+    header_bytes: usize,
 }
 
 /// A publisher that does not receive its own messages (`echo` is off).
@@ -142,6 +178,37 @@ pub(crate) struct Crossing<'a> {
     pub(crate) links: Option<LinkSet>,
     /// The publisher, if no group may select it.
     pub(crate) excluded: Option<Excluded>,
+}
+
+impl<'a> Crossing<'a> {
+    /// Returns a message for the plain subscriptions of another shard's clients.
+    pub(crate) fn plain(
+        account: AccountId,
+        subject: &'a [u8],
+        message: &Message<'a>,
+        hops: u8,
+    ) -> Self {
+        let shared = message.shared.as_ref();
+        Crossing {
+            account,
+            subject,
+            message: Message {
+                shared: shared.map(|(chunk, range)| (*chunk, range.clone())),
+                ..*message
+            },
+            plain: true,
+            groups: b"",
+            hops,
+            links: None,
+            excluded: None,
+        }
+    }
+
+    /// Returns whether the message goes only to the plain subscriptions of clients, without a trace.
+    #[inline]
+    pub(crate) fn is_simple(&self) -> bool {
+        self.plain && self.hops == 0 && self.links.is_none() && self.groups.is_empty()
+    }
 }
 
 /// The receivers of a message on another shard.
@@ -208,6 +275,8 @@ impl Batch {
         if self.is_empty() {
             return std::mem::swap(self, other);
         }
+        self.run = None;
+        other.run = None;
         self.records.append(&mut other.records);
         self.bytes.append(&mut other.bytes);
         self.shared.append(&mut other.shared);
@@ -218,6 +287,7 @@ impl Batch {
     /// Removes all entries, and retains enough capacity for a usual batch.
     pub fn clear(&mut self) {
         const KEPT_BYTES: usize = 1024 * 1024;
+        self.run = None;
         self.records.clear();
         self.bytes.clear();
         self.shared.clear();
@@ -235,6 +305,7 @@ impl Batch {
         queue: &[u8],
         weight: u32,
     ) {
+        self.run = None;
         self.bytes.extend_from_slice(filter);
         self.bytes.extend_from_slice(queue);
         let (filter, queue) = (filter.len(), queue.len());
@@ -248,6 +319,7 @@ impl Batch {
     }
 
     pub(crate) fn push_usage(&mut self, from: u16, account: AccountId, usage: AccountUsage) {
+        self.run = None;
         self.records.push(Record::AccountUsage {
             from,
             account,
@@ -256,12 +328,20 @@ impl Batch {
     }
 
     pub(crate) fn push_notification(&mut self, notification: impl Notification) {
+        self.run = None;
         self.records.push(Record::Notification);
         self.notifications.push(Box::new(notification));
     }
 
     pub(crate) fn push_message(&mut self, crossing: &Crossing<'_>) {
         let message = &crossing.message;
+        let may_run = crossing.is_simple() && crossing.excluded.is_none();
+        self.run = may_run.then_some(Run {
+            first: self.records.len(),
+            start: self.bytes.len(),
+            subject: crossing.subject.len(),
+            head: message.head.len(),
+        });
         self.bytes.extend_from_slice(crossing.subject);
         self.bytes.extend_from_slice(message.head);
         self.bytes.extend_from_slice(message.args);
@@ -300,6 +380,65 @@ impl Batch {
         }));
     }
 
+    /// Adds a message for the plain subscriptions of clients, if the last entry is a message of the same
+    /// account and subject for the same receivers. `tail` contains its arguments and its body. Returns whether
+    /// it was added.
+    #[inline]
+    pub(crate) fn push_next(
+        &mut self,
+        account: AccountId,
+        subject: &[u8],
+        tail: &[u8],
+        args_bytes: usize,
+        (reply_bytes, header_bytes): (usize, usize),
+    ) -> bool {
+        let may_follow = (self.run)
+            .is_some_and(|run| run.head == 0 && self.continues(run, account, subject, None));
+        if may_follow {
+            self.bytes.extend_from_slice(tail);
+            self.records.push(Record::Next(NextRecord {
+                args: args_bytes,
+                body: tail.len() - args_bytes,
+                reply_bytes,
+                header_bytes,
+            }));
+        }
+        may_follow
+    }
+
+    /// Returns whether a message for plain subscriptions has the account, subject, and receivers of a run.
+    #[inline]
+    fn continues(
+        &self,
+        run: Run,
+        account: AccountId,
+        subject: &[u8],
+        links: Option<LinkSet>,
+    ) -> bool {
+        let is_like = |first: &MessageRecord| first.account == account && first.links == links;
+        matches!(&self.records[run.first], Record::Message(first) if is_like(first))
+            && &self.bytes[run.subject()] == subject
+    }
+
+    /// Returns whether a message that is not framed yet continues the current run.
+    #[inline]
+    fn continues_unframed(
+        &self,
+        account: AccountId,
+        to: &[u8],
+        subject: &[u8],
+        target: Target<'_>,
+    ) -> bool {
+        self.run.is_some_and(|run| {
+            let is_same_subject = match &self.bytes[run.head()] {
+                [] => to == subject,
+                [b'H', b'M', b'S', b'G', b' ', shown @ .., b' '] => shown == subject,
+                _ => false,
+            };
+            is_same_subject && self.continues(run, account, to, target.links)
+        })
+    }
+
     /// Adds a message that is not framed yet. Its receivers are the subscribers of `to`, which see the
     /// subject of the message. Returns the number of added bytes.
     pub(crate) fn push_unframed(
@@ -315,13 +454,17 @@ impl Batch {
             headers,
             payload,
         } = *message;
+        let may_run = target.plain && target.groups.is_empty();
+        let is_next = may_run && self.continues_unframed(account, to, subject, target);
         let bytes = &mut self.bytes;
         let start = bytes.len();
-        bytes.extend_from_slice(to);
-        if to != subject {
-            bytes.extend_from_slice(b"HMSG ");
-            bytes.extend_from_slice(subject);
-            bytes.push(b' ');
+        if !is_next {
+            bytes.extend_from_slice(to);
+            if to != subject {
+                bytes.extend_from_slice(b"HMSG ");
+                bytes.extend_from_slice(subject);
+                bytes.push(b' ');
+            }
         }
         let args_start = bytes.len();
         write_args(bytes, reply, headers.len(), headers.len() + payload.len());
@@ -330,7 +473,22 @@ impl Batch {
         bytes.extend_from_slice(payload);
         bytes.extend_from_slice(b"\r\n");
         let end = bytes.len();
+        if is_next {
+            self.records.push(Record::Next(NextRecord {
+                args: body_start - args_start,
+                body: end - body_start,
+                reply_bytes: reply.len(),
+                header_bytes: headers.len(),
+            }));
+            return end - start;
+        }
         bytes.extend_from_slice(target.groups);
+        self.run = may_run.then_some(Run {
+            first: self.records.len(),
+            start,
+            subject: to.len(),
+            head: args_start - start - to.len(),
+        });
         self.records.push(Record::Message(MessageRecord {
             account,
             subject: to.len(),
@@ -385,10 +543,57 @@ impl Batch {
             Record::Message(ref record) => {
                 Some(BatchEntry::Message(self.read_message(record, cursor)))
             }
+            Record::Next(ref next) => self.read_next(next, cursor).map(BatchEntry::Message),
         }
     }
 
+    /// Returns whether the next entry is another message of the run of the last one.
+    #[inline]
+    pub(crate) fn has_next(&self, cursor: &BatchCursor) -> bool {
+        matches!(self.records.get(cursor.records), Some(Record::Next(_)))
+    }
+
+    /// Returns the next entry and advances the position, if the entry is another message of the run of the
+    /// last one.
+    #[inline]
+    pub(crate) fn next_of_run(&self, cursor: &mut BatchCursor) -> Option<Crossing<'_>> {
+        let Record::Next(next) = self.records.get(cursor.records)? else {
+            return None;
+        };
+        cursor.records += 1;
+        self.read_next(next, cursor)
+    }
+
+    #[inline]
+    fn read_next(&self, next: &NextRecord, cursor: &mut BatchCursor) -> Option<Crossing<'_>> {
+        let run = cursor.run;
+        let Record::Message(first) = self.records.get(run.first)? else {
+            return None;
+        };
+        let frame = &self.bytes[cursor.take(next.args + next.body)];
+        let head = &self.bytes[run.head()];
+        Some(Crossing {
+            account: first.account,
+            subject: &self.bytes[run.subject()],
+            message: Message {
+                head,
+                ..Message::framed(frame, next.args, next.reply_bytes, next.header_bytes)
+            },
+            plain: true,
+            groups: b"",
+            hops: 0,
+            links: first.links,
+            excluded: None,
+        })
+    }
+
     fn read_message(&self, record: &MessageRecord, cursor: &mut BatchCursor) -> Crossing<'_> {
+        cursor.run = Run {
+            first: cursor.records - 1,
+            start: cursor.bytes,
+            subject: record.subject,
+            head: record.head,
+        };
         let subject = cursor.take(record.subject);
         let head = cursor.take(record.head);
         let args = cursor.take(record.args);
@@ -485,5 +690,99 @@ mod tests {
             b"HMSG orders.7 ",
             b"ack.1 12 15\r\n",
         );
+    }
+
+    /// Returns all messages of a batch as text, each with `+` if it belongs to the run of the message before it.
+    fn texts(batch: &Batch) -> Vec<String> {
+        let mut cursor = BatchCursor::default();
+        let mut texts = Vec::new();
+        loop {
+            let is_next = batch.has_next(&cursor);
+            match batch.read(&mut cursor) {
+                Some(BatchEntry::Message(read)) => {
+                    let parts = [read.subject, b" ", read.message.head, read.message.tail];
+                    let mark = if is_next { "+" } else { "" };
+                    let text = String::from_utf8(parts.concat()).unwrap();
+                    texts.push(format!("{mark}{} {text}", read.account.0));
+                    assert_eq!(read.message.args, b"r 2\r\n");
+                }
+                Some(_) => texts.push("other".into()),
+                None => return texts,
+            }
+        }
+    }
+
+    fn push(batch: &mut Batch, account: u32, to: &[u8], subject: &[u8], links: Option<LinkSet>) {
+        let message = Unframed {
+            subject,
+            reply: b"r",
+            headers: b"",
+            payload: b"hi",
+        };
+        let target = Target {
+            plain: true,
+            groups: b"",
+            links,
+        };
+        batch.push_unframed(AccountId(account), to, &message, target);
+    }
+
+    fn push_next(batch: &mut Batch, subject: &[u8]) -> bool {
+        batch.push_next(AccountId(1), subject, b"r 2\r\nhi\r\n", 5, (1, 0))
+    }
+
+    #[test]
+    fn run_ends_where_its_properties_change() {
+        let mut batch = Batch::default();
+        assert!(!push_next(&mut batch, b"a"));
+        push(&mut batch, 1, b"a", b"a", None);
+        assert!(push_next(&mut batch, b"a"));
+        push(&mut batch, 1, b"a", b"a", None);
+        assert!(!push_next(&mut batch, b"b"));
+        push(&mut batch, 2, b"a", b"a", None);
+        assert!(!push_next(&mut batch, b"a"));
+        push(&mut batch, 2, b"a", b"shown", None);
+        push(&mut batch, 2, b"a", b"shown", None);
+        push(&mut batch, 2, b"a", b"shows", None);
+        push(&mut batch, 2, b"a", b"shows", Some(LinkSet::Leafs));
+        push(&mut batch, 2, b"a", b"shows", Some(LinkSet::Leafs));
+        batch.push_interest(Remote::Shard(1), AccountId(2), b"x", b"", 1);
+        push(&mut batch, 2, b"a", b"shows", Some(LinkSet::Leafs));
+        let (plain, shown) = ("1 a r 2\r\nhi\r\n", "2 a HMSG shown r 2\r\nhi\r\n");
+        let shows = "2 a HMSG shows r 2\r\nhi\r\n";
+        let expected = [
+            plain.to_owned(),
+            format!("+{plain}"),
+            format!("+{plain}"),
+            "2 a r 2\r\nhi\r\n".to_owned(),
+            shown.to_owned(),
+            format!("+{shown}"),
+            shows.to_owned(),
+            shows.to_owned(),
+            format!("+{shows}"),
+            "other".to_owned(),
+            shows.to_owned(),
+        ];
+        assert_eq!(texts(&batch), expected);
+    }
+
+    #[test]
+    fn appended_batch_begins_a_new_run() {
+        let (mut one, mut other) = (Batch::default(), Batch::default());
+        for batch in [&mut one, &mut other] {
+            push(batch, 1, b"a", b"a", None);
+            assert!(push_next(batch, b"a"));
+        }
+        one.append(&mut other);
+        assert!(!push_next(&mut one, b"a"));
+        assert!(!push_next(&mut other, b"a"));
+        let plain = "1 a r 2\r\nhi\r\n";
+        let next = format!("+{plain}");
+        assert_eq!(texts(&one), [plain, &next, plain, &next]);
+        // An empty batch takes over the other one, with its run.
+        let mut empty = Batch::default();
+        empty.append(&mut one);
+        empty.clear();
+        assert!(!push_next(&mut empty, b"a"));
     }
 }

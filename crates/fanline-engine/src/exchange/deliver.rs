@@ -9,9 +9,9 @@ use std::ops::Range;
 use slab::Slab;
 
 use super::Exchange;
-use super::batch::{Batch, Crossing, Excluded, FROM_DEVICE, HOPS_MAX};
+use super::batch::{Batch, BatchCursor, Crossing, Excluded, FROM_DEVICE, HOPS_MAX};
 use super::message::{Dispatch, Message, Origin};
-use super::outputs::Outputs;
+use super::outputs::{Outputs, PRODUCED_BYTES_MAX};
 use super::remote::{LinkSet, Remote};
 use super::router::{BridgeKind, Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
 use super::session::{Session, SessionId};
@@ -375,8 +375,25 @@ impl<K: Kind> Exchange<K> {
             targets,
             ..
         } = self;
-        let message = dispatch.message;
-        let route = routers[dispatch.account].route(dispatch.subject, memo);
+        let (account, subject, message) = (dispatch.account, dispatch.subject, dispatch.message);
+        let router = &mut routers[account];
+        // Most subjects of the server itself, such as those of acknowledgements, are used once.
+        let route = match subject.first() {
+            Some(b'$') => router.route_once(subject, memo),
+            _ => router.route(subject, memo),
+        };
+        if route.plain.is_empty()
+            && let Some(Remote::Shard(shard)) = route.only_remote()
+            && dispatch.context.trace.is_none()
+        {
+            let hops = match dispatch.context.is_from_device {
+                true => FROM_DEVICE,
+                false => 0,
+            };
+            let batch = &mut outgoing[usize::from(shard)];
+            batch.push_message(&Crossing::plain(account, subject, message, hops));
+            return Reached::All(true);
+        }
         let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, dispatch);
         let mut delivered = false;
         for id in &route.plain {
@@ -466,7 +483,7 @@ impl<K: Kind> Exchange<K> {
             targets,
             ..
         } = self;
-        let route = routers.of(account).route(subject, memo);
+        let route = routers.of(account).route_once(subject, memo);
         let mut fan_out = FanOut::<K>::new(sessions, subs, outputs, shared, &mut dispatch);
         if plain {
             for id in &route.plain {
@@ -506,6 +523,58 @@ impl<K: Kind> Exchange<K> {
         }
         self.settle_if_needed(dispatch.context.trace);
         is_answer
+    }
+
+    /// Delivers the messages that follow a message of another shard in its run. Stops early if one of them has
+    /// another effect than its delivery.
+    pub(crate) fn deliver_rest_of_run(
+        &mut self,
+        (batch, cursor): (&Batch, &mut BatchCursor),
+        account: AccountId,
+        subject: &[u8],
+        memo: RouteMemo,
+    ) {
+        let Exchange {
+            routers,
+            subs,
+            sessions,
+            outputs,
+            shared,
+            ..
+        } = self;
+        let router = routers.of(account);
+        if outputs.traces || !router.holds(memo, subject) {
+            return;
+        }
+        let route = router.route_of(memo);
+        let is_filtered = |id: &SubId| subs.get(*id).is_filtered();
+        if route.has_bridge_targets() || route.plain.iter().any(is_filtered) {
+            return;
+        }
+        let mut fan_out = FanOut::<K> {
+            sessions,
+            subs,
+            outputs,
+            shared,
+            account,
+            subject,
+            origin: Origin::ELSEWHERE,
+            is_from_device: false,
+            served: None,
+            trace: None,
+            watches: false,
+        };
+        while let Some(crossing) = batch.next_of_run(cursor) {
+            for id in &route.plain {
+                fan_out.deliver(*id, route, &crossing.message);
+            }
+            let outputs = &fan_out.outputs;
+            let is_full = outputs.produced_bytes > PRODUCED_BYTES_MAX || outputs.overflowed;
+            if is_full || !outputs.spent.is_empty() {
+                break;
+            }
+        }
+        self.settle_if_needed(None);
     }
 
     /// Returns the origin of a message from another shard that its publisher may not receive.

@@ -60,20 +60,26 @@ impl<K: Kind> Exchange<K> {
     /// Collects a message if its subject is that of the last message and the subject's route is unchanged. A
     /// subject without a subscriber needs no delivery, so nothing is collected for it. Returns false if the
     /// caller must publish the message by itself. In that case, the messages that were collected earlier have
-    /// been delivered.
+    /// been delivered. The caller must publish by itself a message that needs further checks or has a context
+    /// (`is_special`).
     #[inline(always)]
     pub(crate) fn coalesce(
         &mut self,
         intake: &Intake<'_>,
         publish: &Publish<'_>,
         from: usize,
-        is_reserved: bool,
+        is_special: bool,
     ) -> bool {
         let is_plain = publish.reply.is_empty() && publish.header_bytes == 0;
-        let may_run = intake.may_run && !is_reserved && is_plain;
+        let may_run = intake.may_run && !is_special && is_plain;
         let router = &self.routers[intake.account];
         match intake.memo.reach() {
             Reach::Nowhere => return may_run && router.holds(intake.memo, publish.subject),
+            Reach::Shard(shard) => {
+                return intake.may_run
+                    && !is_special
+                    && self.post_next(shard, intake, publish, from);
+            }
             Reach::WithLinks(set) if !self.targets.serves(set) => return false,
             Reach::Unknown => return false,
             // While a run is collected, the memo refers to its route.
@@ -102,6 +108,29 @@ impl<K: Kind> Exchange<K> {
             self.end_run(intake);
         }
         true
+    }
+
+    /// Adds a message to the run at the end of another shard's batch, if it has the subject of that run.
+    /// Returns false if the caller must publish the message by itself.
+    #[inline]
+    fn post_next(
+        &mut self,
+        shard: u16,
+        intake: &Intake<'_>,
+        publish: &Publish<'_>,
+        from: usize,
+    ) -> bool {
+        let is_posted = !publish.args.is_empty()
+            && publish.body.len() < SHARED_BYTES_MIN
+            && self.routers[intake.account].holds(intake.memo, publish.subject);
+        is_posted
+            && self.outgoing[usize::from(shard)].push_next(
+                intake.account,
+                publish.subject,
+                &intake.chunk[from + publish.args.start..from + publish.body.end],
+                publish.args.len(),
+                (publish.reply.len(), publish.header_bytes),
+            )
     }
 
     /// Returns the largest number of deliveries for each message of a run.

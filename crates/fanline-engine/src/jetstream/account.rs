@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::advisory::Advisories;
 use super::asset_limits::AssetLimits;
-use super::consumer::AckSubject;
+use super::consumer::AckTokens;
 use super::folders::Folders;
 use super::info::ApiStats;
 use super::limits::{Reserved, ServerLimits, Usage, Used};
 use super::origin_inboxes::OriginInboxes;
 use super::receivers::Receivers;
 use super::stream::OpenBatches;
-use super::streams::{Key, Streams};
+use super::streams::{Key, OWN_PREFIX, Streams};
 use super::transfer::Transfers;
 use super::{Message, Now, Port, Storage, Strictness, api};
 use crate::limits::AccountLimits;
@@ -161,24 +161,84 @@ impl JetStream {
                 port,
             );
         }
-        if message.subject.starts_with(b"$JS.") {
+        if message.subject.starts_with(OWN_PREFIX) {
             self.handle_own(message, now, port);
+            if !self.streams.may_store_own() {
+                return;
+            }
         }
-        if let Some(key) = self.streams.find_stream_of(message.subject)
-            && let Some(stream) = self.streams.touch(key)
-        {
-            let storage = stream.config().storage;
-            let bytes = stream.bytes_of(message);
-            if let Err(error) = self.usage.check(storage, bytes, &self.settings) {
-                return stream.refuse(message, &error, port);
+        if let Some(key) = self.streams.find_stream_of(message.subject) {
+            self.publish(key, message, now, port);
+        }
+    }
+
+    /// Stores a message in a stream.
+    fn publish(&mut self, key: Key, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+        let Some(stream) = self.streams.touch(key) else {
+            return;
+        };
+        let storage = stream.config().storage;
+        let bytes = stream.bytes_of(message);
+        if let Err(error) = self.usage.check(storage, bytes, &self.settings) {
+            return stream.refuse(message, &error, port);
+        }
+        let elsewhere = self.batches.without(stream.open_batches());
+        stream.set_batches_elsewhere(elsewhere);
+        stream.publish(message, now, port);
+        self.batches = elsewhere.and(stream.open_batches());
+        if self.settings.limits.bounds(storage) {
+            self.usage.set(key, storage, stream.bytes());
+        }
+    }
+
+    /// Handles the messages after the first one of a run: successive messages with one subject, which does
+    /// not begin with `$JS.`.
+    pub(super) fn handle_run(
+        &mut self,
+        run: &mut dyn Iterator<Item = Message<'_>>,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let Some(mut message) = run.next() else {
+            return;
+        };
+        let is_copied = self.inboxes.stream(message.subject).is_some();
+        // No message of a run changes the stream that stores its subject.
+        let key = self.streams.last_stream_of(message.subject);
+        let key = key.filter(|_| !is_copied);
+        loop {
+            let special = match key {
+                Some(key) => self.publish_run(key, message, run, now, port),
+                None => Some(message),
+            };
+            if let Some(special) = special {
+                self.handle(&special, now, port);
             }
-            let elsewhere = self.batches.without(stream.open_batches());
-            stream.set_batches_elsewhere(elsewhere);
-            stream.publish(message, now, port);
-            self.batches = elsewhere.and(stream.open_batches());
-            if self.settings.limits.bounds(storage) {
-                self.usage.set(key, storage, stream.bytes());
+            match run.next() {
+                Some(next) => message = next,
+                None => return,
             }
+        }
+    }
+
+    /// Stores the messages of a run, up to the first one that needs more than a simple publish. Returns that
+    /// message.
+    fn publish_run<'a>(
+        &mut self,
+        key: Key,
+        first: Message<'a>,
+        run: &mut dyn Iterator<Item = Message<'a>>,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Option<Message<'a>> {
+        let stream = self.streams.touch(key)?;
+        let storage = stream.config().storage;
+        // Without a limit of the account, usage changes only in `settle`, so one check suffices.
+        let has_room = !self.settings.limits.bounds(storage)
+            && self.usage.check(storage, 0, &self.settings).is_ok();
+        match has_room {
+            true => stream.publish_run(first, run, now, port),
+            false => Some(first),
         }
     }
 
@@ -186,7 +246,7 @@ impl JetStream {
     /// to this subject quickly and without waiting for a disk. True for publishes to streams in memory, pull
     /// requests of their consumers, and acknowledgements.
     pub fn is_quick(&self, subject: &[u8]) -> bool {
-        let key = if subject.starts_with(b"$JS.") {
+        let key = if subject.starts_with(OWN_PREFIX) {
             quick_request_stream(subject)
                 .and_then(|name| std::str::from_utf8(name).ok())
                 .and_then(|name| self.streams.find(name))
@@ -232,8 +292,8 @@ impl JetStream {
     }
 
     fn handle_ack(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
-        let stream = AckSubject::names(message.subject)
-            .and_then(|(stream, _)| std::str::from_utf8(stream).ok())
+        let stream = AckTokens::of(message.subject)
+            .and_then(|tokens| std::str::from_utf8(tokens.stream()).ok())
             .and_then(|name| self.streams.find(name))
             .and_then(|key| self.streams.touch(key));
         let is_known = stream.is_some_and(|stream| {
@@ -523,8 +583,8 @@ impl JetStream {
 /// Returns the stream that a request's subject names, if requests of this kind are processed quickly.
 fn quick_request_stream(subject: &[u8]) -> Option<&[u8]> {
     const QUICK: [&[u8]; 2] = [b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET."];
-    if let Some(ack) = AckSubject::parse(subject) {
-        return Some(ack.stream);
+    if let Some(ack) = AckTokens::of(subject) {
+        return Some(ack.stream());
     }
     let rest = QUICK
         .iter()

@@ -8,7 +8,7 @@ use super::commit::StreamSync;
 use super::folders::Folders;
 use super::limits::{Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
-use super::streams::StreamId;
+use super::streams::{OWN_PREFIX, StreamId};
 use super::{Handler, Message, Now, Ports, api};
 use crate::auth::{Access, Account, AccountId, ImportKind, TraceTo, covers};
 use crate::limits::AccountLimits;
@@ -295,6 +295,24 @@ impl Handler for JetStreams {
         }
         if let Some(jetstream) = self.touch(account) {
             jetstream.handle(message, now, ports.of(account));
+        }
+    }
+
+    fn handle_run(
+        &mut self,
+        account: AccountId,
+        run: &mut dyn Iterator<Item = Message<'_>>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        let Some(first) = run.next() else {
+            return;
+        };
+        self.handle(account, &first, now, ports);
+        if first.subject.starts_with(OWN_PREFIX) {
+            run.for_each(|message| self.handle(account, &message, now, ports));
+        } else if let Some(jetstream) = self.touch(account) {
+            jetstream.handle_run(run, now, ports.of(account));
         }
     }
 

@@ -144,6 +144,19 @@ pub trait Handler {
         ports: &mut dyn Ports,
     );
 
+    /// Handles successive messages with the same subject, which matches a subscription.
+    fn handle_run(
+        &mut self,
+        account: AccountId,
+        run: &mut dyn Iterator<Item = Message<'_>>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        for message in run {
+            self.handle(account, &message, now, ports);
+        }
+    }
+
     /// Traces a message that arrived at the shard of this index. Returns whether to handle it as well.
     fn trace(
         &mut self,

@@ -11,8 +11,11 @@ use super::{ApiError, OVERLAP_STEPS_MAX, too_many_filters};
 use crate::store::DiskError;
 use crate::store::documents::Documents;
 use crate::subject::Filter;
-use crate::subject::trie::{Trie, Vacant};
+use crate::subject::trie::{Trie, Vacant, has_empty_token};
 use crate::timers::Timers;
+
+/// Start of the subjects of JetStream itself: of requests, acknowledgements, and events.
+pub(super) const OWN_PREFIX: &[u8] = b"$JS.";
 
 /// Unique id of a stream; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,8 +31,12 @@ pub(super) struct Streams {
     by_name: HashMap<Box<str>, Key>,
     by_id: HashMap<StreamId, Key>,
     by_subject: Trie<SubjectOwner>,
+    /// Number of filters of `by_subject` that may match a subject of JetStream itself.
+    own_filters: usize,
     /// The last subject looked up, and its stream: publishers often repeat a subject.
     last_lookup: (Vec<u8>, Option<Key>),
+    /// The last prefix that decided on the stream of a subject, and this stream; `None` if there is none.
+    last_prefix: Option<(Vec<u8>, Option<Key>)>,
     /// Streams that copy from a stream of this name, whether it exists or not.
     readers: HashMap<Box<str>, Vec<Key>>,
     timers: Timers<Key>,
@@ -146,8 +153,39 @@ impl Streams {
             last.clear();
             last.extend_from_slice(subject);
             *stream_of = found;
+            self.note_prefix(subject, found);
         }
         found
+    }
+
+    /// Caches the stream of all subjects that begin like this one, if no filter decides on the rest.
+    fn note_prefix(&mut self, subject: &[u8], found: Option<Key>) {
+        if self.stream_of_prefix(subject).is_none()
+            && let Some(bytes) = self.by_subject.deciding_prefix(subject)
+        {
+            let (prefix, stream_of) = self.last_prefix.get_or_insert_default();
+            prefix.clear();
+            prefix.extend_from_slice(&subject[..bytes]);
+            *stream_of = found;
+        }
+    }
+
+    /// Returns the stream of a subject, if the subject begins with the last prefix.
+    fn stream_of_prefix(&self, subject: &[u8]) -> Option<Option<Key>> {
+        let (prefix, stream_of) = self.last_prefix.as_ref()?;
+        let rest = subject.strip_prefix(&**prefix)?;
+        (!rest.is_empty() && !has_empty_token(rest)).then_some(*stream_of)
+    }
+
+    /// Returns whether a stream may store messages to subjects of JetStream itself.
+    pub(super) fn may_store_own(&self) -> bool {
+        self.own_filters > 0
+    }
+
+    /// Returns the stream that stores messages to a subject, if it was the last one looked up.
+    pub(super) fn last_stream_of(&self, subject: &[u8]) -> Option<Key> {
+        let (last, stream_of) = &self.last_lookup;
+        stream_of.filter(|_| last == subject)
     }
 
     /// Returns the stream that stores messages to a subject.
@@ -155,6 +193,9 @@ impl Streams {
         let (last, stream_of) = &self.last_lookup;
         if last == subject && !subject.is_empty() {
             return *stream_of;
+        }
+        if let Some(stream_of) = self.stream_of_prefix(subject) {
+            return stream_of;
         }
         let mut found = None;
         self.by_subject.filters_matching(subject, &mut |stream_of| {
@@ -212,10 +253,12 @@ impl Streams {
     /// Removes a stream's subjects and origins from the tables. Call it before they change.
     pub(super) fn leave(&mut self, key: Key) {
         self.last_lookup.0.clear();
+        self.last_prefix = None;
         let Some(entry) = self.entries.get(key) else {
             return;
         };
         for subject in &entry.stream.config().subjects {
+            self.own_filters -= usize::from(may_match_own(subject));
             if let Some(node) = self.by_subject.find(subject.as_bytes()) {
                 self.by_subject.value_mut(node).0 = None;
                 self.by_subject.release(node);
@@ -230,10 +273,12 @@ impl Streams {
     /// Adds a stream's subjects and origins to the tables. Call it after they have changed.
     pub(super) fn enter(&mut self, key: Key) {
         self.last_lookup.0.clear();
+        self.last_prefix = None;
         let Some(entry) = self.entries.get(key) else {
             return;
         };
         for subject in &entry.stream.config().subjects {
+            self.own_filters += usize::from(may_match_own(subject));
             let node = self.by_subject.insert(subject.as_bytes());
             self.by_subject.value_mut(node).0 = Some(key);
         }
@@ -320,6 +365,11 @@ impl Streams {
     pub(super) fn take_due(&mut self, now: Duration) -> Option<Key> {
         self.timers.pop(now)
     }
+}
+
+/// Returns whether a filter may match a subject of JetStream itself.
+fn may_match_own(filter: &str) -> bool {
+    filter.starts_with(['*', '>']) || filter.as_bytes().starts_with(OWN_PREFIX)
 }
 
 /// Returns whether the filter matches some subject that the stream stores.

@@ -81,7 +81,9 @@ impl AnySession<'_> {
             self.trace_publish(publish, &chunk[from..]);
         }
         let is_reserved = is_reserved(publish);
-        if (self.broker.exchange).coalesce(intake, publish, from, is_reserved) {
+        let has_context = context.is_from_device || context.trace.is_some();
+        let is_special = is_reserved || publish.header_bytes > 0 && has_context;
+        if (self.broker.exchange).coalesce(intake, publish, from, is_special) {
             return;
         }
         let mut permit = Permit::Known;

@@ -13,6 +13,8 @@ mod permit_tests;
 #[cfg(test)]
 mod quota_tests;
 mod reload;
+#[cfg(test)]
+mod run_tests;
 mod service;
 mod status;
 mod system_client;
@@ -169,7 +171,13 @@ impl Shard {
         while let Some(entry) = batch.read(cursor) {
             match entry {
                 BatchEntry::Message(crossing) => {
+                    let (account, subject) = (crossing.account, crossing.subject);
+                    let may_run = crossing.is_simple() && batch.has_next(cursor);
                     self.broker.dispatch_crossing(crossing, None, &mut memo);
+                    if may_run {
+                        let exchange = &mut self.broker.exchange;
+                        exchange.deliver_rest_of_run((batch, cursor), account, subject, memo);
+                    }
                 }
                 BatchEntry::AccountUsage {
                     from,

@@ -18,8 +18,8 @@ use crate::exchange::batch::{
 };
 use crate::exchange::remote::Remote;
 use crate::exchange::router::{
-    BridgeKind, Listening, Member, Route, RouteMemo, Router, Routers, bridges, has_services,
-    listening, replies_of,
+    BridgeKind, Listening, Member, REPLIES, Route, RouteMemo, Router, Routers, bridges,
+    has_services, listening, replies_of,
 };
 use crate::exchange::targets::RemoteTargets;
 use crate::jetstream::{Handler, Message, Now, Outcome, Port, Ports};
@@ -30,6 +30,10 @@ use crate::subject::is_literal_subject;
 
 /// Largest number of bytes in the outgoing batches before the caller must pass them on.
 const PRODUCED_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Largest number of messages of a run that the handler receives in one call. Between calls, the size of the
+/// outgoing batches is checked.
+const RUN_MAX: usize = 256;
 
 /// The JetStream service: a shard without connections.
 ///
@@ -136,7 +140,10 @@ impl<H: Handler> JetStreamService<H> {
         self.ports.now = now.since_start;
         while let Some(entry) = batch.read(cursor) {
             match entry {
-                BatchEntry::Message(crossing) => self.take(&crossing, now),
+                BatchEntry::Message(crossing) => match batch.has_next(cursor) {
+                    false => self.take(&crossing, now),
+                    true => self.take_run(&crossing, batch, cursor, now),
+                },
                 // The JetStream service needs no connections, except those of MQTT clients.
                 BatchEntry::AccountUsage { .. } => {}
                 BatchEntry::Notification(notification) => {
@@ -178,17 +185,26 @@ impl<H: Handler> JetStreamService<H> {
         receipt
     }
 
+    /// Handles successive messages with one subject, from the first one on.
+    fn take_run(
+        &mut self,
+        first: &Crossing<'_>,
+        batch: &Batch,
+        cursor: &mut BatchCursor,
+        now: Now,
+    ) {
+        if first.subject.starts_with(REPLIES.as_bytes()) || first.hops & TRACED != 0 {
+            return self.take(first, now);
+        }
+        let (account, first) = (first.account, message_of(first));
+        let rest = std::iter::from_fn(|| batch.next_of_run(cursor)).map(|it| message_of(&it));
+        let mut run = std::iter::once(first).chain(rest).take(RUN_MAX);
+        (self.handler).handle_run(account, &mut run, now, &mut self.ports);
+    }
+
     /// Handles a message: a response to one of the service's own requests, or a message for the handler.
     fn take(&mut self, crossing: &Crossing<'_>, now: Now) {
-        let framed = &crossing.message;
-        let (headers, rest) = framed.body.split_at(framed.header_bytes);
-        let message = Message {
-            subject: crossing.subject,
-            reply: &framed.args[..framed.reply_bytes],
-            headers,
-            payload: &rest[..rest.len() - 2],
-            shown: shown(framed.head),
-        };
+        let message = message_of(crossing);
         let (account, ports) = (crossing.account, &mut self.ports);
         if ports.take_answer(account, &message) {
             return;
@@ -207,6 +223,7 @@ impl<H: Handler> JetStreamService<H> {
         while let Some(entry) = batch.read(&mut cursor) {
             let is_quick = match entry {
                 BatchEntry::Message(crossing) => {
+                    while batch.next_of_run(&mut cursor).is_some() {}
                     self.handler.is_quick(crossing.account, crossing.subject)
                 }
                 BatchEntry::Interest { .. }
@@ -337,7 +354,9 @@ impl ShardPorts {
         if self.memo.0 != account {
             self.memo = (account, RouteMemo::default());
         }
-        self.routers.of(account).route(subject, &mut self.memo.1)
+        self.routers
+            .of(account)
+            .route_once(subject, &mut self.memo.1)
     }
 
     /// Posts a message like [`post`](Self::post), but not to the plain subscribers of the shard `except`.
@@ -435,6 +454,19 @@ impl ShardPorts {
     }
 }
 
+/// Returns a message as JetStream handles it.
+fn message_of<'a>(crossing: &Crossing<'a>) -> Message<'a> {
+    let framed = &crossing.message;
+    let (headers, rest) = framed.body.split_at(framed.header_bytes);
+    Message {
+        subject: crossing.subject,
+        reply: &framed.args[..framed.reply_bytes],
+        headers,
+        payload: &rest[..rest.len() - 2],
+        shown: shown(framed.head),
+    }
+}
+
 fn unframed<'a>(message: &Message<'a>) -> Unframed<'a> {
     Unframed {
         subject: message.subject,
@@ -451,7 +483,11 @@ fn has_interest(router: &mut Router, subject: &[u8]) -> bool {
 }
 
 /// Returns the subject that subscribers receive, if it differs from the subject that routes the message.
+#[inline]
 fn shown(head: &[u8]) -> &[u8] {
+    if head.is_empty() {
+        return b"";
+    }
     let shown = head.strip_prefix(b"HMSG ").unwrap_or_default();
     shown.trim_ascii_end()
 }

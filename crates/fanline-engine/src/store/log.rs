@@ -96,6 +96,9 @@ impl Store {
     /// [`StoreError::Damaged`] if the checksum is wrong; the record is then removed. After a disk error, the
     /// call can be repeated.
     pub fn read(&mut self, sequence: u64) -> Result<Option<Record<'_>>, StoreError> {
+        if self.files.is_none() {
+            return Ok(self.read_in_memory(sequence));
+        }
         let Some(location) = self.find(sequence)? else {
             return Ok(None);
         };
@@ -110,6 +113,22 @@ impl Store {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the record of a sequence, in a store in memory.
+    fn read_in_memory(&mut self, sequence: u64) -> Option<Record<'_>> {
+        self.loaded = self.segment_at_or_after(sequence);
+        let segment = self.segments.get(self.loaded)?;
+        let (Some(slots), Body::Memory(bytes)) = (&segment.slots, &segment.body) else {
+            return None;
+        };
+        let slot = slots.find(sequence)?;
+        if segment.is_dead(slot) {
+            return None;
+        }
+        let offset = slots.entries[slot].offset as usize;
+        let parts = record::decode(bytes.get(offset..)?)?;
+        Some(parts.record)
     }
 
     /// Returns an error if the disk refuses appends.

@@ -218,6 +218,11 @@ impl Store {
         mode == Some(SyncMode::Commit)
     }
 
+    /// Returns whether [`removed`](Self::removed) has records to report.
+    pub fn has_unreported(&self) -> bool {
+        !self.unreported.is_empty()
+    }
+
     /// Calls `each` for every record that the store has removed since the last call because of limits, age,
     /// or damage. Removals accumulate between calls, so call this after appends and after
     /// [`expire`](Self::expire).

@@ -57,6 +57,9 @@ pub(super) struct Subjects {
     /// Ids of removed subjects that are still in `sorted` or `unsorted`. Until they are removed there, their
     /// names stay, so that the list stays sorted, and the ids are not reused.
     stale: Vec<SubjectId>,
+    /// The subject of the latest record, because publishers often repeat a subject. [`UNKNOWN`] if it has no
+    /// live record.
+    latest: SubjectId,
     added: u64,
     recent: Box<[SubjectId; RECENT]>,
     /// Snapshot for a checkpoint that is being written.
@@ -72,6 +75,7 @@ impl Default for Subjects {
             sorted: Vec::new(),
             unsorted: Vec::new(),
             stale: Vec::new(),
+            latest: UNKNOWN,
             added: 0,
             recent: Box::new([0; RECENT]),
             snapshot: None,
@@ -103,6 +107,10 @@ impl Subjects {
     }
 
     pub(super) fn find(&self, name: &[u8]) -> Option<SubjectId> {
+        let latest = self.all.get(self.latest as usize);
+        if latest.is_some_and(|latest| latest.name() == name) {
+            return Some(self.latest);
+        }
         let same = |id: &SubjectId| self.name(*id) == name;
         self.by_name.find(self.hash(name), same).copied()
     }
@@ -111,6 +119,7 @@ impl Subjects {
     /// it.
     pub(super) fn find_or_add(&mut self, name: &[u8]) -> SubjectId {
         if let Some(id) = self.find(name) {
+            self.latest = id;
             return id;
         }
         if let Some(snapshot) = &mut self.snapshot {
@@ -192,6 +201,9 @@ impl Subjects {
 
     /// Removes a subject without live records.
     pub(super) fn remove(&mut self, id: SubjectId) {
+        if id == self.latest {
+            self.latest = UNKNOWN;
+        }
         let hash = self.hash(self.name(id));
         if let Ok(entry) = self.by_name.find_entry(hash, |other| *other == id) {
             entry.remove();

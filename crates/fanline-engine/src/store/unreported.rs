@@ -17,6 +17,10 @@ struct Entry {
 }
 
 impl UnreportedRemovals {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     pub(super) fn push(&mut self, removed: &Removed<'_>) {
         self.subjects.extend_from_slice(removed.subject);
         self.entries.push(Entry {

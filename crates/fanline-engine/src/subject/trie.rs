@@ -23,6 +23,9 @@ pub struct NodeId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfSteps;
 
+/// Largest number of branches that the search for a deciding prefix follows at once.
+const BRANCHES_MAX: usize = 16;
+
 const NONE: NodeId = NodeId(u32::MAX);
 const ROOT: NodeId = NodeId(0);
 
@@ -175,6 +178,35 @@ impl<V: Vacant> Trie<V> {
     /// with an empty token matches no filter, so the result is true for it.
     pub fn decides_on_last_token(&self, subject: &[u8]) -> bool {
         subject.is_empty() || has_empty_token(subject) || self.walk_to_last(subject)
+    }
+
+    /// Returns the length of the shortest prefix, with its final dot, that decides which filters match: all
+    /// subjects that continue the prefix match the same filters. Returns `None` if the last token of `subject`
+    /// takes part in the decision, or if the subject has an empty token.
+    pub(crate) fn deciding_prefix(&self, subject: &[u8]) -> Option<usize> {
+        if subject.is_empty() || has_empty_token(subject) {
+            return None;
+        }
+        let (mut at, mut count) = ([ROOT; BRANCHES_MAX], 1);
+        let mut rest = subject;
+        loop {
+            let branches = &at[..count];
+            let decides =
+                |id: &NodeId| self.children(*id).any(|child| child != self.node(*id).full);
+            if !branches.iter().any(decides) {
+                return Some(subject.len() - rest.len());
+            }
+            let (token, below) = split_token(rest);
+            rest = below?;
+            let children = |id: &NodeId| [self.child(*id, token), some(self.node(*id).star)];
+            let mut next = [ROOT; BRANCHES_MAX];
+            count = 0;
+            for child in branches.iter().flat_map(children).flatten() {
+                *next.get_mut(count)? = child;
+                count += 1;
+            }
+            at = next;
+        }
     }
 
     /// Calls `found` with each stored path that `filter` matches. Wildcards in a stored path are plain
@@ -450,7 +482,7 @@ fn split_token(path: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-fn has_empty_token(subject: &[u8]) -> bool {
+pub(crate) fn has_empty_token(subject: &[u8]) -> bool {
     subject[0] == b'.'
         || subject[subject.len() - 1] == b'.'
         || subject.windows(2).any(|pair| pair == b"..")
@@ -556,7 +588,18 @@ mod tests {
                 });
                 let expected: BTreeSet<_> = model.iter().map(|p| p.as_bytes().to_vec())
                     .filter(|p| Filter::parse(p).unwrap().matches(question.as_bytes())).collect();
-                prop_assert_eq!(found, expected);
+                prop_assert_eq!(&found, &expected);
+
+                if let Some(prefix) = trie.deciding_prefix(question.as_bytes()) {
+                    for rest in ["a", "b.c", "*.aa", "new.token.a"] {
+                        let sibling = format!("{}{rest}", &question[..prefix]);
+                        let mut same = BTreeSet::new();
+                        trie.filters_matching(sibling.as_bytes(), &mut |v: &Value| {
+                            same.extend(v.0.clone());
+                        });
+                        prop_assert_eq!(&same, &expected);
+                    }
+                }
 
                 let filter = Filter::parse(question.as_bytes()).unwrap();
                 let mut found = BTreeSet::new();

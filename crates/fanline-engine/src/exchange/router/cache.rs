@@ -282,6 +282,8 @@ pub(crate) enum Reach {
     Plain,
     /// Plain subscriptions on this shard, if there are any, and the plain subscriptions of one link set.
     WithLinks(LinkSet),
+    /// Plain subscriptions of one other shard only.
+    Shard(u16),
     /// Unknown: the caller must examine the route.
     #[default]
     Unknown,
@@ -420,6 +422,29 @@ impl Cache {
         RouteMemo::default()
     }
 
+    /// Returns the same as [`find_or_build`](Self::find_or_build). Subjects that differ in a part that no
+    /// filter decides on need no hash.
+    pub(super) fn find_or_build_shared(
+        &mut self,
+        subject: &[u8],
+        filters: &Trie<Interest>,
+        bridges: &[Bridge],
+    ) -> RouteMemo {
+        if let Some(at) = self.siblings.find_next(subject) {
+            self.hits += 1;
+            return RouteMemo {
+                at: at + 1,
+                ..RouteMemo::default()
+            };
+        }
+        let memo = self.find_or_build(subject, filters, bridges);
+        let is_new = memo.generation == UNCACHED && memo.at == 0;
+        if is_new && let Some(prefix) = filters.deciding_prefix(subject) {
+            (self.siblings).record_prefix(subject, prefix, &self.builder.route);
+        }
+        memo
+    }
+
     /// Finds the cached route of a subject that these rights permit. Builds no route, so denied subjects
     /// evict no routes.
     #[inline]
@@ -541,9 +566,10 @@ impl Cache {
     fn memo(&self, at: u32) -> RouteMemo {
         let route = &self.routes[at as usize];
         let reach = match route.has_other_targets() {
-            true => match route.only_remote().and_then(Remote::links) {
-                Some(set) => Reach::WithLinks(set),
-                None => Reach::Unknown,
+            true => match route.only_remote() {
+                Some(Remote::Links(set)) => Reach::WithLinks(set),
+                Some(Remote::Shard(shard)) if route.plain.is_empty() => Reach::Shard(shard),
+                Some(Remote::Shard(_)) | None => Reach::Unknown,
             },
             false if route.plain.is_empty() => Reach::Nowhere,
             false => Reach::Plain,

@@ -266,6 +266,22 @@ impl Router {
         self.cache.get(*memo)
     }
 
+    /// Does the same as [`route`](Self::route). Fast for subjects that are used once and share the part that
+    /// filters decide on, such as reply subjects and subjects of acknowledgements.
+    #[inline]
+    pub(crate) fn route_once(&mut self, subject: &[u8], memo: &mut RouteMemo) -> &Route {
+        if !self.cache.holds(*memo, subject) {
+            let Router {
+                filters,
+                cache,
+                bridges,
+                ..
+            } = self;
+            *memo = cache.find_or_build_shared(subject, filters, bridges);
+        }
+        self.cache.get(*memo)
+    }
+
     /// Returns whether a memo refers to the cached route of this subject.
     #[inline]
     pub(crate) fn holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {

@@ -23,7 +23,11 @@ enum Step {
         filter: String,
         present: bool,
     },
-    Ask(String),
+    /// With `once`, the caller expects that the subject is used once.
+    Ask {
+        subject: String,
+        once: bool,
+    },
 }
 
 fn path() -> impl Strategy<Value = String> {
@@ -48,10 +52,16 @@ fn step() -> impl Strategy<Value = Step> {
             filter,
             present
         }),
-        path().prop_map(Step::Ask),
-        path().prop_map(Step::Ask),
-        (path(), 0u8..50).prop_map(|(path, name)| Step::Ask(format!("{path}.{name}"))),
-        (path(), 0u8..50).prop_map(|(path, name)| Step::Ask(format!("{path}.{name}"))),
+        (path(), any::<bool>()).prop_map(|(subject, once)| Step::Ask { subject, once }),
+        (path(), any::<bool>()).prop_map(|(subject, once)| Step::Ask { subject, once }),
+        (path(), 0u8..50, any::<bool>()).prop_map(|(path, name, once)| Step::Ask {
+            subject: format!("{path}.{name}"),
+            once
+        }),
+        (path(), 0u8..50, any::<bool>()).prop_map(|(path, name, once)| Step::Ask {
+            subject: format!("{path}.{name}"),
+            once
+        }),
     ]
 }
 
@@ -86,8 +96,12 @@ proptest! {
                     router.set_remote(Remote::Shard(shard), filter.as_bytes(), b"", u32::from(present));
                     if present { remote.insert((shard, filter)); } else { remote.remove(&(shard, filter)); }
                 }
-                Step::Ask(subject) => {
-                    let route = router.route(subject.as_bytes(), &mut memo);
+                Step::Ask { subject, once } => {
+                    let route = match once {
+                        true => router.route_once(subject.as_bytes(), &mut memo),
+                        false => router.route(subject.as_bytes(), &mut memo),
+                    };
+                    prop_assert_eq!(route.subject(), subject.as_bytes());
                     let key = |id: SubId| { let sub = subs.get(id); (sub.session(), sub.sid()[0] - b'0') };
                     let mut plain: Vec<Key> = route.plain.iter().map(|id| key(*id)).collect();
                     let mut members: Vec<Key> = route.groups().flat_map(|(_, m)| m.iter())

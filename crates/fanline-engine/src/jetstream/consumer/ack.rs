@@ -24,32 +24,43 @@ pub struct AckSubject<'a> {
     pub pending: u64,
 }
 
-/// Returns the tokens of an acknowledgement's subject, from the stream's name on.
-fn tokens(subject: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
-    let rest = subject.strip_prefix(b"$JS.ACK.")?;
-    // The short form has seven tokens after `$JS.ACK.`. The long form has two more before them, and may have
-    // more at the end.
-    let skipped = match rest.split(|b| *b == b'.').count() {
-        7 => 0,
-        count if count >= 9 => 2,
-        _ => return None,
-    };
-    Some(rest.split(|b| *b == b'.').skip(skipped))
-}
+/// The subject of an acknowledgement, split into tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckTokens<'a>([&'a [u8]; 7]);
 
-impl<'a> AckSubject<'a> {
-    /// Returns the names of the stream and the consumer, even if later tokens are invalid.
-    pub(crate) fn names(subject: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        let mut tokens = tokens(subject)?;
-        Some((tokens.next()?, tokens.next()?))
+impl<'a> AckTokens<'a> {
+    pub(crate) fn of(subject: &'a [u8]) -> Option<Self> {
+        let rest = subject.strip_prefix(b"$JS.ACK.")?;
+        let mut tokens = [&b""[..]; 9];
+        let mut count = 0;
+        for token in rest.split(|b| *b == b'.') {
+            if let Some(place) = tokens.get_mut(count) {
+                *place = token;
+            }
+            count += 1;
+        }
+        // The short form has seven tokens after `$JS.ACK.`. The long form has two more before them, and may
+        // have more at the end.
+        let [_, _, last @ ..] = tokens;
+        match (count, tokens) {
+            (7, [first @ .., _, _]) => Some(AckTokens(first)),
+            (9.., _) => Some(AckTokens(last)),
+            _ => None,
+        }
     }
 
-    /// Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer
-    /// sequence>.<time>.<pending>`, or the long form with a domain and an account after `ACK`.
-    pub fn parse(subject: &'a [u8]) -> Option<Self> {
-        let mut tokens = tokens(subject)?;
-        let (stream, consumer) = (tokens.next()?, tokens.next()?);
-        let mut number = || tokens.next().and_then(write::parse_number);
+    pub(crate) fn stream(&self) -> &'a [u8] {
+        self.0[0]
+    }
+
+    pub(crate) fn consumer(&self) -> &'a [u8] {
+        self.0[1]
+    }
+
+    pub(super) fn parse(&self) -> Option<AckSubject<'a>> {
+        let [stream, consumer, numbers @ ..] = self.0;
+        let mut numbers = numbers.iter();
+        let mut number = || numbers.next().and_then(|token| write::parse_number(token));
         let (deliveries, stream_sequence, consumer_sequence) = (number()?, number()?, number()?);
         let (unix_nanos, pending) = (number()?, number()?);
         Some(AckSubject {
@@ -61,6 +72,14 @@ impl<'a> AckSubject<'a> {
             unix_nanos: i64::try_from(unix_nanos).ok()?,
             pending,
         })
+    }
+}
+
+impl<'a> AckSubject<'a> {
+    /// Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer
+    /// sequence>.<time>.<pending>`, or the long form with a domain and an account after `ACK`.
+    pub fn parse(subject: &'a [u8]) -> Option<Self> {
+        AckTokens::of(subject)?.parse()
     }
 }
 

@@ -89,8 +89,10 @@ pub(super) struct Groups {
     groups: Slab<Group>,
     by_filters: HashMap<Vec<Box<[u8]>>, GroupId>,
     trie: Trie<AtNode>,
-    /// Buffer for the groups found for a subject.
+    /// The groups found for a subject, and that subject; empty if the groups have changed. Publishers often
+    /// repeat a subject.
     found: Vec<GroupId>,
+    found_for: Vec<u8>,
 }
 
 impl Groups {
@@ -119,6 +121,7 @@ impl Groups {
     }
 
     fn add(&mut self, key: Vec<Box<[u8]>>) -> GroupId {
+        self.found_for.clear();
         let id = self.groups.insert(Group {
             filters: key.clone(),
             ..Group::default()
@@ -139,6 +142,7 @@ impl Groups {
         if !group.members.is_empty() {
             return;
         }
+        self.found_for.clear();
         let group = self.groups.remove(id);
         for filter in &group.filters {
             if let Some(node) = self.trie.find(filter) {
@@ -220,10 +224,15 @@ impl Groups {
 
     fn find(&mut self, subject: &[u8]) {
         let found = &mut self.found;
-        found.clear();
         if self.groups.is_empty() {
+            return found.clear();
+        }
+        if self.found_for == subject && !subject.is_empty() {
             return;
         }
+        self.found_for.clear();
+        self.found_for.extend_from_slice(subject);
+        found.clear();
         self.trie
             .filters_matching(subject, &mut |at| found.extend_from_slice(&at.0));
     }

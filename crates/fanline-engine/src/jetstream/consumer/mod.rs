@@ -34,6 +34,7 @@ mod tests;
 mod write;
 
 pub use ack::AckSubject;
+pub(crate) use ack::AckTokens;
 pub use info::{ConsumerInfo, PriorityGroupInfo, SequenceInfo};
 pub use machine::{Consumer, Position};
 pub use set::Consumers;

@@ -256,9 +256,13 @@ impl Pending {
     }
 
     fn find(&self, stream_sequence: u64) -> Option<usize> {
-        let at = self
-            .slots
-            .partition_point(|s| s.stream_sequence < stream_sequence);
+        let at = match self.slots.front() {
+            // Subscribers usually acknowledge in the order of delivery.
+            Some(first) if first.stream_sequence == stream_sequence => 0,
+            _ => self
+                .slots
+                .partition_point(|s| s.stream_sequence < stream_sequence),
+        };
         let slot = self.slots.get(at)?;
         (slot.stream_sequence == stream_sequence && slot.state != SlotState::Dead).then_some(at)
     }

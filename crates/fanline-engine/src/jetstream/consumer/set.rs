@@ -6,7 +6,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use slab::Slab;
 
-use super::ack::{Ack, AckSubject};
+use super::ack::{Ack, AckTokens};
 use super::groups::Groups;
 use super::info::ConsumerInfo;
 use super::machine::Consumer;
@@ -397,14 +397,16 @@ impl Consumers {
         let expects_acks = |config: &ConsumerConfig| {
             matches!(config.ack_policy, AckPolicy::All | AckPolicy::Explicit)
         };
-        let id = AckSubject::names(message.subject)
-            .and_then(|(_, consumer)| std::str::from_utf8(consumer).ok())
-            .and_then(|name| self.find(name));
+        let Some(tokens) = AckTokens::of(message.subject) else {
+            return false;
+        };
+        let name = std::str::from_utf8(tokens.consumer()).ok();
+        let id = name.and_then(|name| self.find(name));
         let config = id.and_then(|id| self.get(id)).map(Consumer::config);
         let Some(id) = id.filter(|_| config.is_some_and(expects_acks)) else {
             return false;
         };
-        let Some(subject) = AckSubject::parse(message.subject) else {
+        let Some(subject) = tokens.parse() else {
             return true;
         };
         let ack = Ack::parse(message.payload);

@@ -7,12 +7,16 @@ pub(super) fn number(out: &mut Vec<u8>, number: u64) {
 
 /// Parses `text` as a decimal number.
 pub(super) fn parse_number(text: &[u8]) -> Option<u64> {
+    /// Number of digits that cannot overflow.
+    const SAFE_DIGITS: usize = 19;
     if text.is_empty() {
         return None;
     }
-    text.iter().try_fold(0_u64, |value, digit| {
-        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
+    let digit = |digit: &u8| digit.is_ascii_digit().then(|| u64::from(digit - b'0'));
+    let (safe, rest) = text.split_at(text.len().min(SAFE_DIGITS));
+    let value = (safe.iter()).try_fold(0_u64, |value, next| Some(value * 10 + digit(next)?))?;
+    rest.iter().try_fold(value, |value, next| {
+        value.checked_mul(10)?.checked_add(digit(next)?)
     })
 }
 

@@ -2,11 +2,13 @@
 
 use super::Stream;
 use super::acks::{Ack, AckContent};
+use super::append::refused;
 use super::batch::FastReply;
 use super::check::Edits;
 use super::headers::{NO_HEADERS, PublishHeaders};
 use crate::headers::Block;
-use crate::jetstream::{ApiError, Message, Now, Port};
+use crate::jetstream::{ApiError, Message, Now, Port, Retention};
+use crate::store::NewRecord;
 
 /// Result of an accepted publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,62 @@ impl Stream {
             }
             self.edits = edits;
         }
+    }
+
+    /// Handles the messages of a run like [`publish`](Self::publish), up to the first one that needs more than
+    /// its record and an acknowledgement. Returns that message.
+    pub fn publish_run<'a>(
+        &mut self,
+        first: Message<'a>,
+        run: &mut dyn Iterator<Item = Message<'a>>,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Option<Message<'a>> {
+        self.clock = now;
+        let is_plain = self.stores_unchanged();
+        let mut message = first;
+        while is_plain && message.headers.is_empty() && !FastReply::may_be(message.reply) {
+            self.publish_plain(&message, port);
+            message = run.next()?;
+        }
+        Some(message)
+    }
+
+    /// Returns whether a message without headers becomes a record as it is, without any other effect.
+    fn stores_unchanged(&self) -> bool {
+        let config = &self.config;
+        let is_changed = config.sealed || config.allow_msg_counter || config.allow_msg_schedules;
+        let has_effects = self.republish.is_some() || config.retention == Retention::Interest;
+        !is_changed && !has_effects && self.transform.is_none()
+    }
+
+    /// Stores a message without headers, and acknowledges it.
+    fn publish_plain(&mut self, message: &Message<'_>, port: &mut dyn Port) {
+        let record = NewRecord {
+            subject: message.subject,
+            payload: message.payload,
+            unix_nanos: self.clock.unix_nanos,
+            ..NewRecord::default()
+        };
+        let is_fit = self.check_size(message);
+        let sequence = match is_fit.and_then(|()| self.store.append(&record).map_err(refused)) {
+            Ok(sequence) => sequence,
+            Err(error) => return self.refuse(message, &error, port),
+        };
+        self.consumers.handle_append(sequence, message.subject);
+        if self.store.has_unreported() {
+            self.settle_removed(port);
+        }
+        let content = AckContent::Stored {
+            sequence,
+            extra: b"",
+        };
+        let ack = Ack {
+            reply: self.reply_of(message),
+            until: sequence,
+            content,
+        };
+        self.send_ack(ack, port);
     }
 
     /// Handles a message from another account, after removing the header with information on its publisher.

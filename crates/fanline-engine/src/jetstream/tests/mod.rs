@@ -4,6 +4,7 @@ mod power_cut;
 mod remote_origins;
 mod restart;
 mod restore;
+mod runs;
 
 use std::time::Duration;
 

@@ -142,7 +142,7 @@ impl LeafSession<'_> {
         let LeafMessage { publish, groups } = message;
         if groups.is_empty()
             && intake.may_run
-            && (self.broker.exchange).coalesce(intake, publish, from, false)
+            && (self.broker.exchange).coalesce(intake, publish, from, publish.header_bytes > 0)
         {
             return intake.count(publish);
         }

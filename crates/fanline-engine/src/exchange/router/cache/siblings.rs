@@ -3,13 +3,19 @@
 //! each time.
 //!
 //! All siblings share a route if no filter has a literal last token that matches one of them.
+//!
+//! Subjects with a longer variable part, such as those of acknowledgements, share a route if the filters decide
+//! on their common prefix only.
 
 use hashbrown::DefaultHashBuilder;
 
 use super::{BridgeTarget, HEAD, Route, hash_subject};
+use crate::subject::trie::has_empty_token;
 
 /// Number of slots for common prefixes. Two prefixes in one slot replace each other.
 const SLOTS: usize = 64;
+/// Number of slots for prefixes that filters decide on. They follow the other slots.
+const PREFIX_SLOTS: usize = 4;
 /// Spare capacity in bytes for last tokens that are longer than the first one.
 const SPARE_BYTES: usize = 64;
 /// Largest number of targets of a shared route. A wider route is built for each subject.
@@ -20,6 +26,8 @@ pub(super) struct Siblings {
     slots: Box<[Slot]>,
     /// Slot of the latest lookup.
     last: usize,
+    /// Slot of the next prefix, which replaces the oldest one.
+    next_prefix: usize,
     /// Incremented with every change of a filter. All routes of earlier versions are invalid.
     version: u64,
     hash_builder: DefaultHashBuilder,
@@ -51,8 +59,9 @@ enum State {
 impl Siblings {
     pub(super) fn new() -> Self {
         Siblings {
-            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            slots: (0..SLOTS + PREFIX_SLOTS).map(|_| Slot::default()).collect(),
             last: 0,
+            next_prefix: SLOTS,
             version: 1,
             hash_builder: DefaultHashBuilder::default(),
         }
@@ -61,6 +70,52 @@ impl Siblings {
     /// Invalidates all routes after a filter was added or removed.
     pub(super) fn invalidate(&mut self) {
         self.version += 1;
+    }
+
+    /// Returns the slot of a subject's route like [`find`](Self::find), if the subject is another sibling of the
+    /// last one looked up, or has the prefix of a slot. A repeated subject is not found, because its route is
+    /// worth caching.
+    #[inline]
+    pub(super) fn find_next(&mut self, subject: &[u8]) -> Option<u32> {
+        let (parent, _) = split(subject)?;
+        if self.slots[self.last].takes(parent, self.version) {
+            return self.take(self.last, subject);
+        }
+        let has_prefix = |at: &usize| self.slots[*at].has_prefix_of(subject, self.version);
+        let at = (SLOTS..SLOTS + PREFIX_SLOTS).find(has_prefix)?;
+        self.take(at, subject)
+    }
+
+    /// Writes a subject into the head of a slot's route, and returns the slot. Returns `None` if the head
+    /// contains the subject already.
+    fn take(&mut self, at: usize, subject: &[u8]) -> Option<u32> {
+        let slot = &mut self.slots[at];
+        let token = &subject[slot.parent_bytes - HEAD.len()..];
+        let is_new = slot
+            .route
+            .head
+            .get(slot.parent_bytes..slot.route.head.len() - 1)
+            != Some(token);
+        if is_new {
+            slot.set_token(token);
+        }
+        is_new.then_some(u32::try_from(at).ok()?)
+    }
+
+    /// Records the route of all subjects that begin with the first `prefix` bytes of a subject.
+    pub(super) fn record_prefix(&mut self, subject: &[u8], prefix: usize, route: &Route) {
+        if route.has_bridge_targets() || route.target_count() > TARGETS_MAX {
+            return;
+        }
+        let slot = &mut self.slots[self.next_prefix];
+        slot.state = State::Shared;
+        slot.version = self.version;
+        slot.parent_bytes = HEAD.len() + prefix;
+        slot.route.clone_targets(route);
+        slot.route
+            .head
+            .reserve(SPARE_BYTES + subject.len() - prefix);
+        self.next_prefix = SLOTS + (self.next_prefix + 1 - SLOTS) % PREFIX_SLOTS;
     }
 
     /// Returns the slot of a subject's route. Until the next lookup, the route's head contains this subject.
@@ -73,11 +128,7 @@ impl Siblings {
             }
             self.last = at;
         }
-        let slot = &mut self.slots[self.last];
-        let head = &mut slot.route.head;
-        head.truncate(slot.parent_bytes);
-        head.extend_from_slice(token);
-        head.push(b' ');
+        self.slots[self.last].set_token(token);
         u32::try_from(self.last).ok()
     }
 
@@ -134,6 +185,22 @@ impl Slot {
         self.state == State::Shared
             && self.version == version
             && self.route.head.get(HEAD.len()..self.parent_bytes) == Some(parent)
+    }
+
+    /// Returns whether the slot's route is that of a subject, because the subject has the slot's prefix.
+    fn has_prefix_of(&self, subject: &[u8], version: u64) -> bool {
+        let prefix = self.route.head.get(HEAD.len()..self.parent_bytes);
+        let rest = prefix.and_then(|prefix| subject.strip_prefix(prefix));
+        self.version == version
+            && rest.is_some_and(|rest| !rest.is_empty() && !has_empty_token(rest))
+    }
+
+    /// Sets the last token of the subject in the route's head.
+    fn set_token(&mut self, token: &[u8]) {
+        let head = &mut self.route.head;
+        head.truncate(self.parent_bytes);
+        head.extend_from_slice(token);
+        head.push(b' ');
     }
 }
 

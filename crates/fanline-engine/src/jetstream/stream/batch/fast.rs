@@ -70,10 +70,17 @@ enum Operation {
     Ping,
 }
 
+const FAST_SUFFIX: &[u8] = b".$FI";
+
 impl<'a> FastReply<'a> {
+    /// Returns whether a reply subject may be that of a fast batch.
+    pub(in crate::jetstream::stream) fn may_be(reply: &[u8]) -> bool {
+        reply.ends_with(FAST_SUFFIX)
+    }
+
     /// Parses a reply subject; `None` if it is not that of a fast batch.
     pub(in crate::jetstream::stream) fn parse(reply: &'a [u8]) -> Option<Self> {
-        let rest = reply.strip_suffix(b".$FI")?;
+        let rest = reply.strip_suffix(FAST_SUFFIX)?;
         let mut tokens = rest.rsplitn(6, |b| *b == b'.');
         let (operation, sequence, mode) = (tokens.next()?, tokens.next()?, tokens.next()?);
         let (flow, id) = (tokens.next()?, tokens.next()?);
