@@ -1,17 +1,27 @@
 //! The input is the bytes from a peer on a route. They are parsed as those of a connection for all accounts,
-//! and as those of a dedicated one.
+//! and as those of a dedicated one. Then they are passed to a server, first as the whole input of a new
+//! connection, then as that of a registered peer.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use fanline_engine::codec::route::parse::{RouteMessage, RouteParsed, RouteVerb, parse_route};
 use fanline_engine::codec::route::{
     ROUTE_LINE_BYTES_MAX, ROUTE_PAYLOAD_BYTES_MAX, RouteConnect, RouteInfo, write_head,
     write_interest,
 };
+use fanline_engine::route::RouteSettings;
+use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 
 /// Maximum number of positions at which the input is cut. To cut at every position would take quadratic time.
 const CUTS_MAX: usize = 200;
 
-/// Checks that the parser returns the same results wherever the input is cut, and that lines are written as
-/// they were read.
+/// The handshake of a peer.
+const HANDSHAKE: &[u8] = b"CONNECT {\"name\":\"NA\",\"cluster\":\"c\",\"headers\":true}\r\n\
+    INFO {\"server_id\":\"NA\",\"server_name\":\"a\",\"headers\":true}\r\n";
+
+/// Checks that the parser returns the same results wherever the input is cut, that lines are written as they
+/// were read, and that a server does not panic.
 pub fn check(data: &[u8]) {
     for is_dedicated in [false, true] {
         let mut whole = Outcome::new(is_dedicated);
@@ -24,6 +34,59 @@ pub fn check(data: &[u8]) {
             assert_eq!(parts, whole, "cut at {cut}");
         }
     }
+    check_server(b"", data);
+    check_server(HANDSHAKE, data);
+}
+
+/// Runs a server with a peer that sends the input, another peer, and a client that subscribes to everything.
+fn check_server(handshake: &[u8], data: &[u8]) {
+    let config = ShardConfig {
+        limits: Limits::default(),
+        auth: Auth::Open,
+        shards: 1,
+        traces: false,
+        leafs: None,
+        routes: Some(Arc::new(RouteSettings::default())),
+    };
+    let info = ServerInfo {
+        server_id: "NOWN".into(),
+        server_name: "own".into(),
+        cluster: Some("c".into()),
+        headers: true,
+        ..ServerInfo::default()
+    };
+    let now = Duration::ZERO;
+    let mut server = Shard::new(0, Arc::new(config), info, 7);
+    let peer = server.open_route(1, Peer::default(), None, now);
+    let other = server.open_route(2, Peer::default(), None, now);
+    let client = server.open(3, Peer::default(), false, now);
+    let mut send = |id, bytes: &[u8]| {
+        let chunk = Chunk::new(bytes.into());
+        let mut at = 0;
+        loop {
+            let receipt = server.receive(id, &chunk, at..chunk.len(), now);
+            at += receipt.consumed;
+            assert!(at <= chunk.len());
+            if !receipt.must_flush {
+                return;
+            }
+        }
+    };
+    send(
+        client,
+        b"CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB > 1\r\nSUB > q 2\r\n",
+    );
+    send(
+        other,
+        b"CONNECT {\"name\":\"NB\",\"cluster\":\"c\"}\r\nINFO {\"server_id\":\"NB\"}\r\nRS+ $G > q 2\r\n",
+    );
+    send(peer, handshake);
+    send(peer, data);
+    send(client, b"PUB a r 2\r\nhi\r\nUNSUB 1\r\nUNSUB 2\r\n");
+    for id in [peer, other] {
+        server.remove(id, fanline_engine::CloseReason::ReadError);
+    }
+    assert!(server.routes().is_empty());
 }
 
 /// The results of a parser so far.

@@ -18,7 +18,7 @@ use crate::auth::{Access, AccountId};
 use crate::codec::nats::args::write_sizes;
 use crate::exchange::batch::{Crossing, TRACED};
 use crate::exchange::deliver::Reached;
-use crate::exchange::message::{Context, Dispatch, Message, Origin};
+use crate::exchange::message::{Context, Dispatch, Message, Origin, Via};
 use crate::exchange::remote::Remote;
 use crate::exchange::router::{
     BridgeKind, BridgeTarget, RouteMemo, Terms, bridges, has_services, replies_of,
@@ -249,6 +249,7 @@ impl<K: Kind> Broker<K> {
                 }
                 // A request is a new message, so it also goes to groups that have already received the
                 // original message.
+                BridgeKind::Service(_) if origin.via == Via::Route => continue,
                 BridgeKind::Service(terms) => {
                     self.request(account, target, terms, (message, origin), context)
                 }
@@ -283,9 +284,14 @@ impl<K: Kind> Broker<K> {
         message: &Message<'_>,
         context: Context<'_>,
     ) -> bool {
+        let own = Dispatch::own(target.account, &target.subject, message);
         let mut dispatch = Dispatch {
+            origin: Origin {
+                via: Via::Import,
+                ..own.origin
+            },
             context,
-            ..Dispatch::own(target.account, &target.subject, message)
+            ..own
         };
         let delivered = self.dispatch(&mut dispatch, &mut target.memo);
         let groups =

@@ -15,6 +15,7 @@ pub(crate) mod quotas;
 pub(crate) mod remote;
 pub(crate) mod replies;
 pub(crate) mod restriction;
+mod route_settings;
 pub(crate) mod router;
 pub(crate) mod run;
 pub(crate) mod session;
@@ -43,7 +44,8 @@ use outputs::Outputs;
 use quotas::Quotas;
 use remote::Remote;
 pub use remote::SHARDS_MAX;
-use router::{Router, Routers, SubId, Subscriptions};
+pub use route_settings::RouteSettings;
+use router::{Router, Routers, SubId, Subscription, Subscriptions};
 use run::Run;
 use session::{Session, SessionId};
 use targets::RemoteTargets;
@@ -63,6 +65,8 @@ pub struct ShardConfig {
     pub traces: bool,
     /// Settings for accepted leaf connections, if there is a listener for them.
     pub leafs: Option<Arc<LeafListener>>,
+    /// Settings of routes, if the server is in a cluster.
+    pub routes: Option<Arc<RouteSettings>>,
 }
 
 /// State that connections of all kinds share: sessions, subscriptions, routes, and pending output.
@@ -272,11 +276,14 @@ impl<K: Kind> Exchange<K> {
         &mut self.totals[at]
     }
 
-    /// Returns the router that stores the session's subscriptions.
-    pub(crate) fn router_of(&self, session: &Session<K>) -> &Router {
+    /// Returns the router that stores a subscription.
+    pub(crate) fn router_of(&self, sub: &Subscription) -> &Router {
+        let session = &self.sessions[sub.session() as usize];
+        let account = session.kind.account_of(sub.sid());
+        let account = account.unwrap_or(session.account);
         match session.kind.links() {
-            Some(set) => &self.links[set].routers[session.account],
-            None => &self.routers[session.account],
+            Some(set) => &self.links[set].routers[account],
+            None => &self.routers[account],
         }
     }
 

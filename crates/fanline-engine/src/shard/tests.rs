@@ -31,6 +31,7 @@ impl Simulation {
             shards,
             traces: false,
             leafs: None,
+            routes: None,
         });
         let shards = (0..shards)
             .map(|i| {
@@ -117,7 +118,7 @@ impl Simulation {
         String::from_utf8(bytes).unwrap()
     }
 
-    fn is_ended(&self, client: Client) -> Option<CloseReason> {
+    pub(super) fn is_ended(&self, client: Client) -> Option<CloseReason> {
         self.shards[client.shard].broker.exchange.sessions[client.id.index()].ending
     }
 }

@@ -95,6 +95,7 @@ pub(crate) fn start(
             shards: shards + services,
             traces: options.trace_protocol,
             leafs,
+            routes: None,
         }),
         mailboxes: (0..shards + services).map(|_| Mailbox::default()).collect(),
         interest: AtomicU64::new(0),

@@ -15,6 +15,9 @@ pub use error::RouteError;
 pub use info::{GossipMode, RouteInfo};
 pub use write::{write_head, write_interest, write_start};
 
+/// The shard that serves all routes. One shard thus knows all peers.
+pub(crate) const ROUTE_SHARD: u16 = 0;
+
 /// Largest length in bytes of a line, without a payload. If a line is longer, the peer receives `maximum
 /// control line exceeded` and is disconnected.
 pub const ROUTE_LINE_BYTES_MAX: usize = 64 * 1024;
