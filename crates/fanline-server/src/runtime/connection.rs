@@ -11,16 +11,18 @@ use std::time::Duration;
 
 use fanline_engine::auth::callout::Caller;
 use fanline_engine::auth::{AccountId, ConnectionKind, Grant};
+use fanline_engine::route::{RouteDial, RouteEnded};
 use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tracing::{debug, error};
+use tracing::{debug, error, info};
 
 use super::chunks::new_chunk;
 use super::dialled::open_dialled;
 use super::link::{Link, Writer};
 use super::opening::{self, NotOpened, Opened};
 use super::{Runtime, SLOW_WAIT_MAX, close_log};
+use crate::cluster::DialledRoute;
 use crate::ipc::{CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic};
 use crate::leaf::{Dialled, credentials_for};
 use crate::sync::Ordering;
@@ -57,6 +59,16 @@ pub(super) fn spawn(
         match transport {
             Transport::Wire(stream, Listener::Leafs) => {
                 return serve_wire(&runtime, stream, Listener::Leafs, cid, is_full).await;
+            }
+            Transport::Wire(Incoming::Tcp(stream), Listener::Routes) => {
+                return drop(Box::pin(serve_route(&runtime, stream, None, cid)).await);
+            }
+            Transport::Route(dialled) => {
+                let DialledRoute { stream, dial, done } = *dialled;
+                let ended = Box::pin(serve_route(&runtime, stream, Some(dial), cid)).await;
+                // The send fails if the dialing task has stopped.
+                let _ = done.send(ended.unwrap_or_default());
+                return;
             }
             Transport::Wire(incoming, listener) => match (incoming, runtime.plain(listener)) {
                 (Incoming::Tcp(stream), Some(kind)) => {
@@ -200,6 +212,29 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
     };
     // The send fails if the dialing task has stopped.
     let _ = done.send(ended.map(Option::unwrap_or_default));
+}
+
+/// Serves a route. Returns facts about its end.
+async fn serve_route(
+    runtime: &Rc<Runtime>,
+    stream: std::net::TcpStream,
+    dial: Option<RouteDial>,
+    cid: u64,
+) -> io::Result<RouteEnded> {
+    let address = stream.peer_addr()?;
+    prepare_tcp(&stream)?;
+    let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
+    let name = format!("{address} - rid:{cid}");
+    info!("{name} - Route connection created");
+    let link = Link::new(Writer::Tcp(write), name);
+    let peer = Peer {
+        kind: ConnectionKind::Route,
+        ..peer_at(address)
+    };
+    let id = runtime.open_route(cid, peer, dial);
+    let ended = serve_session(runtime, read, link, id).await;
+    let ended = ended.and_then(|ended| ended.route);
+    Ok(ended.map_or_else(RouteEnded::default, |ended| *ended))
 }
 
 /// Serves a system client.
