@@ -385,6 +385,73 @@ fn interest_of_a_lost_peer_is_gone() {
     }
 }
 
+/// Input of a peer, the answer to it, and the reason for the end of the connection.
+const REFUSED: [(&str, &str, CloseReason); 12] = [
+    (
+        "INFO {\"server_id\":\"NA\"}\r\n",
+        "-ERR 'Authorization Violation'\r\n",
+        CloseReason::AuthenticationFailure,
+    ),
+    (
+        "PING\r\n",
+        "-ERR 'Authorization Violation'\r\n",
+        CloseReason::AuthenticationFailure,
+    ),
+    (
+        "RMSG $G a 2\r\nhi\r\n",
+        "-ERR 'Authorization Violation'\r\n",
+        CloseReason::AuthenticationFailure,
+    ),
+    (
+        "CONNECT {\"user\":\"ada\",\"pass\":\"wrong\",\"cluster\":\"c\"}\r\n",
+        "-ERR 'Authorization Violation'\r\n",
+        CloseReason::AuthenticationFailure,
+    ),
+    (
+        "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"lang\":\"go\"}\r\n",
+        "-ERR 'attempted to connect to route port'\r\n",
+        CloseReason::WrongPort,
+    ),
+    (
+        "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"gateway\":\"g\"}\r\n",
+        "-ERR 'Rejecting connection from gateway \"g\" on the Route port'\r\n",
+        CloseReason::WrongGateway,
+    ),
+    (
+        "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"d\"}\r\n",
+        "-ERR 'Rejecting connection, cluster name \"d\" does not match \"c\"'\r\n",
+        CloseReason::ClusterNameConflict,
+    ),
+    (
+        "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"c\"}\r\nRS+ $G a\r\n",
+        "",
+        CloseReason::ProtocolViolation,
+    ),
+    (
+        "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"c\"}\r\n\
+             INFO {\"server_id\":\"NA\",\"server_name\":\"own\"}\r\n",
+        "",
+        CloseReason::DuplicateServerName,
+    ),
+    (
+        "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"c\"}\r\n\
+             INFO {\"server_id\":\"NA\",\"route_account\":\"$SYS\"}\r\n",
+        "-ERR 'Not possible to have a dedicated route for account \"$SYS\" between those servers'\r\n",
+        CloseReason::ProtocolViolation,
+    ),
+    (
+        "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"c\"}\r\n\
+             INFO {\"server_id\":\"NOWN\"}\r\n",
+        "",
+        CloseReason::DuplicateRoute,
+    ),
+    (
+        "GET / HTTP/1.1\r\n",
+        "-ERR 'Unknown Protocol Operation'\r\n",
+        CloseReason::ProtocolViolation,
+    ),
+];
+
 #[test]
 fn peers_are_refused_with_nats_servers_errors() {
     let mut simulation = Simulation::clustered(1);
@@ -392,71 +459,7 @@ fn peers_are_refused_with_nats_servers_errors() {
         routes.user = "ada".into();
         routes.password = "secret".into();
     });
-    for (input, answer, reason) in [
-        (
-            "INFO {\"server_id\":\"NA\"}\r\n",
-            "-ERR 'Authorization Violation'\r\n",
-            CloseReason::AuthenticationFailure,
-        ),
-        (
-            "PING\r\n",
-            "-ERR 'Authorization Violation'\r\n",
-            CloseReason::AuthenticationFailure,
-        ),
-        (
-            "RMSG $G a 2\r\nhi\r\n",
-            "-ERR 'Authorization Violation'\r\n",
-            CloseReason::AuthenticationFailure,
-        ),
-        (
-            "CONNECT {\"user\":\"ada\",\"pass\":\"wrong\",\"cluster\":\"c\"}\r\n",
-            "-ERR 'Authorization Violation'\r\n",
-            CloseReason::AuthenticationFailure,
-        ),
-        (
-            "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"lang\":\"go\"}\r\n",
-            "-ERR 'attempted to connect to route port'\r\n",
-            CloseReason::WrongPort,
-        ),
-        (
-            "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"gateway\":\"g\"}\r\n",
-            "-ERR 'Rejecting connection from gateway \"g\" on the Route port'\r\n",
-            CloseReason::WrongGateway,
-        ),
-        (
-            "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"d\"}\r\n",
-            "-ERR 'Rejecting connection, cluster name \"d\" does not match \"c\"'\r\n",
-            CloseReason::ClusterNameConflict,
-        ),
-        (
-            "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"c\"}\r\nRS+ $G a\r\n",
-            "",
-            CloseReason::ProtocolViolation,
-        ),
-        (
-            "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"c\"}\r\n\
-             INFO {\"server_id\":\"NA\",\"server_name\":\"own\"}\r\n",
-            "",
-            CloseReason::DuplicateServerName,
-        ),
-        (
-            "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"c\"}\r\n\
-             INFO {\"server_id\":\"NA\",\"route_account\":\"$SYS\"}\r\n",
-            "-ERR 'Not possible to have a dedicated route for account \"$SYS\" between those servers'\r\n",
-            CloseReason::ProtocolViolation,
-        ),
-        (
-            "CONNECT {\"user\":\"ada\",\"pass\":\"secret\",\"cluster\":\"c\"}\r\n\
-             INFO {\"server_id\":\"NOWN\"}\r\n",
-            "",
-            CloseReason::DuplicateRoute,
-        ),
-        (
-            "GET / HTTP/1.1\r\n",
-            "-ERR 'Unknown Protocol Operation'\r\n",
-            CloseReason::ProtocolViolation,
-        ),
-    ] {
+    for (input, answer, reason) in REFUSED {
         let route = simulation.open_route(None);
         simulation.read(route);
         simulation.send(route, input);

@@ -178,10 +178,7 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
             // If the requester has timed out, no report is made, because a report delays messages.
             Command::Connections(_, to) if to.is_closed() => {}
             Command::Connections(wanted, to) => drop(to.send(runtime.connections(&wanted))),
-            Command::SetConnectUrls(urls) => {
-                runtime.engine.borrow_mut().set_connect_urls(urls);
-                runtime.flush();
-            }
+            Command::SetConnectUrls(urls) => runtime.set_connect_urls(urls),
             Command::AnnounceLameDuck => {
                 runtime.engine.borrow_mut().announce_lame_duck();
                 runtime.flush();
@@ -565,6 +562,12 @@ impl Runtime {
         let now = self.now();
         let mut engine = self.engine.borrow_mut();
         engine.open_leaf(cid, peer, dialled, agreed, now)
+    }
+
+    /// Announces the addresses of the cluster's servers to clients.
+    fn set_connect_urls(&self, urls: Arc<[String]>) {
+        self.engine.borrow_mut().set_connect_urls(urls);
+        self.flush();
     }
 
     /// Opens the session of a route.
