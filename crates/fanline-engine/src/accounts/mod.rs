@@ -175,7 +175,7 @@ impl<K: Kind> Broker<K> {
         self.exchange.set_quotas(access);
         let all_bridges = bridges(access, self.exchange.index);
         for ((id, account), bridges) in (0..).map(AccountId).zip(accounts).zip(all_bridges) {
-            let router = self.exchange.routers.of(id);
+            let router = self.exchange.routers.changing(id);
             router.set_bridges(bridges);
             let weight = u32::from(has_services(id, account));
             for shard in

@@ -315,7 +315,7 @@ impl<K: Kind> Exchange<K> {
             }),
         };
         let remote = Remote::Links(set);
-        let router = self.routers.of(account);
+        let router = self.routers.changing(account);
         // The total interest is unchanged. But if a second link now has this interest, the first link must be
         // notified: until now it has received no announcement, because the interest was only its own.
         if router.weight_of(remote, filter, queue) == weight {

@@ -191,7 +191,7 @@ impl<K: Kind> Exchange<K> {
     ) {
         let session = &mut self.sessions[id.index()];
         let (account, is_system_client) = (session.account, session.is_system_client);
-        let router = &mut self.routers[account];
+        let router = self.routers.changing(account);
         let Some((sub, weight)) = router.subscribe(&mut self.subs, id.0, sid, filter, queue) else {
             return;
         };
@@ -233,7 +233,8 @@ impl<K: Kind> Exchange<K> {
             index,
             ..
         } = self;
-        routers[account].unsubscribe(subs, id, |filter, queue, weight| {
+        let router = routers.changing(account);
+        router.unsubscribe(subs, id, |filter, queue, weight| {
             let from = Remote::Shard(*index);
             announce(outgoing, *index, from, account, filter, queue, weight);
         });

@@ -92,7 +92,7 @@ impl LinkSet {
         }
     }
 
-    pub(super) const fn index(self) -> usize {
+    pub(in crate::exchange) const fn index(self) -> usize {
         self as usize
     }
 }

@@ -194,7 +194,7 @@ impl Shard {
                     queue,
                     weight,
                 } => {
-                    let router = self.broker.exchange.routers.of(account);
+                    let router = self.broker.exchange.routers.changing(account);
                     router.set_remote(from, filter, queue, weight);
                     if weight == 0 {
                         self.broker.exchange.record_unsubscribed();

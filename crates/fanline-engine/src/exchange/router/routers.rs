@@ -13,6 +13,8 @@ pub(crate) struct Routers {
     /// For each link set, whether changes of interest are recorded in all accounts, also in those of later
     /// routers.
     watched: [bool; LinkSet::ALL.len()],
+    /// For each such link set, the accounts with interest changes that were not taken yet; some may have none.
+    changed: [Vec<AccountId>; LinkSet::ALL.len()],
 }
 
 impl Routers {
@@ -20,6 +22,18 @@ impl Routers {
     pub(crate) fn of(&mut self, account: AccountId) -> &mut Router {
         self.ensure(account);
         &mut self.all[account.index()]
+    }
+
+    /// Returns the router of an account for a change of its interest, and creates it on first use.
+    pub(crate) fn changing(&mut self, account: AccountId) -> &mut Router {
+        self.ensure(account);
+        let router = &mut self.all[account.index()];
+        for set in LinkSet::ALL {
+            if self.watched[set.index()] && !router.has_news(set) {
+                self.changed[set.index()].push(account);
+            }
+        }
+        router
     }
 
     /// Returns the router of an account, if it was created.
@@ -32,9 +46,10 @@ impl Routers {
         let at = account.index();
         while self.all.len() <= at {
             let mut router = Router::new();
-            let watched = LinkSet::ALL.into_iter().zip(self.watched);
-            for (set, _) in watched.filter(|(_, is_watched)| *is_watched) {
-                router.watch(set, true);
+            for set in LinkSet::ALL {
+                if self.watched[set.index()] {
+                    router.watch(set, true);
+                }
             }
             self.all.push(router);
         }
@@ -42,21 +57,20 @@ impl Routers {
 
     /// Starts or stops recording changes of interest for a link set in all accounts.
     pub(crate) fn watch_all(&mut self, set: LinkSet, is_watched: bool) {
-        for (other, watched) in LinkSet::ALL.into_iter().zip(&mut self.watched) {
-            if other == set {
-                *watched = is_watched;
-            }
-        }
+        self.watched[set.index()] = is_watched;
+        self.changed[set.index()].clear();
         for router in &mut self.all {
             router.watch(set, is_watched);
         }
     }
 
-    /// Returns the accounts with interest changes that were not taken for a link set.
-    pub(crate) fn with_news(&self, set: LinkSet) -> Vec<AccountId> {
-        let all = (0..).map(AccountId).zip(&self.all);
-        let with_news = all.filter(|(_, router)| router.has_news(set));
-        with_news.map(|(account, _)| account).collect()
+    /// Takes the accounts with interest changes that were not taken for a link set, since the last call. All
+    /// accounts must be watched for the set.
+    pub(crate) fn take_changed(&mut self, set: LinkSet) -> Vec<AccountId> {
+        let mut changed = std::mem::take(&mut self.changed[set.index()]);
+        changed.sort_unstable();
+        changed.dedup();
+        changed
     }
 
     /// Releases capacity that is no longer needed after many filters were removed.

@@ -130,7 +130,7 @@ impl Exchange {
 
     fn announce_changes_to_routes(&mut self) {
         let mut lines = std::mem::take(&mut self.shared.routes.lines);
-        for account in self.routers.with_news(LinkSet::Routes) {
+        for account in self.routers.take_changed(LinkSet::Routes) {
             self.record_route_news(account, &mut lines);
         }
         if !lines.is_empty() {
