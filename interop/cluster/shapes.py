@@ -2,40 +2,51 @@
 
 from collections.abc import Callable
 
+from harness.certificates import self_signed
 from harness.checks import until
 from leaf.shapes import Shape
-from leaf.stage import Node, Stage, cluster_blocks
+from leaf.stage import Node, Stage
 
 NAME = "east"
 
 
-def made_of(kinds: str, seed: bool = False) -> Callable[[Stage], Shape]:
+def made_of(kinds: str, seed: bool = False, tls: bool = False) -> Callable[[Stage], Shape]:
     """Returns a function that builds a cluster: `t` is a server under test, `r` a nats-server. With `seed`, all nodes
     know the first one only."""
 
     def make(stage: Stage) -> Shape:
-        nodes = start(stage, kinds, seed)
+        nodes = start(stage, kinds, seed, tls_block(stage, "node") if tls else "")
         return Shape(nodes[0], nodes[-1])
 
     return make
 
 
-def start(stage: Stage, kinds: str, seed: bool = False, more: str = "") -> list[Node]:
-    make = {"t": stage.tested, "r": stage.reference}
-    nodes = [make[kind](f"{NAME}-{number}") for number, kind in enumerate(kinds, 1)]
-    for node, block in zip(nodes, blocks(nodes, seed)):
-        node.write(block, more)
+def start(stage: Stage, kinds: str, seed: bool = False, inside: str = "") -> list[Node]:
+    """Starts a cluster whose `cluster` blocks also have the options `inside`."""
+    nodes = made(stage, kinds)
+    for node in nodes:
+        node.write(block(node, nodes[:1] if seed else nodes, inside))
     for node in nodes:
         node.start()
     until_meshed(nodes)
     return nodes
 
 
-def blocks(nodes: list[Node], seed: bool) -> list[str]:
-    if not seed:
-        return cluster_blocks(NAME, nodes)
-    routes = f'"nats://127.0.0.1:{nodes[0].cluster_port}"'
-    return [f'cluster {{ name: {NAME}, listen: "127.0.0.1:{node.cluster_port}", routes: [{routes}] }}' for node in nodes]
+def made(stage: Stage, kinds: str) -> list[Node]:
+    make = {"t": stage.tested, "r": stage.reference}
+    return [make[kind](f"{NAME}-{number}") for number, kind in enumerate(kinds, 1)]
+
+
+def block(node: Node, known: list[Node], inside: str = "", login: str = "") -> str:
+    """Returns the `cluster` block of a node that dials the `known` ones."""
+    routes = ", ".join(f'"nats://{login}127.0.0.1:{other.cluster_port}"' for other in known)
+    return f'cluster {{ name: {NAME}, listen: "127.0.0.1:{node.cluster_port}", routes: [{routes}]\n{inside} }}'
+
+
+def tls_block(stage: Stage, name: str) -> str:
+    """Returns a block for nodes that share one certificate, which is also its authority."""
+    pem, key = self_signed(stage.folder, name)
+    return f'tls {{ cert_file: "{pem}", key_file: "{key}", ca_file: "{pem}", timeout: 10 }}'
 
 
 def peers(node: Node) -> set[str]:
@@ -59,4 +70,7 @@ SHAPES = {
     "three from a seed": made_of("ttt", seed=True),
     "from a nats-server's seed": made_of("rtt", seed=True),
     "a nats-server joins": made_of("ttr", seed=True),
+    "two over TLS": made_of("tt", tls=True),
+    "two of three over TLS": made_of("ttr", seed=True, tls=True),
+    "one of three over TLS": made_of("rtr", seed=True, tls=True),
 }

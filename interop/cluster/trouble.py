@@ -9,7 +9,7 @@ from harness.peer import Peer
 from leaf.stage import Node, Stage
 from leaf.traffic import Ends, gone
 
-from .shapes import NAME, peers, start, until_meshed
+from .shapes import NAME, block, made, peers, start, tls_block, until_meshed
 
 CONNECT = {"echo": True, "headers": True, "name": "NPEER", "cluster": NAME, "lnoc": True}
 INFO = {
@@ -100,20 +100,32 @@ def peer_restarts(kinds: str):
 
 def wrong_password(kinds: str):
     def case(stage: Stage):
-        make = {"t": stage.tested, "r": stage.reference}
-        nodes = [make[kind](f"{NAME}-{number}") for number, kind in enumerate(kinds, 1)]
-        first, second = nodes
-        first.write(f'cluster {{ name: {NAME}, listen: "127.0.0.1:{first.cluster_port}", {LOGIN} }}')
-        second.write(
-            f'cluster {{ name: {NAME}, listen: "127.0.0.1:{second.cluster_port}"\n'
-            f'routes: ["nats://ada:wrong@127.0.0.1:{first.cluster_port}"] }}'
-        )
+        first, second = nodes = made(stage, kinds)
+        first.write(block(first, [], LOGIN))
+        second.write(block(second, [first], login="ada:wrong@"))
         for node in nodes:
             node.start()
         second.said("Authorization Violation")
         equal(peers(first), set(), "the routes of the node that checks the password")
         # A nats-server has a route from the INFO to the error.
         until(lambda: not peers(second), "the other node keeps a route")
+
+    return case
+
+
+def wrong_certificate(kinds: str, is_plain: bool = False):
+    """The second node has a certificate that the first one does not accept, or does not use TLS."""
+
+    def case(stage: Stage):
+        first, second = nodes = made(stage, kinds)
+        first.write(block(first, [], tls_block(stage, "first")))
+        second.write(block(second, [first], "" if is_plain else tls_block(stage, "second")))
+        for node in nodes:
+            node.start()
+        first.said("TLS route handshake error")
+        equal((peers(first), peers(second)), (set(), set()), "the routes")
+        with first.client() as one, first.client() as other:
+            settle(one, other)
 
     return case
 
@@ -133,4 +145,10 @@ CASES = {
     "a node among nats-servers restarts": peer_restarts("rrt"),
     "a nats-server has a wrong password": wrong_password("tr"),
     "a wrong password for a nats-server": wrong_password("rt"),
+    "a wrong certificate": wrong_certificate("tt"),
+    "a nats-server has a wrong certificate": wrong_certificate("tr"),
+    "a wrong certificate for a nats-server": wrong_certificate("rt"),
+    "no TLS": wrong_certificate("tt", is_plain=True),
+    "a nats-server has no TLS": wrong_certificate("tr", is_plain=True),
+    "no TLS for a nats-server": wrong_certificate("rt", is_plain=True),
 }

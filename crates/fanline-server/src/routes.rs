@@ -250,10 +250,24 @@ impl Mesh {
         self.shared.serve_route(DialledRoute {
             stream,
             dial: dial.clone(),
+            host: self.certified_host(address, dial.is_explicit),
             done,
         });
         // A shard that has ended drops the sender.
         Ok(is_done.await.unwrap_or_default())
+    }
+
+    /// Returns the name that the certificate of a server must have. Gossip contains IP addresses, while
+    /// certificates contain host names. So the certificate of a server that was learned by gossip must be for
+    /// the first configured host name, if there is one.
+    fn certified_host(&self, address: &RouteAddress, is_explicit: bool) -> String {
+        let is_name = |host: &String| host.parse::<IpAddr>().is_err();
+        let names = self.configured.iter().map(|known| &known.host);
+        let first = names.filter(|_| !is_explicit).find(|host| is_name(host));
+        first
+            .filter(|_| !is_name(&address.host))
+            .unwrap_or(&address.host)
+            .clone()
     }
 
     /// Returns one of the addresses of a host at random. Returns `None` if they are all this server's.

@@ -16,6 +16,8 @@ pub struct RouteSettings {
     pub user: String,
     /// The password that peers must send.
     pub password: String,
+    /// Whether routes use TLS.
+    pub has_tls: bool,
     /// Time until a route must be registered, on both sides. Then it is closed.
     pub auth_timeout: Duration,
     /// Addresses for clients, as `host:port`, which peers advertise.

@@ -16,6 +16,8 @@ use crate::options::{Addresses, ClusterOptions, Options};
 pub(crate) struct DialledRoute {
     pub(crate) stream: std::net::TcpStream,
     pub(crate) dial: RouteDial,
+    /// The name that the certificate of the other server must have.
+    pub(crate) host: String,
     /// Reports the end of the session. If its receiver is dropped, the connection is no longer needed.
     pub(crate) done: oneshot::Sender<RouteEnded>,
 }
@@ -93,6 +95,9 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
     for url in &cluster.routes {
         RouteAddress::parse(url)?;
     }
+    if (cluster.tls.as_ref()).is_some_and(|tls| !tls.client_certificates.is_required()) {
+        return Err("TLS of routes requires client certificates".into());
+    }
     Ok(())
 }
 
@@ -110,6 +115,7 @@ pub(crate) fn settings(
         advertise: cluster.advertise.clone(),
         user: text(&cluster.user),
         password: text(&cluster.password),
+        has_tls: cluster.tls.is_some(),
         auth_timeout: cluster.auth_timeout,
         client_urls: match &options.client_advertise {
             _ if cluster.no_advertise => Vec::new(),

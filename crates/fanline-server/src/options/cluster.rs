@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::TlsOptions;
 use crate::client::url::{Url, percent_decode, split_host_port};
 
 /// A server's membership in a cluster: its listener for routes, and the servers that it dials.
@@ -36,7 +37,10 @@ pub struct ClusterOptions {
     pub user: Option<String>,
     /// Password of `user`.
     pub password: Option<String>,
-    /// Time limit of the handshake of a route.
+    /// TLS between the servers, from the first byte; none if `None`. Each side must present a certificate that
+    /// the other one accepts, so it needs a certificate for both directions.
+    pub tls: Option<TlsOptions>,
+    /// Time limit of the handshake of a route, after that of TLS.
     pub auth_timeout: Duration,
     /// Address that other servers dial, as `host:port`; the address that they see if `None`.
     pub advertise: Option<String>,
@@ -57,6 +61,7 @@ impl Default for ClusterOptions {
             routes: Vec::new(),
             user: None,
             password: None,
+            tls: None,
             auth_timeout: Duration::from_secs(2),
             advertise: None,
             no_advertise: false,

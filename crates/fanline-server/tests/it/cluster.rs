@@ -4,10 +4,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use fanline_server::{ClusterOptions, JetStreamOptions, Options, Server};
+use fanline_server::{
+    ClientCertificates, ClusterOptions, JetStreamOptions, Options, Server, TlsOptions,
+};
 use serde_json::Value;
 
 use crate::raw::{RawClient, SHARD_COUNTS, TestServer, options, until};
+use crate::transports::Authority;
 
 /// Returns the options of a node that dials these routes.
 fn node_options(name: &str, shards: usize, routes: Vec<String>) -> Options {
@@ -156,9 +159,43 @@ fn wrong_password_and_wrong_name_are_refused() {
     assert_eq!((routes(&second).len(), routes(&other).len()), (0, 0));
 }
 
+/// Returns the options of a node with a certificate of this authority.
+fn tls_node_options(name: &str, authority: &Authority, routes: Vec<String>) -> Options {
+    let mut options = node_options(name, 2, routes);
+    let cluster = options.cluster.get_or_insert_default();
+    cluster.tls = Some(TlsOptions {
+        certificates: vec![authority.host("127.0.0.1")],
+        ca_file: Some(authority.ca()),
+        client_certificates: ClientCertificates::Required,
+        ..TlsOptions::default()
+    });
+    options
+}
+
+#[test]
+fn nodes_verify_each_other_over_tls() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let first = TestServer::with(tls_node_options("first", &authority, Vec::new()));
+    let seed = vec![route_to(&first)];
+    let stranger = TestServer::with(tls_node_options("stranger", &other, seed.clone()));
+    let plain = TestServer::with(node_options("plain", 1, seed.clone()));
+    let second = TestServer::with(tls_node_options("second", &authority, seed.clone()));
+    let third = TestServer::with(tls_node_options("third", &authority, seed));
+    for server in [&first, &second, &third] {
+        until_peers(server, 2);
+    }
+    settle(&mut second.client(), &mut third.client(), "ready");
+    assert_eq!((routes(&stranger).len(), routes(&plain).len()), (0, 0));
+}
+
 #[test]
 fn unusable_options_are_refused() {
     let usual = || node_options("node", 1, Vec::new());
+    let authority = Authority::new();
+    let mut one_sided = tls_node_options("node", &authority, Vec::new());
+    if let Some(tls) = one_sided.cluster.as_mut().and_then(|own| own.tls.as_mut()) {
+        tls.client_certificates = ClientCertificates::NotAsked;
+    }
     let without_name = Options {
         cluster_name: None,
         ..usual()
@@ -171,6 +208,7 @@ fn unusable_options_are_refused() {
     for (options, expected) in [
         (without_name, "cluster requires a name"),
         (with_jetstream, "JetStream is not supported"),
+        (one_sided, "TLS of routes requires client certificates"),
         (with_route, "route \"nats://host\" has no port"),
     ] {
         let error = Server::start(options).map(drop).expect_err(expected);

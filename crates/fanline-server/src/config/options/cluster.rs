@@ -4,13 +4,13 @@ use serde_json::{Value as Json, json};
 
 use super::duration_text;
 use super::listener::Listener;
-use super::tls::timeout;
-use crate::ClusterOptions;
+use super::tls::{self, TlsBlock, timeout};
 use crate::cluster::RouteAddress;
 use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Any, Block, Duration, Integer, Text, Texts};
 use crate::config::table::{self, Entry, set};
+use crate::{ClientCertificates, ClusterOptions, TlsOptions};
 
 /// The reason in the warning for options of routes that have no effect.
 const LATER: &str =
@@ -110,8 +110,19 @@ impl table::Block for ClusterBlock {
         Entry::<Self>::flag("connect_backoff", |block| &mut block.options.connect_backoff)
             .default("false")
             .help("Double the delay between attempts, from 1 s to 30 s."),
-        Entry::refused("tls", Block, "TLS of routes is not supported by Fanline yet")
-            .help("TLS between the servers, which Fanline does not support yet."),
+        Entry::<Self>::new(
+            "tls",
+            Block,
+            |block, given| set(&mut block.options.tls, read_tls(given).map(Some)),
+            |block| block.options.tls.as_ref().map_or(Json::Null, tls::show),
+        )
+        .block::<TlsBlock>()
+        .like("tls")
+        .dialer()
+        .help(
+            "TLS between the servers. Each must present a certificate that is signed by an authority of \
+             `ca_file`, for both directions. A reload reads the files again, for new connections.",
+        ),
         Entry::refused("permissions", Block, "permissions of routes are not supported by Fanline yet")
             .help("Subjects that cross routes, which Fanline does not support yet."),
         Entry::warned("pool_size", Integer, LATER).help("Number of connections to each server."),
@@ -122,6 +133,21 @@ impl table::Block for ClusterBlock {
         Entry::warned("write_deadline", Duration, LATER).help("Time limit of a blocked write; that of clients."),
         Entry::warned("write_timeout", Text, LATER).help("Effect of the write deadline; always `retry`."),
     ];
+}
+
+/// Reads the block `tls`. Both sides of a route verify each other, as with nats-server.
+fn read_tls(given: &Given<'_>) -> Read<TlsOptions> {
+    let tls = tls::read(given)?;
+    if tls.client_certificates == ClientCertificates::RequiredAndMapped {
+        return Err(given.fault("verify_and_map of routes is not supported by Fanline"));
+    }
+    if tls.certificates.is_empty() {
+        return Err(given.fault("missing 'cert_file' in TLS configuration"));
+    }
+    Ok(TlsOptions {
+        client_certificates: ClientCertificates::Required,
+        ..tls
+    })
 }
 
 /// The block `authorization`.
