@@ -21,11 +21,11 @@ def made_of(kinds: str, seed: bool = False, tls: bool = False) -> Callable[[Stag
     return make
 
 
-def start(stage: Stage, kinds: str, seed: bool = False, inside: str = "") -> list[Node]:
-    """Starts a cluster whose `cluster` blocks also have the options `inside`."""
+def start(stage: Stage, kinds: str, seed: bool = False, inside: str = "", more: str = "") -> list[Node]:
+    """Starts a cluster whose configurations also have the options `more`, and their `cluster` blocks `inside`."""
     nodes = made(stage, kinds)
     for node in nodes:
-        node.write(block(node, nodes[:1] if seed else nodes, inside))
+        node.write(block(node, nodes[:1] if seed else nodes, inside), more)
     for node in nodes:
         node.start()
     until_meshed(nodes)

@@ -1,4 +1,5 @@
-"""The messages of `leaf/` between two nodes of a cluster; refusals, restarts, and peers that misbehave."""
+"""The messages of `leaf/` between two nodes of a cluster; imports between accounts; refusals, restarts, and peers
+that misbehave."""
 
 import pytest
 
@@ -6,7 +7,7 @@ from leaf.shapes import built
 from leaf.stage import Stage
 from leaf.traffic import in_both_directions
 
-from . import shapes, traffic, trouble
+from . import imports, shapes, traffic, trouble
 
 
 @pytest.fixture(scope="module", params=shapes.SHAPES)
@@ -18,6 +19,12 @@ def shape(request):
 @pytest.mark.parametrize("name", traffic.CASES)
 def test_traffic(shape, name):
     in_both_directions(shape, traffic.CASES[name])
+
+
+@pytest.mark.parametrize("name", imports.CASES)
+def test_imports(name):
+    with Stage() as stage:
+        imports.CASES[name](stage)
 
 
 @pytest.mark.parametrize("name", trouble.CASES)

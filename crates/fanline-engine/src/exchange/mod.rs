@@ -24,6 +24,7 @@ pub(crate) mod text;
 pub(crate) mod totals;
 pub(crate) mod tracing;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ use quotas::Quotas;
 use remote::Remote;
 pub use remote::SHARDS_MAX;
 pub use route_settings::RouteSettings;
-use router::{Router, Routers, SubId, Subscription, Subscriptions};
+use router::{Router, Routers, SubId, Subscription, Subscriptions, replies_of};
 use run::Run;
 use session::{Session, SessionId};
 use targets::RemoteTargets;
@@ -102,6 +103,8 @@ pub(crate) struct Exchange<K: Kind> {
     pub(crate) interest_changes: u64,
     /// Time at which the first subscription ended after this field was last taken.
     pub(crate) unsubscribed_at: Option<Duration>,
+    /// In a cluster, the accounts in which this shard's reply subjects were announced.
+    pub(crate) replies_in: HashSet<AccountId>,
 }
 
 impl<K: Kind> Exchange<K> {
@@ -136,8 +139,32 @@ impl<K: Kind> Exchange<K> {
             scratch: Vec::new(),
             interest_changes: 0,
             unsubscribed_at: None,
+            replies_in: HashSet::new(),
             config,
         }
+    }
+
+    /// Returns the token in this server's reply subjects, by which the servers of a cluster route responses. It
+    /// is empty outside of a cluster.
+    pub(crate) fn reply_token(&self) -> &str {
+        /// Length of the token. The end of a server's id is random.
+        const BYTES: usize = 6;
+        let id = match self.config.routes {
+            Some(_) => &*self.info.server_id,
+            None => "",
+        };
+        id.get(id.len().saturating_sub(BYTES)..).unwrap_or(id)
+    }
+
+    /// Announces the reply subjects of this shard at the first request to an account, if they are not announced
+    /// anyway.
+    pub(crate) fn announce_replies(&mut self, account: AccountId) {
+        if self.config.routes.is_none() || !self.replies_in.insert(account) {
+            return;
+        }
+        let filter = replies_of(self.reply_token(), self.index);
+        self.routers.changing(account).record_change(&filter, b"");
+        self.announce(Remote::Shard(self.index), account, &filter, b"", 1);
     }
 
     /// Queues bytes for a session.

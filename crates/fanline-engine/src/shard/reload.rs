@@ -101,6 +101,7 @@ impl Shard {
         for id in self.leaf_ids() {
             self.broker.leaf(id).renew();
         }
+        self.broker.exchange.renew_imports();
         self.broker.exchange.announce_to_links();
     }
 }

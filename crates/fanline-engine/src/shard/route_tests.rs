@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::tests::{Client, Simulation};
-use super::{SessionId, ShardConfig};
+use super::{ServerInfo, SessionId, ShardConfig};
 use crate::auth::{Access, AccessConfig, Auth, ConnectionKind, Peer};
 use crate::codec::nats::error::CloseReason;
 use crate::limits::Limits;
@@ -21,25 +21,29 @@ impl Simulation {
     }
 
     fn member(id: &str, name: &str, shards: usize, auth: Auth) -> Self {
-        let mut simulation = Simulation::with(shards, Limits::default(), auth);
-        for shard in &mut simulation.shards {
-            let exchange = &mut shard.broker.exchange;
-            exchange.info.server_id = id.into();
-            exchange.info.server_name = name.into();
-            exchange.info.cluster = Some("c".into());
-            exchange.info.headers = true;
-            exchange.config = Arc::new(ShardConfig {
-                routes: Some(Arc::new(RouteSettings {
-                    host: "127.0.0.1".into(),
-                    port: 6222,
-                    auth_timeout: Duration::from_secs(2),
-                    client_urls: vec!["127.0.0.1:4222".into()],
-                    ..RouteSettings::default()
-                })),
-                ..(*exchange.config).clone()
-            });
-        }
-        simulation
+        let routes = RouteSettings {
+            host: "127.0.0.1".into(),
+            port: 6222,
+            auth_timeout: Duration::from_secs(2),
+            client_urls: vec!["127.0.0.1:4222".into()],
+            ..RouteSettings::default()
+        };
+        let config = ShardConfig {
+            limits: Limits::default(),
+            auth,
+            shards,
+            traces: false,
+            leafs: None,
+            routes: Some(Arc::new(routes)),
+        };
+        let info = ServerInfo {
+            server_id: id.into(),
+            server_name: name.into(),
+            cluster: Some("c".into()),
+            headers: true,
+            ..ServerInfo::default()
+        };
+        Simulation::of(config, &info)
     }
 
     fn change_routes(&mut self, change: impl Fn(&mut RouteSettings)) {
@@ -741,16 +745,20 @@ fn clients_learn_the_addresses_of_the_cluster() {
 }
 
 /// Several servers, whose routes carry bytes only when a test says so.
-struct Mesh {
-    servers: Vec<Simulation>,
+pub(super) struct Mesh {
+    pub(super) servers: Vec<Simulation>,
     /// The two ends of each connection: a server, and its session.
     routes: Vec<[(usize, Client); 2]>,
 }
 
 impl Mesh {
     fn new(servers: usize, shards: usize) -> Self {
+        Mesh::with(servers, shards, &Auth::Open)
+    }
+
+    pub(super) fn with(servers: usize, shards: usize, auth: &Auth) -> Self {
         let names = (0..servers).map(|at| (format!("N{at}"), format!("server-{at}")));
-        let servers = names.map(|(id, name)| Simulation::member(&id, &name, shards, Auth::Open));
+        let servers = names.map(|(id, name)| Simulation::member(&id, &name, shards, auth.clone()));
         let mut mesh = Mesh {
             servers: servers.collect(),
             routes: Vec::new(),
@@ -771,7 +779,7 @@ impl Mesh {
     }
 
     /// Passes all bytes between the servers until there are none.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         loop {
             let mut moved = false;
             for [one, two] in self.routes.clone() {

@@ -70,6 +70,13 @@ pub(crate) enum Member {
 }
 
 impl Member {
+    /// Returns the weight of the members that are not on another server of the cluster.
+    pub(crate) fn weight_near(members: &[Member]) -> u32 {
+        let near = members.iter();
+        let near = near.filter(|member| member.rank() != MemberRank::Cluster);
+        near.fold(0, |sum: u32, member| sum.saturating_add(member.weight()))
+    }
+
     /// Returns where the member is.
     pub(in crate::exchange) fn rank(self) -> MemberRank {
         match self {

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::{BridgeTarget, RouteMemo, Router};
+use super::{BridgeTarget, Member, RouteMemo, Router};
 use crate::auth::AccountId;
 use crate::exchange::remote::LinkSet;
 
@@ -98,7 +98,8 @@ impl Routers {
             .of(target.account)
             .route(&target.subject, &mut target.memo);
         let same = route.groups().filter(|(g, _)| g.name.as_slice() == group);
-        same.map(|(g, _)| g.weight).sum()
+        // The other servers of a cluster import their messages themselves.
+        same.map(|(_, members)| Member::weight_near(members)).sum()
     }
 
     /// Returns the queue groups that receive the messages of a subject.

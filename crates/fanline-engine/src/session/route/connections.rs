@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::imports::Imports;
 use crate::auth::AccountId;
 use crate::codec::route::GossipMode;
 use crate::exchange::session::SessionId;
@@ -20,6 +21,7 @@ pub(crate) struct RouteConnections {
     pub(super) ready: Vec<SessionId>,
     /// The interest that was announced to all peers, by account.
     pub(super) announced: HashMap<AccountId, AnnouncedIn>,
+    pub(super) imports: Imports,
     /// Reused buffer for lines of interest.
     pub(super) lines: Vec<u8>,
     events: Vec<RouteEvent>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 
+use super::imports::Imports;
 use super::state::Phase;
 use super::{RouteEvent, RouteOutcome, RouteSession};
 use crate::codec::nats::error::CloseReason;
@@ -283,6 +284,7 @@ impl RouteSession<'_> {
         routes.push_event(RouteEvent::Left { id: peer });
         if routes.ready.is_empty() {
             routes.announced.clear();
+            routes.imports = Imports::default();
             exchange.routers.watch_all(LinkSet::Routes, false);
         }
     }

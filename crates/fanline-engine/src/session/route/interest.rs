@@ -7,22 +7,19 @@ use super::super::Exchange;
 use super::super::announced::{Announced, Key};
 use super::RouteSession;
 use super::connections::AnnouncedIn;
+use super::imports::{Imports, Place};
 use crate::auth::AccountId;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::route::parse::RouteInterest;
 use crate::codec::route::{RouteError, write_interest};
 use crate::exchange::remote::LinkSet;
-use crate::exchange::router::SubId;
+use crate::exchange::router::{REPLIES, SubId, replies_of};
 use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
 use crate::subject::Filter;
 
 /// Largest number of subscriptions of one peer. A peer with more is disconnected.
 const SUBSCRIPTIONS_MAX: usize = 16 * 1024 * 1024;
-
-/// Prefix of the reply subjects of services. They contain the number of a shard, which other servers have too,
-/// so they are not announced.
-const SERVICE_REPLIES: &[u8] = b"_R_.";
 
 /// Capacity in bytes that the buffer for lines retains.
 const LINES_BYTES: usize = 256 * 1024;
@@ -129,9 +126,22 @@ impl Exchange {
     }
 
     fn announce_changes_to_routes(&mut self) {
-        let mut lines = std::mem::take(&mut self.shared.routes.lines);
+        let mut changed = Vec::new();
         for account in self.routers.take_changed(LinkSet::Routes) {
-            self.record_route_news(account, &mut lines);
+            let mut news = self.routers.of(account).take_news(LinkSet::Routes);
+            news.sort_unstable();
+            news.dedup();
+            let keys = news.iter().map(|(filter, queue)| Key::new(filter, queue));
+            self.follow_imports(account, keys.collect(), &mut changed);
+        }
+        self.announce_places(changed);
+    }
+
+    /// Announces the current interest in these places to all peers, where it has changed.
+    fn announce_places(&mut self, places: Vec<Place>) {
+        let mut lines = std::mem::take(&mut self.shared.routes.lines);
+        for (account, key) in places {
+            self.record_place(account, key, &mut lines);
         }
         if !lines.is_empty() {
             for id in self.shared.routes.ready.clone() {
@@ -144,35 +154,62 @@ impl Exchange {
         self.shared.routes.lines = lines;
     }
 
-    /// Records the changed interest in an account as announced, and writes lines for what has changed.
-    fn record_route_news(&mut self, account: AccountId, lines: &mut Vec<u8>) {
-        let mut news = self.routers.of(account).take_news(LinkSet::Routes);
-        news.sort_unstable();
-        news.dedup();
-        let keys = news.iter().map(|(filter, queue)| Key::new(filter, queue));
-        let Some(mut announced) = self.take_announced(account) else {
-            return;
+    /// Records the current interest in a place as announced, and writes a line if it has changed.
+    fn record_place(&mut self, account: AccountId, key: Key, lines: &mut Vec<u8>) {
+        let own = self.own_weight_for_routes(account, &key);
+        let place = (account, key);
+        let imported = self.shared.routes.imports.weight(&place);
+        let key = place.1;
+        let weight = match key.queue() {
+            [] => own.max(imported.min(1)),
+            _ => own.saturating_add(imported),
         };
-        for key in keys {
-            let weight = self.weight_for_routes(account, key.filter(), key.queue());
-            if announced.weights.record(&key, weight) {
-                write_interest(lines, &announced.name, key.filter(), key.queue(), weight);
-            }
+        let announced = self.shared.routes.announced.entry(account);
+        let announced = announced.or_insert_with(|| AnnouncedIn {
+            name: self.access.name_of(account).into(),
+            weights: Announced::default(),
+        });
+        // An account that was removed before its first announcement has no name.
+        if !announced.name.is_empty() && announced.weights.record(&key, weight) {
+            write_interest(lines, &announced.name, key.filter(), key.queue(), weight);
         }
-        self.shared.routes.announced.insert(account, announced);
     }
 
-    /// Takes the announced interest in an account out of its table. Returns `None` if the account was removed
-    /// and nothing was announced in it.
-    fn take_announced(&mut self, account: AccountId) -> Option<AnnouncedIn> {
-        let known = self.shared.routes.announced.remove(&account);
-        let name = self.access.name_of(account);
-        known.or_else(|| {
-            (!name.is_empty()).then(|| AnnouncedIn {
-                name: name.into(),
-                weights: Announced::default(),
-            })
-        })
+    /// Adds the places of these filters of an account to `changed`, and those in other accounts from which it
+    /// imports the filters.
+    fn follow_imports(&mut self, account: AccountId, keys: Vec<Key>, changed: &mut Vec<Place>) {
+        let is_importer = self.shared.routes.imports.has_importer(account);
+        for key in keys {
+            let place = (account, key);
+            if is_importer {
+                let weight = self.own_weight_for_routes(account, &place.1);
+                self.shared.routes.imports.count(&place, weight, changed);
+            }
+            changed.push(place);
+        }
+    }
+
+    /// Announces what has changed because accounts have other imports.
+    pub(crate) fn renew_imports(&mut self) {
+        if self.shared.routes.ready.is_empty() {
+            return;
+        }
+        let imports = Imports::of(&self.access);
+        let before = std::mem::replace(&mut self.shared.routes.imports, imports);
+        let mut changed = before.places().cloned().collect();
+        self.follow_all_imports(&mut changed);
+        self.announce_places(changed);
+    }
+
+    /// Calls [`follow_imports`](Self::follow_imports) with all interest.
+    fn follow_all_imports(&mut self, changed: &mut Vec<Place>) {
+        for account in (0..self.routers.len()).filter_map(|at| u32::try_from(at).ok()) {
+            let account = AccountId(account);
+            let mut keys = Vec::new();
+            let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
+            self.routers[account].each_interest(&mut note);
+            self.follow_imports(account, keys, changed);
+        }
     }
 
     /// Announces all interest to a new peer.
@@ -205,29 +242,27 @@ impl Exchange {
     /// Begins to record changes of interest, and records all present interest as announced.
     fn record_all_for_routes(&mut self) {
         self.routers.watch_all(LinkSet::Routes, true);
-        for account in (0..self.routers.len()).filter_map(|at| u32::try_from(at).ok()) {
-            let account = AccountId(account);
-            let mut keys = Vec::new();
-            let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
-            self.routers[account].each_interest(&mut note);
-            let Some(mut announced) = self.take_announced(account) else {
-                continue;
-            };
-            for key in &keys {
-                let weight = self.weight_for_routes(account, key.filter(), key.queue());
-                announced.weights.record(key, weight);
-            }
-            self.shared.routes.announced.insert(account, announced);
-        }
+        self.shared.routes.imports = Imports::of(&self.access);
+        let mut places = Vec::new();
+        self.follow_all_imports(&mut places);
+        self.announce_places(places);
     }
 
-    /// Returns the weight of a filter to announce to peers: that of this server's clients, of its streams, and
-    /// of the leaf nodes for which it is the hub.
-    fn weight_for_routes(&self, account: AccountId, filter: &[u8], queue: &[u8]) -> u32 {
-        if filter.starts_with(SERVICE_REPLIES) {
+    /// Returns the weight of a filter to announce to peers, without that of imports: that of this server's
+    /// clients, of its streams, of the leaf nodes for which it is the hub, and of its requests to other
+    /// accounts.
+    fn own_weight_for_routes(&self, account: AccountId, key: &Key) -> u32 {
+        let (filter, queue) = (key.filter(), key.queue());
+        // An account that only exports may have no router yet.
+        let Some(router) = self.routers.get(account) else {
             return 0;
+        };
+        if filter.starts_with(REPLIES.as_bytes())
+            && filter == replies_of(self.reply_token(), self.index)
+        {
+            return u32::from(self.replies_in.contains(&account));
         }
-        let own = self.routers[account].own_weight(filter, queue);
+        let own = router.own_weight(filter, queue);
         if queue.is_empty() && own > 0 {
             return own;
         }

@@ -2,6 +2,7 @@
 
 mod connections;
 mod handshake;
+mod imports;
 mod interest;
 mod receive;
 mod state;
