@@ -9,6 +9,7 @@ mod auth_pool;
 pub mod bridge;
 mod callout;
 mod clock;
+mod cluster;
 mod colocated;
 pub mod config;
 mod error;
@@ -23,6 +24,7 @@ mod ports_file;
 mod private_files;
 mod remotes;
 mod resolver;
+mod routes;
 mod runtime;
 mod server;
 mod shared;
@@ -45,10 +47,10 @@ pub use fanline_engine::auth;
 pub use ipc::JetStreamAtWork;
 pub use options::{
     Addresses, AssetLimits, Auth, BatchLimits, Certificate, Cipher, ClientCertificates,
-    CompressionLevel, Dashboard, DirectoryOptions, Encryption, JetStreamOptions, LEAFNODE_PORT,
-    LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote,
-    LeafnodeUser, Limits, MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode,
-    TlsHandshake, TlsOptions, TlsVersion, UrlOptions, WebSocketOptions,
+    ClusterOptions, CompressionLevel, Dashboard, DirectoryOptions, Encryption, JetStreamOptions,
+    LEAFNODE_PORT, LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,
+    LeafnodeRemote, LeafnodeUser, Limits, MqttOptions, Options, Origin, ResolverOptions, Secret,
+    SyncMode, TlsHandshake, TlsOptions, TlsVersion, UrlOptions, WebSocketOptions,
 };
 pub use server::{Handle, Server};
 pub use shared::{ReloadRequest, ReloadRequests};

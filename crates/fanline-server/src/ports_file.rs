@@ -53,6 +53,7 @@ fn listeners(options: &Options, addresses: &Addresses) -> Value {
             either(has_wss, "wss", "ws"),
         ),
         ("leafnodes", addresses.leafnodes, "nats-leaf"),
+        ("cluster", addresses.cluster, "nats"),
     ];
     let interfaces = listen::interfaces();
     let of = of.into_iter().filter_map(|(name, address, scheme)| {

@@ -43,6 +43,7 @@ pub fn check(data: &[u8]) {
         shards: 1,
         traces: true,
         leafs: None,
+        routes: None,
     };
     let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 1);
     let id = shard.open(1, Peer::default(), false, Duration::ZERO);

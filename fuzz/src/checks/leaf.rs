@@ -77,6 +77,7 @@ fn check_hub(data: &[u8]) {
         shards: 1,
         traces: false,
         leafs: None,
+        routes: None,
     };
     let now = Duration::ZERO;
     let mut hub = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);

@@ -17,6 +17,7 @@ pub mod mqtt_kept;
 pub mod parser;
 pub mod proxy;
 pub mod restore;
+pub mod route;
 pub mod s2;
 pub mod session;
 mod simulation;

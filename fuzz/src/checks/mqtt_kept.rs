@@ -103,6 +103,7 @@ impl Simulation {
             shards: 2,
             traces: false,
             leafs: None,
+            routes: None,
         });
         let accounts = Accounts(folders.clone());
         let service = JetStreamService::new(1, &config, 7, |ports| {

@@ -32,6 +32,7 @@ impl Simulation {
             shards,
             traces: false,
             leafs: None,
+            routes: None,
         });
         let make = |i| Shard::new(i, config.clone(), ServerInfo::default(), 7);
         Simulation {

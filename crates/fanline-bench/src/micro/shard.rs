@@ -45,6 +45,7 @@ fn shards(count: usize) -> Vec<Shard> {
         shards: count,
         traces: false,
         leafs: None,
+        routes: None,
     });
     let make = |index| Shard::new(index, config.clone(), ServerInfo::default(), 7);
     (0u16..).take(count).map(make).collect()

@@ -51,6 +51,7 @@ impl Simulation {
             shards: 2,
             traces: false,
             leafs: None,
+            routes: None,
         });
         Self {
             service: JetStreamService::new(1, &config, 7, |_| Nothing),

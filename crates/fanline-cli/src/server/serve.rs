@@ -573,6 +573,7 @@ mod tests {
                 websocket: None,
                 mqtt: None,
                 leafnodes: None,
+                cluster: None,
             };
             startup_message(&addresses, Some(Path::new("/data/fanline")))
         };

@@ -38,7 +38,7 @@ impl Drop for Config {
 
 #[test]
 fn file_is_checked() {
-    let good = Config::new("port: 4222\ncluster { name: c, port: 6222 }");
+    let good = Config::new("port: 4222\nprof_port: 65432");
     let (code, stdout, stderr) = seen(&run(&["-t", "-c", good.path()]));
     assert_eq!((code, stdout.as_str()), (Some(0), ""), "{stderr}");
     assert!(stderr.contains(".conf is valid (sha256:"), "{stderr}");

@@ -18,10 +18,10 @@ use crate::auth::{Access, AccountId};
 use crate::codec::nats::args::write_sizes;
 use crate::exchange::batch::{Crossing, TRACED};
 use crate::exchange::deliver::Reached;
-use crate::exchange::message::{Context, Dispatch, Message, Origin};
+use crate::exchange::message::{Context, Dispatch, Message, Origin, Via};
 use crate::exchange::remote::Remote;
 use crate::exchange::router::{
-    BridgeKind, BridgeTarget, RouteMemo, Terms, bridges, has_services, replies_of,
+    BridgeKind, BridgeTarget, Member, RouteMemo, Terms, bridges, has_services, replies_of,
 };
 use crate::exchange::tracing::Traced;
 use crate::exchange::{Exchange, Kind};
@@ -87,7 +87,7 @@ impl<K: Kind> Broker<K> {
     #[inline(never)]
     fn dispatch_across(&mut self, dispatch: &mut Dispatch<'_>, memo: RouteMemo) -> bool {
         let account = dispatch.account;
-        let (local, elsewhere) = self.share_groups(account, memo);
+        let (local, elsewhere) = self.share_groups(account, memo, dispatch.origin.via);
         let mut delivered = self.exchange.deliver_rest(dispatch, memo, &elsewhere);
         let routers = &self.exchange.routers;
         let has_no_subscriber = routers.has_no_bridged_subscriber(account, memo);
@@ -143,11 +143,19 @@ impl<K: Kind> Broker<K> {
         &mut self,
         account: AccountId,
         memo: RouteMemo,
+        via: Via,
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
         let groups = self.exchange.routers[account].route_of(memo).groups();
         let own: Vec<_> = groups
-            .map(|(group, _)| (group.name.as_slice().to_vec(), group.weight))
+            .map(|(group, members)| {
+                // A message from a route goes to another server only if there is no member on this one.
+                let weight = match via {
+                    Via::Route => Member::weight_near(members),
+                    Via::Own | Via::Hub | Via::Import => group.weight,
+                };
+                (group.name.as_slice().to_vec(), weight)
+            })
             .collect();
         if own.is_empty() {
             return (local, elsewhere);
@@ -160,7 +168,8 @@ impl<K: Kind> Broker<K> {
             let beyond: u32 = streams
                 .map(|target| self.exchange.routers.weight_of(target, &name))
                 .sum();
-            match self.exchange.random.below(weight.saturating_add(beyond)) < weight {
+            let draw = self.exchange.random.below(weight.saturating_add(beyond));
+            match beyond == 0 || draw < weight {
                 true => local.push(name),
                 false => elsewhere.push(name),
             }
@@ -173,16 +182,22 @@ impl<K: Kind> Broker<K> {
     pub(crate) fn set_accounts(&mut self, access: &Access) {
         let accounts = access.accounts();
         self.exchange.set_quotas(access);
-        let all_bridges = bridges(access, self.exchange.index);
+        let token = self.exchange.reply_token().to_owned();
+        let all_bridges = bridges(access, &replies_of(&token, self.exchange.index));
         for ((id, account), bridges) in (0..).map(AccountId).zip(accounts).zip(all_bridges) {
-            let router = self.exchange.routers.of(id);
+            let router = self.exchange.routers.changing(id);
             router.set_bridges(bridges);
+            // In a cluster, the other servers learn of reply subjects, so only those in use are announced.
+            if !token.is_empty() {
+                continue;
+            }
             let weight = u32::from(has_services(id, account));
             for shard in
                 (0..self.exchange.config.shards).filter_map(|shard| u16::try_from(shard).ok())
             {
                 if shard != self.exchange.index {
-                    router.set_remote(Remote::Shard(shard), &replies_of(shard), b"", weight);
+                    let replies = replies_of(&token, shard);
+                    router.set_remote(Remote::Shard(shard), &replies, b"", weight);
                 }
             }
         }
@@ -245,10 +260,11 @@ impl<K: Kind> Broker<K> {
             let has_subscriber = match target.kind {
                 BridgeKind::Stream => {
                     context.served = Some(&mut *served);
-                    self.pass_on(target, message, context)
+                    self.pass_on(target, (message, origin), context)
                 }
                 // A request is a new message, so it also goes to groups that have already received the
                 // original message.
+                BridgeKind::Service(_) if origin.via == Via::Route => continue,
                 BridgeKind::Service(terms) => {
                     self.request(account, target, terms, (message, origin), context)
                 }
@@ -280,12 +296,19 @@ impl<K: Kind> Broker<K> {
     fn pass_on(
         &mut self,
         target: &mut BridgeTarget,
-        message: &Message<'_>,
+        (message, origin): (&Message<'_>, Origin<'_>),
         context: Context<'_>,
     ) -> bool {
+        let own = Dispatch::own(target.account, &target.subject, message);
         let mut dispatch = Dispatch {
+            origin: Origin {
+                via: Via::Import,
+                // The server of the publisher has chosen the groups.
+                groups: origin.groups.filter(|_| origin.via == Via::Route),
+                ..own.origin
+            },
             context,
-            ..Dispatch::own(target.account, &target.subject, message)
+            ..own
         };
         let delivered = self.dispatch(&mut dispatch, &mut target.memo);
         let groups =
@@ -342,7 +365,9 @@ impl<K: Kind> Broker<K> {
                 self.exchange.unsubscribed_at = None;
             }
             let at = requests.expect(request, measure.take(), key, now);
-            requests.write_subject(at, self.exchange.index, &mut frame);
+            self.exchange.announce_replies(exporter);
+            let place = (self.exchange.reply_token(), self.exchange.index);
+            requests.write_subject(at, place, &mut frame);
             pending = Some(at);
         }
         let reply_bytes = frame.len();

@@ -92,11 +92,17 @@ impl Requests {
         at
     }
 
-    /// Writes the reply subject of one of this shard's requests.
-    pub(crate) fn write_subject(&self, at: usize, shard: u16, subject: &mut Vec<u8>) {
+    /// Writes the reply subject of one of this shard's requests. `token` distinguishes the servers of a
+    /// cluster.
+    pub(crate) fn write_subject(
+        &self,
+        at: usize,
+        (token, shard): (&str, u16),
+        subject: &mut Vec<u8>,
+    ) {
         let key = self.pending.get(at).map_or(0, |pending| pending.key);
-        subject
-            .extend_from_slice(format!("{REPLIES}.{shard}.{at:x}{key:0KEY_DIGITS$x}").as_bytes());
+        let text = format!("{REPLIES}.{token}{shard}.{at:x}{key:0KEY_DIGITS$x}");
+        subject.extend_from_slice(text.as_bytes());
     }
 
     /// Returns the request that a subject responds to, if `exporter` is the responder's account.

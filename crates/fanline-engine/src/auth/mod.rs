@@ -326,6 +326,12 @@ impl Access {
         self.accounts.get(id.index())
     }
 
+    /// Returns the name of an account, as in lines of a protocol; empty if it was removed.
+    pub(crate) fn name_of(&self, id: AccountId) -> &[u8] {
+        self.account(id)
+            .map_or(&[], |account| account.name.as_bytes())
+    }
+
     /// Returns the id of the account of this name.
     pub fn account_id(&self, name: &str) -> Option<AccountId> {
         self.by_name.get(name).copied()

@@ -121,6 +121,8 @@ pub enum ConnectionKind {
     Mqtt,
     MqttWebSocket,
     InProcess,
+    /// A connection between servers of one cluster. No user can be restricted to it.
+    Route,
 }
 
 impl ConnectionKind {

@@ -10,9 +10,9 @@ use slab::Slab;
 
 use super::Exchange;
 use super::batch::{Batch, BatchCursor, Crossing, Excluded, FROM_DEVICE, HOPS_MAX};
-use super::message::{Dispatch, Message, Origin};
+use super::message::{Dispatch, Message, Origin, Via};
 use super::outputs::{Outputs, PRODUCED_BYTES_MAX};
-use super::remote::{LinkSet, Remote};
+use super::remote::{LinkSet, MemberRank, Remote};
 use super::router::{BridgeKind, Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
 use super::session::{Session, SessionId};
 use super::targets::RemoteTargets;
@@ -68,6 +68,10 @@ pub(crate) trait Kind: Sized {
     /// Returns whether a link may receive a message from `origin`. The message is for members of `group`, or
     /// for plain subscriptions if `group` is empty.
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool;
+
+    /// Returns the account of a subscription with this sid, for a link that carries several accounts. Any other
+    /// session has subscriptions in its own account only.
+    fn account_of(&self, sid: &[u8]) -> Option<AccountId>;
 
     /// Returns the link's name in traces, if the other server continues them.
     fn traced_as(&self) -> Option<&str>;
@@ -293,7 +297,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         outgoing: &mut [Batch],
         elsewhere: &[Vec<u8>],
     ) -> bool {
-        targets.set_plain(route.plain_remote);
+        targets.set_plain(route.plain_remote.without(self.origin.via.excluded()));
         let mut delivered = false;
         for (group, members) in route.groups() {
             let name = group.name.as_slice();
@@ -302,8 +306,16 @@ impl<'a, K: Kind> FanOut<'a, K> {
             if is_served || elsewhere.iter().any(is_it) || !self.origin.is_for(name) {
                 continue;
             }
-            let ticket = random.ticket(group.weight);
-            match self.deliver_to_one(members, route, message, ticket) {
+            let picked = match self.origin.via {
+                Via::Own => {
+                    let ticket = random.ticket(group.weight);
+                    self.deliver_to_one(members, route, message, ticket)
+                }
+                Via::Route | Via::Hub | Via::Import => {
+                    self.deliver_to_nearest(members, route, message, random)
+                }
+            };
+            match picked {
                 Picked::Delivered => delivered = true,
                 Picked::Remote(remote) => targets.add_group(remote, name),
                 Picked::Nobody => {}
@@ -312,6 +324,36 @@ impl<'a, K: Kind> FanOut<'a, K> {
         let (hops, excluded) = (self.first_hop(targets), self.excluded());
         let (account, subject) = (self.account, self.subject);
         delivered | targets.post(outgoing, account, subject, message, hops, excluded)
+    }
+
+    /// Delivers to one member of a message that may not go to the whole cluster: a member on this server, or a
+    /// leaf node. If there is none, a message from a route goes to another server of the cluster, because the
+    /// member that its sender knew of has just left.
+    #[cold]
+    fn deliver_to_nearest(
+        &mut self,
+        members: &[Member],
+        route: &Route,
+        message: &Message<'_>,
+        random: &mut FastRandom,
+    ) -> Picked {
+        let of_rank = |rank: MemberRank| members.partition_point(|member| member.rank() < rank);
+        let (cluster, leaf) = (of_rank(MemberRank::Cluster), of_rank(MemberRank::Leaf));
+        let parts = [
+            &members[..cluster],
+            &members[leaf..],
+            &members[cluster..leaf],
+        ];
+        let count = if self.origin.via == Via::Route { 3 } else { 2 };
+        for part in parts.into_iter().take(count) {
+            let weights = part.iter().map(|member| member.weight());
+            let ticket = random.ticket(weights.fold(0, u32::saturating_add));
+            match self.deliver_to_one(part, route, message, ticket) {
+                Picked::Nobody => {}
+                picked => return picked,
+            }
+        }
+        Picked::Nobody
     }
 
     /// Delivers to one member. Starts at a random member and skips those that cannot receive the message.
@@ -587,6 +629,7 @@ impl<K: Kind> Exchange<K> {
                 session: Some(session),
                 echo: false,
                 groups: None,
+                via: Via::Own,
             },
             false => Origin::ELSEWHERE,
         }

@@ -7,7 +7,7 @@ use slab::Slab;
 
 use super::Exchange;
 use super::deliver::{Kind, RunMessage};
-use super::message::{Dispatch, Message};
+use super::message::{Dispatch, Message, Via};
 use super::remote::{LinkHead, LinkSet, Remote};
 use super::router::{Member, RouteMemo, Routers, SubId, Subscription};
 use super::run::Intake;
@@ -107,6 +107,10 @@ impl<K: Kind> Exchange<K> {
     pub(super) fn deliver_to_links(&mut self, dispatch: &mut Dispatch<'_>) -> bool {
         let mut delivered = false;
         while let Some((set, is_plain, groups)) = self.targets.take_links() {
+            // An account that was removed has no name for the other server.
+            if self.access.account(dispatch.account).is_none() {
+                continue;
+            }
             K::announce_interest(self, set);
             self.pick_links(set, dispatch, is_plain, &groups);
             delivered |= self.queue_for_links(set, dispatch);
@@ -152,7 +156,14 @@ impl<K: Kind> Exchange<K> {
                 Member::Local(id) => Some(subs.get(*id)),
                 Member::Remote { .. } => None,
             });
-            let chosen = by_weight(members.filter(may_have), random);
+            let chosen = by_weight(members.clone().filter(may_have), random);
+            // A message from a route comes here only if this server's last member has left. Then the
+            // remaining members may be at the sender itself.
+            let is_open = |sub: &&Subscription| sessions[sub.session() as usize].ending.is_none();
+            let chosen = chosen.or_else(|| match dispatch.origin.via {
+                Via::Route if set == LinkSet::Routes => by_weight(members.filter(is_open), random),
+                _ => None,
+            });
             if let Some(session) = chosen.map(Subscription::session) {
                 let at = links.pick(session);
                 links.picked[at].groups.extend_from_slice(name);
@@ -169,6 +180,7 @@ impl<K: Kind> Exchange<K> {
             sessions,
             outputs,
             links,
+            access,
             ..
         } = self;
         let Links {
@@ -182,6 +194,7 @@ impl<K: Kind> Exchange<K> {
         }
         let message = dispatch.message;
         let head = LinkHead {
+            account: access.name_of(dispatch.account),
             subject: dispatch.subject,
             reply: message.reply(),
             groups: b"",
@@ -245,6 +258,7 @@ impl<K: Kind> Exchange<K> {
             sessions,
             outputs,
             links,
+            access,
             ..
         } = self;
         let account = intake.account;
@@ -261,6 +275,7 @@ impl<K: Kind> Exchange<K> {
         links.memos[account.index()] = memo;
         links.routers = wanted;
         let head = LinkHead {
+            account: access.name_of(account),
             subject,
             reply: b"",
             groups: b"",
@@ -300,7 +315,7 @@ impl<K: Kind> Exchange<K> {
             }),
         };
         let remote = Remote::Links(set);
-        let router = self.routers.of(account);
+        let router = self.routers.changing(account);
         // The total interest is unchanged. But if a second link now has this interest, the first link must be
         // notified: until now it has received no announcement, because the interest was only its own.
         if router.weight_of(remote, filter, queue) == weight {
@@ -320,7 +335,8 @@ impl<K: Kind> Exchange<K> {
         let sub = self.subs.get(id);
         let session = &mut self.sessions[sub.session() as usize];
         session.subscriptions = session.subscriptions.saturating_sub(1);
-        let account = session.account;
+        let account = session.kind.account_of(sub.sid());
+        let account = account.unwrap_or(session.account);
         let queue = sub.queue().to_vec();
         let router = self.links[set].routers.of(account);
         let filter = router.filter_of(sub);

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::ops::Range;
 
+use super::remote::RemoteSet;
 use super::router::Route;
 use super::session::Session;
 use super::tracing::Traced;
@@ -143,6 +144,32 @@ pub(crate) struct Origin<'a> {
     pub(crate) echo: bool,
     /// Names of the only groups that may receive the message, separated by spaces; `None` allows all.
     pub(crate) groups: Option<&'a [u8]>,
+    pub(crate) via: Via,
+}
+
+/// The kind of a message's publisher, as far as it limits where the message may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// A client, the server itself, or a leaf node for which this server is the hub.
+    #[default]
+    Own,
+    /// Another server of the cluster. The other servers received the message from there.
+    Route,
+    /// A hub, for which this server is a leaf node. It is connected to all servers of the cluster.
+    Hub,
+    /// A stream import. Each server of the cluster imports its messages itself.
+    Import,
+}
+
+impl Via {
+    /// Returns the remotes that do not receive the message.
+    #[inline]
+    pub(super) const fn excluded(self) -> RemoteSet {
+        match self {
+            Via::Own => RemoteSet::NONE,
+            Via::Route | Via::Hub | Via::Import => RemoteSet::ROUTES,
+        }
+    }
 }
 
 impl Origin<'_> {
@@ -151,6 +178,7 @@ impl Origin<'_> {
         session: None,
         echo: true,
         groups: None,
+        via: Via::Own,
     };
 
     /// Returns whether a group may receive the message.

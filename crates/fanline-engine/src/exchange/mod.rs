@@ -15,6 +15,7 @@ pub(crate) mod quotas;
 pub(crate) mod remote;
 pub(crate) mod replies;
 pub(crate) mod restriction;
+mod route_settings;
 pub(crate) mod router;
 pub(crate) mod run;
 pub(crate) mod session;
@@ -23,6 +24,7 @@ pub(crate) mod text;
 pub(crate) mod totals;
 pub(crate) mod tracing;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +45,8 @@ use outputs::Outputs;
 use quotas::Quotas;
 use remote::Remote;
 pub use remote::SHARDS_MAX;
-use router::{Router, Routers, SubId, Subscriptions};
+pub use route_settings::RouteSettings;
+use router::{Router, Routers, SubId, Subscription, Subscriptions, replies_of};
 use run::Run;
 use session::{Session, SessionId};
 use targets::RemoteTargets;
@@ -63,6 +66,8 @@ pub struct ShardConfig {
     pub traces: bool,
     /// Settings for accepted leaf connections, if there is a listener for them.
     pub leafs: Option<Arc<LeafListener>>,
+    /// Settings of routes, if the server is in a cluster.
+    pub routes: Option<Arc<RouteSettings>>,
 }
 
 /// State that connections of all kinds share: sessions, subscriptions, routes, and pending output.
@@ -98,6 +103,8 @@ pub(crate) struct Exchange<K: Kind> {
     pub(crate) interest_changes: u64,
     /// Time at which the first subscription ended after this field was last taken.
     pub(crate) unsubscribed_at: Option<Duration>,
+    /// In a cluster, the accounts in which this shard's reply subjects were announced.
+    pub(crate) replies_in: HashSet<AccountId>,
 }
 
 impl<K: Kind> Exchange<K> {
@@ -132,8 +139,32 @@ impl<K: Kind> Exchange<K> {
             scratch: Vec::new(),
             interest_changes: 0,
             unsubscribed_at: None,
+            replies_in: HashSet::new(),
             config,
         }
+    }
+
+    /// Returns the token in this server's reply subjects, by which the servers of a cluster route responses. It
+    /// is empty outside of a cluster.
+    pub(crate) fn reply_token(&self) -> &str {
+        /// Length of the token. The end of a server's id is random.
+        const BYTES: usize = 6;
+        let id = match self.config.routes {
+            Some(_) => &*self.info.server_id,
+            None => "",
+        };
+        id.get(id.len().saturating_sub(BYTES)..).unwrap_or(id)
+    }
+
+    /// Announces the reply subjects of this shard at the first request to an account, if they are not announced
+    /// anyway.
+    pub(crate) fn announce_replies(&mut self, account: AccountId) {
+        if self.config.routes.is_none() || !self.replies_in.insert(account) {
+            return;
+        }
+        let filter = replies_of(self.reply_token(), self.index);
+        self.routers.changing(account).record_change(&filter, b"");
+        self.announce(Remote::Shard(self.index), account, &filter, b"", 1);
     }
 
     /// Queues bytes for a session.
@@ -187,7 +218,7 @@ impl<K: Kind> Exchange<K> {
     ) {
         let session = &mut self.sessions[id.index()];
         let (account, is_system_client) = (session.account, session.is_system_client);
-        let router = &mut self.routers[account];
+        let router = self.routers.changing(account);
         let Some((sub, weight)) = router.subscribe(&mut self.subs, id.0, sid, filter, queue) else {
             return;
         };
@@ -229,7 +260,8 @@ impl<K: Kind> Exchange<K> {
             index,
             ..
         } = self;
-        routers[account].unsubscribe(subs, id, |filter, queue, weight| {
+        let router = routers.changing(account);
+        router.unsubscribe(subs, id, |filter, queue, weight| {
             let from = Remote::Shard(*index);
             announce(outgoing, *index, from, account, filter, queue, weight);
         });
@@ -272,11 +304,14 @@ impl<K: Kind> Exchange<K> {
         &mut self.totals[at]
     }
 
-    /// Returns the router that stores the session's subscriptions.
-    pub(crate) fn router_of(&self, session: &Session<K>) -> &Router {
+    /// Returns the router that stores a subscription.
+    pub(crate) fn router_of(&self, sub: &Subscription) -> &Router {
+        let session = &self.sessions[sub.session() as usize];
+        let account = session.kind.account_of(sub.sid());
+        let account = account.unwrap_or(session.account);
         match session.kind.links() {
-            Some(set) => &self.links[set].routers[session.account],
-            None => &self.routers[session.account],
+            Some(set) => &self.links[set].routers[account],
+            None => &self.routers[account],
         }
     }
 

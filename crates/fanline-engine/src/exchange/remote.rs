@@ -4,8 +4,8 @@
 //! combined interest. The serving shard receives each message for them once. That shard's own routers for
 //! links (`links`) then select the links that receive the message. A new protocol needs a new [`LinkSet`].
 
-use crate::codec::leaf;
-use crate::trace::LEAF;
+use crate::codec::{leaf, route};
+use crate::trace::{LEAF, ROUTER};
 
 /// A destination outside of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +18,13 @@ pub(crate) enum Remote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkSet {
     Leafs,
+    Routes,
 }
 
 /// The first line of a message in a link's protocol.
 pub(super) struct LinkHead<'a> {
+    /// Name of the account, for links that carry several accounts.
+    pub(super) account: &'a [u8],
     pub(super) subject: &'a [u8],
     pub(super) reply: &'a [u8],
     /// Names of groups, each followed by a space. One member of each group behind the link receives the
@@ -32,12 +35,13 @@ pub(super) struct LinkHead<'a> {
 }
 
 impl LinkSet {
-    pub(crate) const ALL: [LinkSet; 1] = [LinkSet::Leafs];
+    pub(crate) const ALL: [LinkSet; 2] = [LinkSet::Leafs, LinkSet::Routes];
 
     /// Returns the shard that serves the links.
     pub(crate) const fn shard(self) -> u16 {
         match self {
             LinkSet::Leafs => leaf::LEAF_SHARD,
+            LinkSet::Routes => route::ROUTE_SHARD,
         }
     }
 
@@ -45,6 +49,7 @@ impl LinkSet {
     pub(super) fn trace_kind(self) -> u8 {
         match self {
             LinkSet::Leafs => LEAF,
+            LinkSet::Routes => ROUTER,
         }
     }
 
@@ -53,6 +58,9 @@ impl LinkSet {
     pub(super) fn write_start(self, line: &mut Vec<u8>, head: &LinkHead<'_>) {
         match self {
             LinkSet::Leafs => leaf::write_start(line, head.subject, head.header_bytes),
+            LinkSet::Routes => {
+                route::write_start(line, head.account, head.subject, head.header_bytes);
+            }
         }
     }
 
@@ -70,10 +78,21 @@ impl LinkSet {
                     total,
                 );
             }
+            LinkSet::Routes => {
+                route::write_head(
+                    line,
+                    head.account,
+                    head.subject,
+                    head.reply,
+                    head.groups,
+                    header_bytes,
+                    total,
+                );
+            }
         }
     }
 
-    pub(super) const fn index(self) -> usize {
+    pub(in crate::exchange) const fn index(self) -> usize {
         self as usize
     }
 }
@@ -108,6 +127,16 @@ impl Remote {
         }
     }
 
+    /// Returns the remote's rank among the members of a queue group. Members of a higher rank are used only if
+    /// there are none of a lower one, except that members of the whole cluster are equal.
+    pub(super) const fn rank(self) -> MemberRank {
+        match self {
+            Remote::Shard(_) => MemberRank::Server,
+            Remote::Links(LinkSet::Routes) => MemberRank::Cluster,
+            Remote::Links(LinkSet::Leafs) => MemberRank::Leaf,
+        }
+    }
+
     /// Returns the shard that messages for this remote are posted to.
     pub(crate) const fn shard(self) -> u16 {
         match self {
@@ -117,11 +146,43 @@ impl Remote {
     }
 }
 
+/// Where a member of a queue group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum MemberRank {
+    /// On this shard.
+    Shard,
+    /// On another shard of this server.
+    Server,
+    /// On another server of this cluster.
+    Cluster,
+    /// At a leaf node.
+    Leaf,
+}
+
 /// A set of remotes, with one bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemoteSet(u64);
 
 impl RemoteSet {
+    /// The empty set.
+    pub(super) const NONE: RemoteSet = RemoteSet(0);
+
+    /// The set with all routes.
+    pub(super) const ROUTES: RemoteSet = RemoteSet(1 << Remote::Links(LinkSet::Routes).bit_index());
+
+    /// The set with all shards.
+    const SHARDS: RemoteSet = RemoteSet((1 << SHARDS_MAX) - 1);
+
+    /// Returns the set without the members of another set.
+    pub(super) const fn without(self, other: RemoteSet) -> RemoteSet {
+        RemoteSet(self.0 & !other.0)
+    }
+
+    /// Returns the shards of the set.
+    pub(super) const fn shards(self) -> RemoteSet {
+        RemoteSet(self.0 & RemoteSet::SHARDS.0)
+    }
+
     pub(crate) fn set(&mut self, remote: Remote, present: bool) {
         let bit = 1 << remote.bit_index();
         if present {

@@ -9,6 +9,7 @@ use super::Exchange;
 use super::deliver::{FanOut, Kind, RunMessage};
 use super::message::Origin;
 use super::outputs::PRODUCED_BYTES_MAX;
+use super::remote::Remote;
 use super::router::{Reach, RouteMemo};
 use super::session::SessionId;
 use crate::auth::{AccountId, RightsId};
@@ -179,7 +180,9 @@ impl<K: Kind> Exchange<K> {
         for id in &route.plain {
             fan_out.deliver_run(*id, route, intake.chunk, &run.messages);
         }
-        if let Reach::WithLinks(set) = intake.memo.reach() {
+        if let Reach::WithLinks(set) = intake.memo.reach()
+            && !intake.origin.via.excluded().contains(Remote::Links(set))
+        {
             self.deliver_run_to_links(set, intake, &run.messages);
         }
         run.messages.clear();

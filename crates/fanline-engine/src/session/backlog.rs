@@ -21,8 +21,7 @@ impl Exchange {
         let subject = sid.as_ref().and_then(|sid| {
             let mut all = self.subs.of_session(id.0).map(|sub| self.subs.get(sub));
             let sub = all.find(|sub| text(sub.sid()) == *sid)?;
-            let router = self.router_of(&self.sessions[id.index()]);
-            Some(text(&router.filter_of(sub)))
+            Some(text(&self.router_of(sub).filter_of(sub)))
         });
         Backlog {
             bytes: out.pending_bytes(),

@@ -8,7 +8,7 @@ use super::{Broker, Kind, Session};
 use crate::auth::{AccountId, Grant, Peer};
 use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::{ClientError, CloseReason};
-use crate::exchange::message::Origin;
+use crate::exchange::message::{Origin, Via};
 use crate::exchange::restriction::Restriction;
 use crate::exchange::router::RouteMemo;
 use crate::exchange::run::Intake;
@@ -119,6 +119,7 @@ impl Broker {
                 session: Some(id.0),
                 echo: session.options.echo,
                 groups: None,
+                via: Via::Own,
             },
             limits: session.parse_limits,
             memo: session.memo,
@@ -209,8 +210,9 @@ impl Broker {
             Kind::Client(_) => {}
             Kind::Mqtt(_) => self.mqtt_of(id).handle_end(reason),
             Kind::Leaf(_) => self.leaf(id).leave(),
+            Kind::Route(_) => self.route(id).leave(),
         }
-        self.exchange.announce_to_leafs();
+        self.exchange.announce_to_links();
         // Monitoring shows how many subscriptions a closed connection had.
         self.exchange.sessions[id.index()].subscriptions = subscriptions;
     }
@@ -227,7 +229,7 @@ impl Broker {
             };
             self.exchange.drop_subscription(sub);
         }
-        self.exchange.announce_to_leafs();
+        self.exchange.announce_to_links();
         self.exchange.sessions[id.index()].subscriptions = had;
         self.exchange.subs.first_of_session(id.0).is_some()
     }

@@ -2,6 +2,7 @@
 
 use super::leaf::{Leaf, LeafConnections};
 use super::mqtt::{Mqtt, MqttSessions, is_internal_sid};
+use super::route::{Route as RouteLink, RouteConnections, account_of};
 use super::{Exchange, FanOut};
 use crate::auth::AccountId;
 use crate::exchange;
@@ -16,6 +17,7 @@ pub(crate) enum Kind {
     Client(Client),
     Mqtt(Box<Mqtt>),
     Leaf(Box<Leaf>),
+    Route(Box<RouteLink>),
 }
 
 /// The state of NATS clients.
@@ -30,6 +32,7 @@ pub(crate) struct Client {
 pub(crate) struct Shared {
     pub(crate) mqtt: MqttSessions,
     pub(crate) leafs: LeafConnections,
+    pub(crate) routes: RouteConnections,
 }
 
 impl Kind {
@@ -41,6 +44,28 @@ impl Kind {
     #[inline]
     pub(crate) fn is_leaf(&self) -> bool {
         matches!(self, Kind::Leaf(_))
+    }
+
+    /// Returns whether the session is a connection to another server.
+    #[inline]
+    pub(crate) fn is_link(&self) -> bool {
+        matches!(self, Kind::Leaf(_) | Kind::Route(_))
+    }
+
+    #[inline]
+    pub(crate) fn route(&self) -> Option<&RouteLink> {
+        match self {
+            Kind::Route(route) => Some(route),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn route_mut(&mut self) -> Option<&mut RouteLink> {
+        match self {
+            Kind::Route(route) => Some(route),
+            _ => None,
+        }
     }
 
     pub(crate) fn client_mut(&mut self) -> Option<&mut Client> {
@@ -80,7 +105,11 @@ impl exchange::Kind for Kind {
 
     #[inline]
     fn links(&self) -> Option<LinkSet> {
-        self.is_leaf().then_some(LinkSet::Leafs)
+        match self {
+            Kind::Client(_) | Kind::Mqtt(_) => None,
+            Kind::Leaf(_) => Some(LinkSet::Leafs),
+            Kind::Route(_) => Some(LinkSet::Routes),
+        }
     }
 
     #[inline]
@@ -121,12 +150,27 @@ impl exchange::Kind for Kind {
     }
 
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool {
+        if let Kind::Route(route) = self {
+            return route.is_ready();
+        }
+        let is_from_route = matches!(origin, Some(Kind::Route(_)));
         let origin = origin.and_then(|origin| origin.leaf());
         self.leaf().is_some_and(|leaf| {
+            // The other servers of the cluster are connected to the hub themselves.
+            let is_detour = is_from_route && leaf.is_spoke();
             !leaf.is_paused()
+                && !is_detour
                 && origin.is_none_or(|origin| !origin.is_same_cluster(leaf))
                 && (leaf.rules.is_empty() || leaf.rules.may_send(subject, group))
         })
+    }
+
+    #[inline]
+    fn account_of(&self, sid: &[u8]) -> Option<AccountId> {
+        match self {
+            Kind::Route(_) => account_of(sid),
+            _ => None,
+        }
     }
 
     fn traced_as(&self) -> Option<&str> {
@@ -137,6 +181,7 @@ impl exchange::Kind for Kind {
     fn announce_interest(exchange: &mut Exchange, links: LinkSet) {
         match links {
             LinkSet::Leafs => exchange.announce_to_leafs(),
+            LinkSet::Routes => exchange.announce_to_routes(),
         }
     }
 }

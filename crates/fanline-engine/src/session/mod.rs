@@ -2,10 +2,11 @@
 //! one for each part that all kinds share.
 //!
 //! A handle combines a session with the [`Broker`] that it changes: [`ClientSession`], [`MqttSession`],
-//! [`LeafSession`], and [`AnySession`] for operations of every kind. The methods of a handle perform the
+//! [`LeafSession`], [`RouteSession`], and [`AnySession`] for operations of every kind. The methods of a handle perform the
 //! verbs.
 
 mod admission;
+mod announced;
 mod backlog;
 pub(crate) mod client;
 pub(crate) mod connections;
@@ -15,6 +16,7 @@ pub(crate) mod mqtt;
 pub(crate) mod permit;
 pub(crate) mod publish;
 mod receipt;
+pub mod route;
 mod status;
 pub(crate) mod timers;
 mod tracing;
@@ -29,6 +31,7 @@ use crate::exchange::session::SessionId;
 use client::ClientSession;
 use leaf::LeafSession;
 use mqtt::MqttSession;
+use route::RouteSession;
 
 /// The exchange and the accounts that sessions act on.
 pub(crate) type Broker = accounts::Broker<Kind>;
@@ -85,6 +88,12 @@ impl Broker {
     #[inline]
     pub(crate) fn mqtt_of(&mut self, id: SessionId) -> MqttSession<'_> {
         MqttSession::new(self, id)
+    }
+
+    /// Returns the handle of a route's session.
+    #[inline]
+    pub(crate) fn route(&mut self, id: SessionId) -> RouteSession<'_> {
+        RouteSession { broker: self, id }
     }
 
     /// Returns the handle of a leaf connection's session.

@@ -75,7 +75,7 @@ pub struct SubscriptionStatus {
 impl Session {
     /// Returns whether the session is a client's, not another server's or a system client's.
     pub(crate) fn is_client(&self) -> bool {
-        !self.is_system_client && !self.kind.is_leaf()
+        !self.is_system_client && !self.kind.is_link()
     }
 
     /// Returns whether the subscriptions may be removed in steps when the connection ends.

@@ -11,8 +11,14 @@ use crate::limits::Limits;
 /// Age at which the round trip of a peer is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
 
+/// Longest ping interval of routes. A peer that does not respond is found within three intervals.
+const ROUTE_PING_INTERVAL_MAX: Duration = Duration::from_secs(30);
+
 /// Returns the time without input after which a peer is pinged.
 pub(crate) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
+    if peer.kind == ConnectionKind::Route {
+        return limits.ping_interval.min(ROUTE_PING_INTERVAL_MAX);
+    }
     let own = limits
         .websocket_ping_interval
         .filter(|_| peer.kind == ConnectionKind::WebSocket);
@@ -41,7 +47,13 @@ impl AnySession<'_> {
             };
             next = at;
         } else if session.awaits_auth {
-            next = session.opened_at + auth_timeout(&limits, &session.peer);
+            let own = session
+                .kind
+                .route()
+                .and(self.broker.exchange.config.routes.as_ref());
+            let timeout = own.map(|routes| routes.auth_timeout);
+            let timeout = timeout.unwrap_or_else(|| auth_timeout(&limits, &session.peer));
+            next = session.opened_at + timeout;
             if now >= next {
                 let error = Some(ClientError::AuthenticationTimeout);
                 return self
@@ -105,7 +117,8 @@ impl AnySession<'_> {
         let interval = ping_interval(limits, &session.peer);
         // Interest is announced to another server in one block of output, and a ping would wait behind it. A
         // server that reads the block is alive.
-        let blocked_since = (session.kind.leaf()).and_then(|_| session.out.blocked_since());
+        let is_link = session.kind.is_link();
+        let blocked_since = session.out.blocked_since().filter(|_| is_link);
         if blocked_since.is_some_and(|since| now.saturating_sub(since) < interval) {
             session.pings.unanswered = 0;
             return true;

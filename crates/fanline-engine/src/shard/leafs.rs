@@ -1,6 +1,6 @@
 //! The runtime's calls for leaf connections.
 
-use super::{Session, SessionId, Shard};
+use super::{Kind, Session, SessionId, Shard};
 use crate::auth::{AccountId, ConnectionKind, Peer};
 use crate::codec::nats::error::CloseReason;
 use crate::codec::s2::Level;
@@ -108,11 +108,16 @@ impl Shard {
         session.kind.leaf()?.level(session.rtt)
     }
 
-    /// Returns whether a leaf connection is established.
+    /// Returns whether a connection to another server, a leaf connection or a route, is established.
     pub fn is_linked(&self, id: SessionId) -> bool {
         let session = self.broker.exchange.sessions.get(id.index());
         session.is_some_and(|session| {
-            session.ending.is_none() && session.kind.leaf().is_some_and(|leaf| leaf.is_ready())
+            session.ending.is_none()
+                && match &session.kind {
+                    Kind::Leaf(leaf) => leaf.is_ready(),
+                    Kind::Route(route) => route.is_ready(),
+                    Kind::Client(_) | Kind::Mqtt(_) => false,
+                }
         })
     }
 

@@ -14,6 +14,11 @@ mod permit_tests;
 mod quota_tests;
 mod reload;
 #[cfg(test)]
+mod route_import_tests;
+#[cfg(test)]
+mod route_tests;
+mod routes;
+#[cfg(test)]
 mod run_tests;
 mod service;
 mod status;
@@ -159,6 +164,7 @@ impl Shard {
             Kind::Client(_) => self.broker.client(id).receive(chunk, range, now),
             Kind::Mqtt(_) => self.broker.mqtt_of(id).receive(chunk, range, now),
             Kind::Leaf(_) => self.broker.leaf(id).receive(chunk, range, now),
+            Kind::Route(_) => self.broker.route(id).receive(chunk, range, now),
         }
     }
 
@@ -198,7 +204,7 @@ impl Shard {
                     queue,
                     weight,
                 } => {
-                    let router = self.broker.exchange.routers.of(account);
+                    let router = self.broker.exchange.routers.changing(account);
                     router.set_remote(from, filter, queue, weight);
                     if weight == 0 {
                         self.broker.exchange.record_unsubscribed();
@@ -212,7 +218,7 @@ impl Shard {
                 break;
             }
         }
-        self.broker.exchange.announce_to_leafs();
+        self.broker.exchange.announce_to_links();
         receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
         receipt.congested = self.broker.exchange.outputs.congested.map(|(id, _)| id);
         receipt
@@ -274,7 +280,9 @@ impl Shard {
         self.trimmed_at = now;
         self.broker.exchange.subs.trim();
         self.broker.exchange.routers.trim();
-        self.broker.exchange.links[LinkSet::Leafs].routers.trim();
+        for set in LinkSet::ALL {
+            self.broker.exchange.links[set].routers.trim();
+        }
     }
 
     /// Reports that the peer has accepted as much of an outbox as it can for now. The caller has removed the
@@ -291,7 +299,7 @@ impl Shard {
         session.out.compact();
         let limits = &self.broker.exchange.config.limits;
         let is_leaf = session.kind.is_leaf();
-        let is_patient = is_leaf && !limits.leafs_close_at_deadline;
+        let is_patient = session.kind.is_link() && !(is_leaf && limits.leafs_close_at_deadline);
         let deadline = session.out.block(now, is_patient) + limits.write_deadline_of(is_leaf);
         self.broker.exchange.arm_before(id, deadline);
     }

@@ -25,7 +25,11 @@ impl Shard {
         now: Duration,
     ) {
         let before = std::mem::replace(&mut self.broker.exchange.config, config);
-        self.broker.exchange.info = info;
+        let connect_urls = std::mem::take(&mut self.broker.exchange.info.connect_urls);
+        self.broker.exchange.info = ServerInfo {
+            connect_urls,
+            ..info
+        };
         let limits = self.broker.exchange.config.limits.clone();
         self.broker
             .exchange
@@ -97,6 +101,7 @@ impl Shard {
         for id in self.leaf_ids() {
             self.broker.leaf(id).renew();
         }
-        self.broker.exchange.announce_to_leafs();
+        self.broker.exchange.renew_imports();
+        self.broker.exchange.announce_to_links();
     }
 }

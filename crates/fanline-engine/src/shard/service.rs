@@ -291,14 +291,14 @@ impl<H: Handler> JetStreamService<H> {
 impl ShardPorts {
     /// Sets the imports and exports of accounts.
     fn set_accounts(&mut self, access: &Access) {
-        let all_bridges = bridges(access, self.index);
+        let all_bridges = bridges(access, &replies_of("", self.index));
         let accounts = (0..).map(AccountId).zip(access.accounts());
         for ((id, account), bridges) in accounts.zip(all_bridges) {
             let router = self.routers.of(id);
             router.set_bridges(bridges);
             let weight = u32::from(has_services(id, account));
             for shard in 0..self.index {
-                router.set_remote(Remote::Shard(shard), &replies_of(shard), b"", weight);
+                router.set_remote(Remote::Shard(shard), &replies_of("", shard), b"", weight);
             }
         }
         self.listening = listening(access);

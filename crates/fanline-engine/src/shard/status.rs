@@ -6,11 +6,12 @@ use crate::codec::nats::error::CloseReason;
 use crate::exchange::backlog::Backlog;
 use crate::exchange::totals::Totals;
 use crate::session::leaf::{Leaf, LeafEnded};
+use crate::session::route::{Route, RouteEnded};
 use crate::session::{ConnectionStatus, SubscriptionStatus};
 
-/// Returns the traffic of a leaf connection; zero for other sessions.
+/// Returns the traffic of a connection to another server; zero for other sessions.
 fn leaf_traffic(session: &Session) -> LeafTraffic {
-    match session.kind.is_leaf() {
+    match session.kind.is_link() {
         false => LeafTraffic::default(),
         true => LeafTraffic {
             in_msgs: session.in_msgs,
@@ -40,6 +41,7 @@ fn add_totals(totals: &Totals, status: &mut ShardStatus) {
 pub struct ShardStatus {
     pub connections: usize,
     pub leafnodes: usize,
+    pub routes: usize,
     pub total_connections: u64,
     pub subscriptions: usize,
     pub subscriptions_added: u64,
@@ -50,7 +52,7 @@ pub struct ShardStatus {
     pub slow_consumers: u64,
     pub stale_connections: u64,
     pub stalled_clients: u64,
-    /// The part of the traffic that belongs to leaf connections.
+    /// The part of the traffic that belongs to leaf connections and routes.
     pub leafs: LeafTraffic,
     /// Number of MQTT connections.
     pub mqtt_connections: usize,
@@ -68,6 +70,7 @@ impl ShardStatus {
     pub fn add(&mut self, other: &ShardStatus) {
         self.connections += other.connections;
         self.leafnodes += other.leafnodes;
+        self.routes += other.routes;
         self.total_connections += other.total_connections;
         self.subscriptions += other.subscriptions;
         self.subscriptions_added += other.subscriptions_added;
@@ -98,6 +101,8 @@ pub struct Ended {
     pub reason: CloseReason,
     /// Facts about a leaf connection that the dialer needs.
     pub leaf: Option<LeafEnded>,
+    /// Facts about a route that the dialer needs.
+    pub route: Option<Box<RouteEnded>>,
 }
 
 impl Shard {
@@ -126,6 +131,7 @@ impl Shard {
             status: session.status(),
             reason,
             leaf: ended(&session),
+            route: session.kind.route().map(|route| Box::new(route.ended())),
         })
     }
 
@@ -162,9 +168,10 @@ impl Shard {
                 status.subscriptions_added -= session.subscriptions as u64;
                 continue;
             }
-            status.connections += usize::from(!session.kind.is_leaf());
+            status.connections += usize::from(!session.kind.is_link());
             let is_linked = |leaf: &Leaf| leaf.is_ready();
             status.leafnodes += usize::from(session.kind.leaf().is_some_and(is_linked));
+            status.routes += usize::from(session.kind.route().is_some_and(Route::is_ready));
             status.leafs.add(&leaf_traffic(session));
             status.in_msgs += session.in_msgs;
             status.in_bytes += session.in_bytes;
@@ -214,7 +221,7 @@ impl Shard {
                 let sub = self.broker.exchange.subs.get(sub);
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 SubscriptionStatus {
-                    subject: text(&self.broker.exchange.router_of(session).filter_of(sub)),
+                    subject: text(&self.broker.exchange.router_of(sub).filter_of(sub)),
                     queue: text(sub.queue()),
                     sid: text(sub.sid()),
                     msgs: sub.delivered(),

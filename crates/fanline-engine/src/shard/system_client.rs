@@ -38,7 +38,7 @@ impl Shard {
             session.has_connected
                 && !session.awaits_auth
                 && session.ending.is_none()
-                && !session.kind.is_leaf()
+                && !session.kind.is_link()
         })
     }
 

@@ -25,17 +25,23 @@ impl Simulation {
     }
 
     pub(super) fn with(shards: usize, limits: Limits, auth: Auth) -> Self {
-        let config = Arc::new(ShardConfig {
+        let config = ShardConfig {
             limits,
             auth,
             shards,
             traces: false,
             leafs: None,
-        });
-        let shards = (0..shards)
+            routes: None,
+        };
+        Simulation::of(config, &ServerInfo::default())
+    }
+
+    pub(super) fn of(config: ShardConfig, info: &ServerInfo) -> Self {
+        let config = Arc::new(config);
+        let shards = (0..config.shards)
             .map(|i| {
                 let index = u16::try_from(i).unwrap();
-                Shard::new(index, config.clone(), ServerInfo::default(), 42 + i as u64)
+                Shard::new(index, config.clone(), info.clone(), 42 + i as u64)
             })
             .collect();
         Simulation {
@@ -117,7 +123,7 @@ impl Simulation {
         String::from_utf8(bytes).unwrap()
     }
 
-    fn is_ended(&self, client: Client) -> Option<CloseReason> {
+    pub(super) fn is_ended(&self, client: Client) -> Option<CloseReason> {
         self.shards[client.shard].broker.exchange.sessions[client.id.index()].ending
     }
 }

@@ -55,6 +55,7 @@ impl Simulation {
             shards: 2,
             traces: false,
             leafs: None,
+            routes: None,
         });
         Simulation {
             service: JetStreamService::new(1, &config, 7, |_| NoStreams),

@@ -29,6 +29,7 @@ impl Simulation {
             shards,
             traces: false,
             leafs: None,
+            routes: None,
         });
         let indexes = 0..u16::try_from(shards).expect("few shards");
         let info = ServerInfo::default;

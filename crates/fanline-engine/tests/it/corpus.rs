@@ -36,6 +36,11 @@ fn leaf() {
 }
 
 #[test]
+fn route() {
+    replay("route", checks::route::check);
+}
+
+#[test]
 fn session() {
     replay("session", checks::session::check);
 }

@@ -63,7 +63,7 @@ fn options_without_effect_start_with_a_warning() {
     }
     check_warning(
         "gateway { name: A, gateways: [ { name: B, tls { verify_cert_and_check_known_urls: true } } ] }",
-        "this server runs alone",
+        "in one cluster only",
     );
     for text in [
         "disable_sublist_cache: false",

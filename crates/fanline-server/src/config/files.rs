@@ -2,7 +2,7 @@
 
 use super::{ConfigError, Fault, Loaded};
 use crate::TlsOptions;
-use crate::{leaf, tls};
+use crate::{cluster, leaf, tls};
 
 impl Loaded {
     /// Reads the TLS files of all listeners: certificates, keys, and authorities, and checks the names of
@@ -17,12 +17,14 @@ impl Loaded {
         let websocket = options.websocket.as_ref();
         let mqtt = options.mqtt.as_ref();
         let leafs = options.leafnodes.listener.as_ref();
-        let all: [(&str, Option<&TlsOptions>); 5] = [
+        let routes = options.cluster.as_ref();
+        let all: [(&str, Option<&TlsOptions>); 6] = [
             ("resolver_tls", self.operator.resolver_tls.as_ref()),
             ("tls", options.tls.as_ref()),
             ("websocket tls", websocket.and_then(|own| own.tls.as_ref())),
             ("mqtt tls", mqtt.and_then(|own| own.tls.as_ref())),
             ("leafnodes tls", leafs.and_then(|own| own.tls.as_ref())),
+            ("cluster tls", routes.and_then(|own| own.tls.as_ref())),
         ];
         let mut faults = Vec::new();
         for (block, tls) in all {
@@ -33,7 +35,7 @@ impl Loaded {
                 });
             }
         }
-        if let Err(reason) = leaf::check(options) {
+        if let Err(reason) = leaf::check(options).and_then(|()| cluster::check(options)) {
             faults.push(Fault {
                 place: None,
                 reason,

@@ -119,6 +119,11 @@ const TEMPLATES: &[(&str, &str)] = &[
         "mqtt.authorization",
         "mqtt { port: 1, authorization { @ } }",
     ),
+    ("cluster", "cluster { port: 1, @ }"),
+    (
+        "cluster.authorization",
+        "cluster { port: 1, authorization { @ } }",
+    ),
     ("leafnodes", "leafnodes { port: 1, @ }"),
     (
         "leafnodes.authorization",
@@ -211,6 +216,7 @@ const VALUES: &[(&str, &str)] = &[
     ("websocket.authorization.timeout", "7"),
     ("mqtt.authorization.timeout", "7"),
     ("leafnodes.authorization.timeout", "7"),
+    ("cluster.authorization.timeout", "7"),
     ("tls", "{ cert_file: c, key_file: k }"),
     ("authorization.auth_callout.xkey", "CURVE"),
     ("proxies", "{ trusted: [ { key: USER } ] }"),
@@ -258,6 +264,8 @@ const VALUES: &[(&str, &str)] = &[
     ("websocket.authorization", "{ user: u }"),
     ("mqtt", "{ port: 1 }"),
     ("mqtt.authorization", "{ user: u }"),
+    ("cluster.authorization", "{ user: u }"),
+    ("cluster.routes", "['nats://x:1']"),
     ("leafnodes", "{ port: 1 }"),
     ("leafnodes.min_version", "'2.8.0'"),
     ("leafnodes.write_timeout", "close"),
@@ -459,7 +467,7 @@ fn each_block_refuses_unknown_options() {
 #[test]
 fn each_option_is_documented() {
     /// Blocks that only cause a warning.
-    const WARNED_OF: [&str; 2] = ["cluster", "gateway"];
+    const WARNED_OF: [&str; 1] = ["gateway"];
     let page = reference();
     let mut rows = 0;
     each(|block, node| {

@@ -559,7 +559,10 @@ fn common_unsupported_options_start_with_a_warning() {
         .warnings()
         .filter_map(|fault| fault.reason.split(' ').next())
         .collect();
-    assert_eq!(blocks, ["cluster:"]);
+    assert_eq!(blocks, ["pool_size:"]);
+    let cluster = loaded.options.cluster.as_ref().expect("it listens");
+    assert_eq!((&*cluster.host, cluster.port), ("0.0.0.0", 6222));
+    assert_eq!(cluster.routes, ["nats://a:6222"]);
     let jetstream = loaded.options.jetstream.expect("JetStream is on");
     assert_eq!(jetstream.memory_bytes_max, Some(1_000_000_000));
     assert_eq!(jetstream.file_bytes_max, Some(10 << 30));

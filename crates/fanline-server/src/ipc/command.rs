@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fanline_engine::leaf::LeafStatus;
+use fanline_engine::route::RouteStatus;
 use fanline_engine::{Access, ServerInfo, ShardConfig, ShardStatus};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -37,8 +38,12 @@ pub(crate) enum Command {
     Connections(ConnectionQuery, oneshot::Sender<ConnectionReport>),
     /// Returns leaf nodes, with their subscriptions if the flag is set.
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
+    /// Returns the routes.
+    Routes(oneshot::Sender<Vec<RouteStatus>>),
     /// Closes the connection to this remote.
     CloseRemote(u64),
+    /// Announces the addresses of the cluster's servers to clients.
+    SetConnectUrls(Arc<[String]>),
     /// Announces lame duck mode to all clients.
     AnnounceLameDuck,
     /// Replaces users, accounts, and permissions.

@@ -7,6 +7,7 @@ use fanline_engine::codec::websocket::Upgrade;
 use fanline_engine::{AccountId, Peer};
 use tokio::io::DuplexStream;
 
+use crate::cluster::DialledRoute;
 use crate::leaf::Dialled;
 use crate::wire::Records;
 
@@ -17,6 +18,8 @@ pub(crate) enum Transport {
     SystemClient(DuplexStream, AccountId),
     /// A connection to a hub, as a leaf node.
     Dialled(Box<Dialled>),
+    /// A connection to another server of the cluster.
+    Route(Box<DialledRoute>),
     /// A connection accepted by a listener.
     Wire(Incoming, Listener),
 }
@@ -49,6 +52,7 @@ pub(crate) enum Listener {
     WebSocket,
     Mqtt,
     Leafs,
+    Routes,
 }
 
 /// A leaf connection over WebSocket. Only the HTTP request identifies it as a leaf connection, so the shard

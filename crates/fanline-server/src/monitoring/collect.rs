@@ -5,6 +5,7 @@ use std::time::Duration;
 use fanline_engine::ShardStatus;
 use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use fanline_engine::leaf::LeafStatus;
+use fanline_engine::route::RouteStatus;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
@@ -65,6 +66,12 @@ pub(super) async fn leafs(
 ) -> Result<Vec<LeafStatus>, Refusal> {
     let command = |to| Command::LeafNodes(with_subscriptions, to);
     let replies = ask(&shared.shards, TIME_LIMIT, command).await?;
+    Ok(replies.into_iter().flatten().collect())
+}
+
+/// Returns the routes of all shards.
+pub(super) async fn routes(shared: &Shared) -> Result<Vec<RouteStatus>, Refusal> {
+    let replies = ask(&shared.shards, TIME_LIMIT, Command::Routes).await?;
     Ok(replies.into_iter().flatten().collect())
 }
 

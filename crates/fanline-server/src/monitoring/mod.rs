@@ -18,6 +18,7 @@ mod listeners;
 mod metrics;
 mod process;
 mod query;
+mod routez;
 mod subsz;
 mod system;
 mod time;
@@ -286,7 +287,7 @@ impl Monitor {
             Endpoint::Healthz => healthz::answer(self, query).await,
             Endpoint::Accountz => accounts::accountz(self, query).await,
             Endpoint::Accstatz => accounts::accstatz(self, query).await,
-            Endpoint::Routez => Ok(unsupported::routez(self)),
+            Endpoint::Routez => routez::answer(self).await,
             Endpoint::Leafz => leafz::answer(self, query).await,
             Endpoint::Gatewayz => Ok(unsupported::gatewayz(self)),
             Endpoint::Jsz => jsz::answer(self, query).await,

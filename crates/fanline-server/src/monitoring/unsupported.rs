@@ -9,24 +9,6 @@ use super::{Monitor, now_text};
 #[derive(Serialize)]
 struct Empty {}
 
-pub(super) fn routez(monitor: &Monitor) -> Answer {
-    #[derive(Serialize)]
-    struct Routez<'a> {
-        server_id: &'a str,
-        server_name: &'a str,
-        now: String,
-        num_routes: usize,
-        routes: [Empty; 0],
-    }
-    Answer::json(&Routez {
-        server_id: monitor.server_id(),
-        server_name: &monitor.shared.info.server_name,
-        now: now_text(),
-        num_routes: 0,
-        routes: [],
-    })
-}
-
 pub(super) fn gatewayz(monitor: &Monitor) -> Answer {
     #[derive(Serialize)]
     struct Gatewayz<'a> {

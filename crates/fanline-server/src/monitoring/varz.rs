@@ -408,8 +408,9 @@ fn traffic(totals: &ShardStatus) -> Traffic {
     Traffic {
         connections: totals.connections,
         total_connections: totals.total_connections,
-        routes: 0,
-        remotes: 0,
+        routes: totals.routes,
+        // Each other server has one route.
+        remotes: totals.routes,
         leafnodes: totals.leafnodes,
         in_msgs: totals.in_msgs,
         in_bytes: totals.in_bytes,

@@ -1,5 +1,6 @@
 //! Options of a server.
 
+mod cluster;
 mod dashboard;
 mod directory;
 mod encryption;
@@ -15,6 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use cluster::ClusterOptions;
 pub use dashboard::Dashboard;
 pub use directory::DirectoryOptions;
 pub use encryption::{Cipher, Encryption, Secret};
@@ -49,9 +51,11 @@ pub struct Options {
     pub program_name: String,
     /// `server_name` in INFO; the server's id when `None`.
     pub server_name: Option<String>,
-    /// Name of the server's cluster, in INFO and monitoring. There are no routes to other servers. Leaf nodes
-    /// of servers with the same cluster name do not forward each other's messages.
+    /// Name of the server's cluster, in INFO and monitoring. Leaf nodes of servers with the same cluster name
+    /// do not forward each other's messages.
     pub cluster_name: Option<String>,
+    /// Membership in the cluster: the listener for routes, and other servers.
+    pub cluster: Option<ClusterOptions>,
     /// Tags in monitoring and system account events, in lower case.
     pub server_tags: Vec<String>,
     /// Metadata next to the tags.
@@ -139,6 +143,7 @@ impl Default for Options {
             program_name: "Fanline".into(),
             server_name: None,
             cluster_name: None,
+            cluster: None,
             server_tags: Vec::new(),
             server_metadata: BTreeMap::new(),
             monitoring: None,
@@ -244,4 +249,6 @@ pub struct Addresses {
     pub mqtt: Option<SocketAddr>,
     /// The address for leaf nodes, if enabled.
     pub leafnodes: Option<SocketAddr>,
+    /// The address for routes, if enabled.
+    pub cluster: Option<SocketAddr>,
 }

@@ -9,7 +9,7 @@ use tracing::{debug, info, warn};
 /// the subject of its backlog, because an operator needs both.
 pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
     let Ended { status, reason, .. } = ended;
-    let is_leaf = ended.leaf.is_some();
+    let is_leaf = ended.leaf.is_some() || ended.route.is_some();
     let exceeded = match reason {
         CloseReason::SlowConsumerPendingBytes => {
             let most = limits.pending_bytes_max_of(is_leaf);
@@ -18,6 +18,15 @@ pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
         CloseReason::SlowConsumerWriteDeadline => {
             let deadline = limits.write_deadline_of(is_leaf);
             format!("WriteDeadline of {deadline:?} exceeded")
+        }
+        _ if ended.route.is_some() => {
+            let peer = ended.route.as_ref().map_or("", |route| &route.peer_name);
+            let remote = match peer {
+                "" => String::new(),
+                peer => format!(" - Remote: {peer}"),
+            };
+            info!("{name} - Router connection closed: {reason}{remote}");
+            return;
         }
         _ if is_leaf => {
             info!("{name} - Leafnode connection closed: {reason}");

@@ -11,19 +11,22 @@ use std::time::Duration;
 
 use fanline_engine::auth::callout::Caller;
 use fanline_engine::auth::{AccountId, ConnectionKind, Grant};
+use fanline_engine::route::{RouteDial, RouteEnded};
 use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tracing::{debug, error};
+use tracing::{debug, error, info};
 
 use super::chunks::new_chunk;
-use super::dialled::open_dialled;
+use super::dialled::{open_dialled, open_dialled_route};
 use super::link::{Link, Writer};
 use super::opening::{self, NotOpened, Opened};
 use super::{Runtime, SLOW_WAIT_MAX, close_log};
+use crate::cluster::DialledRoute;
 use crate::ipc::{CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic};
 use crate::leaf::{Dialled, credentials_for};
 use crate::sync::Ordering;
+use crate::tls::RouteTls;
 use crate::wire::{Input, WireReader, Wrote, close_reason, prepare_tcp};
 
 /// Largest number of bytes that are read and discarded after an error. Closing a socket with unread bytes
@@ -57,6 +60,29 @@ pub(super) fn spawn(
         match transport {
             Transport::Wire(stream, Listener::Leafs) => {
                 return serve_wire(&runtime, stream, Listener::Leafs, cid, is_full).await;
+            }
+            Transport::Wire(stream, Listener::Routes) if runtime.tls().routes.is_some() => {
+                return serve_wire(&runtime, stream, Listener::Routes, cid, is_full).await;
+            }
+            Transport::Wire(Incoming::Tcp(stream), Listener::Routes) => {
+                return drop(Box::pin(serve_route(&runtime, stream, None, cid)).await);
+            }
+            Transport::Route(dialled) => {
+                let DialledRoute {
+                    stream,
+                    dial,
+                    host,
+                    done,
+                } = *dialled;
+                let ended = match &runtime.tls().routes {
+                    Some(tls) => {
+                        Box::pin(serve_tls_route(&runtime, tls, stream, (dial, &host), cid)).await
+                    }
+                    None => Box::pin(serve_route(&runtime, stream, Some(dial), cid)).await,
+                };
+                // The send fails if the dialing task has stopped.
+                let _ = done.send(ended.unwrap_or_default());
+                return;
             }
             Transport::Wire(incoming, listener) => match (incoming, runtime.plain(listener)) {
                 (Incoming::Tcp(stream), Some(kind)) => {
@@ -145,6 +171,8 @@ async fn serve_wire(
             if peer.kind.is_leaf() {
                 let id = runtime.open_leaf(cid, peer, None, agreed);
                 serve_session(runtime, WireReader(wire), link, id).await;
+            } else if peer.kind == ConnectionKind::Route {
+                serve_open_route(runtime, WireReader(wire), link, peer, None, cid).await;
             } else {
                 serve(runtime, WireReader(wire), link, peer, cid, is_full).await;
             }
@@ -200,6 +228,65 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
     };
     // The send fails if the dialing task has stopped.
     let _ = done.send(ended.map(Option::unwrap_or_default));
+}
+
+/// Serves a route. Returns facts about its end.
+async fn serve_route(
+    runtime: &Rc<Runtime>,
+    stream: std::net::TcpStream,
+    dial: Option<RouteDial>,
+    cid: u64,
+) -> io::Result<RouteEnded> {
+    let address = stream.peer_addr()?;
+    prepare_tcp(&stream)?;
+    let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
+    let link = Link::new(Writer::Tcp(write), format!("{address} - rid:{cid}"));
+    let peer = Peer {
+        kind: ConnectionKind::Route,
+        ..peer_at(address)
+    };
+    Ok(serve_open_route(runtime, read, link, peer, dial, cid).await)
+}
+
+/// Serves a dialed route over TLS. The certificate of the other server must be for `host`.
+async fn serve_tls_route(
+    runtime: &Rc<Runtime>,
+    tls: &RouteTls,
+    stream: std::net::TcpStream,
+    (dial, host): (RouteDial, &str),
+    cid: u64,
+) -> io::Result<RouteEnded> {
+    let address = stream.peer_addr()?;
+    let name = format!("{address} - rid:{cid}");
+    let wire = match open_dialled_route(runtime, stream, tls, host).await {
+        Ok(wire) => Rc::new(wire),
+        Err(error) => {
+            error!("{name} - TLS route handshake error: {error}");
+            return Ok(RouteEnded::default());
+        }
+    };
+    let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
+    let peer = Peer {
+        kind: ConnectionKind::Route,
+        ..peer_at(address)
+    };
+    Ok(serve_open_route(runtime, WireReader(wire), link, peer, Some(dial), cid).await)
+}
+
+/// Serves a route after the handshake of TLS. Returns facts about its end.
+async fn serve_open_route(
+    runtime: &Rc<Runtime>,
+    read: impl Input,
+    link: Link,
+    peer: Peer,
+    dial: Option<RouteDial>,
+    cid: u64,
+) -> RouteEnded {
+    info!("{} - Route connection created", link.name());
+    let id = runtime.open_route(cid, peer, dial);
+    let ended = serve_session(runtime, read, link, id).await;
+    let ended = ended.and_then(|ended| ended.route);
+    ended.map_or_else(RouteEnded::default, |ended| *ended)
 }
 
 /// Serves a system client.

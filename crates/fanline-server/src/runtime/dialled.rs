@@ -1,4 +1,5 @@
-//! Handshake with a hub before the session begins: proxy, TLS, WebSocket, INFO, and compression.
+//! Handshakes with dialed servers before the session begins: with a hub proxy, TLS, WebSocket, INFO, and
+//! compression, with a server of the cluster TLS.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,6 +19,7 @@ use super::Runtime;
 use super::opening::NotOpened;
 use crate::identity::random_u64;
 use crate::leaf::{Hub, LeafAddress, Proxy, tls_handshake};
+use crate::tls::RouteTls;
 use crate::wire::{Carrier, Frames, Layers, S2Layer, Socket, Wire, prepare_tcp};
 
 /// Performs the handshake with a hub, through its proxy if it has one. Returns the hub's INFO and the agreed
@@ -66,6 +68,23 @@ pub(super) async fn open_dialled(
     wire.mark_server_link();
     wire.adapt_send_buffer();
     Ok((wire, again.unwrap_or(info), agreed))
+}
+
+/// Performs the handshake of TLS with a server of the cluster, whose certificate must be for `host`.
+pub(super) async fn open_dialled_route(
+    runtime: &Rc<Runtime>,
+    stream: std::net::TcpStream,
+    tls: &RouteTls,
+    host: &str,
+) -> Result<Wire, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    prepare_tcp(&stream).map_err(failed)?;
+    let stream = TcpStream::from_std(stream).map_err(failed)?;
+    let stream = tls.connect(host, stream).await?;
+    let socket = Socket::Tls(RefCell::new(Box::new(stream)));
+    let mut wire = Wire::new(socket, &runtime.scratch, Layers::default());
+    wire.mark_server_link();
+    Ok(wire)
 }
 
 /// Connects to the hub through a proxy.

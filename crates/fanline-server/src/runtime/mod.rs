@@ -21,7 +21,7 @@ use std::time::Duration;
 use fanline_engine::auth::ConnectionKind;
 use fanline_engine::{
     AccountId, BatchCursor, CloseReason, Ended, Peer, ServerInfo, SessionId, Shard, ShardConfig,
-    leaf,
+    leaf, route,
 };
 use tokio::sync::{Notify, mpsc};
 use tracing::{error, info, trace};
@@ -170,6 +170,7 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
             Command::LeafNodes(with_subscriptions, to) => {
                 drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));
             }
+            Command::Routes(to) => drop(to.send(runtime.engine.borrow().routes())),
             Command::CloseRemote(remote) => {
                 runtime.engine.borrow_mut().end_leaf(remote);
                 runtime.flush();
@@ -177,6 +178,7 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
             // If the requester has timed out, no report is made, because a report delays messages.
             Command::Connections(_, to) if to.is_closed() => {}
             Command::Connections(wanted, to) => drop(to.send(runtime.connections(&wanted))),
+            Command::SetConnectUrls(urls) => runtime.set_connect_urls(urls),
             Command::AnnounceLameDuck => {
                 runtime.engine.borrow_mut().announce_lame_duck();
                 runtime.flush();
@@ -356,7 +358,8 @@ impl Runtime {
         let engine = self.engine.borrow();
         let next = engine.next_timeout();
         let has_work = engine.has_work();
-        let has_notices = engine.has_notices() || engine.has_leaf_lines();
+        let has_notices =
+            engine.has_notices() || engine.has_leaf_lines() || engine.has_route_events();
         drop(engine);
         if has_notices {
             self.log_notices();
@@ -471,6 +474,9 @@ impl Runtime {
                 ended.reason,
                 CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
             );
+        if ended.route.is_some() {
+            return;
+        }
         self.closed.borrow_mut().push(ended, self.now());
         let closed = self.closed.borrow();
         let last = || closed.iter().next_back().cloned().map(Box::new);
@@ -484,11 +490,11 @@ impl Runtime {
     fn end_sessions(&self, count: usize) {
         let mut engine = self.engine.borrow_mut();
         let ids: Vec<SessionId> = engine.session_ids().take(count).collect();
-        let leafs = match count {
-            usize::MAX => engine.leaf_ids(),
+        let links = match count {
+            usize::MAX => [engine.leaf_ids(), engine.route_ids()].concat(),
             _ => Vec::new(),
         };
-        for id in ids.into_iter().chain(leafs) {
+        for id in ids.into_iter().chain(links) {
             engine.end(id, CloseReason::ServerShutdown);
         }
         drop(engine);
@@ -558,6 +564,18 @@ impl Runtime {
         engine.open_leaf(cid, peer, dialled, agreed, now)
     }
 
+    /// Announces the addresses of the cluster's servers to clients.
+    fn set_connect_urls(&self, urls: Arc<[String]>) {
+        self.engine.borrow_mut().set_connect_urls(urls);
+        self.flush();
+    }
+
+    /// Opens the session of a route.
+    fn open_route(&self, cid: u64, peer: Peer, dial: Option<route::RouteDial>) -> SessionId {
+        let now = self.now();
+        self.engine.borrow_mut().open_route(cid, peer, dial, now)
+    }
+
     /// Adds a nonce for the peer to sign, if the access rules need one and the peer has none.
     fn add_nonce(&self, peer: &mut Peer) {
         let engine = self.engine.borrow();
@@ -572,10 +590,20 @@ impl Runtime {
 
     #[cold]
     fn log_notices(&self) {
-        let (notices, leaf_lines) = {
+        let (notices, leaf_lines, route_events) = {
             let mut engine = self.engine.borrow_mut();
-            (engine.take_notices(), engine.take_leaf_lines())
+            (
+                engine.take_notices(),
+                engine.take_leaf_lines(),
+                engine.take_route_events(),
+            )
         };
+        if let Some(to) = self.common.route_events.get() {
+            for event in route_events {
+                // The task has ended if the server stops.
+                let _ = to.send(event);
+            }
+        }
         self.for_each_line(notices, |name, line| error!("{name} - {line}"));
         self.for_each_line(leaf_lines, |name, line| info!("{name} - {line}"));
     }

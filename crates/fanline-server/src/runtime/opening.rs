@@ -114,13 +114,16 @@ pub(super) async fn open(
         (None, Listener::WebSocket, Some(listener)) => opening.websocket(listener).await,
         (None, Listener::Mqtt, _) => opening.mqtt().await,
         (None, Listener::Leafs, _) => opening.leaf().await,
+        (None, Listener::Routes, _) => opening.route().await,
         (None, ..) => opening.client().await,
     };
     let name = opening.name();
+    let is_route = opening.peer.kind == ConnectionKind::Route;
     if let Err(NotOpened::Tls(error)) = &opened {
-        warn!("{name} - TLS handshake error: {error}");
+        let of_route = if is_route { "route " } else { "" };
+        warn!("{name} - TLS {of_route}handshake error: {error}");
     }
-    if opening.peer.kind.is_leaf() {
+    if opening.peer.kind.is_leaf() || is_route {
         opening.wire.mark_server_link();
     }
     opened.map(|()| Opened {
@@ -201,6 +204,7 @@ impl Opening<'_> {
             (ConnectionKind::Mqtt, ip) => format!("{ip}:{port} - mid:{cid}"),
             (ConnectionKind::Leafnode, ip) => format!("{ip}:{port} - lid:{cid}"),
             (ConnectionKind::LeafnodeWebSocket, ip) => format!("{ip}:{port} - lid_ws:{cid}"),
+            (ConnectionKind::Route, ip) => format!("{ip}:{port} - rid:{cid}"),
             (_, "") => format!("unix - cid:{cid}"),
             (_, ip) => format!("{ip}:{port} - cid:{cid}"),
         }
@@ -233,6 +237,15 @@ impl Opening<'_> {
             self.client_tls(tls, false).await?;
         }
         self.agree_on_compression().await
+    }
+
+    /// Performs the handshake of a route, which begins with TLS if it is configured.
+    async fn route(&mut self) -> Result<(), NotOpened> {
+        self.peer.kind = ConnectionKind::Route;
+        match &self.runtime.tls().routes {
+            Some(tls) => self.accept_tls(&tls.accepted, true).await,
+            None => Ok(()),
+        }
     }
 
     /// Sends INFO to a leaf node, and compresses the connection if the leaf node requests it. The session
@@ -380,7 +393,7 @@ impl Opening<'_> {
 
     async fn accept_tls(&mut self, tls: &Tls, is_first: bool) -> Result<(), NotOpened> {
         if !tls.may_begin() {
-            if !self.peer.kind.is_mqtt() {
+            if !self.peer.kind.is_mqtt() && self.peer.kind != ConnectionKind::Route {
                 self.wire.socket.write_all(THROTTLED.as_bytes()).await?;
             }
             return Err(NotOpened::Refused("too many handshakes"));

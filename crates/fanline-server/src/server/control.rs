@@ -21,6 +21,7 @@ use crate::ipc::{Command, Incoming, Listener, Order};
 use crate::jetstream;
 use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
 use crate::remotes::run_remotes;
+use crate::routes::run_routes;
 use crate::shared::Shared;
 
 /// Time limit for the JetStream service to announce the stop to clients.
@@ -69,12 +70,18 @@ impl Control {
         }
         let dialling = run_remotes(Arc::clone(&self.shared));
         let dialling = tokio::task::spawn_local(dialling).abort_handle();
+        let (to, route_events) = mpsc::unbounded_channel();
+        // The first shard bounds the number of events that it reports.
+        let _ = self.shared.common.route_events.set(to);
+        let routing = run_routes(Arc::clone(&self.shared), route_events);
+        let routing = tokio::task::spawn_local(routing).abort_handle();
         let order = tokio::select! {
             order = orders.recv() => Ok(order),
             error = accept(sockets.clients, &self.shared, Listener::Clients) => Err(error),
             error = accept_if(sockets.websocket, &self.shared, Listener::WebSocket) => Err(error),
             error = accept_if(sockets.mqtt, &self.shared, Listener::Mqtt) => Err(error),
             error = accept_if(sockets.leafnodes, &self.shared, Listener::Leafs) => Err(error),
+            error = accept_if(sockets.cluster, &self.shared, Listener::Routes) => Err(error),
             error = accept_unix(sockets.unix, &self.shared) => Err(error),
         };
         let order = order.unwrap_or_else(|error: io::Error| {
@@ -93,6 +100,7 @@ impl Control {
             }
         }
         dialling.abort();
+        routing.abort();
         announce(&system, "SHUTDOWN").await;
         self.stop().await;
     }

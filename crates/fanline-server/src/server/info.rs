@@ -1,6 +1,7 @@
 //! INFO of a server.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fanline_engine::{ListenerInfo, ServerInfo};
@@ -36,6 +37,8 @@ pub(super) fn server_info(
         max_payload: options.limits.payload_bytes_max,
         jetstream: options.jetstream.is_some(),
         cluster,
+        // The first other server of the cluster changes this.
+        connect_urls: Arc::default(),
         domain: options.jetstream.as_ref().and_then(|js| js.domain.clone()),
         ip,
         tls: tls::info_of(options.tls.as_ref(), options.allow_non_tls),

@@ -27,7 +27,7 @@ use crate::shared::{Interest, ReloadRequests, Reloader, Shared};
 use crate::sync::{AtomicU64, AtomicUsize, Lock};
 use crate::threads::block_on;
 use crate::version::{COMPATIBLE_VERSION, VERSION};
-use crate::{identity, jetstream, leaf, ports_file, resolver, runtime};
+use crate::{cluster, identity, jetstream, leaf, ports_file, resolver, runtime};
 
 /// Starts servers; see [`Server::start`].
 #[derive(Debug)]
@@ -82,6 +82,10 @@ pub(crate) fn start(
         .transpose()
         .map_err(StartError::Option)?
         .map(Arc::new);
+    let routes = (options.cluster.as_ref())
+        .zip(addresses.cluster)
+        .map(|(cluster, address)| cluster::settings(&options, cluster, address, &addresses))
+        .map(Arc::new);
     // The files are written before the log says that the server is ready, because writing may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
@@ -95,6 +99,7 @@ pub(crate) fn start(
             shards: shards + services,
             traces: options.trace_protocol,
             leafs,
+            routes,
         }),
         mailboxes: (0..shards + services).map(|_| Mailbox::default()).collect(),
         interest: AtomicU64::new(0),
@@ -104,6 +109,7 @@ pub(crate) fn start(
         leafs: OnceLock::new(),
         resolver: OnceLock::new(),
         callout: OnceLock::new(),
+        route_events: OnceLock::new(),
         started: Instant::now(),
         events: OnceLock::new(),
         listeners,
@@ -294,6 +300,12 @@ fn log_ready(options: &Options, addresses: &Addresses) {
     {
         let (host, port) = (&listener.host, address.port());
         info!("Listening for leafnode connections on {host}:{port}");
+    }
+    if let Some((cluster, address)) = options.cluster.as_ref().zip(addresses.cluster) {
+        let name = options.cluster_name.as_deref().unwrap_or_default();
+        let (host, port) = (&cluster.host, address.port());
+        info!("Cluster name is {name}");
+        info!("Listening for route connections on {host}:{port}");
     }
     info!("Listening for client connections on {shown}");
     if let Some(path) = &options.unix_socket {

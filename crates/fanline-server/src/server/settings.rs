@@ -9,9 +9,9 @@ use fanline_engine::{Auth, Limits};
 
 use crate::error::StartError;
 use crate::ipc::{Listeners, WebSocketListener};
-use crate::leaf;
 use crate::options::{ClientCertificates, MqttOptions, Options, TlsOptions, WebSocketOptions};
 use crate::tls::ListenersTls;
+use crate::{cluster, leaf};
 
 pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     let limits = &options.limits;
@@ -51,7 +51,8 @@ pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartErr
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
         "lame duck grace period must be shorter than the lame duck duration".into()
     } else {
-        return leaf::check(options).map_err(StartError::Option);
+        let checked = leaf::check(options).and_then(|()| cluster::check(options));
+        return checked.map_err(StartError::Option);
     };
     Err(StartError::Option(problem))
 }

@@ -12,6 +12,7 @@ pub(crate) struct Sockets {
     pub(crate) websocket: Option<TcpListener>,
     pub(crate) mqtt: Option<TcpListener>,
     pub(crate) leafnodes: Option<TcpListener>,
+    pub(crate) cluster: Option<TcpListener>,
     #[cfg(unix)]
     pub(crate) unix: Option<std::os::unix::net::UnixListener>,
     pub(crate) monitoring: Option<TcpListener>,
@@ -28,11 +29,14 @@ impl Sockets {
         let mqtt = mqtt.map(|mqtt| bind(&mqtt.host, mqtt.port));
         let leafnodes = options.leafnodes.listener.as_ref();
         let leafnodes = leafnodes.map(|listener| bind(&listener.host, listener.port));
+        let cluster = options.cluster.as_ref();
+        let cluster = cluster.map(|cluster| bind(&cluster.host, cluster.port));
         let monitoring = options.monitoring.as_ref();
         let monitoring = monitoring.map(|(host, port)| bind(host, *port));
         let (websocket, websocket_address) = split(websocket.transpose()?);
         let (mqtt, mqtt_address) = split(mqtt.transpose()?);
         let (leafnodes, leafnodes_address) = split(leafnodes.transpose()?);
+        let (cluster, cluster_address) = split(cluster.transpose()?);
         let (monitoring, monitoring_address) = split(monitoring.transpose()?);
         let addresses = Addresses {
             clients: clients.address,
@@ -40,12 +44,14 @@ impl Sockets {
             websocket: websocket_address,
             mqtt: mqtt_address,
             leafnodes: leafnodes_address,
+            cluster: cluster_address,
         };
         let sockets = Sockets {
             clients: clients.socket,
             websocket,
             mqtt,
             leafnodes,
+            cluster,
             #[cfg(unix)]
             unix: match &options.unix_socket {
                 Some(path) => Some(listen::bind_unix(path).map_err(|source| {

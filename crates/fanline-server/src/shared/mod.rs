@@ -13,6 +13,7 @@ use fanline_engine::{Access, ServerInfo};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::client::{Client, ClientError, ConnectOptions};
+use crate::cluster::DialledRoute;
 use crate::ipc::{Command, Common, IN_PROCESS_PIPE_BYTES, Incoming, Listener, Transport};
 use crate::jetstream;
 use crate::leaf::Dialled;
@@ -118,17 +119,25 @@ impl Shared {
     ) {
         let transport = Transport::Wire(incoming, listener);
         match listener {
-            Listener::Leafs => self.serve_on_leaf_shard(transport, Some(arrival)),
+            Listener::Leafs | Listener::Routes => {
+                self.serve_on_link_shard(transport, Some(arrival))
+            }
             _ => self.assign(transport, Some(arrival)),
         }
     }
 
     /// Assigns a dialed connection to the shard of leaf nodes.
     pub(crate) fn serve_dialled(&self, dialled: Dialled) {
-        self.serve_on_leaf_shard(Transport::Dialled(dialled.into()), None);
+        self.serve_on_link_shard(Transport::Dialled(dialled.into()), None);
     }
 
-    fn serve_on_leaf_shard(&self, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
+    /// Assigns a dialed route to the shard of routes.
+    pub(crate) fn serve_route(&self, dialled: DialledRoute) {
+        self.serve_on_link_shard(Transport::Route(dialled.into()), None);
+    }
+
+    /// Assigns a connection to another server to the first shard.
+    fn serve_on_link_shard(&self, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
         let _ = self.shards[0].send(Command::Serve {
             transport,

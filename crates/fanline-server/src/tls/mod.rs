@@ -3,6 +3,7 @@
 mod certificates;
 mod clients;
 mod names;
+mod routes;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use crate::options::{Options, TlsOptions, TlsVersion};
 use crate::sync::Lock;
 use certificates::{Certificates, read_chain_and_key};
 use clients::ClientVerifier;
+pub(crate) use routes::RouteTls;
 
 /// The reason why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,7 @@ pub(crate) struct ListenersTls {
     pub(crate) websocket: Option<Arc<Tls>>,
     pub(crate) mqtt: Option<Arc<Tls>>,
     pub(crate) leafs: Option<Arc<Tls>>,
+    pub(crate) routes: Option<Arc<RouteTls>>,
 }
 
 impl ListenersTls {
@@ -65,12 +68,15 @@ impl ListenersTls {
         };
         let (websocket, mqtt) = (options.websocket.as_ref(), options.mqtt.as_ref());
         let leafs = options.leafnodes.listener.as_ref();
+        let routes = options.cluster.as_ref();
+        let routes = routes.and_then(|cluster| cluster.tls.as_ref());
         Ok(ListenersTls {
             clients: read(options.tls.as_ref())?,
             allow_non_tls: options.allow_non_tls,
             websocket: read(websocket.and_then(|listener| listener.tls.as_ref()))?,
             mqtt: read(mqtt.and_then(|listener| listener.tls.as_ref()))?,
             leafs: read(leafs.and_then(|listener| listener.tls.as_ref()))?,
+            routes: routes.map(RouteTls::new).transpose()?.map(Arc::new),
         })
     }
 }

@@ -9,6 +9,7 @@ mod callout;
 mod churn;
 mod claims;
 mod client_formats;
+mod cluster;
 mod combinations;
 mod corpus;
 mod dashboard;

@@ -68,6 +68,7 @@ impl Server {
             shards: settings.shards + 1,
             traces: false,
             leafs: None,
+            routes: None,
         });
         let thread = |index: u16| {
             let seed = settings.seed.wrapping_add(u64::from(index) << 32);

@@ -40,8 +40,12 @@ pub(crate) enum Flag {
     TlsCertificate,
     TlsKey,
     TlsAuthorities,
-    Cluster,
+    ClusterAdvertise,
+    ClusterListen,
     ClusterName,
+    ConnectRetries,
+    NoAdvertise,
+    Routes,
     Profile,
 }
 
@@ -118,13 +122,13 @@ const FLAGS: &[(&str, Flag, Kind)] = &[
     ("tlscert", Flag::TlsCertificate, Kind::Text),
     ("tlskey", Flag::TlsKey, Kind::Text),
     ("tlscacert", Flag::TlsAuthorities, Kind::Text),
-    ("routes", Flag::Cluster, Kind::Text),
-    ("cluster", Flag::Cluster, Kind::Text),
-    ("cluster_listen", Flag::Cluster, Kind::Text),
+    ("routes", Flag::Routes, Kind::Text),
+    ("cluster", Flag::ClusterListen, Kind::Text),
+    ("cluster_listen", Flag::ClusterListen, Kind::Text),
     ("cluster_name", Flag::ClusterName, Kind::Text),
-    ("cluster_advertise", Flag::Cluster, Kind::Text),
-    ("no_advertise", Flag::Cluster, Kind::Switch),
-    ("connect_retries", Flag::Cluster, Kind::Number),
+    ("cluster_advertise", Flag::ClusterAdvertise, Kind::Text),
+    ("no_advertise", Flag::NoAdvertise, Kind::Switch),
+    ("connect_retries", Flag::ConnectRetries, Kind::Number),
     ("profile", Flag::Profile, Kind::Number),
 ];
 

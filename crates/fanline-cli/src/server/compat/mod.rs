@@ -1,5 +1,6 @@
 //! The front end that replaces nats-server: its flags, messages, and exit codes.
 
+mod cluster;
 mod flags;
 mod signal;
 mod usage;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use fanline_server::config::{self, Loaded};
 use fanline_server::{COMPATIBLE_VERSION, Limits, Options, VERSION};
 
+use cluster::ClusterFlags;
 use flags::{Flag, Given};
 
 use crate::server::serve::{self, Job, Reread, Style};
@@ -195,7 +197,6 @@ fn read(program: &str, arguments: &[String]) -> Result<Request, Refusal> {
             .map(Request::Test)
             .ok_or_else(|| Refusal::Other(nothing.into()));
     }
-    refuse_unsupported(&given)?;
     Ok(Request::Serve(CommandLine { config, given }))
 }
 
@@ -228,19 +229,6 @@ fn defaults() -> Loaded {
     loaded
 }
 
-/// Refuses flags that make a server a member of a cluster, because a standalone server would not do what the
-/// other members expect.
-fn refuse_unsupported(given: &[Given]) -> Result<(), Refusal> {
-    for Given { flag, name, value } in given {
-        if *flag == Flag::Cluster && *value != flags::Value::Switch(false) {
-            return Err(Refusal::Other(format!(
-                "-{name}: clustering is not supported by Fanline yet; remove the flag to start a standalone server"
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// The configuration while flags are applied to it. A later flag overrides an earlier one.
 struct Setup {
     loaded: Loaded,
@@ -250,6 +238,7 @@ struct Setup {
     /// Monitoring port over HTTPS. At most one of the two ports is set.
     monitor_tls: Option<u16>,
     tls: TlsFlags,
+    cluster: ClusterFlags,
     user: Option<String>,
     password: Option<String>,
     token: Option<String>,
@@ -264,6 +253,7 @@ impl Setup {
             monitor: None,
             monitor_tls: None,
             tls: TlsFlags::default(),
+            cluster: ClusterFlags::default(),
             user: None,
             password: None,
             token: None,
@@ -286,6 +276,13 @@ impl Setup {
             }
             Flag::Name => options.server_name = value.text(),
             Flag::ClusterName => options.cluster_name = value.text(),
+            Flag::ClusterListen => self.cluster.listen = value.text(),
+            Flag::ClusterAdvertise => self.cluster.advertise = value.text(),
+            Flag::NoAdvertise => self.cluster.no_advertise = Some(value.is_on()),
+            Flag::ConnectRetries => {
+                self.cluster.connect_retries = Some(u32::try_from(value.number()).unwrap_or(0));
+            }
+            Flag::Routes => self.cluster.routes = value.text(),
             Flag::MonitorPort => self.monitor = port(name, value.number())?,
             Flag::MonitorTlsPort => self.monitor_tls = port(name, value.number())?,
             Flag::PidFile => options.pid_file = value.text().map(Into::into),
@@ -327,7 +324,7 @@ impl Setup {
             )),
             // These flags were handled before.
             Flag::Help | Flag::HelpTls | Flag::Version | Flag::Signal | Flag::Config => {}
-            Flag::TestConfig | Flag::Cluster => {}
+            Flag::TestConfig => {}
         }
         Ok(())
     }
@@ -346,6 +343,7 @@ impl Setup {
         if cluster.is_some_and(|name| name.contains(' ')) {
             return Err(Refusal::Other("cluster name cannot contain spaces".into()));
         }
+        self.cluster.apply(&mut options.cluster)?;
         let missing = |why: &str| Refusal::Other(why.into());
         let had_tls = options.tls.is_some();
         self.tls.apply(&mut options.tls).map_err(missing)?;
@@ -565,8 +563,14 @@ mod tests {
             ("--tlscert f", "TLS Server private key must be present"),
             ("--tlsverify --tlskey f", "certificate must be present"),
             ("-m 8222 -ms 8443", "both HTTP (8222) and HTTPs (8443)"),
-            ("--cluster nats://h:1", "clustering"),
-            ("--routes nats://h:1", "clustering"),
+            (
+                "--cluster nats://h",
+                "cluster address \"nats://h\" has no port",
+            ),
+            (
+                "--routes nats://h:1",
+                "solicited routes require cluster capabilities, e.g. --cluster",
+            ),
             ("--log_format=xml", "expected text or json"),
             ("-p 65536", "port must be between 1 and 65535"),
             ("-m -5", "port must be between 1 and 65535"),

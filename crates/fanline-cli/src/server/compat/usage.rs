@@ -68,6 +68,14 @@ Logging options:
     -s, --syslog                     Log to syslog
     -r, --remote_syslog <url>        Log to a remote syslog: udp://host:514
 
+Cluster options:
+        --cluster,
+        --cluster_listen <url>       Address to listen on for routes: nats://user:password@host:6222
+        --routes <url>,<url>         Other servers of the cluster
+        --cluster_advertise <string> Address that other servers dial, as host:port
+        --no_advertise               Do not advertise the addresses for clients
+        --connect_retries <number>   Further attempts to reach servers that others advertise
+
 JetStream options:
     -js, --jetstream                 Enable JetStream
     -sd, --store_dir <dir>           Folder of streams
@@ -94,7 +102,5 @@ Common options:
     -v, --version                    Show the version
 
 Flags of nats-server that are not supported yet:
-    --routes, --cluster, --cluster_listen, --cluster_advertise, --no_advertise, --connect_retries
-                                                     are refused with exit code 1
     --profile                                        is ignored with a warning
 ";

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::LEAF_LINE_BYTES_MAX;
+use crate::codec::line::{first, last, may_be_any_of, unquoted};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::parse::{
     Fault, ParseLimits, Publish, find_newline, parse_size, scan_usual, scan_usual_headers,
@@ -103,7 +104,7 @@ pub fn parse_leaf(input: &[u8], payload_bytes_max: usize) -> LeafParsed<'_> {
         };
         return LeafParsed::Verb(LeafVerb::Message(message), taken);
     }
-    if !may_be_verb(input) {
+    if !may_be_any_of(&NAMES, input) {
         return LeafParsed::Wrong(UNKNOWN);
     }
     let searched = &input[..input.len().min(LEAF_LINE_BYTES_MAX)];
@@ -140,14 +141,6 @@ fn usual_message(input: &[u8], limits: ParseLimits) -> Option<(Publish<'_>, usiz
     (!matches!(publish.reply, b"+" | b"|")).then_some((publish, taken))
 }
 
-/// Returns whether the input begins like the name of a verb. Input that does not is refused at once.
-fn may_be_verb(input: &[u8]) -> bool {
-    NAMES.iter().any(|name| {
-        let given = &input[..input.len().min(name.len())];
-        given.eq_ignore_ascii_case(&name[..given.len()])
-    })
-}
-
 fn plain_verb<'a>(name: &[u8], args: &'a [u8]) -> Option<LeafVerb<'a>> {
     Some(match name {
         b"ls+" => subscribe(args)?,
@@ -164,11 +157,7 @@ fn plain_verb<'a>(name: &[u8], args: &'a [u8]) -> Option<LeafVerb<'a>> {
         b"connect" => LeafVerb::Connect(args.trim_ascii()),
         b"info" => LeafVerb::Info(args.trim_ascii()),
         b"+ok" => LeafVerb::Ok,
-        b"-err" => {
-            let text = args.trim_ascii();
-            let text = text.strip_prefix(b"'").unwrap_or(text);
-            LeafVerb::Error(text.strip_suffix(b"'").unwrap_or(text))
-        }
+        b"-err" => LeafVerb::Error(unquoted(args)),
         _ => return None,
     })
 }
@@ -263,29 +252,6 @@ fn head(args: &[u8], with_headers: bool) -> Option<Head<'_>> {
         header_bytes,
         total,
     })
-}
-
-fn is_blank(byte: &u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r')
-}
-
-/// Returns the first argument, and the rest of the line. Both may be empty.
-fn first(line: &[u8]) -> (&[u8], &[u8]) {
-    let from = line.iter().take_while(|b| is_blank(b)).count();
-    let len = line[from..].iter().take_while(|b| !is_blank(b)).count();
-    let rest = &line[from + len..];
-    (&line[from..from + len], trim_start(rest))
-}
-
-fn trim_start(line: &[u8]) -> &[u8] {
-    &line[line.iter().take_while(|b| is_blank(b)).count()..]
-}
-
-/// Returns the part before the last argument, and the last argument.
-fn last(line: &[u8]) -> (&[u8], &[u8]) {
-    let line = line.trim_ascii_end();
-    let len = line.iter().rev().take_while(|b| !is_blank(b)).count();
-    line.split_at(line.len() - len)
 }
 
 #[cfg(test)]

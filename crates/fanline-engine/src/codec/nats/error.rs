@@ -121,6 +121,14 @@ pub enum CloseReason {
     MissingAccount,
     #[error("Duplicate Remote LeafNode Connection")]
     DuplicateRemoteLeafnode,
+    #[error("Duplicate Route")]
+    DuplicateRoute,
+    #[error("Duplicate Server Name")]
+    DuplicateServerName,
+    #[error("Cluster Name Conflict")]
+    ClusterNameConflict,
+    #[error("Wrong Gateway")]
+    WrongGateway,
     #[error("Minimum Version Required")]
     MinimumVersionRequired,
     #[error("Cluster Names Identical")]

@@ -1,5 +1,6 @@
 //! The JSON object of INFO.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -31,6 +32,9 @@ pub struct ServerInfo {
     pub domain: Option<String>,
     /// Name of the server's cluster. Without a cluster, leaf nodes receive the server's name instead.
     pub cluster: Option<String>,
+    /// Addresses of this server and of its peers in the cluster for clients, as `host:port`. Empty until the
+    /// first peer has been connected.
+    pub connect_urls: Arc<[String]>,
     /// Address for clients, if it differs from the address that the server listens on.
     pub ip: Option<String>,
     /// TLS of the client listener.
@@ -98,6 +102,8 @@ struct Wire<'a> {
     ip: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    connect_urls: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<&'a str>,
     #[serde(skip_serializing_if = "is_false")]
@@ -176,6 +182,11 @@ impl ServerInfo {
             nonce: audience.nonce,
             ip: self.ip.as_deref(),
             cluster: self.cluster.as_deref(),
+            // These are not the addresses of listeners for WebSocket.
+            connect_urls: match audience.is_websocket {
+                true => &[],
+                false => &self.connect_urls,
+            },
             domain: self.domain.as_deref(),
             ldm: self.lame_duck,
             connect_info: audience.account.is_some(),

@@ -18,9 +18,9 @@ const RESPONSE_TIME: Duration = Duration::from_secs(120);
 /// First token of the reply subjects of requests that cross accounts.
 pub(crate) const REPLIES: &str = "_R_";
 
-/// Returns the filter of the reply subjects of a shard.
-pub(crate) fn replies_of(shard: u16) -> Vec<u8> {
-    format!("{REPLIES}.{shard}.>").into_bytes()
+/// Returns the filter of the reply subjects of a shard. `token` distinguishes the servers of a cluster.
+pub(crate) fn replies_of(token: &str, shard: u16) -> Vec<u8> {
+    format!("{REPLIES}.{token}{shard}.>").into_bytes()
 }
 
 /// A bridge from one account to another.
@@ -80,10 +80,10 @@ pub(crate) struct BridgeTarget {
 }
 
 impl Bridge {
-    /// Creates the bridge that delivers responses to a shard's requests.
-    fn replies(account: AccountId, shard: u16) -> Self {
+    /// Creates the bridge that delivers responses to a shard's requests. `filter` is that of their subjects.
+    fn replies(account: AccountId, filter: Vec<u8>) -> Self {
         Bridge {
-            filter: replies_of(shard),
+            filter,
             kind: BridgeKind::Replies,
             account,
             transform: None,
@@ -105,14 +105,14 @@ impl Bridge {
     }
 }
 
-/// Returns the bridges of one shard, in a list for each account.
-pub(crate) fn bridges(access: &Access, shard: u16) -> Vec<Vec<Bridge>> {
+/// Returns the bridges of one shard, in a list for each account. `replies` is the filter of its reply subjects.
+pub(crate) fn bridges(access: &Access, replies: &[u8]) -> Vec<Vec<Bridge>> {
     let accounts = access.accounts();
     let mut all: Vec<Vec<Bridge>> = accounts.iter().map(|_| Vec::new()).collect();
     let system = &accounts[AccountId::SYSTEM.index()];
     for (id, account) in (0..).map(AccountId).zip(accounts) {
         if has_services(id, account) {
-            all[id.index()].push(Bridge::replies(id, shard));
+            all[id.index()].push(Bridge::replies(id, replies.to_vec()));
         }
         for import in &account.imports {
             // Both accounts exist, because the configuration was validated.

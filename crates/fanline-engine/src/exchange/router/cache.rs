@@ -12,7 +12,7 @@ use super::bridges::{Bridge, BridgeTarget};
 use super::interest::Interest;
 use super::subscriptions::SubId;
 use crate::auth::{Permitted, Rights, RightsId};
-use crate::exchange::remote::{LinkSet, Remote, RemoteSet};
+use crate::exchange::remote::{LinkSet, MemberRank, Remote, RemoteSet};
 use crate::short_bytes::ShortBytes;
 use crate::subject::Filter;
 use crate::subject::trie::{NodeId, Trie, Vacant};
@@ -70,6 +70,21 @@ pub(crate) enum Member {
 }
 
 impl Member {
+    /// Returns the weight of the members that are not on another server of the cluster.
+    pub(crate) fn weight_near(members: &[Member]) -> u32 {
+        let near = members.iter();
+        let near = near.filter(|member| member.rank() != MemberRank::Cluster);
+        near.fold(0, |sum: u32, member| sum.saturating_add(member.weight()))
+    }
+
+    /// Returns where the member is.
+    pub(in crate::exchange) fn rank(self) -> MemberRank {
+        match self {
+            Member::Local(_) => MemberRank::Shard,
+            Member::Remote { remote, .. } => remote.rank(),
+        }
+    }
+
     pub(crate) fn weight(self) -> u32 {
         match self {
             Member::Local(_) => 1,
@@ -210,17 +225,10 @@ impl RouteBuilder {
         if self.found.is_empty() {
             return;
         }
-        // Local members come first, because a message from another shard can go only to them. Links come
+        // Local members come first, because a message from another shard can go only to them. Leaf nodes come
         // last.
-        let distance = |member: &Member| match member {
-            Member::Local(_) => 0,
-            Member::Remote { remote, .. } => match remote {
-                Remote::Shard(_) => 1,
-                Remote::Links(_) => 2,
-            },
-        };
         self.found
-            .sort_unstable_by_key(|(group, member)| (*group, distance(member)));
+            .sort_unstable_by_key(|(group, member)| (*group, member.rank()));
         let Route {
             groups, members, ..
         } = &mut self.route;
@@ -234,22 +242,25 @@ impl RouteBuilder {
         for (name, group) in &self.groups {
             groups[*group as usize].name = name.clone();
         }
-        let mut group_on_server = None;
+        let (mut group_on_server, mut group_in_cluster) = (None, None);
         for (at, member) in &self.found {
             let group = &mut groups[*at as usize];
-            let is_link = distance(member) == 2;
-            // A link receives no messages of a group that has members on this server.
-            if is_link && group_on_server == Some(*at) {
-                continue;
-            }
-            if !is_link {
-                group_on_server = Some(*at);
+            match member.rank() {
+                MemberRank::Shard | MemberRank::Server => group_on_server = Some(*at),
+                MemberRank::Cluster => group_in_cluster = Some(*at),
+                // A leaf node receives no messages of a group that has members on this server.
+                MemberRank::Leaf if group_on_server == Some(*at) => continue,
+                MemberRank::Leaf => {}
             }
             if group.len == 0 {
                 group.first = members.len();
             }
             group.len += 1;
-            group.weight = group.weight.saturating_add(member.weight());
+            // If the group has members in the cluster, a leaf node is used only for messages that came from
+            // the cluster.
+            if member.rank() != MemberRank::Leaf || group_in_cluster != Some(*at) {
+                group.weight = group.weight.saturating_add(member.weight());
+            }
             members.push(*member);
         }
     }

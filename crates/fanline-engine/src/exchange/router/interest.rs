@@ -104,6 +104,22 @@ impl Interest {
         others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
     }
 
+    /// Returns the interest of this server's own shards, without links and bridges: 1 or 0 without a queue
+    /// group, otherwise the number of members.
+    pub(super) fn own_weight(&self, queue: &[u8]) -> u32 {
+        if queue.is_empty() {
+            let others = self.plain_remote.shards();
+            return u32::from(!(self.plain.is_empty() && others.is_empty()));
+        }
+        let Some(group) = self.find_group(queue) else {
+            return 0;
+        };
+        let is_shard = |(remote, _): &&(Remote, u32)| matches!(remote, Remote::Shard(_));
+        let others = group.remote.iter().filter(is_shard);
+        let members = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
+        others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
+    }
+
     /// Returns whether remotes have interest in this queue group, or plain interest if `queue` is empty.
     pub(super) fn has_remote_interest(&self, queue: &[u8]) -> bool {
         match queue {

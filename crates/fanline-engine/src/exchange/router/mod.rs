@@ -210,6 +210,13 @@ impl Router {
         })
     }
 
+    /// Returns the interest of this server's own shards in a filter, without links and bridges: 1 or 0 without
+    /// a queue group, otherwise the number of members.
+    pub(crate) fn own_weight(&self, filter: &[u8], queue: &[u8]) -> u32 {
+        let node = self.filters.find(filter);
+        node.map_or(0, |node| self.filters.value(node).own_weight(queue))
+    }
+
     /// Returns whether remotes have interest in exactly this filter, with this queue group, or without one if
     /// `queue` is empty.
     pub(crate) fn has_remote_interest(&self, filter: &[u8], queue: &[u8]) -> bool {

@@ -2,36 +2,80 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::{BridgeTarget, RouteMemo, Router};
+use super::{BridgeTarget, Member, RouteMemo, Router};
 use crate::auth::AccountId;
+use crate::exchange::remote::LinkSet;
 
 /// One router for each account in use.
 #[derive(Default)]
-pub(crate) struct Routers(Vec<Router>);
+pub(crate) struct Routers {
+    all: Vec<Router>,
+    /// For each link set, whether changes of interest are recorded in all accounts, also in those of later
+    /// routers.
+    watched: [bool; LinkSet::ALL.len()],
+    /// For each such link set, the accounts with interest changes that were not taken yet; some may have none.
+    changed: [Vec<AccountId>; LinkSet::ALL.len()],
+}
 
 impl Routers {
     /// Returns the router of an account, and creates it on first use.
     pub(crate) fn of(&mut self, account: AccountId) -> &mut Router {
         self.ensure(account);
-        &mut self.0[account.index()]
+        &mut self.all[account.index()]
+    }
+
+    /// Returns the router of an account for a change of its interest, and creates it on first use.
+    pub(crate) fn changing(&mut self, account: AccountId) -> &mut Router {
+        self.ensure(account);
+        let router = &mut self.all[account.index()];
+        for set in LinkSet::ALL {
+            if self.watched[set.index()] && !router.has_news(set) {
+                self.changed[set.index()].push(account);
+            }
+        }
+        router
     }
 
     /// Returns the router of an account, if it was created.
     pub(crate) fn get(&self, account: AccountId) -> Option<&Router> {
-        self.0.get(account.index())
+        self.all.get(account.index())
     }
 
     /// Creates the router of an account if necessary. Indexing requires that the router exists.
     pub(crate) fn ensure(&mut self, account: AccountId) {
         let at = account.index();
-        if self.0.len() <= at {
-            self.0.resize_with(at + 1, Router::new);
+        while self.all.len() <= at {
+            let mut router = Router::new();
+            for set in LinkSet::ALL {
+                if self.watched[set.index()] {
+                    router.watch(set, true);
+                }
+            }
+            self.all.push(router);
         }
+    }
+
+    /// Starts or stops recording changes of interest for a link set in all accounts.
+    pub(crate) fn watch_all(&mut self, set: LinkSet, is_watched: bool) {
+        self.watched[set.index()] = is_watched;
+        self.changed[set.index()].clear();
+        for router in &mut self.all {
+            router.watch(set, is_watched);
+        }
+    }
+
+    /// Takes the accounts with interest changes that were not taken for a link set, since the last call. All
+    /// accounts must be watched for the set.
+    pub(crate) fn take_changed(&mut self, set: LinkSet) -> Vec<AccountId> {
+        let mut changed = std::mem::take(&mut self.changed[set.index()]);
+        changed.sort_unstable();
+        changed.dedup();
+        changed
     }
 
     /// Releases capacity that is no longer needed after many filters were removed.
     pub(crate) fn trim(&mut self) {
-        self.0.iter_mut().for_each(Router::trim);
+        self.all.iter_mut().for_each(Router::trim);
     }
 
     /// Returns whether all destinations of a route in other accounts are known to have no subscriber.
@@ -54,7 +98,8 @@ impl Routers {
             .of(target.account)
             .route(&target.subject, &mut target.memo);
         let same = route.groups().filter(|(g, _)| g.name.as_slice() == group);
-        same.map(|(g, _)| g.weight).sum()
+        // The other servers of a cluster import their messages themselves.
+        same.map(|(_, members)| Member::weight_near(members)).sum()
     }
 
     /// Returns the queue groups that receive the messages of a subject.
@@ -70,11 +115,11 @@ impl Routers {
 
     /// Returns the number of accounts with a router.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Router> {
-        self.0.iter()
+        self.all.iter()
     }
 }
 
@@ -83,13 +128,13 @@ impl Index<AccountId> for Routers {
 
     #[inline]
     fn index(&self, account: AccountId) -> &Router {
-        &self.0[account.index()]
+        &self.all[account.index()]
     }
 }
 
 impl IndexMut<AccountId> for Routers {
     #[inline]
     fn index_mut(&mut self, account: AccountId) -> &mut Router {
-        &mut self.0[account.index()]
+        &mut self.all[account.index()]
     }
 }

@@ -101,7 +101,7 @@ impl ClientSession<'_> {
         self.broker.exchange.end_run(&intake);
         self.broker.end_intake(&intake);
         self.broker.end_overrun();
-        self.broker.exchange.announce_to_leafs();
+        self.broker.exchange.announce_to_links();
         receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
         receipt.announced_bytes = self.broker.exchange.outputs.announced_bytes;
         let session = &mut self.broker.exchange.sessions[self.id.index()];

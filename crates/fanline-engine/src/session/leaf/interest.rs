@@ -1,8 +1,8 @@
 //! Interest of leaf connections, and interest that is announced to them.
 
 use super::super::Exchange;
+use super::super::announced::Key;
 use super::LeafSession;
-use super::announced::Key;
 use crate::auth::AccountId;
 use crate::codec::leaf::{LOOPS, LeafError, write_interest};
 use crate::codec::nats::error::ClientError;
@@ -97,6 +97,13 @@ impl LeafSession<'_> {
 }
 
 impl Exchange {
+    /// Announces changes of interest to other servers.
+    #[inline]
+    pub(crate) fn announce_to_links(&mut self) {
+        self.announce_to_leafs();
+        self.announce_to_routes();
+    }
+
     /// Announces changes of interest to leaf connections.
     #[inline]
     pub(crate) fn announce_to_leafs(&mut self) {

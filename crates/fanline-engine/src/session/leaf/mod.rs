@@ -1,7 +1,6 @@
 //! Leaf connections: sessions with other servers, by the [leaf protocol](crate::codec::leaf).
 
 mod accounts;
-mod announced;
 mod cycles;
 mod handshake;
 mod interest;

@@ -11,7 +11,7 @@ use crate::codec::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
 use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH};
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::parse::Publish;
-use crate::exchange::message::{Context, Dispatch, Message, Origin};
+use crate::exchange::message::{Context, Dispatch, Message, Origin, Via};
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::run::Intake;
 use crate::exchange::text::text;
@@ -67,7 +67,7 @@ impl LeafSession<'_> {
         self.broker.exchange.end_run(&intake);
         self.broker.end_intake(&intake);
         self.broker.end_overrun();
-        self.broker.exchange.announce_to_leafs();
+        self.broker.exchange.announce_to_links();
         receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
         receipt.was_measured = self.session().rtt != rtt_before;
         if let Some((congested, _)) = self.broker.exchange.outputs.congested {
@@ -128,6 +128,10 @@ impl LeafSession<'_> {
         let leaf = self.state();
         let mut intake = self.broker.begin_intake(self.id, chunk);
         intake.origin.echo = false;
+        intake.origin.via = match leaf.is_spoke() {
+            true => Via::Hub,
+            false => Via::Own,
+        };
         intake.is_admitted = leaf.is_ready();
         intake.is_restricted = !leaf.rules.is_empty();
         intake.may_run = intake.is_admitted

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::announced::Announced;
+use super::super::announced::Announced;
 use super::{Compressed, Dialled, LeafRemote, Rules};
 use crate::codec::leaf::level_name;
 use crate::codec::s2::Level;

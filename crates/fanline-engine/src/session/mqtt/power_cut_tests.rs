@@ -118,6 +118,7 @@ fn start(shelf: &Shelf, now: Now) -> (Shard, JetStreamService<JetStreams>) {
         shards: 2,
         traces: false,
         leafs: None,
+        routes: None,
     });
     let service = JetStreamService::new(1, &config, 7, |ports| {
         let mut js = JetStreams::new(Settings::default(), Some(Box::new(shelf.clone())), 7);

@@ -31,6 +31,7 @@ impl Simulation {
             shards: 2,
             traces: false,
             leafs: None,
+            routes: None,
         });
         let service = JetStreamService::new(1, &config, 7, |ports| {
             let mut jetstream = JetStreams::new(Settings::default(), None, 7);

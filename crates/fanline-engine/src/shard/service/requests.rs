@@ -25,7 +25,8 @@ impl ShardPorts {
         let key = self.secrets.number();
         let at = self.requests.expect(request, None, key, self.now);
         let mut reply = Vec::new();
-        self.requests.write_subject(at, self.index, &mut reply);
+        self.requests
+            .write_subject(at, ("", self.index), &mut reply);
         let message = Message {
             subject: &target.subject,
             reply: &reply,

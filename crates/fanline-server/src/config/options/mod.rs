@@ -1,6 +1,7 @@
 //! The table of options: one file for each area, one entry for each option.
 
 mod authorization;
+mod cluster;
 mod jetstream;
 mod jetstream_limits;
 mod leafnode_remotes;
@@ -32,6 +33,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     websocket::OPTIONS,
     mqtt::OPTIONS,
     leafnodes::OPTIONS,
+    cluster::OPTIONS,
     jetstream::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,

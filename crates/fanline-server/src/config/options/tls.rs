@@ -220,7 +220,7 @@ impl table::Block for TlsBlock {
         Entry::refused(
             "verify_cert_and_check_known_urls",
             Bool,
-            "clustering is not supported by Fanline yet",
+            "it is not supported by Fanline",
         )
         .help("For routes and gateways."),
         Entry::refused("ocsp_peer", Any, "OCSP is not supported by Fanline")

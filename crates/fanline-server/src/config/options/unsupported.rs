@@ -1,6 +1,6 @@
 //! Options of nats-server that Fanline does not support, or that have no effect here.
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::leafnodes::Authorization;
 use super::tls::TlsBlock;
@@ -9,24 +9,13 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{
     Address, Any, Block, Blocks, Bool, Duration, Integer, Port, Text, Texts,
 };
-use crate::config::table::{self, Entry, Kind};
+use crate::config::table::{self, Entry};
 use crate::config::value::Value;
 
-const CLUSTER: &str = "not supported by Fanline yet: this server runs alone";
-const GATEWAY: &str = "not supported by Fanline: this server runs alone";
+const GATEWAY: &str = "not supported by Fanline: this server is in one cluster only";
 const PROFILE: &str = "without effect: Fanline does not serve Go profiles";
 
 pub(super) const OPTIONS: &[super::Entry] = &[
-    Entry::new("cluster", Block, cluster, |draft| {
-        let name = draft.loaded.options.cluster_name.as_ref();
-        name.map_or(Json::Null, |name| json!({ "name": name }))
-    })
-    .help(
-        "Cluster of servers. A block with only a name sets the cluster name of this server. **A warning \
-         only** with anything else: cluster is not supported by Fanline yet: this server runs alone, without \
-         that name.",
-    )
-    .block::<Cluster>(),
     Entry::warned("gateway", Block, GATEWAY)
         .block::<Gateway>()
         .help("Connections to other clusters."),
@@ -51,84 +40,6 @@ pub(super) const OPTIONS: &[super::Entry] = &[
         .block::<Flags>()
         .help("nats-server's feature flags. None has an effect here; a warning names those that change nats-server's behavior."),
 ];
-
-/// Reads the name of a cluster. The name is ignored if the block has other options, such as routes, because
-/// Fanline cannot be a member of a cluster. Leaf nodes do not forward messages between servers with the same
-/// cluster name, so the server would miss messages of the other members.
-fn cluster(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
-    let Cluster { name, has_more } = table::read(Cluster::default(), given)?;
-    if has_more {
-        draft.warn(given.place, format!("cluster: {CLUSTER}"));
-    }
-    draft.loaded.options.cluster_name = name.filter(|_| !has_more);
-    Ok(())
-}
-
-/// The block `cluster`.
-#[derive(Default)]
-struct Cluster {
-    name: Option<String>,
-    has_more: bool,
-}
-
-/// Returns an option of the block `cluster` that would make the server a member of a cluster, which is not
-/// supported.
-const fn of_cluster(name: &'static str, kind: Kind) -> OfCluster {
-    OfCluster::unshown(name, kind, |cluster, _| {
-        cluster.has_more = true;
-        Ok(())
-    })
-}
-
-type OfCluster = Entry<Cluster>;
-
-impl table::Block for Cluster {
-    const OPTIONS: &'static [OfCluster] = &[
-        OfCluster::new(
-            "name",
-            Text,
-            |cluster, given| {
-                cluster.name = given.some_text()?;
-                match &cluster.name {
-                    Some(name) if name.contains(' ') => {
-                        Err(given.fault("cluster name cannot contain spaces"))
-                    }
-                    _ => Ok(()),
-                }
-            },
-            |cluster| json!(cluster.name),
-        )
-        .limit("no spaces")
-        .help("Name of the cluster, in INFO and monitoring."),
-        of_cluster("listen", Address),
-        of_cluster("host", Text).alias(&["net"]),
-        of_cluster("port", Port),
-        of_cluster("authorization", Block)
-            .block::<Authorization>()
-            .like("leafnodes.authorization"),
-        of_cluster("permissions", Block).block::<Anything>(),
-        of_cluster("routes", Texts),
-        of_cluster("tls", Block).block::<TlsBlock>().like("tls"),
-        of_cluster("advertise", Text).alias(&["cluster_advertise"]),
-        of_cluster("no_advertise", Bool),
-        of_cluster("connect_retries", Integer),
-        of_cluster("connect_backoff", Bool),
-        of_cluster("pool_size", Integer),
-        of_cluster("accounts", Texts),
-        of_cluster("compression", Any),
-        of_cluster("ping_interval", Duration),
-        of_cluster("ping_max", Integer),
-        of_cluster("write_deadline", Duration),
-        of_cluster("write_timeout", Text),
-    ];
-}
-
-/// A block that accepts any option.
-struct Anything;
-
-impl table::Block for Anything {
-    const OPTIONS: &'static [Entry<Self>] = &[Entry::ignored("*", Any)];
-}
 
 /// The block `gateway`, which is ignored.
 struct Gateway;

@@ -1,4 +1,4 @@
-//! Interest that was announced to a leaf connection.
+//! Interest that was announced to other servers.
 
 use hashbrown::HashMap;
 
@@ -39,7 +39,7 @@ impl Key {
     }
 }
 
-/// The weights that were announced to one connection.
+/// The weights that were announced, each with its key.
 #[derive(Debug, Default)]
 pub(crate) struct Announced {
     weights: HashMap<Key, u32>,
@@ -63,6 +63,11 @@ impl Announced {
                 true
             }
         }
+    }
+
+    /// Returns the announced weights.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, u32)> {
+        self.weights.iter().map(|(key, weight)| (key, *weight))
     }
 
     /// Returns the filters that were announced, with their queue groups.

@@ -1,0 +1,40 @@
+//! Arguments of a line, as servers send them to each other.
+
+/// Returns the first argument, and the rest of the line. Both may be empty.
+pub(super) fn first(line: &[u8]) -> (&[u8], &[u8]) {
+    let from = line.iter().take_while(|b| is_blank(b)).count();
+    let len = line[from..].iter().take_while(|b| !is_blank(b)).count();
+    let rest = &line[from + len..];
+    (&line[from..from + len], trim_start(rest))
+}
+
+/// Returns the part before the last argument, and the last argument.
+pub(super) fn last(line: &[u8]) -> (&[u8], &[u8]) {
+    let line = line.trim_ascii_end();
+    let len = line.iter().rev().take_while(|b| !is_blank(b)).count();
+    line.split_at(line.len() - len)
+}
+
+/// Returns the text of an `-ERR` without its quotes.
+pub(super) fn unquoted(text: &[u8]) -> &[u8] {
+    let text = text.trim_ascii();
+    let text = text.strip_prefix(b"'").unwrap_or(text);
+    text.strip_suffix(b"'").unwrap_or(text)
+}
+
+/// Returns whether the input begins like one of these names, which are in lower case. Other input is refused
+/// at once.
+pub(super) fn may_be_any_of(names: &[&[u8]], input: &[u8]) -> bool {
+    names.iter().any(|name| {
+        let given = &input[..input.len().min(name.len())];
+        given.eq_ignore_ascii_case(&name[..given.len()])
+    })
+}
+
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+fn trim_start(line: &[u8]) -> &[u8] {
+    &line[line.iter().take_while(|b| is_blank(b)).count()..]
+}

@@ -1,0 +1,109 @@
+//! Writes lines of the route protocol: interest, and messages that are not forwarded in their received form.
+
+use crate::codec::nats::args::write_sizes;
+
+/// Appends a line of interest; a weight of 0 withdraws it. An empty account is omitted, as on a dedicated
+/// connection.
+pub fn write_interest(out: &mut Vec<u8>, account: &[u8], filter: &[u8], queue: &[u8], weight: u32) {
+    out.extend_from_slice(if weight > 0 { b"RS+ " } else { b"RS- " });
+    write_account(out, account);
+    out.extend_from_slice(filter);
+    if !queue.is_empty() {
+        out.push(b' ');
+        out.extend_from_slice(queue);
+        if weight > 0 {
+            out.push(b' ');
+            out.extend_from_slice(itoa::Buffer::new().format(weight).as_bytes());
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the start of a message's line: the verb, the account unless it is empty, and the subject.
+pub fn write_start(out: &mut Vec<u8>, account: &[u8], subject: &[u8], header_bytes: usize) {
+    out.extend_from_slice(if header_bytes > 0 { b"HMSG " } else { b"RMSG " });
+    write_account(out, account);
+    out.extend_from_slice(subject);
+    out.push(b' ');
+}
+
+/// Appends a message's line. `groups` are separated by spaces.
+pub fn write_head(
+    out: &mut Vec<u8>,
+    account: &[u8],
+    subject: &[u8],
+    reply: &[u8],
+    groups: &[u8],
+    header_bytes: usize,
+    total: usize,
+) {
+    write_start(out, account, subject, header_bytes);
+    let groups = groups.trim_ascii();
+    if !groups.is_empty() {
+        out.extend_from_slice(if reply.is_empty() { b"| " } else { b"+ " });
+    }
+    for part in [reply, groups] {
+        if !part.is_empty() {
+            out.extend_from_slice(part);
+            out.push(b' ');
+        }
+    }
+    write_sizes(out, header_bytes, total);
+}
+
+fn write_account(out: &mut Vec<u8>, account: &[u8]) {
+    if !account.is_empty() {
+        out.extend_from_slice(account);
+        out.push(b' ');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_as_nats_server_writes_them() {
+        let check = |write: &dyn Fn(&mut Vec<u8>), expected: &str| {
+            let mut out = Vec::new();
+            write(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        };
+        check(
+            &|out| write_interest(out, b"A", b"a", b"", 1),
+            "RS+ A a\r\n",
+        );
+        check(
+            &|out| write_interest(out, b"A", b"a", b"", 0),
+            "RS- A a\r\n",
+        );
+        check(
+            &|out| write_interest(out, b"A", b"a", b"q", 3),
+            "RS+ A a q 3\r\n",
+        );
+        check(
+            &|out| write_interest(out, b"A", b"a", b"q", 0),
+            "RS- A a q\r\n",
+        );
+        check(
+            &|out| write_interest(out, b"", b"a", b"q", 3),
+            "RS+ a q 3\r\n",
+        );
+        check(
+            &|out| write_head(out, b"A", b"a", b"", b"", 0, 2),
+            "RMSG A a 2\r\n",
+        );
+        check(
+            &|out| write_head(out, b"", b"a", b"r", b"", 0, 2),
+            "RMSG a r 2\r\n",
+        );
+        check(
+            &|out| write_head(out, b"A", b"a", b"r", b"q1 q2 ", 0, 2),
+            "RMSG A a + r q1 q2 2\r\n",
+        );
+        check(
+            &|out| write_head(out, b"A", b"a", b"", b"q ", 18, 20),
+            "HMSG A a | q 18 20\r\n",
+        );
+    }
+}

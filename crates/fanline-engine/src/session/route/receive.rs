@@ -1,0 +1,264 @@
+//! Input of routes.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::super::Receipt;
+use super::RouteSession;
+use super::state::Phase;
+use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::parse::Publish;
+use crate::codec::route::parse::{RouteMessage, RouteParsed, RouteVerb, parse_route};
+use crate::exchange::message::{Context, Dispatch, Message, Origin, Via};
+use crate::exchange::outputs::PRODUCED_BYTES_MAX;
+use crate::exchange::router::RouteMemo;
+use crate::exchange::run::Intake;
+use crate::exchange::text::text;
+use crate::outbox::Chunk;
+
+/// Prefix of the reply subjects of messages that a stream delivers.
+const STREAM_REPLIES: &[u8] = b"$JS.ACK.";
+
+/// Number of dots in the reply subject of a stream's delivery before the subject that follows it.
+const STREAM_REPLY_DOTS: usize = 8;
+
+/// The account of the messages of an intake, by its name in their lines.
+#[derive(Default)]
+struct Place<'a> {
+    name: &'a [u8],
+    is_known: bool,
+}
+
+impl RouteSession<'_> {
+    /// Handles input; see [`Shard::receive`](crate::Shard::receive).
+    pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
+        let input = &chunk[range.clone()];
+        let mut receipt = Receipt::default();
+        self.broker.exchange.outputs.begin_batch();
+        self.broker.exchange.outputs.now = now;
+        self.session_mut().active_at = now;
+        let mut intake = self.begin_intake(chunk);
+        let mut place = Place::default();
+        while receipt.consumed < input.len() {
+            if self.session().ending.is_some() {
+                receipt.consumed = input.len();
+                break;
+            }
+            let rest = &input[receipt.consumed..];
+            let from = range.start + receipt.consumed;
+            match parse_route(rest, false) {
+                RouteParsed::Verb(RouteVerb::Message(message), taken) => {
+                    self.message(&mut intake, &mut place, &message, from);
+                    receipt.consumed += taken;
+                }
+                RouteParsed::Verb(verb, taken) => {
+                    self.broker.exchange.end_run(&intake);
+                    self.broker.end_intake(&intake);
+                    self.handle(&verb, now);
+                    intake = self.begin_intake(chunk);
+                    place = Place::default();
+                    receipt.consumed += taken;
+                }
+                RouteParsed::Partial { frame_bytes } => {
+                    receipt.frame_bytes = frame_bytes;
+                    break;
+                }
+                RouteParsed::Wrong(fault) => self.broker.refuse(self.id, fault.error, fault.reason),
+            }
+            if self.broker.exchange.outputs.produced_bytes > PRODUCED_BYTES_MAX {
+                receipt.must_flush = true;
+                break;
+            }
+        }
+        self.broker.exchange.end_run(&intake);
+        self.broker.end_intake(&intake);
+        self.broker.end_overrun();
+        self.broker.exchange.announce_to_links();
+        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
+        if let Some((congested, _)) = self.broker.exchange.outputs.congested {
+            self.session_mut().stalls += 1;
+            receipt.congested = Some(congested);
+        }
+        receipt
+    }
+
+    /// Handles a verb other than a message.
+    fn handle(&mut self, verb: &RouteVerb<'_>, now: Duration) {
+        if self.state().phase == Phase::Connecting && !matches!(verb, RouteVerb::Connect(_)) {
+            return self.broker.any(self.id).refuse_credentials();
+        }
+        match verb {
+            RouteVerb::Connect(json) => self.connect(json),
+            RouteVerb::Info(json) => self.info(json),
+            RouteVerb::Error(error) => self.handle_error(error),
+            RouteVerb::Ping => self.broker.exchange.send(self.id, b"PONG\r\n"),
+            RouteVerb::Pong => self.broker.any(self.id).pong(now),
+            RouteVerb::Ok | RouteVerb::Account | RouteVerb::Message(_) => {}
+            RouteVerb::Subscribe(_) | RouteVerb::Unsubscribe(_) if !self.state().is_ready() => {
+                self.broker.end(self.id, CloseReason::ProtocolViolation);
+            }
+            RouteVerb::Subscribe(interest) => self.subscribe(interest),
+            RouteVerb::Unsubscribe(interest) => self.unsubscribe(interest),
+        }
+    }
+
+    /// Handles an error: the peer closes the connection.
+    fn handle_error(&mut self, error: &[u8]) {
+        let error = text(error);
+        let outputs = &mut self.broker.exchange.outputs;
+        outputs.notice(self.id, || format!("Route Error '{error}'"));
+        self.state_mut().complaint = Some(error);
+        self.broker.end(self.id, CloseReason::ParseError);
+    }
+
+    /// Begins an intake, which holds the values that the connection's messages share until it sends another
+    /// verb.
+    fn begin_intake<'a>(&self, chunk: &'a Chunk) -> Intake<'a> {
+        let mut intake = self.broker.begin_intake(self.id, chunk);
+        intake.origin.echo = false;
+        intake.origin.via = Via::Route;
+        intake.is_admitted = self.state().is_ready();
+        intake.is_restricted = false;
+        // The server of the publisher has applied its mappings.
+        intake.is_mapped = false;
+        intake.may_run = intake.is_admitted && !self.broker.exchange.outputs.traces;
+        // Each account has its own cached route.
+        intake.memo = RouteMemo::default();
+        intake
+    }
+
+    /// Handles a message. `from` is the offset of its verb in the chunk.
+    fn message<'a>(
+        &mut self,
+        intake: &mut Intake<'a>,
+        place: &mut Place<'a>,
+        message: &RouteMessage<'a>,
+        from: usize,
+    ) {
+        if message.account != place.name {
+            self.broker.exchange.end_run(intake);
+            self.enter_account(intake, place, message.account);
+        }
+        let RouteMessage {
+            publish, groups, ..
+        } = message;
+        if place.is_known
+            && groups.is_empty()
+            && (self.broker.exchange).coalesce(intake, publish, from, false)
+        {
+            return intake.count(publish);
+        }
+        self.broker.exchange.end_run(intake);
+        if !intake.is_admitted {
+            return match self.state().phase {
+                Phase::Connecting => self.broker.any(self.id).refuse_credentials(),
+                _ => self.broker.end(self.id, CloseReason::ProtocolViolation),
+            };
+        }
+        intake.count(publish);
+        // Messages of an account that does not exist here have no subscriber.
+        if place.is_known {
+            self.pass_on(intake, publish, groups, from);
+        }
+    }
+
+    /// Continues an intake with the messages of another account.
+    fn enter_account<'a>(&self, intake: &mut Intake<'a>, place: &mut Place<'a>, name: &'a [u8]) {
+        let exchange = &self.broker.exchange;
+        let account = std::str::from_utf8(name).ok();
+        let account = account.and_then(|name| exchange.access.account_id(name));
+        // Without a router the account has no subscriber, because interest creates it.
+        let account = account.filter(|account| account.index() < exchange.routers.len());
+        *place = Place {
+            name,
+            is_known: account.is_some(),
+        };
+        intake.memo = RouteMemo::default();
+        intake.account = account.unwrap_or(intake.account);
+    }
+
+    /// Delivers a message.
+    fn pass_on(
+        &mut self,
+        intake: &mut Intake<'_>,
+        publish: &Publish<'_>,
+        groups: &[u8],
+        from: usize,
+    ) {
+        let Intake { account, chunk, .. } = *intake;
+        let mut message = Message::published(chunk, publish, from);
+        let (reply, shown) = split_shown(publish.reply);
+        let mut head = Vec::new();
+        if !shown.is_empty() {
+            head = [b"HMSG ", shown, b" "].concat();
+        }
+        message.head = &head;
+        let mut dispatch = Dispatch {
+            account,
+            subject: publish.subject,
+            message: &message,
+            origin: Origin {
+                groups: Some(groups),
+                ..intake.origin
+            },
+            context: Context::default(),
+        };
+        let memo = &mut intake.memo;
+        if publish.args.is_empty() || !shown.is_empty() {
+            // The received arguments cannot be forwarded: subscribers receive another form.
+            let publish = Publish {
+                reply,
+                ..publish.clone()
+            };
+            self.broker
+                .any(self.id)
+                .dispatch_rewritten(dispatch, &publish, memo);
+        } else {
+            self.broker.dispatch(&mut dispatch, memo);
+        }
+    }
+}
+
+/// Splits the reply of a stream's delivery into the reply subject and the subject that the subscriber
+/// receives. The second part is empty if the subscriber receives the subject of the message. Names in the reply
+/// may contain `@`, so only one after all tokens of the reply counts.
+fn split_shown(reply: &[u8]) -> (&[u8], &[u8]) {
+    if !reply.starts_with(STREAM_REPLIES) {
+        return (reply, &[]);
+    }
+    let mut dots = 0;
+    let at = reply.iter().position(|byte| {
+        dots += usize::from(*byte == b'.');
+        dots >= STREAM_REPLY_DOTS && *byte == b'@'
+    });
+    match at {
+        Some(at) if at + 1 < reply.len() => (&reply[..at], &reply[at + 1..]),
+        _ => (reply, &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_subject_follows_all_tokens_of_the_reply() {
+        for (reply, expected) in [
+            ("in.1@a", ("in.1@a", "")),
+            (
+                "$JS.ACK.s.c.1.2.3.4.5@a.b",
+                ("$JS.ACK.s.c.1.2.3.4.5", "a.b"),
+            ),
+            (
+                "$JS.ACK.s@x.c.1.2.3.4.5@a",
+                ("$JS.ACK.s@x.c.1.2.3.4.5", "a"),
+            ),
+            ("$JS.ACK.s@x.c.1.2.3.4.5", ("$JS.ACK.s@x.c.1.2.3.4.5", "")),
+            ("$JS.ACK.s.c.1.2.3.4.5@", ("$JS.ACK.s.c.1.2.3.4.5@", "")),
+        ] {
+            let (reply, shown) = split_shown(reply.as_bytes());
+            let found = (text(reply), text(shown));
+            assert_eq!(found, (expected.0.into(), expected.1.into()));
+        }
+    }
+}

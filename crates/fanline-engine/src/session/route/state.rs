@@ -1,0 +1,136 @@
+//! The state of one route.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::codec::route::{GossipMode, RouteInfo};
+
+/// A connection to a peer that this server has dialed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct RouteDial {
+    /// Number of the dialing task, which is unique while the server runs.
+    pub id: u64,
+    /// User and password of the route's URL; empty without one.
+    pub user: String,
+    /// The password.
+    pub password: String,
+    /// Whether the route is configured; otherwise the server has learned of it by gossip.
+    pub is_explicit: bool,
+    /// The mode of the gossip that the server has learned of the peer by.
+    pub gossip_mode: GossipMode,
+}
+
+// Secrets never reach a log, not even through `{:?}`.
+impl fmt::Debug for RouteDial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteDial")
+            .field("id", &self.id)
+            .field("is_explicit", &self.is_explicit)
+            .field("gossip_mode", &self.gossip_mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The phase of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The dialer's CONNECT has not arrived.
+    Connecting,
+    /// The peer's INFO has not arrived.
+    Greeting,
+    /// The route is registered: messages and interest cross.
+    Ready,
+}
+
+/// The reason why a dialed connection ended, as far as it matters for the next attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RouteOutcome {
+    /// The connection failed, or has ended after it was registered.
+    #[default]
+    Ended,
+    /// The peer is this server itself.
+    OwnServer,
+    /// The peer, whose id this is, is connected by another route.
+    Duplicate(String),
+}
+
+/// The state of one route.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// The dialed connection; `None` for an accepted one.
+    pub(crate) dial: Option<RouteDial>,
+    pub(crate) phase: Phase,
+    /// The peer's INFO; default before it has arrived.
+    pub(crate) info: RouteInfo,
+    /// Whether this server or the configuration of it has the peer among its routes.
+    pub(crate) is_explicit: bool,
+    pub(crate) outcome: RouteOutcome,
+    /// The error that the peer sent.
+    pub(crate) complaint: Option<String>,
+}
+
+impl Route {
+    /// Creates the state of a connection: a dialed one with `dial`, otherwise an accepted one.
+    pub(crate) fn new(dial: Option<RouteDial>) -> Self {
+        Route {
+            phase: match dial {
+                Some(_) => Phase::Greeting,
+                None => Phase::Connecting,
+            },
+            is_explicit: dial.as_ref().is_some_and(|dial| dial.is_explicit),
+            dial,
+            info: RouteInfo::default(),
+            outcome: RouteOutcome::default(),
+            complaint: None,
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready
+    }
+
+    /// Returns facts about the ended connection.
+    pub(crate) fn ended(&self) -> RouteEnded {
+        RouteEnded {
+            was_ready: self.is_ready(),
+            peer_name: self.info.server_name.clone(),
+            outcome: self.outcome.clone(),
+            complaint: self.complaint.clone(),
+        }
+    }
+}
+
+/// Facts about an ended route that the dialer needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteEnded {
+    /// Whether the route was registered.
+    pub was_ready: bool,
+    /// Name of the peer; empty if it is not known.
+    pub peer_name: String,
+    /// Why the connection ended.
+    pub outcome: RouteOutcome,
+    /// The error that the peer sent.
+    pub complaint: Option<String>,
+}
+
+/// A route in monitoring.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "named as in nats-server's /routez")]
+pub struct RouteStatus {
+    pub rid: u64,
+    pub remote_id: String,
+    pub remote_name: String,
+    pub did_solicit: bool,
+    pub is_configured: bool,
+    pub ip: String,
+    pub port: u16,
+    pub opened_at: Duration,
+    pub active_at: Duration,
+    pub rtt: Option<Duration>,
+    pub pending_size: usize,
+    pub in_msgs: u64,
+    pub out_msgs: u64,
+    pub in_bytes: u64,
+    pub out_bytes: u64,
+    pub subscriptions: usize,
+}

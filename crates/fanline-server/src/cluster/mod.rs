@@ -1,0 +1,153 @@
+//! Options of the cluster, as the engine needs them, and addresses of other servers. The engine implements the
+//! route protocol, and the first shard serves the routes.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use fanline_engine::route::{RouteDial, RouteEnded, RouteSettings};
+use tokio::sync::oneshot;
+
+use crate::client::ServerAddress;
+use crate::client::url::Url;
+use crate::listen::reachable_urls;
+use crate::options::{Addresses, ClusterOptions, Options};
+
+/// A new connection to another server of the cluster, without a session.
+pub(crate) struct DialledRoute {
+    pub(crate) stream: std::net::TcpStream,
+    pub(crate) dial: RouteDial,
+    /// The name that the certificate of the other server must have.
+    pub(crate) host: String,
+    /// Reports the end of the session. If its receiver is dropped, the connection is no longer needed.
+    pub(crate) done: oneshot::Sender<RouteEnded>,
+}
+
+/// The address of another server of the cluster.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct RouteAddress {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// User and password; empty without one.
+    pub(crate) user: String,
+    pub(crate) password: String,
+}
+
+impl fmt::Display for RouteAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+impl RouteAddress {
+    /// Parses `nats-route://user:password@host:6222`. Any scheme is accepted, as in nats-server.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the host or the port is missing or invalid.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::split(text.trim());
+        let (location, _) = url.host_and_path();
+        let url = Url { location, ..url };
+        let shown = url.without_user_info();
+        let address = ServerAddress::from_url(&url, false, 0).map_err(|error| error.to_string())?;
+        if address.port == 0 {
+            return Err(format!("route {shown:?} has no port"));
+        }
+        Ok(RouteAddress {
+            host: address.host,
+            port: address.port,
+            user: address.user.or(address.token).unwrap_or_default(),
+            password: address.password.unwrap_or_default(),
+        })
+    }
+
+    /// Returns whether both are the same host and port, as text.
+    pub(crate) fn is_same_place(&self, other: &RouteAddress) -> bool {
+        (&self.host, self.port) == (&other.host, other.port)
+    }
+}
+
+/// Checks the options of the cluster.
+///
+/// # Errors
+///
+/// Returns the error of the first invalid option.
+pub(crate) fn check(options: &Options) -> Result<(), String> {
+    let name = options.cluster_name.as_deref();
+    if name.is_some_and(|name| name.contains(char::is_whitespace)) {
+        return Err("cluster name cannot contain spaces".into());
+    }
+    let Some(cluster) = &options.cluster else {
+        return Ok(());
+    };
+    if name.is_none_or(str::is_empty) {
+        return Err("cluster requires a name: Fanline does not generate one".into());
+    }
+    if options.jetstream.is_some() {
+        return Err(
+            "JetStream is not supported by Fanline in a cluster yet: remove `jetstream` or `cluster`"
+                .into(),
+        );
+    }
+    for url in &cluster.routes {
+        RouteAddress::parse(url)?;
+    }
+    if (cluster.tls.as_ref()).is_some_and(|tls| !tls.client_certificates.is_required()) {
+        return Err("TLS of routes requires client certificates".into());
+    }
+    Ok(())
+}
+
+/// Returns the engine's settings of routes.
+pub(crate) fn settings(
+    options: &Options,
+    cluster: &ClusterOptions,
+    listening: SocketAddr,
+    addresses: &Addresses,
+) -> RouteSettings {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    RouteSettings {
+        host: cluster.host.clone(),
+        port: listening.port(),
+        advertise: cluster.advertise.clone(),
+        user: text(&cluster.user),
+        password: text(&cluster.password),
+        has_tls: cluster.tls.is_some(),
+        auth_timeout: cluster.auth_timeout,
+        client_urls: match &options.client_advertise {
+            _ if cluster.no_advertise => Vec::new(),
+            Some(advertised) if advertised.contains(':') => vec![advertised.clone()],
+            Some(advertised) => vec![format!("{advertised}:{}", addresses.clients.port())],
+            None if addresses.clients.ip().is_unspecified() => reachable_urls(addresses.clients),
+            None => vec![addresses.clients.to_string()],
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_routes_are_parsed() {
+        for (text, place, user, password) in [
+            ("nats-route://a:6222", "a:6222", "", ""),
+            ("nats://u:p@a:6222", "a:6222", "u", "p"),
+            ("nats-route://10.0.0.1:6222/", "10.0.0.1:6222", "", ""),
+            ("nats-route://[::1]:6222/", "[::1]:6222", "", ""),
+            ("a:1", "a:1", "", ""),
+        ] {
+            let address = RouteAddress::parse(text).expect(text);
+            assert_eq!(address.to_string(), place, "{text}");
+            assert_eq!((&*address.user, &*address.password), (user, password));
+        }
+        for text in ["nats-route://a", "nats-route://:6222", "", "a:x"] {
+            assert!(RouteAddress::parse(text).is_err(), "{text}");
+        }
+        let error = RouteAddress::parse("nats://u:secret@a").err();
+        assert_eq!(error.as_deref(), Some("route \"nats://a\" has no port"));
+    }
+}

@@ -1,0 +1,211 @@
+//! The cluster: its name, the listener for routes, and the servers that it dials.
+
+use serde_json::{Value as Json, json};
+
+use super::duration_text;
+use super::listener::Listener;
+use super::tls::{self, TlsBlock, timeout};
+use crate::cluster::RouteAddress;
+use crate::config::draft::Draft;
+use crate::config::read::{Given, Read};
+use crate::config::table::Kind::{Any, Block, Duration, Integer, Text, Texts};
+use crate::config::table::{self, Entry, set};
+use crate::{ClientCertificates, ClusterOptions, TlsOptions};
+
+/// The reason in the warning for options of routes that have no effect.
+const LATER: &str =
+    "not supported by Fanline yet: it uses one connection without compression for each route";
+
+pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new("cluster", Block, read, show)
+    .block::<ClusterBlock>()
+    .default("off")
+    .help(
+        "Cluster of servers that clients see as one. A block without `port` only sets the cluster name of this \
+         server.",
+    )];
+
+/// The block `cluster`.
+struct ClusterBlock {
+    name: Option<String>,
+    options: ClusterOptions,
+    port: Option<u16>,
+}
+
+impl Listener for ClusterBlock {
+    fn address(&self) -> (&String, Option<u16>) {
+        (&self.options.host, self.port)
+    }
+
+    fn address_mut(&mut self) -> (&mut String, &mut Option<u16>) {
+        (&mut self.options.host, &mut self.port)
+    }
+}
+
+impl table::Block for ClusterBlock {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::new(
+            "name",
+            Text,
+            |block, given| {
+                block.name = given.some_text()?;
+                match &block.name {
+                    Some(name) if name.contains(' ') => {
+                        Err(given.fault("cluster name cannot contain spaces"))
+                    }
+                    _ => Ok(()),
+                }
+            },
+            |block| json!(block.name),
+        )
+        .limit("no spaces")
+        .help("Name of the cluster, in INFO and monitoring. All servers of a cluster have the same name."),
+        Entry::<Self>::LISTEN,
+        Entry::<Self>::HOST,
+        Entry::<Self>::PORT,
+        Entry::<Self>::new(
+            "authorization",
+            Block,
+            |block, given| {
+                let own = table::read(Credentials(block.options.clone()), given)?;
+                block.options = own.0;
+                Ok(())
+            },
+            |block| table::show(Credentials(block.options.clone())),
+        )
+        .block::<Credentials>()
+        .help("User and password that the other servers must send."),
+        Entry::<Self>::new(
+            "routes",
+            Texts,
+            |block, given| {
+                block.options.routes = given.texts()?;
+                for url in &block.options.routes {
+                    RouteAddress::parse(url).map_err(|why| given.fault(why))?;
+                }
+                Ok(())
+            },
+            |block| json!(block.options.shown_routes()),
+        )
+        .help(
+            "Other servers of the cluster, as `nats-route://user:password@host:6222`. One of them is enough to \
+             find the others.",
+        ),
+        Entry::<Self>::text("advertise", |block| &mut block.options.advertise)
+            .alias(&["cluster_advertise"])
+            .help("The address that other servers dial, as `host:port`."),
+        Entry::<Self>::flag("no_advertise", |block| &mut block.options.no_advertise)
+            .default("false")
+            .help("Send neither this server's addresses for clients to other servers, nor theirs to clients."),
+        Entry::<Self>::new(
+            "connect_retries",
+            Integer,
+            |block, given| {
+                block.options.connect_retries = given.count()?;
+                Ok(())
+            },
+            |block| json!(block.options.connect_retries),
+        )
+        .default("0")
+        .help("Number of further attempts to reach a server that is not among `routes`."),
+        Entry::<Self>::flag("connect_backoff", |block| &mut block.options.connect_backoff)
+            .default("false")
+            .help("Double the delay between attempts, from 1 s to 30 s."),
+        Entry::<Self>::new(
+            "tls",
+            Block,
+            |block, given| set(&mut block.options.tls, read_tls(given).map(Some)),
+            |block| block.options.tls.as_ref().map_or(Json::Null, tls::show),
+        )
+        .block::<TlsBlock>()
+        .like("tls")
+        .dialer()
+        .help(
+            "TLS between the servers. Each must present a certificate that is signed by an authority of \
+             `ca_file`, for both directions. A reload reads the files again, for new connections.",
+        ),
+        Entry::refused("permissions", Block, "permissions of routes are not supported by Fanline yet")
+            .help("Subjects that cross routes, which Fanline does not support yet."),
+        Entry::warned("pool_size", Integer, LATER).help("Number of connections to each server."),
+        Entry::warned("accounts", Texts, LATER).help("Accounts with a connection of their own."),
+        Entry::warned("compression", Any, LATER).help("Compression of routes."),
+        Entry::warned("ping_interval", Duration, LATER).help("Interval of pings; that of clients, at most 30 s."),
+        Entry::warned("ping_max", Integer, LATER).help("Number of unanswered pings; that of clients."),
+        Entry::warned("write_deadline", Duration, LATER).help("Time limit of a blocked write; that of clients."),
+        Entry::warned("write_timeout", Text, LATER).help("Effect of the write deadline; always `retry`."),
+    ];
+}
+
+/// Reads the block `tls`. Both sides of a route verify each other, as with nats-server.
+fn read_tls(given: &Given<'_>) -> Read<TlsOptions> {
+    let tls = tls::read(given)?;
+    if tls.client_certificates == ClientCertificates::RequiredAndMapped {
+        return Err(given.fault("verify_and_map of routes is not supported by Fanline"));
+    }
+    if tls.certificates.is_empty() {
+        return Err(given.fault("missing 'cert_file' in TLS configuration"));
+    }
+    Ok(TlsOptions {
+        client_certificates: ClientCertificates::Required,
+        ..tls
+    })
+}
+
+/// The block `authorization`.
+struct Credentials(ClusterOptions);
+
+impl table::Block for Credentials {
+    const OPTIONS: &'static [Entry<Self>] = &[
+        Entry::<Self>::text("user", |own| &mut own.0.user)
+            .alias(&["username"])
+            .help("User name."),
+        Entry::<Self>::text("password", |own| &mut own.0.password)
+            .alias(&["pass"])
+            .secret()
+            .help("Password of the user."),
+        Entry::<Self>::new(
+            "timeout",
+            Any,
+            |own, given| set(&mut own.0.auth_timeout, timeout(given)),
+            |own| json!(duration_text(own.0.auth_timeout)),
+        )
+        .default("2s")
+        .help("Time limit of the handshake."),
+    ];
+}
+
+fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
+    let options = &mut draft.loaded.options;
+    let block = ClusterBlock {
+        name: None,
+        options: ClusterOptions {
+            host: draft.listener_host.clone(),
+            ..ClusterOptions::default()
+        },
+        port: None,
+    };
+    let ClusterBlock {
+        name,
+        options: cluster,
+        port,
+    } = table::read(block, given)?;
+    options.cluster_name = name;
+    options.cluster = port.map(|port| ClusterOptions { port, ..cluster });
+    Ok(())
+}
+
+fn show(draft: &Draft) -> Json {
+    let options = &draft.loaded.options;
+    let cluster = options.cluster.as_ref();
+    if options.cluster_name.is_none() && cluster.is_none() {
+        return Json::Null;
+    }
+    let mut shown = table::show(ClusterBlock {
+        name: options.cluster_name.clone(),
+        options: cluster.cloned().unwrap_or_default(),
+        port: cluster.map(|cluster| cluster.port),
+    });
+    if let (Json::Object(fields), None) = (&mut shown, cluster) {
+        fields.retain(|name, _| name == "name");
+    }
+    shown
+}

@@ -1,0 +1,83 @@
+//! `/routez`: routes to the other servers of the cluster, accepted and dialed.
+
+use std::time::Duration;
+
+use fanline_engine::route::RouteStatus;
+use serde::Serialize;
+
+use super::answer::{Answer, Refusal};
+use super::{Monitor, collect, now_text, time};
+use crate::clock::go_text;
+
+#[derive(Serialize)]
+struct Routez<'a> {
+    server_id: &'a str,
+    server_name: &'a str,
+    now: String,
+    num_routes: usize,
+    routes: Vec<Row>,
+}
+
+/// One route.
+#[derive(Serialize)]
+struct Row {
+    rid: u64,
+    remote_id: String,
+    remote_name: String,
+    did_solicit: bool,
+    is_configured: bool,
+    ip: String,
+    port: u16,
+    start: String,
+    last_activity: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt: Option<String>,
+    uptime: String,
+    idle: String,
+    pending_size: usize,
+    in_msgs: u64,
+    out_msgs: u64,
+    in_bytes: u64,
+    out_bytes: u64,
+    subscriptions: usize,
+    compression: &'static str,
+}
+
+impl Row {
+    fn new(monitor: &Monitor, status: RouteStatus, now: Duration) -> Self {
+        Row {
+            rid: status.rid,
+            remote_id: status.remote_id,
+            remote_name: status.remote_name,
+            did_solicit: status.did_solicit,
+            is_configured: status.is_configured,
+            ip: status.ip,
+            port: status.port,
+            start: monitor.date(status.opened_at),
+            last_activity: monitor.date(status.active_at),
+            rtt: status.rtt.map(go_text),
+            uptime: time::uptime(now.saturating_sub(status.opened_at)),
+            idle: time::uptime(now.saturating_sub(status.active_at)),
+            pending_size: status.pending_size,
+            in_msgs: status.in_msgs,
+            out_msgs: status.out_msgs,
+            in_bytes: status.in_bytes,
+            out_bytes: status.out_bytes,
+            subscriptions: status.subscriptions,
+            compression: "off",
+        }
+    }
+}
+
+pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
+    let routes = collect::routes(&monitor.shared).await?.into_iter();
+    let now = monitor.now();
+    let rows: Vec<Row> = routes.map(|one| Row::new(monitor, one, now)).collect();
+    Ok(Answer::json(&Routez {
+        server_id: monitor.server_id(),
+        server_name: &monitor.shared.info.server_name,
+        now: now_text(),
+        num_routes: rows.len(),
+        routes: rows,
+    }))
+}

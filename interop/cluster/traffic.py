@@ -1,0 +1,24 @@
+"""Cases that differ from those of leaf connections: queue groups are shared by the whole cluster."""
+
+from harness.checks import check, equal
+from harness.client import settle
+from leaf import traffic
+from leaf.traffic import Ends
+
+
+def queue_is_shared(ends: Ends):
+    """Members at both ends, one against three: each message reaches one, in proportion to their number."""
+    here = ends.sender.subscribe(ends.subject("shared"), "workers")
+    there = [ends.wanted("shared", "workers") for _ in range(3)]
+    settle(ends.sender, ends.receiver)
+    ends.sender.publish_all(ends.subject("shared"), [b"%d" % n for n in range(1000)])
+    ends.sender.flush()
+    here_found = [int(message.payload) for message in ends.sender.quiet(here)]
+    there_found = [int(message.payload) for number in there for message in ends.receiver.quiet(number)]
+    equal(sorted(here_found + there_found), list(range(1000)), "what the members got together")
+    check(150 < len(here_found) < 350, f"{len(here_found)} of 1000 messages at one member of four")
+
+
+CASES = {name: case for name, case in traffic.CASES.items() if name != "a queue group prefers its own end"} | {
+    "a queue group is shared": queue_is_shared,
+}
