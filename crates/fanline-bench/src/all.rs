@@ -95,6 +95,12 @@ const TABLES: &[Table] = &[
         QUICK,
     )
     .rivals(),
+    Table::new(
+        "footprint",
+        "What a subject costs besides messages",
+        &["--rounds", "2"],
+    )
+    .rivals(),
     Table::new("schedulers", "Schedulers", QUICK).rivals(),
     Table::new("hubs", "Hubs", QUICK).rivals(),
     Table::new(

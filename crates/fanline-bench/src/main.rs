@@ -20,6 +20,8 @@
 //!   async-broadcast, asyncband, and Pekko. Further tables measure joining, memory, slow consumers, and
 //!   latency, and compare the merge and the partition hub with tokio's mpsc. `--resume` continues an
 //!   interrupted run.
+//! - `footprint`: what a subject costs besides messages: short visits, memory, code size, and compile time, next
+//!   to rxRust, tokio's channels, and RxJava.
 //! - `bridge`: a subject bound to a server, compared with an unbound one and a raw socket.
 //! - `schedulers`: values on another thread, compared with hand-written reference loops
 //!   (`schedulers/floors.rs`) and RxJava. Published results of other libraries are in separate columns.
@@ -39,6 +41,7 @@ mod bridge;
 mod compare;
 mod comparison;
 mod core_nats;
+mod footprint;
 mod generator;
 mod hubs;
 mod jetstream;
@@ -96,6 +99,10 @@ enum Command {
     Mqtt(mqtt::Arguments),
     /// Measure the engine's parts on one core: matcher, parser, shard, store; time and allocations
     Micro(micro::Arguments),
+    /// Measure what a subject costs besides messages: visits of an observer, memory, code size, compile time
+    ///
+    /// Takes about a minute, and with --rivals about three. Builds small programs with `cargo`, without the network.
+    Footprint(footprint::Arguments),
     /// Compare hubs with other crates and Pekko: broadcasts to 64 to 100,000 consumers, merge, partition
     ///
     /// One producer sends 100,000 elements, and every consumer checks every element. If a system would take
@@ -156,6 +163,7 @@ fn main() -> Result<()> {
         Command::Jetstream(arguments) => jetstream::run(&arguments),
         Command::Mqtt(arguments) => mqtt::run(&arguments),
         Command::Transports(arguments) => transports::run(&arguments),
+        Command::Footprint(arguments) => footprint::run(&arguments),
         Command::Hubs(arguments) => hubs::run(&arguments),
         Command::Leaf(arguments) => leaf::run(&arguments),
         Command::Micro(arguments) => micro::run(&arguments),

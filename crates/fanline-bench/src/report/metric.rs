@@ -44,7 +44,7 @@ pub(crate) enum Metric {
     /// Resident memory per stored message, in bytes.
     MessageMemory,
     /// Resident memory per stored subject with one message, in bytes, without the bytes of the subject
-    /// itself.
+    /// itself; or per subject of the library.
     SubjectMemory,
     /// Disk space per stored message, in bytes.
     MessageDisk,
@@ -56,6 +56,10 @@ pub(crate) enum Metric {
     PeakMemory,
     /// Number of elements of a run.
     Elements,
+    /// Size of a stripped program, in bytes, without that of an empty one.
+    CodeSize,
+    /// Time of a build without its dependencies, in nanoseconds.
+    CompileTime,
 }
 
 impl Metric {
@@ -83,6 +87,8 @@ impl Metric {
             Self::Bytes => "bytes allocated",
             Self::PeakMemory => "peak memory",
             Self::Elements => "elements",
+            Self::CodeSize => "code size",
+            Self::CompileTime => "compile time",
         }
     }
 
@@ -113,10 +119,12 @@ impl Metric {
             Self::PeakMemory | Self::IdleMemory => {
                 format!("{} MiB", three_digits(value / (1024.0 * 1024.0)))
             }
-            Self::ConnectionMemory => format!("{} KiB", three_digits(value / 1024.0)),
+            Self::ConnectionMemory | Self::CodeSize => {
+                format!("{} KiB", three_digits(value / 1024.0))
+            }
             Self::Allocations => small(value),
             Self::Bytes => format!("{} B", small(value)),
-            Self::Ready => format!("{} ms", three_digits(value / 1e6)),
+            Self::Ready | Self::CompileTime => format!("{} ms", three_digits(value / 1e6)),
             Self::MessageMemory | Self::SubjectMemory | Self::MessageDisk => {
                 format!("{} B", three_digits(value))
             }

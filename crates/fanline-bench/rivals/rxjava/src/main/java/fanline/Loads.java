@@ -42,6 +42,9 @@ final class Loads {
                             false,
                             0);
             case "async" -> new FanOut(AsyncSubject::create, false, FanOut.ONLY_THE_LAST);
+            case "visit-subject" -> new Visit(PublishSubject::create, 1);
+            case "visit-behavior" -> new Visit(() -> BehaviorSubject.createDefault(0), 2);
+            case "visit-one" -> new Visit(() -> ReplaySubject.createWithSize(1), 2);
             case "new-thread" ->
                     counted(
                             items ->

@@ -1,0 +1,193 @@
+//! The code size and compile time of small programs that use a library.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use super::add_system;
+use crate::report::metric::Metric;
+use crate::report::{Report, Row};
+
+/// A program with one dependency.
+struct Program {
+    row: &'static str,
+    system: &'static str,
+    dependency: &'static str,
+    main: &'static str,
+}
+
+/// The libraries, as lines of a manifest.
+const FANLINE: &str = "fanline = { path = \"FANLINE\" }";
+const RXRUST: &str = "rxrust = { version = \"1.0.0-rc.6\" }";
+const TOKIO: &str = "tokio = { version = \"1\", default-features = false, features = [\"sync\"] }";
+
+/// The program whose size is subtracted.
+const EMPTY: Program = Program {
+    row: "empty",
+    system: "nothing",
+    dependency: "",
+    main: "fn main() { println!(\"{}\", std::env::args().count() as u32); }",
+};
+
+/// A subject with one observer, and a chain of ten operators.
+const PROGRAMS: &[Program] = &[
+    Program {
+        row: "subject",
+        system: "Fanline, exclusive",
+        dependency: FANLINE,
+        main: "use fanline::prelude::*;
+            fn main() {
+                let (mut tx, source) = fanline::subject::<u32>();
+                let _guard = source.subscribe(|value| println!(\"{value}\"));
+                tx.next(std::env::args().count() as u32);
+            }",
+    },
+    Program {
+        row: "subject",
+        system: "rxRust, Local",
+        dependency: RXRUST,
+        main: "use rxrust::prelude::*;
+            fn main() {
+                let mut subject = Local::subject::<'static, u32, std::convert::Infallible>();
+                let _guard = subject.clone().subscribe(|value| println!(\"{value}\"));
+                subject.next(std::env::args().count() as u32);
+            }",
+    },
+    Program {
+        row: "subject",
+        system: "tokio broadcast",
+        dependency: TOKIO,
+        main: "fn main() {
+                let (tx, mut rx) = tokio::sync::broadcast::channel(16);
+                tx.send(std::env::args().count() as u32).unwrap();
+                println!(\"{}\", rx.try_recv().unwrap());
+            }",
+    },
+    Program {
+        row: "chain",
+        system: "Fanline, exclusive",
+        dependency: FANLINE,
+        main: "use fanline::prelude::*;
+            fn main() {
+                let limit = std::env::args().count() as u32;
+                let _guard = fanline::create::from_iter(0..1000 * limit)
+                    .map(|value| value + 1)
+                    .filter(|value| value % 2 == 0)
+                    .skip(3)
+                    .take(500)
+                    .scan(0u32, |sum, value| sum.wrapping_add(*value))
+                    .distinct_until_changed()
+                    .skip_while(|value| *value < 10)
+                    .take_while(|value| *value < 100_000)
+                    .pairwise()
+                    .map(|(one, other)| other - one)
+                    .subscribe(|value| println!(\"{value}\"));
+            }",
+    },
+    Program {
+        row: "chain",
+        system: "rxRust, Local",
+        dependency: RXRUST,
+        main: "use rxrust::prelude::*;
+            fn main() {
+                let limit = std::env::args().count() as u32;
+                let _guard = Local::from_iter(0..1000 * limit)
+                    .map(|value| value + 1)
+                    .filter(|value| value % 2 == 0)
+                    .skip(3)
+                    .take(500)
+                    .scan(0u32, |sum, value| sum.wrapping_add(value))
+                    .distinct_until_changed()
+                    .skip_while(|value| *value < 10)
+                    .take_while(|value| *value < 100_000)
+                    .pairwise()
+                    .map(|(one, other)| other - one)
+                    .subscribe(|value| println!(\"{value}\"));
+            }",
+    },
+];
+
+/// Adds a row for each kind of program.
+pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result<()> {
+    let empty = EMPTY.build(1)?.size;
+    for (name, title) in [
+        ("subject", "a subject with an observer"),
+        ("chain", "ten operators"),
+    ] {
+        let mut row = Row {
+            title: title.to_owned(),
+            headline: Metric::CodeSize,
+            is_plotted: false,
+            ..Row::new(format!("program-{name}"), "Programs")
+        };
+        for program in PROGRAMS.iter().filter(|program| program.row == name) {
+            if !with_rivals && !program.system.starts_with("Fanline") {
+                continue;
+            }
+            add_system(report, program.system, None);
+            let built = program.build(rounds)?;
+            row.record_value(program.system, Metric::CodeSize, built.size - empty);
+            row.record_samples(program.system, Metric::CompileTime, built.nanos);
+        }
+        report.rows.push(row);
+    }
+    Ok(())
+}
+
+/// The results of a program.
+struct Built {
+    /// Bytes of the stripped program.
+    size: f64,
+    /// Time of each build without the dependencies.
+    nanos: Vec<f64>,
+}
+
+impl Program {
+    /// Builds the program with its dependencies, and then several times by itself.
+    fn build(&self, rounds: u32) -> Result<Built> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let target =
+            env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let name = format!(
+            "{}-{}",
+            self.row,
+            self.system.replace([' ', ','], "").to_lowercase()
+        );
+        let folder = target.join("footprint").join(&name);
+        let library = root.join("crates/fanline");
+        let library = library.to_str().context("the path is not UTF-8")?;
+        let dependency = self.dependency.replace("FANLINE", library);
+        fs::create_dir_all(folder.join("src"))?;
+        fs::write(
+            folder.join("Cargo.toml"),
+            format!(
+                "[package]\nname = \"program\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
+                 {dependency}\n\n[profile.release]\nstrip = true\n\n[workspace]\n"
+            ),
+        )?;
+        // The versions of the workspace, which are downloaded already.
+        fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+        let mut nanos = Vec::new();
+        for _ in 0..=rounds {
+            fs::write(folder.join("src/main.rs"), self.main)?;
+            let start = Instant::now();
+            let output = Command::new("cargo")
+                .args(["build", "--release", "--offline", "--quiet"])
+                .current_dir(&folder)
+                .env("CARGO_TARGET_DIR", folder.join("target"))
+                .output()
+                .context("`cargo` could not be started")?;
+            let messages = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "{name}: {messages}");
+            nanos.push(start.elapsed().as_nanos() as f64);
+        }
+        // The first build includes the dependencies.
+        nanos.remove(0);
+        let size = fs::metadata(folder.join("target/release/program"))?.len() as f64;
+        Ok(Built { size, nanos })
+    }
+}
