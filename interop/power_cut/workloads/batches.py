@@ -6,7 +6,7 @@ import json
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from power_cut.clients import SECONDS_MAX, Place, connected, make_stream, parsed, payload
+from power_cut.clients import SECONDS_MAX, Place, parsed, payload
 from power_cut.ledger import Ledger, Op, check
 from power_cut.oracle import Limits, check_stream
 from power_cut.workloads import Workload, workload
@@ -25,16 +25,8 @@ class Atomic(Workload):
         return Limits(per_subject=1 if self.name == "atomic-1" else None)
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "allow_atomic": True,
-            "max_msgs_per_subject": self.limits().per_subject or -1,
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
+        config = {"allow_atomic": True, "max_msgs_per_subject": self.limits().per_subject or -1}
+        async with self.stream(place, ledger, **config) as (client, _):
 
             async def publish():
                 while True:
@@ -102,16 +94,8 @@ class Fast(Workload):
         return Limits(per_subject=1 if self.name == "fast-1" else None)
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "allow_batched": True,
-            "max_msgs_per_subject": self.limits().per_subject or -1,
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
+        config = {"allow_batched": True, "max_msgs_per_subject": self.limits().per_subject or -1}
+        async with self.stream(place, ledger, **config) as (client, _):
 
             async def publish():
                 while True:
@@ -163,6 +147,3 @@ class Fast(Workload):
             await client.publish(op.subject, payload(op.number, op.size), reply)
         await asyncio.wait_for(finished, SECONDS_MAX)
         await subscription.unsubscribe()
-
-    async def check(self, place: Place, ops: list[Op]):
-        await check_stream(place, self.name, ops, self.limits(), probe=f"{self.name}.probe")
