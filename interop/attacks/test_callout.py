@@ -10,7 +10,7 @@ import pytest
 
 from attacks.access_kit import Client, Key, Target, jwt, reply_of, unb64
 from harness.cases import named
-from harness.checks import check, equal
+from harness.checks import check, equal, until
 from harness.peer import Closed
 
 ISSUER, STRANGER = Key("A"), Key("A")
@@ -138,8 +138,7 @@ def test_unsealed_answer(make):
         refused = []
         thread = threading.Thread(target=lambda: refused.append(target.refuses(user="eve", **{"pass": "eve"})))
         thread.start()
-        while not (found := service.barrier()):
-            time.sleep(0.005)
+        found = until(service.barrier, "no request arrives at the service")
         check(b"eyJ" not in found[0][1], "the request can be read")
         service.pub(reply_of(found[0]), make())
         service.barrier()
@@ -178,8 +177,7 @@ def test_a_client_in_the_services_account_that_answers_before_the_service_does()
             let_in = []
             thread = threading.Thread(target=lambda: let_in.append(target.refuses(user="eve", **{"pass": "eve"})))
             thread.start()
-            while not (found := spy.barrier()):
-                time.sleep(0.005)
+            found = until(spy.barrier, "no request arrives at the spy")
             asked = json.loads(unb64(found[0][1].rpartition(b"\r\n\r\n")[2].decode().split(".")[1]))
             spy.pub(reply_of(found[0]), answer(asked, user(asked, STRANGER), STRANGER).encode())
             spy.barrier()

@@ -198,6 +198,19 @@ def settle(subscriber: Client, publisher: Client):
     # Further probes may still arrive, in a queue that nothing reads.
 
 
+def received(subscriber: Client, number: int, *publishers: Client) -> list[Message]:
+    """Returns all messages of a subscription that the publishers have sent.
+
+    A later message of each publisher arrives first, and messages of one publisher arrive in order.
+    """
+    for publisher in publishers:
+        settle(subscriber, publisher)
+    subscriber.flush()
+    found = list(subscriber.queues[number])
+    subscriber.queues[number].clear()
+    return found
+
+
 def api(client: Client, endpoint: str, body=None, prefix: str = "$JS.API") -> dict:
     """Sends a JetStream request and returns the response. An error in the response fails the case."""
     found = request_api(client, endpoint, body, prefix)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from harness.checks import check, equal, until
+from harness.checks import WAIT_SECONDS_MAX, check, equal, until
 from harness.client import settle
 from harness.peer import Closed, Peer
 from harness.server import reference_server
@@ -180,8 +180,9 @@ class Watched:
 
     def settled(self, node: Node) -> int:
         """Waits until the other side's interest no longer changes. Returns its number of subjects."""
-        found = -1
+        found, deadline = -1, time.monotonic() + WAIT_SECONDS_MAX
         while found != (found := self.wanted(node)):
+            check(time.monotonic() < deadline, f"the interest at {node.name} does not stop changing: {found}")
             time.sleep(0.5)
         return found
 

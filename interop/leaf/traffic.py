@@ -4,7 +4,7 @@ test."""
 import secrets
 
 from harness.checks import check, equal, until
-from harness.client import Client, settle
+from harness.client import Client, Message, received, settle
 
 from .shapes import Shape
 
@@ -29,6 +29,9 @@ class Ends:
         settle(self.receiver, self.sender)
         return number
 
+    def received(self, number: int) -> list[Message]:
+        return received(self.receiver, number, self.sender)
+
 
 def publishes(ends: Ends):
     sizes = [0, 1, 100, 4095, 4096, 65_536, 900_000]
@@ -39,7 +42,7 @@ def publishes(ends: Ends):
     for size, message in zip(sizes, ends.receiver.take(number, len(sizes))):
         equal((message.subject, message.reply), (ends.subject(f"size.{size}"), f"back.{size}"), "where from and to")
         check(message.payload == bytes(n * 31 & 255 for n in range(size)), f"{size} bytes")
-    equal(ends.receiver.quiet(number), [], "more than was sent")
+    equal(ends.received(number), [], "more than was sent")
 
 
 def keeps_order(ends: Ends):
@@ -49,7 +52,7 @@ def keeps_order(ends: Ends):
             ends.sender.publish_all(ends.subject(f"order.{n % 7}"), [b"%d" % m for m in range(n, n + 100)])
     found = [int(message.payload) for message in ends.receiver.take(number, ORDERED)]
     check(found == list(range(ORDERED)), "out of order, or not all of them")
-    equal(ends.receiver.quiet(number), [], "more than was sent")
+    equal(ends.received(number), [], "more than was sent")
 
 
 def headers(ends: Ends):
@@ -97,7 +100,7 @@ def overlapping(ends: Ends):
     for n in range(50):
         ends.sender.publish(ends.subject("over.a"), b"%d" % n)
     for name, number in zip(filters, numbers):
-        found = [message.payload for message in ends.receiver.quiet(number) if message.subject.endswith("over.a")]
+        found = [message.payload for message in ends.received(number) if message.subject.endswith("over.a")]
         equal(found, [b"%d" % n for n in range(50)], f"what {name} got")
 
 
@@ -109,15 +112,15 @@ def both_ends(ends: Ends):
     for n in range(100):
         ends.sender.publish(ends.subject("both"), b"%d" % n)
     wanted = [b"%d" % n for n in range(100)]
-    equal([message.payload for message in ends.receiver.quiet(there)], wanted, "at the other end")
-    equal([message.payload for message in ends.sender.quiet(here)], wanted, "at this end")
+    equal([message.payload for message in ends.received(there)], wanted, "at the other end")
+    equal([message.payload for message in received(ends.sender, here, ends.receiver)], wanted, "at this end")
 
 
 def queue_members_there(ends: Ends):
     numbers = [ends.wanted("jobs", "workers") for _ in range(3)]
     for n in range(300):
         ends.sender.publish(ends.subject("jobs"), b"%d" % n)
-    found = [int(message.payload) for number in numbers for message in ends.receiver.quiet(number)]
+    found = [int(message.payload) for number in numbers for message in ends.received(number)]
     equal(sorted(found), list(range(300)), "what the members got together")
 
 
@@ -128,13 +131,13 @@ def queue_prefers_this_end(ends: Ends):
     for n in range(100):
         ends.sender.publish(ends.subject("jobs"), b"%d" % n)
     ends.sender.flush()
-    equal(len(ends.sender.quiet(here)), 100, "messages at the member of the same server")
-    equal(ends.receiver.quiet(there), [], "messages at the member of the other server")
+    equal(len(received(ends.sender, here, ends.receiver)), 100, "messages at the member of the same server")
+    equal(ends.received(there), [], "messages at the member of the other server")
     ends.sender.unsubscribe(here)
     ends.sender.flush()
     for n in range(100):
         ends.sender.publish(ends.subject("jobs"), b"%d" % n)
-    equal(len(ends.receiver.quiet(there)), 100, "messages at the other server's, once it is alone")
+    equal(len(ends.received(there)), 100, "messages at the other server's, once it is alone")
 
 
 def queue_groups_apart(ends: Ends):
@@ -145,7 +148,7 @@ def queue_groups_apart(ends: Ends):
     for n in range(100):
         ends.sender.publish(ends.subject("tasks"), b"%d" % n)
     found = {
-        name: sorted(int(message.payload) for number in numbers for message in ends.receiver.quiet(number))
+        name: sorted(int(message.payload) for number in numbers for message in ends.received(number))
         for name, numbers in {"first": first, "second": second, "plain": [plain]}.items()
     }
     for name in found:
@@ -159,7 +162,7 @@ def limited(ends: Ends):
     settle(ends.receiver, ends.sender)
     for n in range(20):
         ends.sender.publish(ends.subject("five"), b"%d" % n)
-    equal([message.payload for message in ends.receiver.quiet(number)], [b"%d" % n for n in range(5)], "what came")
+    equal([message.payload for message in ends.received(number)], [b"%d" % n for n in range(5)], "what came")
     until(lambda: gone(ends, "five"), "the subscription that is through still counts")
 
 
@@ -174,7 +177,7 @@ def many_subjects(ends: Ends):
         ends.sender.publish(ends.subject(f"many.{n}"), b"%d" % n)
     found = [int(message.payload) for message in ends.receiver.take(number, SUBJECTS)]
     check(found == list(range(SUBJECTS)), "not each once, in order")
-    equal(ends.receiver.quiet(number), [], "more than was sent")
+    equal(ends.received(number), [], "more than was sent")
     # Closing the client removes all of its subscriptions.
     ends.receiver.close()
     for n in (0, SUBJECTS // 2, SUBJECTS - 1):

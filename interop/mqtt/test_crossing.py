@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import json
+import time
 import urllib.request
 
 import nats
 
-from harness.checks import check, equal
+from harness.checks import WAIT_SECONDS_MAX, check, equal
 from harness.server import port_free
 from mqtt import packets
 from mqtt.brokers import Broker
@@ -402,7 +403,9 @@ async def test_a_group_has_members_on_both_sides(broker, version):
             got = []
             while (payload := member.message().payload) != b"last":
                 got.append(payload)
+            deadline = time.monotonic() + WAIT_SECONDS_MAX
             while len(heard) + len(got) < 100:
+                check(time.monotonic() < deadline, f"{len(heard)} messages at NATS and {len(got)} at MQTT, of 100")
                 await asyncio.sleep(0.01)
             equal(sorted(heard + got, key=int), [b"%d" % number for number in range(100)], "messages")
             check(heard and got, f"{len(heard)} at NATS, {len(got)} at MQTT")

@@ -6,41 +6,45 @@ import json
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from power_cut.clients import SECONDS_MAX, Place, connected, make_stream, parsed, payload
+from power_cut.clients import SECONDS_MAX, Place, parsed, payload
 from power_cut.ledger import Ledger, Op, check
 from power_cut.oracle import Limits, check_stream
 from power_cut.workloads import Workload, workload
 from power_cut.workloads.limits import SIZES, together
 
-BATCHES_AT_ONCE = 6
 MEMBERS_MAX = 30
 UNACKNOWLEDGED_MAX = 30
 
 
-@workload("atomic", "atomic-1")
-class Atomic(Workload):
-    """Several atomic batches at a time. The stream of `atomic-1` keeps only the last message of each subject."""
+class Batches(Workload):
+    """Several batches at a time. If its name ends in `-1`, the stream holds only the last message of each subject."""
+
+    # The option of a stream that allows these batches.
+    feature: str
+    at_once: int
 
     def limits(self) -> Limits:
-        return Limits(per_subject=1 if self.name == "atomic-1" else None)
+        return Limits(per_subject=1 if self.name.endswith("-1") else None)
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "allow_atomic": True,
-            "max_msgs_per_subject": self.limits().per_subject or -1,
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
+        config = {self.feature: True, "max_msgs_per_subject": self.limits().per_subject or -1}
+        async with self.stream(place, ledger, **config) as (client, _):
 
             async def publish():
                 while True:
                     await self.batch(client, ledger)
 
-            await together(*(publish() for _ in range(BATCHES_AT_ONCE)))
+            await together(*(publish() for _ in range(self.at_once)))
+
+    async def batch(self, client: Client, ledger: Ledger):
+        raise NotImplementedError
+
+
+@workload("atomic", "atomic-1")
+class Atomic(Batches):
+    """Atomic batches."""
+
+    feature, at_once = "allow_atomic", 6
 
     async def batch(self, client: Client, ledger: Ledger):
         """Publishes one batch without waiting, so that the ledger has the stream's order."""
@@ -95,29 +99,10 @@ class Atomic(Workload):
 
 
 @workload("fast", "fast-1")
-class Fast(Workload):
-    """Fast ingest: several batches at a time. The server acknowledges parts of each."""
+class Fast(Batches):
+    """Fast ingest: the server acknowledges parts of each batch."""
 
-    def limits(self) -> Limits:
-        return Limits(per_subject=1 if self.name == "fast-1" else None)
-
-    async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "allow_batched": True,
-            "max_msgs_per_subject": self.limits().per_subject or -1,
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-
-            async def publish():
-                while True:
-                    await self.batch(client, ledger)
-
-            await together(*(publish() for _ in range(3)))
+    feature, at_once = "allow_batched", 3
 
     async def batch(self, client: Client, ledger: Ledger):
         members: list[Op] = []
@@ -163,6 +148,3 @@ class Fast(Workload):
             await client.publish(op.subject, payload(op.number, op.size), reply)
         await asyncio.wait_for(finished, SECONDS_MAX)
         await subscription.unsubscribe()
-
-    async def check(self, place: Place, ops: list[Op]):
-        await check_stream(place, self.name, ops, self.limits(), probe=f"{self.name}.probe")

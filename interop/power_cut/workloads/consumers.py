@@ -7,7 +7,7 @@ from nats.aio.client import Client
 from nats.js.errors import ServiceUnavailableError
 
 from power_cut.clients import (
-    SECONDS_MAX, Place, Publisher, api, connected, make_stream, parsed, payload, request, stored, stream_info,
+    SECONDS_MAX, Place, api, connected, parsed, payload, request, stored, stream_info,
 )
 from power_cut.ledger import Broken, Ledger, Op, check
 from power_cut.oracle import Holding, check_stream
@@ -31,18 +31,9 @@ class Consumers(Workload):
         return ["a"] if self.name in ("work-queue", "ack-all") else ["a", "b"]
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "retention": self.RETENTION.get(self.name, "limits"),
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
+        async with self.stream(place, ledger, retention=self.RETENTION.get(self.name, "limits")) as (client, publisher):
             for consumer in self.consumers():
                 await self.make(client, ledger, consumer)
-            publisher = await Publisher.new(client, ledger)
 
             async def publish():
                 while True:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from power_cut.clients import ID, Place, Publisher, api, connected, make_stream
+from power_cut.clients import ID, Place, Publisher, api, connected
 from power_cut.ledger import Ledger, Op, check
 from power_cut.oracle import Limits, check_stream
 from power_cut.workloads import Workload, workload
@@ -15,25 +15,15 @@ MINUTE_NANOS = 60_000_000_000
 class Subjects(Workload):
     """The last messages of 20 subjects, with 50 publishes in flight."""
 
+    def limits(self) -> Limits:
+        return Limits(per_subject=int(self.name[-1]))
+
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "max_msgs_per_subject": int(self.name[-1]),
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
         sizes = self.random.choice([SIZES, (100,), (20, 40)])
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger)
+        async with self.stream(place, ledger, max_msgs_per_subject=self.limits().per_subject) as (_, publisher):
             while True:
                 subject = f"{self.name}.{self.random.randrange(20)}"
                 await publisher.publish(subject, size=self.random.choice(sizes))
-
-    async def check(self, place: Place, ops: list[Op]):
-        limits = Limits(per_subject=int(self.name[-1]))
-        await check_stream(place, self.name, ops, limits, probe=f"{self.name}.probe")
 
 
 @workload("messages-max", "bytes-max")
@@ -44,24 +34,11 @@ class Counted(Workload):
         return Limits(messages=40) if self.name == "messages-max" else Limits(bytes=16_000)
 
     async def run(self, place: Place, ledger: Ledger):
-        limits = self.limits()
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "max_msgs": limits.messages or -1,
-            "max_bytes": limits.bytes or -1,
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger)
+        most = {"max_msgs": self.limits().messages or -1, "max_bytes": self.limits().bytes or -1}
+        async with self.stream(place, ledger, **most) as (_, publisher):
             while True:
                 subject = f"{self.name}.{self.random.randrange(5)}"
                 await publisher.publish(subject, size=self.random.choice(SIZES[1:7]))
-
-    async def check(self, place: Place, ops: list[Op]):
-        await check_stream(place, self.name, ops, self.limits(), probe=f"{self.name}.probe")
 
 
 @workload("discard-new", "discard-new-per-subject")
@@ -74,17 +51,12 @@ class DiscardNew(Workload):
     async def run(self, place: Place, ledger: Ledger):
         limits = self.limits()
         config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
             "discard": "new",
             "max_msgs": limits.messages or -1,
             "max_msgs_per_subject": limits.per_subject or -1,
             "discard_new_per_subject": limits.per_subject is not None,
-            "allow_direct": True,
         }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger, in_flight=20)
+        async with self.stream(place, ledger, in_flight=20, **config) as (client, publisher):
 
             async def publish():
                 while True:
@@ -121,16 +93,7 @@ class Rollup(Workload):
     """Messages that replace all previous ones, of their subject or of the stream."""
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "allow_rollup_hdrs": True,
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger)
+        async with self.stream(place, ledger, allow_rollup_hdrs=True) as (_, publisher):
             while True:
                 subject = f"{self.name}.{self.random.randrange(10)}"
                 drawn = self.random.random()
@@ -138,31 +101,23 @@ class Rollup(Workload):
                 headers = {"Nats-Rollup": kind} if kind else None
                 await publisher.publish(subject, headers, self.random.choice(SIZES), rollup=kind)
 
-    async def check(self, place: Place, ops: list[Op]):
-        await check_stream(place, self.name, ops, probe=f"{self.name}.probe")
-
 
 @workload("kv-1", "kv-5")
 class KeyValue(Workload):
     """A key-value bucket: puts, deletes, and purges of 20 keys as clients send them, 50 in flight."""
 
     async def run(self, place: Place, ledger: Ledger):
-        history = int(self.name[-1])
         # The configuration that nats-py and nats.go create.
         config = {
             "name": f"KV_{self.name}",
             "subjects": [f"$KV.{self.name}.>"],
-            "max_msgs_per_subject": history,
+            "max_msgs_per_subject": int(self.name[-1]),
             "discard": "new",
             "deny_delete": True,
             "allow_rollup_hdrs": True,
-            "allow_direct": True,
             "duplicate_window": 2 * MINUTE_NANOS,
-            "compression": self.compression(),
         }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger)
+        async with self.stream(place, ledger, **config) as (_, publisher):
             while True:
                 subject = f"$KV.{self.name}.key{self.random.randrange(20)}"
                 drawn = self.random.random()
@@ -197,16 +152,7 @@ class Counter(Workload):
     """Counters of 10 subjects. Each answer has the sum."""
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "allow_msg_counter": True,
-            "max_msgs_per_subject": 1,
-            "allow_direct": True,
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger)
+        async with self.stream(place, ledger, allow_msg_counter=True, max_msgs_per_subject=1) as (_, publisher):
             while True:
                 subject = f"{self.name}.{self.random.randrange(10)}"
                 await publisher.publish(subject, {"Nats-Incr": "+1"}, 0, content_differs=True)
@@ -227,16 +173,7 @@ class Deduplicated(Workload):
     """Message IDs: an acknowledged message is still known after the cut and is not stored twice."""
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "duplicate_window": 60 * MINUTE_NANOS,
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger)
+        async with self.stream(place, ledger, duplicate_window=60 * MINUTE_NANOS) as (_, publisher):
             while True:
                 subject = f"{self.name}.{self.random.randrange(5)}"
                 # The number of a publish is unique in its ledger.

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from power_cut.clients import Place, Publisher, api, connected, make_stream
+from power_cut.clients import Place, api
 from power_cut.ledger import Ledger, Op
 from power_cut.oracle import Limits, check_stream
 from power_cut.workloads import Workload, workload
@@ -16,15 +16,7 @@ class Removals(Workload):
     """Deletions and purges of every kind, during publishes."""
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "allow_direct": True,
-            "compression": self.compression(),
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger, in_flight=20)
+        async with self.stream(place, ledger, in_flight=20) as (client, publisher):
 
             async def publish():
                 while True:
@@ -65,9 +57,6 @@ class Removals(Workload):
 
             await together(publish(), remove(), remove())
 
-    async def check(self, place: Place, ops: list[Op]):
-        await check_stream(place, self.name, ops, probe=f"{self.name}.probe")
-
 
 @workload("ttl", "ttl-markers")
 class TimesToLive(Workload):
@@ -80,18 +69,12 @@ class TimesToLive(Workload):
     async def run(self, place: Place, ledger: Ledger):
         leaves_marker = self.name == "ttl-markers"
         config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
             "allow_msg_ttl": True,
             "allow_rollup_hdrs": leaves_marker,
             "subject_delete_marker_ttl": HOUR_NANOS if leaves_marker else 0,
             "max_msgs_per_subject": 1,
-            "allow_direct": True,
-            "compression": self.compression(),
         }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger)
+        async with self.stream(place, ledger, **config) as (_, publisher):
             while True:
                 subject = f"{self.name}.{self.random.randrange(200)}"
                 ttl = self.random.choice([1, 1, 2, 3600, None])

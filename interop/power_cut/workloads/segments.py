@@ -2,9 +2,9 @@
 
 import asyncio
 
-from power_cut.clients import Place, Publisher, api, connected, make_stream
-from power_cut.ledger import Ledger, Op
-from power_cut.oracle import Limits, check_stream
+from power_cut.clients import Place, api
+from power_cut.ledger import Ledger
+from power_cut.oracle import Limits
 from power_cut.workloads import Workload, workload
 from power_cut.workloads.limits import together
 
@@ -18,15 +18,7 @@ class Segments(Workload):
     seconds = 5.0
 
     async def run(self, place: Place, ledger: Ledger):
-        config = {
-            "name": self.name,
-            "subjects": [f"{self.name}.>"],
-            "max_msgs_per_subject": 1,
-            "allow_direct": True,
-        }
-        async with connected(place) as client:
-            await make_stream(client, ledger, config)
-            publisher = await Publisher.new(client, ledger, in_flight=20)
+        async with self.stream(place, ledger, in_flight=20, max_msgs_per_subject=1) as (client, publisher):
 
             async def publish():
                 while True:
@@ -46,5 +38,5 @@ class Segments(Workload):
 
             await together(publish(), purge())
 
-    async def check(self, place: Place, ops: list[Op]):
-        await check_stream(place, self.name, ops, Limits(per_subject=1), probe=f"{self.name}.probe")
+    def limits(self) -> Limits:
+        return Limits(per_subject=1)
