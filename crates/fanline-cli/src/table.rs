@@ -2,39 +2,36 @@
 
 use std::io::{BufWriter, Write, stdout};
 
+use comfy_table::{CellAlignment, LineStyle, TableStyle};
+
 use crate::failure::Failure;
 use crate::terminal::{Colour, stdout_is_colourful};
 
-/// Space between two columns.
-const GAP: &str = "  ";
+/// Only a line below the headings.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
+/// Space between two columns, in cells of a terminal.
+const GAP: u16 = 2;
 
 /// A table with headings.
-pub(crate) struct Table {
-    headings: Vec<(&'static str, Align)>,
-    rows: Vec<Vec<String>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Align {
-    Left,
-    Right,
-}
+pub(crate) struct Table(comfy_table::Table);
 
 impl Table {
     /// Creates a table. A heading that begins with `>` is for numbers, which are aligned to the right.
     pub(crate) fn new<const N: usize>(headings: [&'static str; N]) -> Self {
-        let headings = headings.map(|heading| match heading.strip_prefix('>') {
-            Some(heading) => (heading, Align::Right),
-            None => (heading, Align::Left),
-        });
-        Table {
-            headings: headings.to_vec(),
-            rows: Vec::new(),
+        let mut table = comfy_table::Table::new();
+        table.load_style(STYLE);
+        table.set_header(headings.map(|heading| heading.strip_prefix('>').unwrap_or(heading)));
+        for (at, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, if at + 1 < N { GAP } else { 0 }));
+            if headings[at].starts_with('>') {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
         }
+        Table(table)
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+        self.0.add_row(cells);
     }
 
     pub(crate) fn print(&self) -> Result<(), Failure> {
@@ -52,41 +49,8 @@ impl Table {
 
     /// Returns the headings, a line below them, and the rows.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let widths: Vec<usize> = (0..self.headings.len())
-            .map(|column| {
-                let cells = self.rows.iter().filter_map(|row| row.get(column));
-                let widest = cells.map(|cell| width(cell)).max().unwrap_or(0);
-                widest.max(width(self.headings[column].0))
-            })
-            .collect();
-        let line = |cells: &[&str]| -> String {
-            let cells = cells.iter().zip(&self.headings).zip(&widths);
-            let padded = cells.map(|((cell, (_, align)), width)| pad(cell, *width, *align));
-            padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
-        };
-        let headings: Vec<&str> = self.headings.iter().map(|(heading, _)| *heading).collect();
-        let all_widths = widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);
-        let rows = self.rows.iter().map(|row| {
-            let cells: Vec<&str> = row.iter().map(String::as_str).collect();
-            line(&cells)
-        });
-        [line(&headings), "─".repeat(all_widths)]
-            .into_iter()
-            .chain(rows)
-            .collect()
-    }
-}
-
-/// Returns the width in characters, which suffices for names and numbers.
-fn width(text: &str) -> usize {
-    text.chars().count()
-}
-
-fn pad(text: &str, to: usize, align: Align) -> String {
-    let room = " ".repeat(to.saturating_sub(width(text)));
-    match align {
-        Align::Left => format!("{text}{room}"),
-        Align::Right => format!("{room}{text}"),
+        let lines = self.0.lines();
+        lines.map(|line| line.trim_end().to_owned()).collect()
     }
 }
 
@@ -131,7 +95,7 @@ impl Details {
         writeln!(out, "{}", Colour::Cyan.paint(&self.title, colourful))?;
         let names = self.lines.iter().map(|line| match line {
             Line::Section(_) => 0,
-            Line::Value(name, _) => width(name),
+            Line::Value(name, _) => name.chars().count(),
         });
         let widest = names.max().unwrap_or(0);
         for line in &self.lines {
@@ -140,7 +104,7 @@ impl Details {
                     writeln!(out, "\n{}\n", Colour::Yellow.paint(heading, colourful))?;
                 }
                 Line::Value(name, value) => {
-                    writeln!(out, "  {}: {value}", pad(name, widest, Align::Right))?;
+                    writeln!(out, "  {name:>widest$}: {value}")?;
                 }
             }
         }

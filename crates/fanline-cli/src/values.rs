@@ -3,24 +3,18 @@
 use std::time::Duration;
 
 use fanline_client::jetstream::{Nanos, Timestamp};
+use jiff::{SignedDuration, Span, SpanRelativeTo};
 use serde::de::DeserializeOwned;
 
-/// Parses `500ms`, `2s`, `1.5s`, `1m`, `1h`; a number without a unit is in seconds.
+/// Parses `500ms`, `2s`, `1.5s`, `1h30m`; a number without a unit is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let seconds_per_unit = match &text[digits.len()..] {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("expected a duration such as 500ms, 2s, or 1m".into()),
+    let unit = if text.ends_with(|c: char| c.is_ascii_digit()) {
+        "s"
+    } else {
+        ""
     };
-    digits
-        .parse::<f64>()
-        .ok()
-        .and_then(|number| Duration::try_from_secs_f64(number * seconds_per_unit).ok())
+    let time = format!("{text}{unit}").parse::<SignedDuration>().ok();
+    time.and_then(|time| Duration::try_from(time).ok())
         .ok_or_else(|| "expected a duration such as 500ms, 2s, or 1m".into())
 }
 
@@ -74,34 +68,25 @@ pub(crate) fn span(text: &str) -> Result<Nanos, String> {
     if matches!(text, "0" | "-1" | "never") {
         return Ok(Nanos::ZERO);
     }
-    let expected = || "expected a time such as 90s, 1h30m, 7d, or 1y".to_owned();
-    let mut rest = text;
-    let mut seconds = 0.0;
-    while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (number, after) = rest.split_at(number.ok_or_else(expected)?);
-        let unit = after.find(|c: char| !c.is_ascii_alphabetic());
-        let (unit, after) = after.split_at(unit.unwrap_or(after.len()));
-        let seconds_per_unit = match unit {
-            "ns" => 1e-9,
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3_600.0,
-            "d" | "D" => 86_400.0,
-            "w" | "W" => 604_800.0,
-            "y" | "Y" => 31_536_000.0,
-            _ => return Err(expected()),
-        };
-        seconds += number.parse::<f64>().map_err(|_| expected())? * seconds_per_unit;
-        rest = after;
-    }
-    let span = Duration::try_from_secs_f64(seconds).map_err(|_| expected())?;
-    let nanos = i64::try_from(span.as_nanos()).map_err(|_| expected())?;
-    Some(Nanos(nanos))
-        .filter(|n| !n.is_zero())
-        .ok_or_else(expected)
+    fixed_span(text).ok_or_else(|| "expected a time such as 90s, 1h30m, 7d, or 1y".to_owned())
+}
+
+/// Parses a positive time, in which a day has 24 hours and a year has 365 days.
+fn fixed_span(text: &str) -> Option<Nanos> {
+    // `M` would be ambiguous, so only these units may be in capitals.
+    let text: String = text
+        .chars()
+        .map(|c| match c {
+            'D' | 'W' | 'Y' => c.to_ascii_lowercase(),
+            other => other,
+        })
+        .collect();
+    let span: Span = text.parse().ok()?;
+    let years = SignedDuration::from_hours(24 * 365).checked_mul(span.get_years().into())?;
+    let rest = span.try_years(0).ok()?;
+    let rest = rest.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    let nanos = i64::try_from(rest.checked_add(years)?.as_nanos()).ok()?;
+    (nanos > 0).then_some(Nanos(nanos))
 }
 
 /// Parses a [`span`]; zero means unlimited.
@@ -178,7 +163,7 @@ mod tests {
             ("", None),
             ("s", None),
             ("-1s", None),
-            ("1 s", None),
+            ("1 s", Some(Duration::from_secs(1))),
             ("1d", None),
             ("infs", None),
         ] {
@@ -205,12 +190,18 @@ mod tests {
             ("1h30m", Some(5_400)),
             ("7d", Some(604_800)),
             ("1.5h", Some(5_400)),
+            ("1W", Some(604_800)),
+            ("1y1d", Some(366 * 86_400)),
             ("never", Some(0)),
             ("-1", Some(0)),
             ("", None),
             ("5", None),
             ("d", None),
             ("1x", None),
+            ("1mo", None),
+            ("-5s", None),
+            ("0s", None),
+            ("300y", None),
         ] {
             assert_eq!(span(text).ok(), seconds.map(Nanos::from_secs), "{text:?}");
         }

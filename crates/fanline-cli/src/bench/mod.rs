@@ -2,15 +2,15 @@
 //!
 //! Results include the load generator, which shares the cores of a local server.
 
-mod histogram;
+mod latencies;
 mod process;
-mod progress;
 mod pubsub;
 mod quick;
 mod request;
 mod rows;
 
 use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
@@ -99,4 +99,16 @@ impl BenchArgs {
             Shape::Service(args) => args.run().await,
         }
     }
+}
+
+/// Returns a progress bar on stderr, which is hidden unless `wanted`, or if stderr is not a terminal.
+fn progress(total: u64, wanted: bool) -> ProgressBar {
+    if !wanted {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(total);
+    if let Ok(style) = ProgressStyle::with_template("[{bar:30}] {percent:>3}% {pos} of {len}") {
+        bar.set_style(style.progress_chars("== "));
+    }
+    bar
 }

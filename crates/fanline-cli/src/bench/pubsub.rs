@@ -2,19 +2,18 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanline_client::{Client, Subscription};
+use indicatif::ProgressBar;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::Common;
-use super::progress::Progress;
+use super::{Common, progress};
 use crate::failure::Failure;
 
-/// Messages per update of the progress counter.
+/// Messages per update of the progress bar.
 const BATCH_MESSAGES: u64 = 1024;
 /// How long a subscriber waits for the next message.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -38,7 +37,7 @@ pub(super) async fn run(args: &Common, publishers: u32, subscribers: u32) -> Res
     }
     let deliveries = args.msgs * u64::from(subscribers);
     let published = if publishers > 0 { args.msgs } else { 0 };
-    let progress = Progress::start(deliveries + published, !args.no_progress);
+    let progress = progress(deliveries + published, !args.no_progress);
     let barrier = Arc::new(Barrier::new((publishers + subscribers) as usize));
     let mut workers = JoinSet::new();
     for _ in 0..subscribers {
@@ -46,11 +45,11 @@ pub(super) async fn run(args: &Common, publishers: u32, subscribers: u32) -> Res
         let subscription = client.subscribe(&args.subject).await?;
         // The server must know all subscriptions before the first message is sent.
         client.flush().await?;
-        let (barrier, counter) = (Arc::clone(&barrier), progress.counter());
+        let (barrier, progress) = (Arc::clone(&barrier), progress.clone());
         let (messages, alone) = (args.msgs, publishers == 0);
         workers.spawn(async move {
             barrier.wait().await;
-            receive(client, subscription, messages, alone, &counter).await
+            receive(client, subscription, messages, alone, &progress).await
         });
     }
     let payload = Bytes::from(vec![b'x'; args.size]);
@@ -58,18 +57,18 @@ pub(super) async fn run(args: &Common, publishers: u32, subscribers: u32) -> Res
     for at in 0..publishers {
         let client = args.connection.connect().await?;
         let share = args.msgs / publishers + u64::from(at < args.msgs % publishers);
-        let (barrier, counter) = (Arc::clone(&barrier), progress.counter());
+        let (barrier, progress) = (Arc::clone(&barrier), progress.clone());
         let (subject, payload) = (args.subject.clone(), payload.clone());
         workers.spawn(async move {
             barrier.wait().await;
-            publish(&client, &subject, &payload, share, &counter).await
+            publish(&client, &subject, &payload, share, &progress).await
         });
     }
     let mut rows = Vec::new();
     while let Some(outcome) = workers.join_next().await {
         rows.push(outcome.map_err(|error| Failure::Error(error.to_string()))??);
     }
-    drop(progress);
+    progress.finish_and_clear();
     report(&rows, args.msgs)
 }
 
@@ -78,7 +77,7 @@ async fn publish(
     subject: &str,
     payload: &Bytes,
     messages: u64,
-    counter: &AtomicU64,
+    progress: &ProgressBar,
 ) -> Result<Row, Failure> {
     let start = Instant::now();
     let mut sent = 0;
@@ -88,8 +87,7 @@ async fn publish(
             client.publish(subject, payload.clone()).await?;
         }
         sent += batch;
-        // Only for the progress bar: no other memory access depends on it.
-        counter.fetch_add(batch, Ordering::Relaxed);
+        progress.inc(batch);
     }
     // Messages count as sent once the server has received them.
     client.flush().await?;
@@ -109,7 +107,7 @@ async fn receive(
     mut subscription: Subscription,
     messages: u64,
     alone: bool,
-    counter: &AtomicU64,
+    progress: &ProgressBar,
 ) -> Result<Row, Failure> {
     let mut row = Row {
         name: "subscribe",
@@ -127,7 +125,8 @@ async fn receive(
         } else {
             SILENCE_MAX
         };
-        for _ in 0..BATCH_MESSAGES.min(messages - row.messages - row.dropped) {
+        let batch = BATCH_MESSAGES.min(messages - row.messages - row.dropped);
+        for _ in 0..batch {
             match tokio::time::timeout(limit, subscription.next()).await {
                 Ok(Some(message)) => {
                     if row.messages == 0 {
@@ -135,7 +134,6 @@ async fn receive(
                     }
                     row.messages += 1;
                     row.bytes += message.payload().len() as u64;
-                    counter.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(None) => return Err(Failure::Error(client.closed().await.to_string())),
                 Err(_) => {
@@ -145,6 +143,7 @@ async fn receive(
                 }
             }
         }
+        progress.inc(batch);
         row.dropped = subscription.dropped();
     }
     row.end = Instant::now();

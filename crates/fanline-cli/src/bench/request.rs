@@ -8,8 +8,8 @@ use clap::Args;
 use fanline_client::{Client, Subscription};
 use tokio::task::JoinSet;
 
-use super::histogram::Histogram;
-use super::progress::Progress;
+use super::latencies::Latencies;
+use super::progress;
 use crate::connection::{ConnectionArgs, interrupted};
 use crate::failure::Failure;
 use crate::values;
@@ -83,7 +83,7 @@ impl RequestBenchArgs {
         } else {
             Some(self.start_service().await?)
         };
-        let progress = Progress::start(self.msgs, !self.no_progress);
+        let progress = progress(self.msgs, !self.no_progress);
         let payload = Bytes::from(vec![b'x'; self.size]);
         let mut workers = JoinSet::new();
         let clients = u64::from(self.clients);
@@ -92,27 +92,25 @@ impl RequestBenchArgs {
             let client = self.connection.connect().await?;
             let share = self.msgs / clients + u64::from(at < self.msgs % clients);
             let (subject, payload) = (self.subject.clone(), payload.clone());
-            let counter = progress.counter();
+            let (mut latencies, progress) = (Latencies::new()?, progress.clone());
             workers.spawn(async move {
-                let mut histogram = Histogram::new();
                 for _ in 0..share {
                     let asked = Instant::now();
                     client
                         .request(&subject, payload.clone(), ANSWER_LIMIT)
                         .await?;
-                    histogram.record(asked.elapsed());
-                    // Only for the progress bar: no other memory access depends on it.
-                    counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    latencies.record(asked.elapsed());
+                    progress.inc(1);
                 }
-                Ok::<_, Failure>(histogram)
+                Ok::<_, Failure>(latencies)
             });
         }
-        let mut all = Histogram::new();
+        let mut all = Latencies::new()?;
         while let Some(outcome) = workers.join_next().await {
             all.merge(&outcome.map_err(|error| Failure::Error(error.to_string()))??);
         }
         let elapsed = start.elapsed();
-        drop(progress);
+        progress.finish_and_clear();
         if let Some(service) = service {
             service.abort();
         }
@@ -129,7 +127,7 @@ impl RequestBenchArgs {
         }))
     }
 
-    fn report(&self, all: &Histogram, elapsed: Duration) -> Result<(), Failure> {
+    fn report(&self, all: &Latencies, elapsed: Duration) -> Result<(), Failure> {
         let mut out = std::io::stdout();
         let rate = self.msgs as f64 / elapsed.as_secs_f64().max(1e-9);
         // Each payload is sent twice: in the request and in the response.

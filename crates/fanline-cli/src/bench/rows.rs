@@ -10,7 +10,7 @@ use fanline_client::{Client, ConnectOptions, OutgoingMessage, Subscription};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::histogram::Histogram;
+use super::latencies::Latencies;
 use crate::failure::Failure;
 
 /// Payload size in bytes.
@@ -234,13 +234,13 @@ async fn requests(url: &str, time: Duration) -> Result<Figures, Failure> {
             }
         }
     });
-    let mut histogram = Histogram::new();
+    let mut latencies = Latencies::new()?;
     let start = Instant::now();
     let mut count = 0;
     while start.elapsed() < time {
         let asked = Instant::now();
         client.request(SUBJECT, payload.clone(), STEP_LIMIT).await?;
-        histogram.record(asked.elapsed());
+        latencies.record(asked.elapsed());
         count += 1;
     }
     let took = start.elapsed();
@@ -248,7 +248,7 @@ async fn requests(url: &str, time: Duration) -> Result<Figures, Failure> {
     Ok(Figures {
         count,
         took,
-        latency: Some((histogram.percentile(50), histogram.percentile(99))),
+        latency: Some((latencies.percentile(50), latencies.percentile(99))),
     })
 }
 
