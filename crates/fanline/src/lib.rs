@@ -486,6 +486,7 @@ pub use observer::{
 pub use operators::{
     CombineExt, Notification, ObservableExt, TimeExt, interval, interval_on, timer, timer_on,
 };
+pub use pinned::ThreadBound;
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{

@@ -36,6 +36,9 @@
 //! [`observe_on`](ObservableExt::observe_on) with an event loop of this thread moves the values here. If a
 //! value arrives on another thread, the observer panics there. If the guard is dropped on another thread, the
 //! closure is dropped when this thread ends.
+//!
+//! The closures of operators must be `Send`. A [`ThreadBound`](crate::ThreadBound) gives them access to a value
+//! that is not. It has the same rules as `subscribe_local`.
 
 #[cfg(any(doc, doctest))]
 pub mod names_in_rx;
