@@ -62,7 +62,8 @@
 //!   of a [`Source`].
 //! - **Several threads, or the subject's own observers**: the shared form, Rx's classic subject. Emitting
 //!   takes `&self`, and clones are the same subject.
-//! - **One thread, with values or observers that are not [`Send`]**: [`LocalSubject`].
+//! - **One thread, with values or observers that are not [`Send`]**: [`LocalSubject`], and its flavors
+//!   [`LocalBehaviorSubject`], [`LocalAsyncSubject`], and [`LocalReplaySubject`].
 //! - **Many observers of one type**: [`subject_of`] and [`replay_of`] call them without an indirection.
 //!
 //! If consumers pull elements and the producer must wait for them, use a [`hub`].
@@ -105,7 +106,7 @@
 //! | --- | --- |
 //! | exclusive | no lock and no atomic read-modify-write: plain loads and stores |
 //! | shared | one atomic read-modify-write, however many observers there are; for a while after contention between threads, two |
-//! | [`LocalSubject`] | no atomic read-modify-write |
+//! | one thread ([`UnsyncSubject`]) | no atomic read-modify-write |
 //!
 //! The exclusive form needs a memory fence between emission and subscription. On Linux, the thread that
 //! subscribes or unsubscribes executes it for both sides (`membarrier`). On other systems each message costs
@@ -423,10 +424,11 @@
 //! s.subscribe(move |value| seen.set(*value)).detach(); // an `Rc` cannot change threads
 //! ```
 //!
-//! On one thread, [`LocalSubject`] takes observers and values that are not `Send`. At the end of any chain,
-//! [`subscribe_local`](ObservableExt::subscribe_local) takes an observer that stays on its thread. The values
-//! must then arrive on that thread: [`observe_on`](ObservableExt::observe_on) a [manual event
-//! loop](scheduler::EventLoop::manual) brings them there.
+//! On one thread, [`LocalSubject`] and its flavors take observers and values that are not `Send`. At the end of
+//! any chain, [`subscribe_local`](ObservableExt::subscribe_local) takes an observer that stays on its thread, and
+//! a [`ThreadBound`] lets the closures of operators use what stays there. The values must then arrive on that
+//! thread: [`observe_on`](ObservableExt::observe_on) a [manual event loop](scheduler::EventLoop::manual) brings
+//! them there.
 //!
 //! ```
 //! use fanline::{prelude::*, scheduler::EventLoop};
@@ -490,8 +492,9 @@ pub use pinned::ThreadBound;
 pub use scheduler::{Scheduler, Worker};
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
-    AsyncSubject, BehaviorSubject, End, FromLocal, FromSource, LocalSubject, Members, NoValue,
-    OnPanic, Producer, Replay, ReplaySubject, SharedSubject, Source, Subject, behavior,
+    AsyncSubject, BehaviorSubject, End, FromLocal, FromSource, LocalAsyncSubject,
+    LocalBehaviorSubject, LocalReplaySubject, LocalSubject, Members, NoValue, OnPanic, Producer,
+    Replay, ReplaySubject, SharedSubject, Source, Subject, UnsyncSubject, behavior,
     behavior_with_error, last_value, last_value_with_error, replay, replay_of, replay_with_error,
     subject, subject_of, subject_with_error,
 };

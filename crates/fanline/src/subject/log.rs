@@ -200,6 +200,26 @@ impl<T> Log<T> {
         NonNull::slice_from_raw_parts(chunk.slot(from), count)
     }
 
+    /// Returns the contiguous values from `from` on, like [`slice_from`](Self::slice_from). Nothing is appended
+    /// or evicted while they are borrowed.
+    pub(super) fn values(&self, from: usize) -> &[T] {
+        let memory_from = if self.limit == usize::MAX {
+            // Appends have overwritten all values but the newest.
+            let oldest = self.end.saturating_sub(self.tail.slots());
+            self.memory_from.max(oldest)
+        } else {
+            self.memory_from
+        };
+        assert!(memory_from <= from && from <= self.end, "not in memory");
+        // SAFETY: the values from `from` on are in memory, and the borrow prevents changes.
+        unsafe { self.slice_from(from).as_ref() }
+    }
+
+    /// Returns the last value, if it is retained.
+    pub(super) fn last(&self) -> Option<&T> {
+        (self.first < self.end).then(|| &self.values(self.end - 1)[0])
+    }
+
     /// Returns the address of a value in memory.
     fn slot(&self, position: usize) -> NonNull<T> {
         self.chunk(position).0.slot(position)
@@ -541,8 +561,7 @@ mod tests {
         let mut at = from;
         let mut numbers = Vec::new();
         loop {
-            // SAFETY: nothing is evicted during this read.
-            let values = unsafe { log.slice_from(at).as_ref() };
+            let values = log.values(at);
             if values.is_empty() {
                 return numbers;
             }

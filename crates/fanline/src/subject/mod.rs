@@ -14,6 +14,7 @@ mod observing;
 mod owner;
 pub(crate) mod policy;
 mod producer;
+mod registrations;
 mod shared;
 mod source;
 mod spin_lock;
@@ -26,7 +27,10 @@ pub use handles::{
 };
 pub(crate) use list::Entry;
 pub use list::{Boxed, Inline};
-pub use local::{FromLocal, LocalSubject};
+pub use local::{
+    FromLocal, LocalAsyncSubject, LocalBehaviorSubject, LocalReplaySubject, LocalSubject,
+    UnsyncSubject,
+};
 pub use policy::Replay;
 pub use producer::{
     OnPanic, Producer, behavior, behavior_with_error, last_value, last_value_with_error, replay,

@@ -15,7 +15,7 @@ use crate::subject::policy::Rules;
 /// Maximum number of values in a batch, unless one slice of the log is longer. A disposal ends a replay only
 /// between two batches. So a subscriber that disposes of the subject during a replay receives the same values,
 /// whatever the sizes of the log's chunks are.
-const BATCH_MAX: usize = 256;
+pub(in crate::subject) const REPLAY_BATCH_MAX: usize = 256;
 
 /// A replay of the retained values and of those emitted meanwhile. While it is open, unread values stay in
 /// memory.
@@ -71,7 +71,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         }
         let values = log.slice_from(next);
         if next >= self.batch_end {
-            self.batch_end = log.end().min(next + BATCH_MAX.max(values.len()));
+            self.batch_end = log.end().min(next + REPLAY_BATCH_MAX.max(values.len()));
         }
         let count = values.len().min(self.batch_end - next);
         self.next = Some(next + count);
