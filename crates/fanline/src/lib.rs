@@ -453,9 +453,31 @@
 //!
 //! # Features
 //!
-//! No feature is enabled by default, and no runtime is needed: streams and futures work under any runtime.
+//! No runtime is needed: streams and futures work under any runtime.
 //!
+//! - `std`, enabled by default: everything that needs an operating system. Without it, the crate needs only `core`
+//!   and `alloc`, and 32-bit atomics; see [below](#without-the-standard-library).
 //! - `tokio`: a scheduler on a tokio runtime, `TokioScheduler` in [`scheduler`].
+//!
+//! # Without the standard library
+//!
+//! With `default-features = false`, the crate has all subjects and the operators that need no clock, no scheduler,
+//! and no hash table. Time windows, hubs, streams, and [`ThreadBound`] are missing. A [`Scheduler`] can be yours. Three
+//! things differ:
+//!
+//! - A thread that finds a lock taken *spins*: it tries again until the lock is released. The locks are held for a
+//!   few instructions. But an interrupt handler must not use a subject, or drop a guard, that the interrupted code
+//!   may be using, because the handler would spin forever. The same holds for threads with strict priorities.
+//! - A panic of an observer is not caught, so it ends the program.
+//! - Threads cannot be distinguished. `Guard::unsubscribe_and_wait` is missing, and a guard of a subject for one thread
+//!   leaves the removal of the observer to the next use of the subject.
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(feature = "std"),
+    allow(dead_code, reason = "parts that wait or use time have no callers")
+)]
+
+extern crate alloc;
 
 pub mod clock;
 #[cfg(any(doc, doctest))]
@@ -463,21 +485,32 @@ pub mod coming_from;
 pub mod create;
 mod fence;
 mod guard;
+#[cfg(feature = "std")]
 mod hand_over;
+#[cfg(feature = "std")]
 pub mod hub;
 mod observable;
 mod observer;
 pub mod operators;
+#[cfg(feature = "std")]
 mod pinned;
 pub mod scheduler;
+mod spin_lock;
+#[cfg(feature = "std")]
 pub mod stream;
 mod subject;
 mod sync;
+#[cfg(feature = "std")]
 pub mod testing;
+mod unwind;
 
-pub use clock::{Clock, Coarse, Precise, Time};
+pub use clock::{Clock, Time};
+#[cfg(feature = "std")]
+pub use clock::{Coarse, Precise};
+#[cfg(feature = "std")]
+pub use create::case;
 pub use create::{
-    Emitter, case, create, defer, empty, from_fn, from_iter, generate, if_then, never, of, range,
+    Emitter, create, defer, empty, from_fn, from_iter, generate, if_then, never, of, range,
     repeat_value, throw, try_from_iter, using, while_do,
 };
 pub use guard::Guard;
@@ -485,11 +518,13 @@ pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
     BoxObserver, Callbacks, Called, CompleteCallback, ErrorCallback, Ignored, Observer, observer,
 };
-pub use operators::{
-    CombineExt, Notification, ObservableExt, TimeExt, interval, interval_on, timer, timer_on,
-};
+pub use operators::{CombineExt, Notification, ObservableExt};
+#[cfg(feature = "std")]
+pub use operators::{TimeExt, interval, interval_on, timer, timer_on};
+#[cfg(feature = "std")]
 pub use pinned::ThreadBound;
 pub use scheduler::{Scheduler, Worker};
+#[cfg(feature = "std")]
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
     AsyncSubject, BehaviorSubject, End, FromLocal, FromSource, LocalAsyncSubject,
@@ -509,9 +544,11 @@ pub mod policy {
 
 /// The traits and functions that most programs need: `use fanline::prelude::*;`.
 pub mod prelude {
+    #[cfg(feature = "std")]
+    pub use crate::TimeExt;
     pub use crate::{
-        CombineExt, Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, TimeExt,
-        Worker, observer,
+        CombineExt, Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, Worker,
+        observer,
     };
 }
 

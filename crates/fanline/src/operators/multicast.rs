@@ -1,9 +1,10 @@
-use std::convert::Infallible;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::convert::Infallible;
 
 use super::upstreams::Upstreams;
 use crate::sync::{Mutex, lock};
+use crate::unwind::{AssertUnwindSafe, catch_unwind};
 use crate::{
     AsyncSubject, BehaviorSubject, Guard, IntoObservable, Observable, Observer, ReplaySubject,
     Source, Subject, observer,
@@ -127,8 +128,8 @@ impl<S, H> Clone for Connectable<S, H> {
     }
 }
 
-impl<S, H> std::fmt::Debug for Connectable<S, H> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<S, H> core::fmt::Debug for Connectable<S, H> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Connectable")
             .field("connected", &self.is_connected())
             .finish_non_exhaustive()
@@ -204,7 +205,7 @@ where
             }
             state.connection = Some(Arc::clone(&connection));
             if let Some(fresh) = &mut fresh {
-                std::mem::swap(&mut state.hub, fresh);
+                core::mem::swap(&mut state.hub, fresh);
             }
             state.hub.clone()
         };
@@ -214,7 +215,7 @@ where
             let subscription = self.inner.source.clone().subscribe_with(Relay {
                 hub,
                 connection: Arc::clone(&connection),
-                types: std::marker::PhantomData,
+                types: core::marker::PhantomData,
             });
             connection.set(key, subscription);
         }
@@ -271,7 +272,7 @@ where
     /// ```
     pub fn ref_count_with_grace<C: crate::Scheduler>(
         self,
-        grace: std::time::Duration,
+        grace: core::time::Duration,
         scheduler: C,
     ) -> super::RefCount<S, H> {
         let wait = super::ref_count::wait(grace, scheduler);
@@ -300,7 +301,7 @@ where
 struct Relay<T, E, H: MulticastSubject<T, E>> {
     hub: H,
     connection: Arc<Upstreams>,
-    types: std::marker::PhantomData<fn(T, E)>,
+    types: core::marker::PhantomData<fn(T, E)>,
 }
 
 impl<T, E, H: MulticastSubject<T, E>> Relay<T, E, H> {
@@ -308,7 +309,7 @@ impl<T, E, H: MulticastSubject<T, E>> Relay<T, E, H> {
     /// all observers. The panic hook has reported the panic, and the subject has removed the observer.
     #[inline]
     fn call(&mut self, call: impl FnOnce(&mut H)) {
-        drop(catch_unwind(AssertUnwindSafe(|| call(&mut self.hub))));
+        let _ = catch_unwind(AssertUnwindSafe(|| call(&mut self.hub)));
     }
 }
 

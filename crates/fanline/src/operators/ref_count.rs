@@ -1,5 +1,6 @@
-use std::sync::Arc;
-use std::time::Duration;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::time::Duration;
 
 use super::multicast::{MulticastSubject, shareable};
 use super::{Connectable, upstreams::Upstreams};
@@ -81,8 +82,8 @@ impl<S, H> Clone for RefCount<S, H> {
     }
 }
 
-impl<S, H> std::fmt::Debug for RefCount<S, H> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<S, H> core::fmt::Debug for RefCount<S, H> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RefCount")
             .field("observers", &lock(&self.inner.count).observers)
             .field("connectable", &self.inner.connectable)
@@ -166,10 +167,10 @@ where
             }
             count.observers += 1;
             count.grace += 1;
-            let waiting = std::mem::take(&mut count.waiting);
+            let waiting = core::mem::take(&mut count.waiting);
             if let (true, Some(fresh)) = (restart, &mut fresh) {
                 count.stale = false;
-                std::mem::swap(&mut self.connectable.state().hub, fresh);
+                core::mem::swap(&mut self.connectable.state().hub, fresh);
             }
             let first = count.observers == 1;
             drop(count);
@@ -274,8 +275,8 @@ impl<S, H> Clone for AutoConnect<S, H> {
     }
 }
 
-impl<S, H> std::fmt::Debug for AutoConnect<S, H> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<S, H> core::fmt::Debug for AutoConnect<S, H> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("AutoConnect")
             .field("connectable", &self.connectable)
             .finish_non_exhaustive()

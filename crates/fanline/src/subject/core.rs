@@ -16,27 +16,27 @@ mod removals;
 mod replaying;
 mod unsubscribe;
 
-use std::any::Any;
-use std::mem::needs_drop;
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::NonNull;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::mem::needs_drop;
+use core::ops::Range;
+use core::ptr::NonNull;
 
 use super::end::End;
 use super::gate::{Gate, Halted};
 use super::list::Entry;
 use super::log::Evicted;
 use super::policy::Rules;
-#[cfg(all(test, fanline_loom))]
-use super::spin_lock::ModelLock as SpinLock;
-#[cfg(not(all(test, fanline_loom)))]
-use super::spin_lock::SpinLock;
 use super::store::Store;
 use crate::clock::Time;
 use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
+#[cfg(all(test, fanline_loom))]
+use crate::spin_lock::ModelLock as SpinLock;
+#[cfg(not(all(test, fanline_loom)))]
+use crate::spin_lock::SpinLock;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::unwind::{AssertUnwindSafe, Panic, catch_unwind};
 use control::Control;
 use removals::Removals;
 pub(super) use replaying::REPLAY_BATCH_MAX;
@@ -46,9 +46,6 @@ use replaying::Replaying;
 #[inline]
 #[cold]
 fn cold_path() {}
-
-/// The payload of an observer's panic.
-pub(super) type Panic = Box<dyn Any + Send>;
 
 pub(super) struct Core<T, E, P: Rules, L> {
     gate: Gate<Store<T, P::Times>, L>,
@@ -70,7 +67,7 @@ fn begin_on_a_cache_line() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: an assembler directive; the inserted padding does nothing.
     unsafe {
-        std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags));
+        core::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags));
     }
 }
 
@@ -513,7 +510,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             self.removals.announce();
         }
         let mut values = Evicted::Nothing;
-        if P::STORES && std::mem::take(&mut control.must_evict) {
+        if P::STORES && core::mem::take(&mut control.must_evict) {
             // SAFETY: with the lock held, no other thread accesses the store while the emitter is not
             // storing.
             let store = unsafe { &mut *self.gate.store() };
@@ -694,7 +691,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.gate.signal();
         let removed = self.clear(&mut control, Halted::Idle);
         control.abandoned = true;
-        let spare = std::mem::take(&mut control.spare);
+        let spare = core::mem::take(&mut control.spare);
         drop(control);
         drop(removed);
         for _ in 0..spare {

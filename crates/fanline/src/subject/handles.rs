@@ -1,8 +1,9 @@
 //! Shared subjects: the classic ones, which emit by reference on any thread.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::fmt;
 
 use super::end::End;
 use super::list::Boxed;
@@ -585,7 +586,7 @@ impl<E: fmt::Display> fmt::Display for NoValue<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for NoValue<E> {}
+impl<E: fmt::Debug + fmt::Display> core::error::Error for NoValue<E> {}
 
 impl<T: Send + Sync + 'static> AsyncSubject<T> {
     /// Creates a subject that cannot fail.

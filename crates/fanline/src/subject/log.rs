@@ -10,10 +10,13 @@
     reason = "values in place: read without a clone while others are appended"
 )]
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::collections::VecDeque;
-use std::mem::needs_drop;
-use std::ptr::NonNull;
+use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::mem::needs_drop;
+use core::ptr::NonNull;
 
 /// Values per chunk, and so per allocation, if the number of values is unbounded and large.
 const CHUNK_SLOTS_MAX: usize = 2048;
@@ -156,7 +159,7 @@ impl<T> Log<T> {
         if self.pins > 0 || self.memory_from == self.first {
             return Evicted::Nothing;
         }
-        let from = std::mem::replace(&mut self.memory_from, self.first);
+        let from = core::mem::replace(&mut self.memory_from, self.first);
         if !needs_drop::<T>() {
             self.release_chunks();
             return Evicted::Nothing;
@@ -248,7 +251,7 @@ impl<T> Log<T> {
             None => Chunk::new(slots, self.end),
         };
         self.limit = self.end + slots;
-        let full = std::mem::replace(&mut self.tail, chunk);
+        let full = core::mem::replace(&mut self.tail, chunk);
         if full.slots() > 0 {
             let older = self.older.get_or_insert_with(|| Box::new(Older::new()));
             older.chunks.push_back(full);

@@ -17,7 +17,6 @@ mod producer;
 mod registrations;
 mod shared;
 mod source;
-mod spin_lock;
 mod store;
 
 pub use end::End;
@@ -25,6 +24,7 @@ pub use handles::{
     AnyReplay, AsyncSubject, BehaviorSubject, Flavor, NoValue, ReplaySubject, SharedSubject,
     Subject,
 };
+#[cfg(feature = "std")]
 pub(crate) use list::Entry;
 pub use list::{Boxed, Inline};
 pub use local::{

@@ -1,6 +1,6 @@
 //! Subjects as observers of other sources.
 
-use std::slice;
+use core::slice;
 
 use super::handles::{Flavor, SharedSubject};
 use super::list::Entry;

@@ -1,6 +1,7 @@
 //! The registrations of a subject's observers, whether they are in its [`List`] yet or not.
 
 use super::list::{List, SlotState, Slots, Vacant};
+use alloc::vec::Vec;
 
 pub(super) struct Registrations<L> {
     /// Subscribers that are not yet in the list.

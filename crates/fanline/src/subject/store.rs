@@ -1,8 +1,9 @@
 //! Retained values: their log, the rules that remove values from it, and the timestamps that time windows need.
 
-use std::collections::VecDeque;
-use std::mem::needs_drop;
-use std::ptr::NonNull;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::mem::needs_drop;
+use core::ptr::NonNull;
 
 use super::log::{Evicted, Log};
 use super::policy::Rules;

@@ -1,9 +1,10 @@
 //! The state that the lock of a subject protects.
 
-use super::Panic;
 use crate::subject::end::End;
 use crate::subject::list::{List, Vacant};
 use crate::subject::registrations::Registrations;
+use crate::unwind::Panic;
+use alloc::vec::Vec;
 
 /// The state under the lock.
 pub(super) struct Control<E, L> {

@@ -1,7 +1,7 @@
 //! Replay of retained values to a subscriber, while later values are emitted.
 #![expect(unsafe_code, reason = "the store is reached by the rules of the gate")]
 
-use std::ptr::NonNull;
+use core::ptr::NonNull;
 
 use super::Core;
 use super::control::Control;
@@ -144,12 +144,12 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
     /// Ends the replay, and evicts values that are neither retained nor being read. `halted` is the result of
     /// `Gate::halt`.
     pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> Evicted<T> {
-        if !std::mem::take(&mut self.open) {
+        if !core::mem::take(&mut self.open) {
             return Evicted::Nothing;
         }
         // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.core.gate.store() };
-        if std::mem::take(&mut self.pinned) {
+        if core::mem::take(&mut self.pinned) {
             store.log.unpin();
         }
         if halted == Halted::Calling {

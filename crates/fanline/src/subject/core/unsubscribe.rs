@@ -4,7 +4,8 @@
     reason = "the list is reached by the rules of the gate, references are left behind"
 )]
 
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::Core;
 use super::control::Control;

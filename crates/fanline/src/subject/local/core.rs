@@ -5,16 +5,17 @@
 //! queue is emptied, and the values that are no longer retained are dropped, when the outermost of these calls
 //! returns. So values are never cloned, appended, or evicted while they are read.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::mem::needs_drop;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::rc::{Rc, Weak};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::rc::{Rc, Weak};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::mem::needs_drop;
 
 use super::guards::{ByKey, GuardState};
 use crate::clock::Time;
-use crate::subject::core::{Panic, REPLAY_BATCH_MAX};
+use crate::subject::core::REPLAY_BATCH_MAX;
 use crate::subject::end::End;
 use crate::subject::list::{Erased, List, NoOp, SlotState, Vacant};
 use crate::subject::policy::Rules;
@@ -22,6 +23,7 @@ use crate::subject::producer::OnPanic;
 use crate::subject::registrations::Registrations;
 use crate::subject::store::Store;
 use crate::sync::Ordering;
+use crate::unwind::{AssertUnwindSafe, Panic, catch_unwind, resume_unwind};
 use crate::{Guard, Observer};
 
 pub struct Local<T, E, P: Rules> {
@@ -104,6 +106,7 @@ impl<T, E, P: Rules> Local<T, E, P> {
     }
 
     pub(super) fn observer_count(&self) -> usize {
+        self.remove_abandoned();
         self.state.borrow().observers
     }
 
@@ -308,12 +311,10 @@ impl<T, E, P: Rules> Local<T, E, P> {
     /// observers that report that they are closed, and those that panic.
     #[inline]
     fn fan_out(&self, mut call: impl FnMut(&mut Boxed<T, E>) -> bool) -> Option<Panic> {
-        // Relaxed: the keys themselves are read under the lock. If this load misses the flag, the next
-        // emission removes those observers.
-        if self.guard_state.any_abandoned.load(Ordering::Relaxed) {
-            self.remove_abandoned();
-        }
         let mut list = self.list.borrow_mut();
+        if self.remove_abandoned() {
+            self.handle_signal(&mut list, None);
+        }
         let mut panic = None;
         let mut next = 0;
         while next < list.len() {
@@ -322,6 +323,9 @@ impl<T, E, P: Rules> Local<T, E, P> {
                     let index = next;
                     next += 1;
                     let closed = call(list.get_mut(index));
+                    if !GuardState::FINDS_SUBJECT {
+                        self.remove_abandoned();
+                    }
                     if closed | self.signal.get() {
                         self.handle_signal(&mut list, closed.then_some(index));
                     }
@@ -569,14 +573,21 @@ impl<T, E, P: Rules> Local<T, E, P> {
         }
     }
 
-    /// Removes observers whose guards were dropped on other threads.
+    /// Unsubscribes observers whose guards did not find the subject. Returns whether there were any.
+    #[inline]
+    fn remove_abandoned(&self) -> bool {
+        let any = self.guard_state.has_abandoned();
+        if any {
+            self.remove_abandoned_now();
+        }
+        any
+    }
+
     #[cold]
-    fn remove_abandoned(&self) {
+    fn remove_abandoned_now(&self) {
         for key in self.guard_state.take_abandoned() {
             self.remove(key);
         }
-        let mut list = self.list.borrow_mut();
-        self.handle_signal(&mut list, None);
     }
 }
 

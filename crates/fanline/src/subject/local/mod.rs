@@ -3,10 +3,12 @@
 mod core;
 mod guards;
 
-use std::convert::Infallible;
-use std::fmt;
-use std::rc::Rc;
-use std::sync::Arc;
+use ::core::convert::Infallible;
+use ::core::fmt;
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 pub(super) use self::core::{Boxed, Local};
 
