@@ -38,7 +38,7 @@ impl Fences {
         match self {
             // A loom model has no `membarrier`, so there the frequent side executes a full fence too.
             Self::Asymmetric if !cfg!(all(test, fanline_loom)) => {
-                std::sync::atomic::compiler_fence(Ordering::SeqCst);
+                core::sync::atomic::compiler_fence(Ordering::SeqCst);
             }
             Self::Asymmetric | Self::Symmetric => fence(Ordering::SeqCst),
         }
@@ -62,7 +62,12 @@ impl Fences {
     }
 }
 
-#[cfg(all(target_os = "linux", not(all(test, fanline_loom)), not(miri)))]
+#[cfg(all(
+    feature = "std",
+    target_os = "linux",
+    not(all(test, fanline_loom)),
+    not(miri)
+))]
 mod membarrier {
     use std::sync::OnceLock;
 
@@ -85,7 +90,12 @@ mod membarrier {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(all(test, fanline_loom)), not(miri))))]
+#[cfg(not(all(
+    feature = "std",
+    target_os = "linux",
+    not(all(test, fanline_loom)),
+    not(miri)
+)))]
 mod membarrier {
     use super::Fences;
 

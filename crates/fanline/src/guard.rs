@@ -1,6 +1,9 @@
 //! Subscriptions as values: [`Guard`].
 
-use std::sync::{Arc, Weak};
+use alloc::boxed::Box;
+use alloc::sync::{Arc, Weak};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// A subscription or a scheduled action. Dropping it unsubscribes.
 ///
@@ -107,15 +110,20 @@ impl Guard {
     /// another observer of the same emission, it returns at once, because it cannot wait for its own caller.
     /// Do not call it while holding a lock that the observer takes. For a guard made by [`Guard::new`], this
     /// only runs the guard's action.
-    pub fn unsubscribe_and_wait(mut self) {
-        match std::mem::take(&mut self.parts) {
+    #[cfg(feature = "std")]
+    pub fn unsubscribe_and_wait(self) {
+        self.wait_and_close();
+    }
+
+    pub(crate) fn wait_and_close(mut self) {
+        match core::mem::take(&mut self.parts) {
             Parts::Registered { registry, key } => {
                 if let Some(registry) = registry.upgrade() {
                     registry.remove_and_wait(key);
                 }
             }
             Parts::Joined { registry, key } => registry.remove_and_wait(key),
-            Parts::Many(guards) => guards.into_iter().for_each(Self::unsubscribe_and_wait),
+            Parts::Many(guards) => guards.into_iter().for_each(Self::wait_and_close),
             Parts::Action(action) => action(),
             Parts::Closed => {}
         }
@@ -123,7 +131,7 @@ impl Guard {
 
     /// Consumes the guard without unsubscribing: the subscription lasts until its source ends.
     pub fn detach(mut self) {
-        match std::mem::take(&mut self.parts) {
+        match core::mem::take(&mut self.parts) {
             Parts::Many(guards) => guards.into_iter().for_each(Self::detach),
             Parts::Closed | Parts::Registered { .. } | Parts::Joined { .. } | Parts::Action(_) => {}
         }
@@ -135,7 +143,7 @@ impl Guard {
             Parts::Many(guards) => guards.push(child),
             Parts::Closed => *self = child,
             Parts::Registered { .. } | Parts::Joined { .. } | Parts::Action(_) => {
-                let own = std::mem::take(self);
+                let own = core::mem::take(self);
                 self.parts = Parts::Many(vec![own, child]);
             }
         }
@@ -158,7 +166,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        match std::mem::take(&mut self.parts) {
+        match core::mem::take(&mut self.parts) {
             Parts::Registered { registry, key } => {
                 if let Some(registry) = registry.upgrade() {
                     registry.remove(key);
@@ -172,8 +180,8 @@ impl Drop for Guard {
     }
 }
 
-impl std::fmt::Debug for Guard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Guard")
             .field("closed", &self.is_closed())
             .finish()

@@ -38,7 +38,8 @@
 //!   of a [`Source`].
 //! - **Several threads, or the subject's own observers**: the shared form, Rx's classic subject. Emitting
 //!   takes `&self`, and clones are the same subject.
-//! - **One thread, with values or observers that are not [`Send`]**: [`LocalSubject`].
+//! - **One thread, with values or observers that are not [`Send`]**: [`LocalSubject`], and its flavors
+//!   [`LocalBehaviorSubject`], [`LocalAsyncSubject`], and [`LocalReplaySubject`].
 //! - **Many observers of one type**: [`subject_of`] and [`replay_of`] call them without an indirection.
 //!
 //! If consumers pull elements and the producer must wait for them, use a [`hub`].
@@ -81,7 +82,7 @@
 //! | --- | --- |
 //! | exclusive | no lock and no atomic read-modify-write: plain loads and stores |
 //! | shared | one atomic read-modify-write, however many observers there are; for a while after contention between threads, two |
-//! | [`LocalSubject`] | no atomic read-modify-write |
+//! | one thread ([`UnsyncSubject`]) | no atomic read-modify-write |
 //!
 //! The exclusive form needs a memory fence between emission and subscription. On Linux, the thread that
 //! subscribes or unsubscribes executes it for both sides (`membarrier`). On other systems each message costs
@@ -399,10 +400,11 @@
 //! s.subscribe(move |value| seen.set(*value)).detach(); // an `Rc` cannot change threads
 //! ```
 //!
-//! On one thread, [`LocalSubject`] takes observers and values that are not `Send`. At the end of any chain,
-//! [`subscribe_local`](ObservableExt::subscribe_local) takes an observer that stays on its thread. The values
-//! must then arrive on that thread: [`observe_on`](ObservableExt::observe_on) a [manual event
-//! loop](scheduler::EventLoop::manual) brings them there.
+//! On one thread, [`LocalSubject`] and its flavors take observers and values that are not `Send`. At the end of
+//! any chain, [`subscribe_local`](ObservableExt::subscribe_local) takes an observer that stays on its thread, and
+//! a [`ThreadBound`] lets the closures of operators use what stays there. The values must then arrive on that
+//! thread: [`observe_on`](ObservableExt::observe_on) a [manual event loop](scheduler::EventLoop::manual) brings
+//! them there.
 //!
 //! ```
 //! use fanline::{prelude::*, scheduler::EventLoop};
@@ -427,9 +429,31 @@
 //!
 //! # Features
 //!
-//! No feature is enabled by default, and no runtime is needed: streams and futures work under any runtime.
+//! No runtime is needed: streams and futures work under any runtime.
 //!
+//! - `std`, enabled by default: everything that needs an operating system. Without it, the crate needs only `core`
+//!   and `alloc`, and 32-bit atomics; see [below](#without-the-standard-library).
 //! - `tokio`: a scheduler on a tokio runtime, `TokioScheduler` in [`scheduler`].
+//!
+//! # Without the standard library
+//!
+//! With `default-features = false`, the crate has all subjects and the operators that need no clock, no scheduler,
+//! and no hash table. Time windows, hubs, streams, and [`ThreadBound`] are missing. A [`Scheduler`] can be yours. Three
+//! things differ:
+//!
+//! - A thread that finds a lock taken *spins*: it tries again until the lock is released. The locks are held for a
+//!   few instructions. But an interrupt handler must not use a subject, or drop a guard, that the interrupted code
+//!   may be using, because the handler would spin forever. The same holds for threads with strict priorities.
+//! - A panic of an observer is not caught, so it ends the program.
+//! - Threads cannot be distinguished. `Guard::unsubscribe_and_wait` is missing, and a guard of a subject for one thread
+//!   leaves the removal of the observer to the next use of the subject.
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(feature = "std"),
+    allow(dead_code, reason = "parts that wait or use time have no callers")
+)]
+
+extern crate alloc;
 
 pub mod clock;
 #[cfg(any(doc, doctest))]
@@ -437,21 +461,32 @@ pub mod coming_from;
 pub mod create;
 mod fence;
 mod guard;
+#[cfg(feature = "std")]
 mod hand_over;
+#[cfg(feature = "std")]
 pub mod hub;
 mod observable;
 mod observer;
 pub mod operators;
+#[cfg(feature = "std")]
 mod pinned;
 pub mod scheduler;
+mod spin_lock;
+#[cfg(feature = "std")]
 pub mod stream;
 mod subject;
 mod sync;
+#[cfg(feature = "std")]
 pub mod testing;
+mod unwind;
 
-pub use clock::{Clock, Coarse, Precise, Time};
+pub use clock::{Clock, Time};
+#[cfg(feature = "std")]
+pub use clock::{Coarse, Precise};
+#[cfg(feature = "std")]
+pub use create::case;
 pub use create::{
-    Emitter, case, create, defer, empty, from_fn, from_iter, generate, if_then, never, of, range,
+    Emitter, create, defer, empty, from_fn, from_iter, generate, if_then, never, of, range,
     repeat_value, throw, try_from_iter, using, while_do,
 };
 pub use guard::Guard;
@@ -459,14 +494,18 @@ pub use observable::{BoxObservable, IntoObservable, Observable};
 pub use observer::{
     BoxObserver, Callbacks, Called, CompleteCallback, ErrorCallback, Ignored, Observer, observer,
 };
-pub use operators::{
-    CombineExt, Notification, ObservableExt, TimeExt, interval, interval_on, timer, timer_on,
-};
+pub use operators::{CombineExt, Notification, ObservableExt};
+#[cfg(feature = "std")]
+pub use operators::{TimeExt, interval, interval_on, timer, timer_on};
+#[cfg(feature = "std")]
+pub use pinned::ThreadBound;
 pub use scheduler::{Scheduler, Worker};
+#[cfg(feature = "std")]
 pub use stream::{from_future, from_stream, try_from_future, try_from_stream};
 pub use subject::{
-    AsyncSubject, BehaviorSubject, End, FromLocal, FromSource, LocalSubject, Members, NoValue,
-    OnPanic, Producer, Replay, ReplaySubject, SharedSubject, Source, Subject, behavior,
+    AsyncSubject, BehaviorSubject, End, FromLocal, FromSource, LocalAsyncSubject,
+    LocalBehaviorSubject, LocalReplaySubject, LocalSubject, Members, NoValue, OnPanic, Producer,
+    Replay, ReplaySubject, SharedSubject, Source, Subject, UnsyncSubject, behavior,
     behavior_with_error, last_value, last_value_with_error, replay, replay_of, replay_with_error,
     subject, subject_of, subject_with_error,
 };
@@ -481,8 +520,10 @@ pub mod policy {
 
 /// The traits and functions that most programs need: `use fanline::prelude::*;`.
 pub mod prelude {
+    #[cfg(feature = "std")]
+    pub use crate::TimeExt;
     pub use crate::{
-        CombineExt, Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, TimeExt,
-        Worker, observer::observer,
+        CombineExt, Guard, IntoObservable, Observable, ObservableExt, Observer, Scheduler, Worker,
+        observer::observer,
     };
 }

@@ -1,6 +1,7 @@
 //! The [`Observable`] contract: sources of values that an observer subscribes to.
 
 use crate::{BoxObserver, Guard, Observer, observer};
+use alloc::boxed::Box;
 
 /// A source that calls an observer: the head of a chain, or a chain of operators.
 ///
@@ -108,7 +109,7 @@ impl<S: Observable> IntoObservable for S {
 /// fanline::operators::merge(chains).subscribe(|n| println!("{n}")).detach();
 /// tx.next(2); // 4 2
 /// ```
-pub struct BoxObservable<T, E = std::convert::Infallible> {
+pub struct BoxObservable<T, E = core::convert::Infallible> {
     subscribe: Box<dyn FnOnce(BoxObserver<T, E>) -> Guard + Send>,
 }
 
@@ -137,8 +138,8 @@ impl<T: 'static, E: 'static> Observable for BoxObservable<T, E> {
     }
 }
 
-impl<T, E> std::fmt::Debug for BoxObservable<T, E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<T, E> core::fmt::Debug for BoxObservable<T, E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("BoxObservable").finish_non_exhaustive()
     }
 }

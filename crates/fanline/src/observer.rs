@@ -1,7 +1,8 @@
 //! The [`Observer`] contract, and observers made of closures.
 
-use std::convert::Infallible;
-use std::ops::ControlFlow;
+use alloc::boxed::Box;
+use core::convert::Infallible;
+use core::ops::ControlFlow;
 
 /// A receiver of the values of a subject or an operator.
 ///

@@ -26,7 +26,7 @@ mod exports {
     }
 }
 
-#[cfg(not(all(test, fanline_loom)))]
+#[cfg(all(feature = "std", not(all(test, fanline_loom))))]
 mod exports {
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -39,6 +39,26 @@ mod exports {
     }
 }
 
+/// Without the feature `std`, a thread that waits for a lock spins until another thread releases it.
+#[cfg(not(feature = "std"))]
+mod exports {
+    pub(crate) use core::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
+    };
+
+    pub(crate) use crate::spin_lock::{SpinGuard as MutexGuard, SpinLock as Mutex};
+
+    pub(crate) mod thread {
+        pub(crate) fn yield_now() {
+            core::hint::spin_loop();
+        }
+    }
+
+    pub(super) fn cell<T>(value: T) -> core::cell::UnsafeCell<T> {
+        core::cell::UnsafeCell::new(value)
+    }
+}
+
 pub(crate) use exports::*;
 
 /// A cell whose users coordinate access. In loom models, each call of `get` checks for concurrent access.
@@ -46,7 +66,7 @@ pub(crate) struct SharedCell<T> {
     #[cfg(all(test, fanline_loom))]
     inner: loom::cell::UnsafeCell<T>,
     #[cfg(not(all(test, fanline_loom)))]
-    inner: std::cell::UnsafeCell<T>,
+    inner: core::cell::UnsafeCell<T>,
 }
 
 impl<T> SharedCell<T> {
@@ -71,12 +91,14 @@ impl<T> SharedCell<T> {
 /// Locks, and ignores poisoning. No user code runs under the library's locks, so a panic leaves the protected
 /// data consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    let guard = mutex.lock();
+    #[cfg(feature = "std")]
+    let guard = guard.unwrap_or_else(std::sync::PoisonError::into_inner);
+    guard
 }
 
 /// Waits for a notification.
+#[cfg(feature = "std")]
 pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condvar
         .wait(guard)
@@ -84,6 +106,7 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
 }
 
 /// Waits for a notification, for at most `timeout`.
+#[cfg(feature = "std")]
 pub(crate) fn wait_timeout<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,12 +1,16 @@
 //! Time sources: readings of monotonic clocks.
 
+#[cfg(feature = "std")]
 mod coarse;
+#[cfg(feature = "std")]
 mod precise;
 
-use std::sync::Arc;
-use std::time::Duration;
+use alloc::sync::Arc;
+use core::time::Duration;
 
+#[cfg(feature = "std")]
 pub use coarse::Coarse;
+#[cfg(feature = "std")]
 pub use precise::Precise;
 #[cfg(feature = "tokio")]
 pub(crate) use precise::beginning;
@@ -58,7 +62,7 @@ impl Time {
     }
 }
 
-impl std::ops::Add<Duration> for Time {
+impl core::ops::Add<Duration> for Time {
     type Output = Self;
 
     /// Adds a duration. The result is at most the largest representable time, more than 500 years after the

@@ -1,7 +1,8 @@
-use std::convert::Infallible;
-use std::fmt;
-use std::marker::PhantomData;
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::convert::Infallible;
+use core::fmt;
+use core::marker::PhantomData;
 
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
@@ -236,7 +237,7 @@ impl Registry for EmitterState {
 
     fn remove_and_wait(&self, _key: u64) {
         if let Some(guard) = self.take_teardown() {
-            guard.unsubscribe_and_wait();
+            guard.wait_and_close();
         }
     }
 

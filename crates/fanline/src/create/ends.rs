@@ -1,6 +1,6 @@
-use std::convert::Infallible;
-use std::fmt;
-use std::marker::PhantomData;
+use core::convert::Infallible;
+use core::fmt;
+use core::marker::PhantomData;
 
 use crate::sync::{Mutex, lock};
 use crate::{Guard, Observable, Observer};

@@ -1,6 +1,6 @@
-use std::convert::Infallible;
-use std::iter;
-use std::ops::{ControlFlow, RangeBounds};
+use core::convert::Infallible;
+use core::iter;
+use core::ops::{ControlFlow, RangeBounds};
 
 use crate::{Guard, Observable, Observer};
 

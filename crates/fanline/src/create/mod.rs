@@ -4,6 +4,8 @@
 //! has [`Infallible`](std::convert::Infallible) as its error;
 //! [`with_error_type`](crate::ObservableExt::with_error_type) adapts it to a chain that can fail.
 
+#[cfg(feature = "std")]
+mod case;
 mod conditional;
 mod defer;
 mod emitter;
@@ -11,7 +13,9 @@ mod ends;
 mod from_iter;
 mod using;
 
-pub use conditional::{Case, IfThen, WhileDo, case, if_then, while_do};
+#[cfg(feature = "std")]
+pub use case::{Case, case};
+pub use conditional::{IfThen, WhileDo, if_then, while_do};
 pub use defer::{Defer, defer};
 pub use emitter::{Create, Emitter, create};
 pub use ends::{Empty, Never, Throw, empty, never, throw};

@@ -1,6 +1,7 @@
 //! Buffers and windows whose ends another observable determines.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::gate::Out;
 use super::join::{First, Join, join};
@@ -73,7 +74,7 @@ impl<T, O> Buffering<T, O> {
         O: Observer<Vec<T>, E>,
     {
         if !self.buffer.is_empty() {
-            self.out.next_owned(std::mem::take(&mut self.buffer));
+            self.out.next_owned(core::mem::take(&mut self.buffer));
         }
         self.out.complete();
     }
@@ -93,7 +94,7 @@ where
     }
 
     fn right(&mut self, (): &()) {
-        self.out.next_owned(std::mem::take(&mut self.buffer));
+        self.out.next_owned(core::mem::take(&mut self.buffer));
     }
 
     fn left_complete(&mut self) {

@@ -1,4 +1,5 @@
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use crate::operators::forward::{complete, emit_all, forward};
 use crate::{Guard, Observable, Observer};
@@ -82,7 +83,7 @@ impl<O, T> BufferCountObserver<O, T> {
     {
         if self.buffer.len() == self.count {
             self.initial_capacity = self.count;
-            self.observer.next_owned(std::mem::take(&mut self.buffer));
+            self.observer.next_owned(core::mem::take(&mut self.buffer));
         }
     }
 }
@@ -112,7 +113,7 @@ impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountObserver
     }
 
     fn complete(&mut self) {
-        let rest = std::mem::take(&mut self.buffer);
+        let rest = core::mem::take(&mut self.buffer);
         if !rest.is_empty() {
             self.observer.next_owned(rest);
         }
@@ -246,7 +247,7 @@ impl<T: Clone, E, O: Observer<Vec<T>, E>> Observer<T, E> for BufferCountEveryObs
     }
 
     fn complete(&mut self) {
-        let rest = std::mem::take(&mut self.open);
+        let rest = core::mem::take(&mut self.open);
         if emit_all(&mut self.observer, rest) {
             self.observer.complete();
         }

@@ -1,4 +1,5 @@
-use std::time::Duration;
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};
@@ -110,7 +111,7 @@ impl<T, O> Buffering<T, O> {
     {
         self.until = from + self.period;
         alarm.set(self.until);
-        self.out.next_owned(std::mem::take(&mut self.buffer));
+        self.out.next_owned(core::mem::take(&mut self.buffer));
     }
 }
 
@@ -142,7 +143,7 @@ where
 
     fn complete(&mut self, _alarm: &mut Alarm<W>) {
         if !self.buffer.is_empty() {
-            self.out.next_owned(std::mem::take(&mut self.buffer));
+            self.out.next_owned(core::mem::take(&mut self.buffer));
         }
         self.out.complete();
     }

@@ -1,7 +1,7 @@
 //! `join` and `group_join`: pairs of values that are valid at the same time.
 
-use std::collections::BTreeMap;
-use std::marker::PhantomData;
+use alloc::collections::BTreeMap;
+use core::marker::PhantomData;
 
 use super::gate::{Event, Gate, Out, Stage};
 use super::inputs::{connect, notify};
@@ -405,7 +405,7 @@ where
         let no_left = self.left_complete && self.lefts.is_empty();
         let no_right = M::ENDS_WITH_RIGHT && self.right_complete && self.rights.is_empty();
         if both || no_left || no_right {
-            for left in std::mem::take(&mut self.lefts).into_values() {
+            for left in core::mem::take(&mut self.lefts).into_values() {
                 self.matching.expired(left);
             }
             self.matching.complete();

@@ -1,5 +1,5 @@
-use std::fmt;
-use std::marker::PhantomData;
+use core::fmt;
+use core::marker::PhantomData;
 
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
@@ -86,6 +86,6 @@ impl<T: Clone, C: Default + Extend<T>> Accumulate<T> for Collected<C> {
     }
 
     fn finish(&mut self) -> Option<C> {
-        Some(std::mem::take(&mut self.0))
+        Some(core::mem::take(&mut self.0))
     }
 }

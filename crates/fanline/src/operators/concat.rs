@@ -1,4 +1,5 @@
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::series::{Series, Step};
 use crate::{Guard, IntoObservable, Observable, Observer};
@@ -142,7 +143,7 @@ where
     }
 }
 
-impl<S, O> Sources<O> for std::vec::IntoIter<S>
+impl<S, O> Sources<O> for alloc::vec::IntoIter<S>
 where
     S: Observable<Item: 'static, Error: 'static> + Send + 'static,
     O: Observer<S::Item, S::Error>,

@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use super::gate::{Event, Gate, Out, Stage};
 use crate::{Guard, IntoObservable, Observable, Observer};

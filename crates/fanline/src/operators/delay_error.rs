@@ -1,6 +1,6 @@
 //! Variants of operators with several sources that pass an error on only after all sources have ended.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::combine_latest::CombineLatest;
 use super::concat::Concat;

@@ -1,5 +1,6 @@
-use std::sync::Arc;
-use std::time::Duration;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::time::Duration;
 
 use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, Observable, Observer, Scheduler, Worker};

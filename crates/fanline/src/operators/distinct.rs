@@ -1,5 +1,5 @@
+use core::hash::Hash;
 use std::collections::HashSet;
-use std::hash::Hash;
 
 use crate::operators::forward::forward;
 use crate::{Guard, Observable, Observer};

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::funnel::Funnel;
 use crate::sync::{Mutex, lock};
@@ -87,7 +87,7 @@ where
     O: Observer<R::Item, R::Error> + Send + 'static,
 {
     fn next(&mut self, value: &V) {
-        if std::mem::replace(&mut lock(&self.state).running, true) {
+        if core::mem::replace(&mut lock(&self.state).running, true) {
             return;
         }
         let panicked = self.funnel.gate().close_on_panic();

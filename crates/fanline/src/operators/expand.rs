@@ -1,5 +1,5 @@
-use std::collections::VecDeque;
-use std::sync::Arc;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 
 use super::funnel::Funnel;
 use crate::sync::{Mutex, lock};
@@ -137,7 +137,7 @@ where
         let mut work = lock(&self.shared.work);
         work.open += 1;
         work.queue.push_back(inner);
-        if std::mem::replace(&mut work.subscribing, true) {
+        if core::mem::replace(&mut work.subscribing, true) {
             return;
         }
         while let Some(inner) = work.queue.pop_front() {

@@ -1,4 +1,4 @@
-use std::cmp::Ordering;
+use core::cmp::Ordering;
 
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};

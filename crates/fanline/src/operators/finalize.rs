@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use crate::guard::Registry;
 use crate::operators::forward::forward;

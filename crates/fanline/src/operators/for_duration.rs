@@ -1,7 +1,7 @@
 //! `take`, `skip`, `take_last`, and `skip_last` by time.
 
-use std::collections::VecDeque;
-use std::time::Duration;
+use alloc::collections::VecDeque;
+use core::time::Duration;
 
 use super::forward::{complete, emit_all, forward};
 use super::interval::timer_on;
@@ -215,7 +215,7 @@ impl<T: Clone, E, C: Scheduler, O: Observer<T, E>> Observer<T, E> for TakeLastFo
 
     fn complete(&mut self) {
         self.trim();
-        let values = std::mem::take(&mut self.recent.values);
+        let values = core::mem::take(&mut self.recent.values);
         if emit_all(
             &mut self.observer,
             values.into_iter().map(|(_, value)| value),

@@ -1,7 +1,7 @@
 //! A gate whose stage contains only the observer, for operators in which many sources call one observer.
 
-use std::marker::PhantomData;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use core::marker::PhantomData;
 
 use super::gate::{Event, Gate, Out, Stage};
 use super::upstreams::Upstreams;

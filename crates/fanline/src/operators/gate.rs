@@ -1,8 +1,10 @@
 //! State that several upstreams share. One caller at a time works on it; the others queue a message and
 //! continue.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::upstreams::Upstreams;
 use crate::guard::Registry;
@@ -204,7 +206,7 @@ impl<S: Stage> Shared<S> {
         let removed = {
             let mut cell = lock(&self.cell);
             cell.over = true;
-            (cell.stage.take(), std::mem::take(&mut cell.queue))
+            (cell.stage.take(), core::mem::take(&mut cell.queue))
         };
         self.upstreams.close();
         drop(removed);
@@ -334,13 +336,13 @@ impl<T, E, O: Observer<T, E>> Observer<T, E> for Out<O> {
     }
 
     fn error(&mut self, error: &E) {
-        if !std::mem::replace(&mut self.ended, true) && !self.observer.is_closed() {
+        if !core::mem::replace(&mut self.ended, true) && !self.observer.is_closed() {
             self.observer.error(error);
         }
     }
 
     fn complete(&mut self) {
-        if !std::mem::replace(&mut self.ended, true) && !self.observer.is_closed() {
+        if !core::mem::replace(&mut self.ended, true) && !self.observer.is_closed() {
             self.observer.complete();
         }
     }

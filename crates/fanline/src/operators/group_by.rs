@@ -1,6 +1,7 @@
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::Hash;
 use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::Arc;
 
 use super::unicast::{Feed, FromUnicast, SourceRefs, Unicast};
 use crate::{Guard, IntoObservable, Observable, Observer};
@@ -55,7 +56,7 @@ impl<S, F> GroupBy<S, F> {
 ///     })
 ///     .detach();
 /// ```
-pub struct Grouped<K, T, E = std::convert::Infallible>
+pub struct Grouped<K, T, E = core::convert::Infallible>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
@@ -102,12 +103,12 @@ where
     }
 }
 
-impl<K: std::fmt::Debug, T, E> std::fmt::Debug for Grouped<K, T, E>
+impl<K: core::fmt::Debug, T, E> core::fmt::Debug for Grouped<K, T, E>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Grouped")
             .field("key", &self.key)
             .finish_non_exhaustive()
@@ -218,7 +219,7 @@ where
     }
 
     fn error(&mut self, error: &E) {
-        for group in std::mem::take(&mut self.groups) {
+        for group in core::mem::take(&mut self.groups) {
             group.error(error);
         }
         if let Some(observer) = self.outer() {
@@ -228,7 +229,7 @@ where
     }
 
     fn complete(&mut self) {
-        for group in std::mem::take(&mut self.groups) {
+        for group in core::mem::take(&mut self.groups) {
             group.complete();
         }
         if let Some(observer) = self.outer() {

@@ -1,6 +1,7 @@
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::Hash;
 use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::Arc;
 
 use super::gate::{Event, Gate, Stage};
 use super::group_by::Grouped;
@@ -159,7 +160,7 @@ where
 
     /// Returns the feeds of all groups in order, and removes them.
     fn take_feeds(&mut self) -> impl Iterator<Item = Feed<T, E>> + use<O, F, U, R, K, T, E> {
-        let mut groups: Vec<_> = std::mem::take(&mut self.groups).into_values().collect();
+        let mut groups: Vec<_> = core::mem::take(&mut self.groups).into_values().collect();
         groups.sort_by_key(|group| group.id);
         groups.into_iter().map(|group| group.feed)
     }

@@ -1,6 +1,6 @@
-use std::convert::Infallible;
-use std::ops::ControlFlow;
-use std::time::Duration;
+use core::convert::Infallible;
+use core::ops::ControlFlow;
+use core::time::Duration;
 
 use crate::scheduler::ThreadPool;
 use crate::{Guard, Observable, Observer, Scheduler, Worker};

@@ -1,6 +1,6 @@
 //! Operators with two sources of different types, whose calls pass one gate.
 
-use std::marker::PhantomData;
+use core::marker::PhantomData;
 
 use super::gate::{Gate, Stage};
 use crate::{Guard, Observable, Observer};

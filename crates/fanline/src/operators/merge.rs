@@ -1,5 +1,6 @@
 use super::funnel::MergedSources;
 use crate::{Guard, IntoObservable, Observable, Observer};
+use alloc::vec::Vec;
 
 /// The observable returned by [`merge`](crate::CombineExt::merge).
 ///

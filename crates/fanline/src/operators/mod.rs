@@ -36,6 +36,9 @@
 //! [`observe_on`](ObservableExt::observe_on) with an event loop of this thread moves the values here. If a
 //! value arrives on another thread, the observer panics there. If the guard is dropped on another thread, the
 //! closure is dropped when this thread ends.
+//!
+//! The closures of operators must be `Send`. A [`ThreadBound`](crate::ThreadBound) gives them access to a value
+//! that is not. It has the same rules as `subscribe_local`.
 
 #[cfg(any(doc, doctest))]
 pub mod names_in_rx;
@@ -43,6 +46,7 @@ pub mod names_in_rx;
 mod accumulate;
 mod boundaries;
 mod buffer_count;
+#[cfg(feature = "std")]
 mod buffer_time;
 mod catch;
 mod coincidence;
@@ -51,12 +55,16 @@ mod combine_latest;
 mod concat;
 mod concat_map_eager;
 mod count;
+#[cfg(feature = "std")]
 mod debounce;
 mod default_if_empty;
+#[cfg(feature = "std")]
 mod delay;
 mod delay_error;
+#[cfg(feature = "std")]
 mod delay_subscription;
 mod delay_with;
+#[cfg(feature = "std")]
 mod distinct;
 mod distinct_until_changed;
 mod enumerate;
@@ -69,18 +77,23 @@ mod filter_map;
 mod finalize;
 mod flat_map;
 mod flat_map_iter;
+#[cfg(feature = "std")]
 mod flat_map_on;
 mod fold;
+#[cfg(feature = "std")]
 mod for_duration;
 mod forward;
 mod funnel;
 mod gate;
+#[cfg(feature = "std")]
 mod group_by;
+#[cfg(feature = "std")]
 mod group_by_until;
 mod hooks;
 mod ignore_elements;
 mod inner_all;
 mod inputs;
+#[cfg(feature = "std")]
 mod interval;
 mod join;
 mod last;
@@ -90,6 +103,7 @@ mod map_to;
 mod materialize;
 mod merge;
 mod multicast;
+#[cfg(feature = "std")]
 mod observe_on;
 mod on_error_complete;
 mod on_error_return;
@@ -104,6 +118,7 @@ mod resubscribe;
 mod resubscribe_when;
 mod retry;
 mod sample;
+#[cfg(feature = "std")]
 mod sample_every;
 mod scan;
 mod sequence_equal;
@@ -116,6 +131,7 @@ mod skip_until;
 mod skip_while;
 mod sorted;
 mod start_with;
+#[cfg(feature = "std")]
 mod subscribe_on;
 mod sum;
 mod switch_all;
@@ -126,22 +142,29 @@ mod take_last;
 mod take_until;
 mod take_while;
 mod tap;
+#[cfg(feature = "std")]
 mod throttle;
+#[cfg(feature = "std")]
 mod timed;
+#[cfg(feature = "std")]
 mod timeout;
+#[cfg(feature = "std")]
 mod timeout_with;
 mod timestamp;
+#[cfg(feature = "std")]
 mod to_map;
 mod tuples;
 mod unicast;
 mod upstreams;
 mod window_count;
+#[cfg(feature = "std")]
 mod window_time;
 mod with_latest_from;
 mod zip;
 
 pub use boundaries::{BufferWhen, WindowWhen};
 pub use buffer_count::{BufferCount, BufferCountEvery};
+#[cfg(feature = "std")]
 pub use buffer_time::BufferTime;
 pub use catch::Catch;
 pub use coincidence::{GroupJoin, Join};
@@ -150,14 +173,18 @@ pub use combine_latest::CombineLatest;
 pub use concat::{Concat, ConcatList, concat};
 pub use concat_map_eager::ConcatMapEager;
 pub use count::Count;
+#[cfg(feature = "std")]
 pub use debounce::Debounce;
 pub use default_if_empty::DefaultIfEmpty;
+#[cfg(feature = "std")]
 pub use delay::Delay;
 pub use delay_error::{
     CombineLatestDelayError, ConcatDelayError, FlatMapDelayError, MergeDelayError, ZipDelayError,
 };
+#[cfg(feature = "std")]
 pub use delay_subscription::DelaySubscription;
 pub use delay_with::DelayWith;
+#[cfg(feature = "std")]
 pub use distinct::{Distinct, DistinctByKey};
 pub use distinct_until_changed::{
     DistinctUntilChanged, DistinctUntilChangedBy, DistinctUntilChangedByKey,
@@ -165,21 +192,28 @@ pub use distinct_until_changed::{
 pub use enumerate::Enumerate;
 pub use exhaust_map::ExhaustMap;
 pub use expand::Expand;
-pub use ext::{CombineExt, ObservableExt, TimeExt};
+#[cfg(feature = "std")]
+pub use ext::TimeExt;
+pub use ext::{CombineExt, ObservableExt};
 pub use extreme::{Max, MaxBy, Min, MinBy};
 pub use filter::Filter;
 pub use filter_map::FilterMap;
 pub use finalize::Finalize;
 pub use flat_map::{ConcatMap, FlatMap};
 pub use flat_map_iter::FlatMapIter;
+#[cfg(feature = "std")]
 pub use flat_map_on::FlatMapOn;
 pub use fold::{Fold, Reduce};
+#[cfg(feature = "std")]
 pub use for_duration::{SkipFor, SkipLastFor, TakeFor, TakeLastFor};
+#[cfg(feature = "std")]
 pub use group_by::{GroupBy, Grouped};
+#[cfg(feature = "std")]
 pub use group_by_until::GroupByUntil;
 pub use hooks::{OnDispose, OnSubscribe};
 pub use ignore_elements::IgnoreElements;
 pub use inner_all::MergeAll;
+#[cfg(feature = "std")]
 pub use interval::{Interval, TimerSource, interval, interval_on, timer, timer_on};
 pub use last::LastElement;
 pub use map::Map;
@@ -188,6 +222,7 @@ pub use map_to::MapTo;
 pub use materialize::{Dematerialize, Materialize, Notification};
 pub use merge::{Merge, MergeList, merge};
 pub use multicast::{Connectable, FromShared, MulticastSource, Shareable};
+#[cfg(feature = "std")]
 pub use observe_on::ObserveOn;
 pub use on_error_complete::OnErrorComplete;
 pub use on_error_return::OnErrorReturn;
@@ -200,6 +235,7 @@ pub use repeat::{DoWhile, Repeat};
 pub use resubscribe_when::{RepeatWhen, RetryWhen};
 pub use retry::{Backoff, Retry, RetryWith};
 pub use sample::Sample;
+#[cfg(feature = "std")]
 pub use sample_every::SampleEvery;
 pub use scan::Scan;
 pub use sequence_equal::SequenceEqual;
@@ -210,6 +246,7 @@ pub use skip_until::SkipUntil;
 pub use skip_while::SkipWhile;
 pub use sorted::{Sorted, SortedBy};
 pub use start_with::{EndWith, StartWith};
+#[cfg(feature = "std")]
 pub use subscribe_on::SubscribeOn;
 pub use sum::{Average, Sum};
 pub use switch_all::SwitchAll;
@@ -220,14 +257,19 @@ pub use take_last::{SkipLast, TakeLast};
 pub use take_until::TakeUntil;
 pub use take_while::{TakeUntilMatch, TakeWhile};
 pub use tap::Tap;
+#[cfg(feature = "std")]
 pub use throttle::{Edge, Throttle};
+#[cfg(feature = "std")]
 pub use timeout::Timeout;
+#[cfg(feature = "std")]
 pub use timeout_with::TimeoutWith;
 pub use timestamp::{TimeInterval, Timestamp, Timestamped, WithInterval};
+#[cfg(feature = "std")]
 pub use to_map::{ToMap, ToMultimap};
 pub use tuples::{CombineLatestTuple, SourceTuple, ZipTuple, combine_latest, zip};
 pub use unicast::{FromUnicast, Unicast, UnicastProducer, unicast, unicast_with_error};
 pub use window_count::WindowCount;
+#[cfg(feature = "std")]
 pub use window_time::WindowTime;
 pub use with_latest_from::WithLatestFrom;
 pub use zip::Zip;

@@ -1,10 +1,11 @@
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use super::upstreams::Upstreams;
 use super::{AutoConnect, RefCount};
 use crate::policy::{Flavor, Publish};
 use crate::sync::{Mutex, lock};
+use crate::unwind::{AssertUnwindSafe, catch_unwind};
 use crate::{Guard, IntoObservable, Observable, Observer, SharedSubject, observer};
 
 /// An observable that can be multicast, because each connection subscribes to a clone of it.
@@ -115,8 +116,8 @@ impl<S: MulticastSource, P: Flavor> Clone for Connectable<S, P> {
     }
 }
 
-impl<S: MulticastSource, P: Flavor> std::fmt::Debug for Connectable<S, P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<S: MulticastSource, P: Flavor> core::fmt::Debug for Connectable<S, P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Connectable")
             .field("connected", &self.is_connected())
             .finish_non_exhaustive()
@@ -182,7 +183,7 @@ impl<S: MulticastSource, P: Flavor> Connectable<S, P> {
             }
             state.connection = Some(Arc::clone(&connection));
             if let Some(fresh) = &mut fresh {
-                std::mem::swap(&mut state.hub, fresh);
+                core::mem::swap(&mut state.hub, fresh);
             }
             state.hub.clone()
         };
@@ -248,7 +249,7 @@ impl<S: MulticastSource, P: Flavor> Connectable<S, P> {
     /// ```
     pub fn ref_count_with_grace<C: crate::Scheduler>(
         self,
-        grace: std::time::Duration,
+        grace: core::time::Duration,
         scheduler: C,
     ) -> RefCount<S, P> {
         let wait = super::ref_count::wait(grace, scheduler);
@@ -294,7 +295,7 @@ where
     /// all observers. The panic hook has reported the panic, and the subject has removed the observer.
     #[inline]
     fn call(&self, call: impl FnOnce(&SharedSubject<T, E, P>)) {
-        drop(catch_unwind(AssertUnwindSafe(|| call(&self.hub))));
+        let _ = catch_unwind(AssertUnwindSafe(|| call(&self.hub)));
     }
 }
 
@@ -305,7 +306,7 @@ where
     P: Flavor,
 {
     fn next(&mut self, value: &T) {
-        self.call(|hub| hub.next_slice(std::slice::from_ref(value)));
+        self.call(|hub| hub.next_slice(core::slice::from_ref(value)));
     }
 
     fn next_owned(&mut self, value: T) {

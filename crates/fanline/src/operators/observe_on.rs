@@ -54,7 +54,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// assert_eq!(*seen.lock().unwrap(), [4, 5]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct ObserveOn<S, C, E = std::convert::Infallible> {
+pub struct ObserveOn<S, C, E = core::convert::Infallible> {
     source: S,
     scheduler: C,
     bound: Option<Bound<E>>,

@@ -1,4 +1,5 @@
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::upstreams::Upstreams;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};

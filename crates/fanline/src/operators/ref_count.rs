@@ -1,5 +1,6 @@
-use std::sync::Arc;
-use std::time::Duration;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::time::Duration;
 
 use super::upstreams::Upstreams;
 use super::{Connectable, MulticastSource};
@@ -82,8 +83,8 @@ impl<S: MulticastSource, P: Flavor> Clone for RefCount<S, P> {
     }
 }
 
-impl<S: MulticastSource, P: Flavor> std::fmt::Debug for RefCount<S, P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<S: MulticastSource, P: Flavor> core::fmt::Debug for RefCount<S, P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("RefCount")
             .field("observers", &lock(&self.inner.count).observers)
             .field("connectable", &self.inner.connectable)
@@ -150,10 +151,10 @@ impl<S: MulticastSource, P: Flavor> Inner<S, P> {
             }
             count.observers += 1;
             count.grace += 1;
-            let waiting = std::mem::take(&mut count.waiting);
+            let waiting = core::mem::take(&mut count.waiting);
             if let (true, Some(fresh)) = (restart, &mut fresh) {
                 count.stale = false;
-                std::mem::swap(&mut self.connectable.state().hub, fresh);
+                core::mem::swap(&mut self.connectable.state().hub, fresh);
             }
             let first = count.observers == 1;
             drop(count);
@@ -262,8 +263,8 @@ impl<S: MulticastSource, P: Flavor> Clone for AutoConnect<S, P> {
     }
 }
 
-impl<S: MulticastSource, P: Flavor> std::fmt::Debug for AutoConnect<S, P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<S: MulticastSource, P: Flavor> core::fmt::Debug for AutoConnect<S, P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("AutoConnect")
             .field("connectable", &self.connectable)
             .finish_non_exhaustive()

@@ -1,7 +1,7 @@
 //! Repeated subscriptions to one source, called attempts, for `repeat`, `retry`, and `retry_with`.
 
-use std::sync::Arc;
-use std::time::Duration;
+use alloc::sync::Arc;
+use core::time::Duration;
 
 use super::series::{Series, Step};
 use crate::{Guard, Observable, Observer, Worker};

@@ -1,6 +1,6 @@
 //! `retry_when` and `repeat_when`: an observable decides when the source is subscribed to again.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::series::{Series, Step};
 use super::unicast::{Feed, Unicast};
@@ -193,7 +193,7 @@ where
 {
     source: S,
     observer: O,
-    feed: Feed<K::Signal, std::convert::Infallible>,
+    feed: Feed<K::Signal, core::convert::Infallible>,
     parking: Arc<Parking<Self, S::Error>>,
     upstreams: Arc<Upstreams>,
 }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use super::resubscribe::{Attempt, Decision, NoWait, OnWorker, Policy};
 use super::series::Series;

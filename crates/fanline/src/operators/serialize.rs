@@ -1,5 +1,6 @@
 use super::funnel::Funnel;
 use crate::{Guard, Observable, Observer};
+use alloc::boxed::Box;
 
 /// The observable returned by [`serialize`](crate::ObservableExt::serialize).
 ///
@@ -68,7 +69,7 @@ where
 /// }
 /// assert_eq!(rx.try_iter().sum::<u32>(), 3);
 /// ```
-pub struct Serialized<T, E = std::convert::Infallible, O = crate::BoxObserver<T, E>>
+pub struct Serialized<T, E = core::convert::Infallible, O = crate::BoxObserver<T, E>>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
@@ -115,13 +116,13 @@ where
     }
 }
 
-impl<T, E, O> std::fmt::Debug for Serialized<T, E, O>
+impl<T, E, O> core::fmt::Debug for Serialized<T, E, O>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
     O: Observer<T, E> + Send + 'static,
 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Serialized")
             .field("closed", &self.funnel.is_over())
             .finish_non_exhaustive()

@@ -1,7 +1,7 @@
 //! A series of sources for the same observer: each source is subscribed to after the previous one has ended.
 //! The stack does not grow with their number.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use crate::Guard;
 use crate::guard::Registry;
@@ -64,7 +64,7 @@ impl<P: Step> Series<P> {
                 return;
             }
             state.starting = true;
-            std::mem::take(&mut state.guard)
+            core::mem::take(&mut state.guard)
         };
         let mut panicked = CloseUnless {
             series: self,
@@ -105,7 +105,7 @@ impl<P: Step> Series<P> {
         self.closed.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state);
         state.closed = true;
-        (std::mem::take(&mut state.guard), state.next.take())
+        (core::mem::take(&mut state.guard), state.next.take())
     }
 }
 
@@ -116,7 +116,7 @@ impl<P: Step> Registry for Series<P> {
 
     fn remove_and_wait(&self, _key: u64) {
         let (guard, next) = self.take_all();
-        guard.unsubscribe_and_wait();
+        guard.wait_and_close();
         drop(next);
     }
 

@@ -18,8 +18,8 @@ pub enum NotSingle {
     Many,
 }
 
-impl std::fmt::Display for NotSingle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for NotSingle {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::Empty => "no value where one was expected",
             Self::Many => "several values where one was expected",
@@ -27,7 +27,7 @@ impl std::fmt::Display for NotSingle {
     }
 }
 
-impl std::error::Error for NotSingle {}
+impl core::error::Error for NotSingle {}
 
 /// The observable returned by [`single`](crate::ObservableExt::single).
 ///

@@ -1,4 +1,5 @@
-use std::cmp::Ordering;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use super::forward::{emit_all, forward};
 use crate::{Guard, Observable, Observer};
@@ -113,7 +114,7 @@ where
     }
 
     fn complete(&mut self) {
-        let mut values = std::mem::take(&mut self.values);
+        let mut values = core::mem::take(&mut self.values);
         values.sort_by(&mut self.compare);
         if emit_all(&mut self.observer, values) {
             self.observer.complete();

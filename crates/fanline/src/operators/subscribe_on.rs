@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
@@ -126,7 +126,7 @@ impl<W: Worker> Subscription<W> {
     /// Begins the action. Returns whether it must subscribe.
     fn begin(&self) -> bool {
         let mut stage = lock(&self.stage);
-        match std::mem::replace(&mut *stage, Stage::Over) {
+        match core::mem::replace(&mut *stage, Stage::Over) {
             Stage::Waiting(action) => {
                 *stage = Stage::Subscribing(action);
                 true
@@ -144,7 +144,7 @@ impl<W: Worker> Subscription<W> {
             drop(source);
             return;
         }
-        let before = std::mem::replace(&mut *stage, Stage::Subscribed(source));
+        let before = core::mem::replace(&mut *stage, Stage::Subscribed(source));
         drop(stage);
         drop(before);
     }
@@ -152,7 +152,7 @@ impl<W: Worker> Subscription<W> {
     /// Ends the subscription, and returns the guard to drop.
     fn end(&self) -> Guard {
         self.cancelled.store(true, Ordering::Relaxed);
-        let stage = std::mem::replace(&mut *lock(&self.stage), Stage::Over);
+        let stage = core::mem::replace(&mut *lock(&self.stage), Stage::Over);
         match stage {
             Stage::Waiting(action) | Stage::Subscribing(action) => action,
             Stage::Subscribed(source) => match &self.unsubscribe_on {
@@ -173,7 +173,7 @@ impl<W: Worker> Registry for Subscription<W> {
     }
 
     fn remove_and_wait(&self, _key: u64) {
-        self.end().unsubscribe_and_wait();
+        self.end().wait_and_close();
     }
 
     fn contains(&self, _key: u64) -> bool {

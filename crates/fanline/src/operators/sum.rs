@@ -1,4 +1,4 @@
-use std::ops::AddAssign;
+use core::ops::AddAssign;
 
 use crate::operators::accumulate::{Accumulate, AccumulateObserver};
 use crate::{Guard, Observable, Observer};
@@ -54,7 +54,7 @@ impl<T: Default + for<'a> AddAssign<&'a T>> Accumulate<T> for Summed<T> {
     }
 
     fn finish(&mut self) -> Option<T> {
-        Some(std::mem::take(&mut self.0))
+        Some(core::mem::take(&mut self.0))
     }
 }
 

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::upstreams::{UntilClosed, Upstreams};
 use crate::{Guard, Observable, Observer};

@@ -1,7 +1,7 @@
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::gate::{Event, Gate, Out, Stage};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 use crate::{Guard, IntoObservable, Observable, Observer};
 
 /// The observable returned by [`switch_map`](crate::CombineExt::switch_map).
@@ -51,13 +51,13 @@ where
             out: Out::new(observer),
             current: None,
             outer_complete: false,
-            types: std::marker::PhantomData,
+            types: core::marker::PhantomData,
         });
         let guard = gate.guard();
         gate.connect(|key| {
             self.source.subscribe_with(Outer {
                 gate: gate.clone(),
-                latest: Arc::new(AtomicU64::new(key)),
+                latest: Arc::new(AtomicUsize::new(word(key))),
                 f: self.f,
                 key,
                 inner: None,
@@ -72,7 +72,7 @@ struct Switch<T, E, O> {
     /// The key of the inner source that may emit. `None` after that source has completed.
     current: Option<u64>,
     outer_complete: bool,
-    types: std::marker::PhantomData<fn(T, E)>,
+    types: core::marker::PhantomData<fn(T, E)>,
 }
 
 enum Message<T, E> {
@@ -139,7 +139,7 @@ where
     gate: Gate<Switch<T, E, O>>,
     /// The key of the latest inner source. An older source that emits in a loop stops when it sees the
     /// change. Relaxed suffices, because the stage drops its later values.
-    latest: Arc<AtomicU64>,
+    latest: Arc<AtomicUsize>,
     f: F,
     key: u64,
     inner: Option<u64>,
@@ -155,7 +155,7 @@ where
         let panicked = self.gate.close_on_panic();
         let upstreams = self.gate.upstreams();
         if let Some(key) = upstreams.reserve() {
-            self.latest.store(key, Ordering::Relaxed);
+            self.latest.store(word(key), Ordering::Relaxed);
             self.gate.send(Message::To(key));
             if let Some(before) = self.inner.replace(key) {
                 upstreams.finish(before);
@@ -196,7 +196,7 @@ where
     O: Observer<T, E> + Send + 'static,
 {
     gate: Gate<Switch<T, E, O>>,
-    latest: Arc<AtomicU64>,
+    latest: Arc<AtomicUsize>,
     key: u64,
 }
 
@@ -236,6 +236,11 @@ where
     }
 
     fn is_closed(&self) -> bool {
-        self.gate.is_over() || self.latest.load(Ordering::Relaxed) != self.key
+        self.gate.is_over() || self.latest.load(Ordering::Relaxed) != word(self.key)
     }
+}
+
+/// Returns as much of a key as an atomic holds on every target.
+fn word(key: u64) -> usize {
+    usize::try_from(key & usize::MAX as u64).expect("masked")
 }

@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use crate::operators::forward::{emit_all, forward};
 use crate::{Guard, Observable, Observer};
@@ -80,7 +80,7 @@ impl<T: Clone, E, O: Observer<T, E>> Observer<T, E> for TakeLastObserver<O, T> {
     }
 
     fn complete(&mut self) {
-        if emit_all(&mut self.observer, std::mem::take(&mut self.buffer)) {
+        if emit_all(&mut self.observer, core::mem::take(&mut self.buffer)) {
             self.observer.complete();
         }
     }

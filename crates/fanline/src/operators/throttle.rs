@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use super::gate::Out;
 use super::timed::{Alarm, Timed, timed};

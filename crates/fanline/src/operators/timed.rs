@@ -1,6 +1,6 @@
 //! Operators with one source and a timer, whose calls pass one gate.
 
-use std::marker::PhantomData;
+use core::marker::PhantomData;
 
 use super::gate::{Event, Gate, Stage};
 use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use super::catch::Catch;
 use super::map_err::MapErr;

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use core::time::Duration;
 
 use crate::operators::forward::forward;
 use crate::{Clock, Guard, Observable, Observer, Time};

@@ -1,5 +1,6 @@
+use alloc::vec::Vec;
+use core::hash::Hash;
 use std::collections::HashMap;
-use std::hash::Hash;
 
 use super::forward::{complete, forward};
 use crate::{Guard, Observable, Observer};
@@ -130,7 +131,7 @@ where
 
     fn complete(&mut self) {
         if !self.observer.is_closed() {
-            self.observer.next_owned(std::mem::take(&mut self.entries));
+            self.observer.next_owned(core::mem::take(&mut self.entries));
         }
         complete(&mut self.observer);
     }

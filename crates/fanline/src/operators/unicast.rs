@@ -1,7 +1,8 @@
 //! The inner observables of windows and groups: one queue for one observer.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 
 use super::gate::{Event, Gate, Out, Stage};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, lock};
@@ -31,7 +32,7 @@ use crate::{BoxObserver, Guard, IntoObservable, Observable, Observer, observer};
 /// let second = windows.lock().unwrap()[1].clone();
 /// second.sum().subscribe(|sum| assert_eq!(*sum, 7)).detach();
 /// ```
-pub struct Unicast<T, E = std::convert::Infallible>
+pub struct Unicast<T, E = core::convert::Infallible>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
@@ -80,7 +81,7 @@ where
 /// the observer without a call.
 ///
 /// It is an [`Observer`], so that it can be subscribed to an observable.
-pub struct UnicastProducer<T, E = std::convert::Infallible>
+pub struct UnicastProducer<T, E = core::convert::Infallible>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
@@ -151,12 +152,12 @@ where
     }
 }
 
-impl<T, E> std::fmt::Debug for UnicastProducer<T, E>
+impl<T, E> core::fmt::Debug for UnicastProducer<T, E>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("UnicastProducer").finish_non_exhaustive()
     }
 }
@@ -220,12 +221,12 @@ where
     }
 }
 
-impl<T, E> std::fmt::Debug for Unicast<T, E>
+impl<T, E> core::fmt::Debug for Unicast<T, E>
 where
     T: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Unicast")
             .field("subscribed", &self.handle.subscribed)
             .finish_non_exhaustive()
@@ -297,7 +298,7 @@ impl<T: Send + 'static, E: Send + 'static> Stage for Mailbox<T, E> {
             (Message::ProducerDropped, _) => self.producer_dropped = true,
             (Message::Attach(observer), _) => {
                 let out = self.observer.insert(Out::new(observer));
-                for event in std::mem::take(&mut self.buffered) {
+                for event in core::mem::take(&mut self.buffered) {
                     if out.is_closed() {
                         break;
                     }
@@ -437,7 +438,7 @@ impl SourceRefs {
 
     /// Drops the subscriber's reference.
     pub(super) fn close_outer(&self) {
-        let was_open = std::mem::replace(&mut lock(&self.state).outer, false);
+        let was_open = core::mem::replace(&mut lock(&self.state).outer, false);
         if was_open {
             self.release();
         }
@@ -477,7 +478,7 @@ impl SourceRefs {
         }
         let mut state = lock(&self.state);
         state.over = true;
-        std::mem::take(&mut state.guard)
+        core::mem::take(&mut state.guard)
     }
 }
 
@@ -488,9 +489,9 @@ impl crate::guard::Registry for SourceRefs {
 
     /// Waits only if no window or group is left, because otherwise the source remains subscribed.
     fn remove_and_wait(&self, _key: u64) {
-        let was_open = std::mem::replace(&mut lock(&self.state).outer, false);
+        let was_open = core::mem::replace(&mut lock(&self.state).outer, false);
         if was_open {
-            self.release_one().unsubscribe_and_wait();
+            self.release_one().wait_and_close();
         }
     }
 

@@ -1,7 +1,7 @@
 //! Guards of the subscriptions and scheduled actions of an operator.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 
 use crate::guard::Registry;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
@@ -65,7 +65,7 @@ impl Upstreams {
         let others = {
             let mut slots = lock(&self.slots);
             let retained = slots.guards.remove_entry(&key);
-            let others = std::mem::take(&mut slots.guards);
+            let others = core::mem::take(&mut slots.guards);
             slots.guards.extend(retained);
             others
         };
@@ -85,14 +85,14 @@ impl Upstreams {
         self.closed.store(true, Ordering::Relaxed);
         let mut slots = lock(&self.slots);
         slots.closed = true;
-        std::mem::take(&mut slots.guards)
+        core::mem::take(&mut slots.guards)
     }
 
     pub(super) fn close_and_wait(&self) {
         self.take_all()
             .into_values()
             .flatten()
-            .for_each(Guard::unsubscribe_and_wait);
+            .for_each(Guard::wait_and_close);
     }
 
     /// Returns a guard that drops all stored guards.

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::unicast::{Feed, SourceRefs, Unicast};
 use crate::{Guard, Observable, Observer};

@@ -1,5 +1,5 @@
-use std::sync::Arc;
-use std::time::Duration;
+use alloc::sync::Arc;
+use core::time::Duration;
 
 use super::timed::{Alarm, Timed, gate_of, subscribe};
 use super::unicast::{SourceRefs, Unicast};

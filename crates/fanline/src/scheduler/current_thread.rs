@@ -1,9 +1,10 @@
-use std::any::Any;
-use std::cell::Cell;
-use std::ops::ControlFlow;
+use alloc::boxed::Box;
+use alloc::sync::{Arc, Weak};
+use core::any::Any;
+use core::cell::Cell;
+use core::ops::ControlFlow;
+use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use super::task::{self, Task, TaskKey, TaskQueue};
 use super::tasks::Tasks;

@@ -1,5 +1,8 @@
-use std::any::Any;
-use std::time::Duration;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::any::Any;
+use core::time::Duration;
 
 use super::Scheduler;
 use super::panics::PanicHook;
@@ -172,8 +175,8 @@ impl EventLoopOptions {
     }
 }
 
-impl std::fmt::Debug for EventLoopOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for EventLoopOptions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("EventLoopOptions")
             .field("name", &self.name)
             .field("exit_when_idle", &self.idle_max)

@@ -1,5 +1,5 @@
-use std::ops::ControlFlow;
-use std::time::Duration;
+use core::ops::ControlFlow;
+use core::time::Duration;
 
 use super::{Scheduler, Worker};
 use crate::{Clock, Guard, Precise, Time};

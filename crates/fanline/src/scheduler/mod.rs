@@ -1,32 +1,51 @@
 //! Schedulers, which define where and when actions run. [`Scheduler`] and [`Worker`] define the contract.
 
+#[cfg(feature = "std")]
 mod current_thread;
+#[cfg(feature = "std")]
 mod event_loop;
+#[cfg(feature = "std")]
 mod immediate;
+#[cfg(feature = "std")]
 mod new_thread;
+#[cfg(feature = "std")]
 mod panics;
+#[cfg(feature = "std")]
 mod pool_queue;
+#[cfg(feature = "std")]
 mod task;
+#[cfg(feature = "std")]
 mod tasks;
+#[cfg(feature = "std")]
 mod thread_pool;
+#[cfg(feature = "std")]
 mod thread_worker;
 #[cfg(feature = "tokio")]
 mod tokio_runtime;
+#[cfg(feature = "std")]
 mod virtual_time;
 
-use std::ops::ControlFlow;
-use std::time::Duration;
+use core::ops::ControlFlow;
+use core::time::Duration;
 
+#[cfg(feature = "std")]
 pub use current_thread::{CurrentThread, CurrentThreadWorker};
+#[cfg(feature = "std")]
 pub use event_loop::{EventLoop, EventLoopOptions, LoopDriver};
+#[cfg(feature = "std")]
 pub use immediate::{Immediate, ImmediateWorker};
+#[cfg(feature = "std")]
 pub use new_thread::NewThread;
+#[cfg(feature = "std")]
 pub use thread_pool::{PoolWorker, ThreadPool, ThreadPoolOptions};
+#[cfg(feature = "std")]
 pub use thread_worker::ThreadWorker;
 #[cfg(feature = "tokio")]
 pub use tokio_runtime::{TokioScheduler, TokioWorker};
+#[cfg(feature = "std")]
 pub use virtual_time::{VirtualTime, VirtualWorker};
 
+#[cfg(feature = "std")]
 pub use crate::hand_over::{Bound, ScheduledObserver};
 
 use crate::{Guard, Time};

@@ -2,6 +2,7 @@ use super::Scheduler;
 use super::panics::PanicHook;
 use super::thread_worker::{Config, Driver, ThreadWorker};
 use crate::{Clock, Precise, Time};
+use alloc::borrow::ToOwned;
 
 /// A scheduler with one thread for each worker.
 ///

@@ -1,8 +1,9 @@
 //! The treatment of panics in actions.
 
-use std::any::Any;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 type Hook = Arc<dyn Fn(Box<dyn Any + Send>) + Send + Sync>;
 

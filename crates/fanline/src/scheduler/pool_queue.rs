@@ -2,9 +2,9 @@
 //!
 //! Lock order: a lane's lock is taken before the pool queue's lock.
 
+use alloc::sync::Arc;
+use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use std::time::Duration;
 
 use super::task::{Task, TaskKey, TaskQueue};
 use super::tasks::{Key, Tasks};
@@ -255,8 +255,8 @@ impl Queue {
         let mut state = lock(&self.state);
         state.shut_down = true;
         self.shut_down.store(true, Ordering::Relaxed);
-        let ready = std::mem::take(&mut state.ready);
-        let alarms = std::mem::take(&mut state.alarms);
+        let ready = core::mem::take(&mut state.ready);
+        let alarms = core::mem::take(&mut state.alarms);
         drop(state);
         self.wake_all();
         for lane in ready.into_iter().chain(alarms.into_values()) {

@@ -1,9 +1,9 @@
 //! Tasks: actions with their state, which their guards can cancel.
 
-use std::ops::ControlFlow;
-use std::sync::{Arc, Weak};
+use alloc::sync::{Arc, Weak};
+use core::ops::ControlFlow;
+use core::time::Duration;
 use std::thread::ThreadId;
-use std::time::Duration;
 
 use super::tasks::Key;
 use crate::guard::Registry;
@@ -215,7 +215,7 @@ impl<C> Slot<C> {
             cancelled: false,
         };
         let mut work = lock(&self.work);
-        match std::mem::replace(&mut *work, Work::Over) {
+        match core::mem::replace(&mut *work, Work::Over) {
             Work::Waiting(content) => {
                 *work = running;
                 Some(content)
@@ -229,7 +229,7 @@ impl<C> Slot<C> {
 
     fn cancel(&self) {
         let mut work = lock(&self.work);
-        let content = match std::mem::replace(&mut *work, Work::Over) {
+        let content = match core::mem::replace(&mut *work, Work::Over) {
             Work::Waiting(content) => content,
             Work::Running { thread, .. } => {
                 *work = Work::Running {

@@ -1,7 +1,7 @@
 //! The order in which a worker runs its tasks.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 
 use super::task::{Task, TaskKey};
 use crate::Time;
@@ -63,7 +63,7 @@ impl<W> Tasks<W> {
     /// Removes all tasks. The caller drops them after releasing the lock.
     #[must_use]
     pub(super) fn take_all(&mut self) -> BTreeMap<Key, Arc<dyn Task<W>>> {
-        std::mem::take(&mut self.entries)
+        core::mem::take(&mut self.entries)
     }
 
     pub(super) fn is_empty(&self) -> bool {

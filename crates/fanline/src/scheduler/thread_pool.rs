@@ -1,9 +1,12 @@
-use std::any::Any;
-use std::cell::Cell;
-use std::num::NonZero;
-use std::ops::ControlFlow;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::any::Any;
+use core::cell::Cell;
+use core::num::NonZero;
+use core::ops::ControlFlow;
+use core::time::Duration;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 
 use super::panics::PanicHook;
 use super::pool_queue::{Lane, Queue};
@@ -50,7 +53,7 @@ pub struct PoolWorker {
 
 thread_local! {
     /// The pool that the thread belongs to. The pointer is only compared, never dereferenced.
-    static POOL: Cell<*const Queue> = const { Cell::new(std::ptr::null()) };
+    static POOL: Cell<*const Queue> = const { Cell::new(core::ptr::null()) };
 }
 
 impl ThreadPool {
@@ -133,8 +136,8 @@ impl Drop for ThreadPool {
     }
 }
 
-impl std::fmt::Debug for ThreadPool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("ThreadPool").finish_non_exhaustive()
     }
 }
@@ -206,8 +209,8 @@ impl ThreadPoolOptions {
     }
 }
 
-impl std::fmt::Debug for ThreadPoolOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for ThreadPoolOptions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("ThreadPoolOptions")
             .field("name", &self.name)
             .field("threads", &self.threads)
@@ -311,8 +314,8 @@ impl Drop for PoolWorker {
     }
 }
 
-impl std::fmt::Debug for PoolWorker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for PoolWorker {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("PoolWorker").finish_non_exhaustive()
     }
 }

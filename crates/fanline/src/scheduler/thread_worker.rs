@@ -1,10 +1,12 @@
 //! Workers that run on a single thread: those of [`NewThread`](super::NewThread) and
 //! [`EventLoop`](super::EventLoop). A *lane* is the serial queue of such a worker.
 
-use std::ops::ControlFlow;
-use std::sync::{Arc, Weak};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use core::ops::ControlFlow;
+use core::time::Duration;
 use std::thread::ThreadId;
-use std::time::Duration;
 
 use super::Worker;
 use super::panics::PanicHook;
@@ -242,8 +244,8 @@ impl Drop for ThreadWorker {
     }
 }
 
-impl std::fmt::Debug for ThreadWorker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for ThreadWorker {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("ThreadWorker")
             .field("queued", &self.queued())
             .finish_non_exhaustive()

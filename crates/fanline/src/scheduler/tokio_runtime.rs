@@ -1,9 +1,10 @@
-use std::future::Future;
-use std::ops::ControlFlow;
-use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use alloc::boxed::Box;
+use alloc::sync::{Arc, Weak};
+use core::future::Future;
+use core::ops::ControlFlow;
+use core::pin::Pin;
+use core::time::Duration;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -120,7 +121,7 @@ impl TokioWorker {
         let due = due.max(self.now());
         let mut state = lock(&self.lane.state);
         let inserted = state.tasks.insert(due, task);
-        let start = matches!(inserted, Ok(true)) && !std::mem::replace(&mut state.driven, true);
+        let start = matches!(inserted, Ok(true)) && !core::mem::replace(&mut state.driven, true);
         let waker = match inserted {
             Ok(true) => state.waker.take(),
             Ok(false) | Err(_) => None,
@@ -176,8 +177,8 @@ impl Worker for TokioWorker {
     }
 }
 
-impl std::fmt::Debug for TokioWorker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for TokioWorker {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("TokioWorker").finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
-use std::ops::ControlFlow;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use alloc::sync::{Arc, Weak};
+use core::ops::ControlFlow;
+use core::time::Duration;
 
 use super::task::{self, Task, TaskKey, TaskQueue};
 use super::tasks::Tasks;
@@ -232,8 +232,8 @@ impl Worker for VirtualWorker {
     }
 }
 
-impl std::fmt::Debug for VirtualTime {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for VirtualTime {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("VirtualTime")
             .field("now", &self.now())
             .field("queued", &self.queued())
@@ -276,7 +276,7 @@ struct Advance<'a>(&'a Shared);
 impl<'a> Advance<'a> {
     fn begin(shared: &'a Shared) -> Self {
         let mut state = lock(&shared.state);
-        let nested = std::mem::replace(&mut state.advancing, true);
+        let nested = core::mem::replace(&mut state.advancing, true);
         if !nested {
             state.stopped = false;
         }

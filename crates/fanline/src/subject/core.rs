@@ -16,38 +16,36 @@ mod removals;
 mod replaying;
 mod unsubscribe;
 
-use std::any::Any;
-use std::mem::needs_drop;
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::NonNull;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::mem::needs_drop;
+use core::ops::Range;
+use core::ptr::NonNull;
 
 use super::end::End;
 use super::gate::{Gate, Halted};
-use super::list::{Entry, SlotState};
+use super::list::Entry;
 use super::log::Evicted;
 use super::policy::Rules;
-#[cfg(all(test, fanline_loom))]
-use super::spin_lock::ModelLock as SpinLock;
-#[cfg(not(all(test, fanline_loom)))]
-use super::spin_lock::SpinLock;
 use super::store::Store;
 use crate::clock::Time;
 use crate::fence::Fences;
 use crate::guard::{Guard, Registry};
+#[cfg(all(test, fanline_loom))]
+use crate::spin_lock::ModelLock as SpinLock;
+#[cfg(not(all(test, fanline_loom)))]
+use crate::spin_lock::SpinLock;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::unwind::{AssertUnwindSafe, Panic, catch_unwind};
 use control::Control;
 use removals::Removals;
+pub(super) use replaying::REPLAY_BATCH_MAX;
 use replaying::Replaying;
 
 /// Marks a branch as unlikely, as `std::hint::cold_path` does since Rust 1.95.
 #[inline]
 #[cold]
 fn cold_path() {}
-
-/// The payload of an observer's panic.
-pub(super) type Panic = Box<dyn Any + Send>;
 
 pub(super) struct Core<T, E, P: Rules, L> {
     gate: Gate<Store<T, P::Times>, L>,
@@ -69,7 +67,7 @@ fn begin_on_a_cache_line() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: an assembler directive; the inserted padding does nothing.
     unsafe {
-        std::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags));
+        core::arch::asm!(".p2align 6", options(nomem, nostack, preserves_flags));
     }
 }
 
@@ -267,7 +265,9 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             return None;
         }
         // SAFETY: the emitter is calling, so it owns the list.
-        control.admit_waiting(unsafe { &mut *self.gate.list() });
+        control
+            .registrations
+            .admit_waiting(unsafe { &mut *self.gate.list() });
         control.end = Some(end.clone());
         control.must_evict = P::STORES;
         // The signal stays raised, so that every later emission finds that the subject has ended.
@@ -456,10 +456,10 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         // SAFETY: the emitter is calling, so it owns the list.
         let list = unsafe { &mut *self.gate.list() };
         if let Some(slot) = closed.and_then(|index| list.slot_at(index)) {
-            if matches!(control.slots.get(slot), SlotState::Listed(_)) && control.end.is_none() {
+            if control.registrations.is_subscribed(slot) && control.end.is_none() {
                 self.count(-1);
             }
-            removed.push(control.remove_listed(list, slot));
+            removed.push(control.registrations.remove_listed(list, slot));
         }
         control.remove_leaving(list, removed);
         if control.end.is_none() {
@@ -501,8 +501,8 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let list = unsafe { &mut *self.gate.list() };
         let mut entries = Vec::new();
         control.remove_leaving(list, &mut entries);
-        control.admit_waiting(list);
-        control.compact(list);
+        control.registrations.admit_waiting(list);
+        control.registrations.compact(list);
         if control.end.is_none() {
             self.gate.lower_signal(&mut control.fenced);
         }
@@ -510,7 +510,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             self.removals.announce();
         }
         let mut values = Evicted::Nothing;
-        if P::STORES && std::mem::take(&mut control.must_evict) {
+        if P::STORES && core::mem::take(&mut control.must_evict) {
             // SAFETY: with the lock held, no other thread accesses the store while the emitter is not
             // storing.
             let store = unsafe { &mut *self.gate.store() };
@@ -573,10 +573,11 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }
             let key = if halted == Halted::Idle {
                 // SAFETY: the emitter is idle and cannot begin.
-                control.join(unsafe { &mut *self.gate.list() }, entry)
+                let list = unsafe { &mut *self.gate.list() };
+                control.registrations.join(list, entry)
             } else {
                 self.gate.signal();
-                control.wait(entry)
+                control.registrations.wait(entry)
             };
             self.count(1);
             let removed = replay.finish(&mut control, halted);
@@ -690,7 +691,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         self.gate.signal();
         let removed = self.clear(&mut control, Halted::Idle);
         control.abandoned = true;
-        let spare = std::mem::take(&mut control.spare);
+        let spare = core::mem::take(&mut control.spare);
         drop(control);
         drop(removed);
         for _ in 0..spare {
@@ -704,11 +705,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     fn clear(&self, control: &mut Control<E, L>, halted: Halted) -> Disposed<T, E, L> {
         let end = control.end.replace(End::Disposed);
         self.observers.store(0, Ordering::Relaxed);
-        let mut entries: Vec<L> = Vec::new();
-        for (entry, slot) in control.waiting.take() {
-            control.slots.release(slot);
-            entries.push(entry);
-        }
+        let mut entries = control.registrations.take_waiting();
         let mut values = Evicted::Nothing;
         if P::STORES {
             // SAFETY: the emitter is halted and the lock is held.
@@ -722,9 +719,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         if halted == Halted::Idle {
             // SAFETY: the emitter is idle and cannot begin.
             let list = unsafe { &mut *self.gate.list() };
-            entries.extend(list.take().map(|(entry, _)| entry));
-            control.leaving.clear();
-            control.slots.release_all();
+            entries.extend(control.registrations.take_listed(list));
         }
         if control.waiters > 0 {
             self.removals.announce();

@@ -1,6 +1,6 @@
 //! How a subject ended.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 /// How a subject ended; see [`Source::end`](crate::Source::end).
 ///

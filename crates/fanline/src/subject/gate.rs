@@ -23,7 +23,7 @@
     reason = "cells that belong to the emitter or the lock's holder, by phase"
 )]
 
-use std::ptr::{NonNull, null_mut};
+use core::ptr::{NonNull, null_mut};
 
 use super::list::{List, Vacant};
 use crate::fence::Fences;
@@ -31,7 +31,10 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering, Shared
 
 const IDLE: usize = 0;
 const STORING: usize = 1;
-// Any other phase is a thread's token: the emitter is calling observers on that thread.
+// Any other phase is a thread's token: the emitter is calling observers on that thread. Without the feature `std`,
+// threads cannot be distinguished.
+#[cfg(not(feature = "std"))]
+const CALLING: usize = 2;
 
 /// The phase that the holder of the lock finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,8 +193,7 @@ impl<S, L: Vacant> Gate<S, L> {
     /// lock must be held. It also protects `fenced`: whether a heavy fence was executed since the signal was
     /// raised.
     pub(super) fn halt(&self, fenced: &mut bool) -> Halted {
-        // Relaxed: only this thread writes its own token.
-        if self.phase.load(Ordering::Relaxed) == thread_token() {
+        if self.is_calling_here() {
             // This thread is the emitter: this code runs inside an observer that the emitter calls. A wait for the
             // emitter would never end.
             self.signal();
@@ -212,16 +214,19 @@ impl<S, L: Vacant> Gate<S, L> {
         }
     }
 
-    /// Returns whether this thread is calling observers, further up on its stack.
+    /// Returns whether this thread is calling observers, further up on its stack; `false` if that is not known.
+    #[inline]
     pub(super) fn is_calling_here(&self) -> bool {
-        // Relaxed: only this thread writes its own token.
-        self.phase.load(Ordering::Relaxed) == thread_token()
+        // Relaxed: only this thread writes its own token. Without the feature `std`, all threads have the same, so
+        // the result is not known.
+        cfg!(feature = "std") && self.phase.load(Ordering::Relaxed) == thread_token()
     }
 }
 
 /// Returns a number that differs from all phases and from the tokens of all other living threads.
 #[inline(always)]
 fn thread_token() -> usize {
+    #[cfg(feature = "std")]
     #[repr(align(8))]
     struct Token(#[expect(dead_code, reason = "only its address matters")] u8);
     // loom runs the threads of a model on one real thread, and has thread locals of its own.
@@ -230,12 +235,14 @@ fn thread_token() -> usize {
         static TOKEN: Box<Token> = Box::new(Token(0));
     }
     #[cfg(all(test, fanline_loom))]
-    return TOKEN.with(|token| std::ptr::from_ref(&**token).addr());
-    #[cfg(not(all(test, fanline_loom)))]
+    return TOKEN.with(|token| core::ptr::from_ref(&**token).addr());
+    #[cfg(not(feature = "std"))]
+    return CALLING;
+    #[cfg(all(feature = "std", not(all(test, fanline_loom))))]
     {
         thread_local! {
             static TOKEN: Token = const { Token(0) };
         }
-        TOKEN.with(|token| std::ptr::from_ref(token).addr())
+        TOKEN.with(|token| core::ptr::from_ref(token).addr())
     }
 }

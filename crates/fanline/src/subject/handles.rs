@@ -1,11 +1,13 @@
 //! Shared subjects: the classic ones, which emit by reference on any thread.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::fmt;
 
 use super::end::End;
 use super::list::Boxed;
+use super::local::{EmitLocal, Local};
 use super::policy::{Current, Last, Policy, Publish, Replay, Rules};
 use super::producer::OnPanic;
 use super::shared::Shared;
@@ -110,10 +112,10 @@ pub type AsyncSubject<T, E = Infallible> = SharedSubject<T, E, Last>;
 /// ```
 pub type ReplaySubject<T, E = Infallible> = SharedSubject<T, E, AnyReplay>;
 
-/// The flavor of a [`SharedSubject`]: [`Publish`], [`Current`], [`Last`], or [`AnyReplay`].
+/// The flavor of a [`SharedSubject`] or an [`UnsyncSubject`](crate::UnsyncSubject): [`Publish`], [`Current`], [`Last`], or [`AnyReplay`].
 ///
 /// This trait is sealed: only these types implement it. Use it as the bound of a function that takes any
-/// shared subject.
+/// such subject.
 pub trait Flavor: sealed::Sealed + 'static {
     /// The subject behind the handles.
     #[doc(hidden)]
@@ -122,12 +124,16 @@ pub trait Flavor: sealed::Sealed + 'static {
         T: Send + Sync + 'static,
         E: Send + Sync + 'static;
 
+    /// The subject behind the handles of one thread.
+    #[doc(hidden)]
+    type Local<T: 'static, E: 'static>: EmitLocal<T, E> + ?Sized;
+
     /// The name in `Debug`.
     #[doc(hidden)]
     const NAME: &'static str;
 }
 
-/// The flavor of a [`ReplaySubject`]: any [`Replay`], chosen at the creation of the subject.
+/// The flavor of a [`ReplaySubject`] or a [`LocalReplaySubject`](crate::LocalReplaySubject): any [`Replay`], chosen at the creation of the subject.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyReplay;
 
@@ -147,6 +153,8 @@ impl Flavor for Publish {
         T: Send + Sync + 'static,
         E: Send + Sync + 'static;
 
+    type Local<T: 'static, E: 'static> = Local<T, E, Self>;
+
     const NAME: &'static str = "Subject";
 }
 
@@ -156,6 +164,8 @@ impl Flavor for Current {
     where
         T: Send + Sync + 'static,
         E: Send + Sync + 'static;
+
+    type Local<T: 'static, E: 'static> = Local<T, E, Self>;
 
     const NAME: &'static str = "BehaviorSubject";
 }
@@ -167,6 +177,8 @@ impl Flavor for Last {
         T: Send + Sync + 'static,
         E: Send + Sync + 'static;
 
+    type Local<T: 'static, E: 'static> = Local<T, E, Self>;
+
     const NAME: &'static str = "AsyncSubject";
 }
 
@@ -176,6 +188,8 @@ impl Flavor for AnyReplay {
     where
         T: Send + Sync + 'static,
         E: Send + Sync + 'static;
+
+    type Local<T: 'static, E: 'static> = dyn EmitLocal<T, E>;
 
     const NAME: &'static str = "ReplaySubject";
 }
@@ -531,7 +545,8 @@ where
     }
 }
 
-/// The reason why a [`BehaviorSubject`] has no value.
+/// The reason why a [`BehaviorSubject`] or a [`LocalBehaviorSubject`](crate::LocalBehaviorSubject) has no
+/// value.
 ///
 /// ```
 /// use fanline::{BehaviorSubject, NoValue};
@@ -571,7 +586,7 @@ impl<E: fmt::Display> fmt::Display for NoValue<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for NoValue<E> {}
+impl<E: fmt::Debug + fmt::Display> core::error::Error for NoValue<E> {}
 
 impl<T: Send + Sync + 'static> AsyncSubject<T> {
     /// Creates a subject that cannot fail.

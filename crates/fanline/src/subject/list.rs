@@ -7,7 +7,9 @@
     reason = "a boxed observer is called by its address, without its box's table"
 )]
 
-use std::ops::Range;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::Observer;
 
@@ -65,8 +67,8 @@ unsafe fn next_of<T, E, O: Observer<T, E>>(observer: *mut (), value: &T) -> bool
     Erased::next(unsafe { &mut *observer.cast::<O>() }, value)
 }
 
-impl<T, E> std::fmt::Debug for Boxed<T, E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<T, E> core::fmt::Debug for Boxed<T, E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Boxed")
     }
 }
@@ -243,7 +245,7 @@ impl<L: Vacant> List<L> {
     pub(super) fn only(&mut self) -> *mut L {
         match &mut self.entries[..] {
             [only] => only,
-            _ => std::ptr::null_mut(),
+            _ => core::ptr::null_mut(),
         }
     }
 
@@ -273,7 +275,7 @@ impl<L: Vacant> List<L> {
         let index = index as usize;
         self.slots[index] = VACANT;
         self.vacancies += 1;
-        std::mem::replace(&mut self.entries[index], L::vacant())
+        core::mem::replace(&mut self.entries[index], L::vacant())
     }
 
     /// Removes vacancies if there are many of them or the list is short. Calls `moved` with each slot whose
@@ -346,8 +348,8 @@ impl<L: Vacant> List<L> {
     /// Removes all entries, and returns them with their slots.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (L, u32)> + use<L> {
         self.vacancies = 0;
-        let slots = std::mem::take(&mut self.slots);
-        std::mem::take(&mut self.entries)
+        let slots = core::mem::take(&mut self.slots);
+        core::mem::take(&mut self.entries)
             .into_iter()
             .zip(slots)
             .filter(|(_, slot)| *slot != VACANT)

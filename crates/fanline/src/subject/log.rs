@@ -10,10 +10,13 @@
     reason = "values in place: read without a clone while others are appended"
 )]
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::collections::VecDeque;
-use std::mem::needs_drop;
-use std::ptr::NonNull;
+use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::mem::needs_drop;
+use core::ptr::NonNull;
 
 /// Values per chunk, and so per allocation, if the number of values is unbounded and large.
 const CHUNK_SLOTS_MAX: usize = 2048;
@@ -156,7 +159,7 @@ impl<T> Log<T> {
         if self.pins > 0 || self.memory_from == self.first {
             return Evicted::Nothing;
         }
-        let from = std::mem::replace(&mut self.memory_from, self.first);
+        let from = core::mem::replace(&mut self.memory_from, self.first);
         if !needs_drop::<T>() {
             self.release_chunks();
             return Evicted::Nothing;
@@ -200,6 +203,26 @@ impl<T> Log<T> {
         NonNull::slice_from_raw_parts(chunk.slot(from), count)
     }
 
+    /// Returns the contiguous values from `from` on, like [`slice_from`](Self::slice_from). Nothing is appended
+    /// or evicted while they are borrowed.
+    pub(super) fn values(&self, from: usize) -> &[T] {
+        let memory_from = if self.limit == usize::MAX {
+            // Appends have overwritten all values but the newest.
+            let oldest = self.end.saturating_sub(self.tail.slots());
+            self.memory_from.max(oldest)
+        } else {
+            self.memory_from
+        };
+        assert!(memory_from <= from && from <= self.end, "not in memory");
+        // SAFETY: the values from `from` on are in memory, and the borrow prevents changes.
+        unsafe { self.slice_from(from).as_ref() }
+    }
+
+    /// Returns the last value, if it is retained.
+    pub(super) fn last(&self) -> Option<&T> {
+        (self.first < self.end).then(|| &self.values(self.end - 1)[0])
+    }
+
     /// Returns the address of a value in memory.
     fn slot(&self, position: usize) -> NonNull<T> {
         self.chunk(position).0.slot(position)
@@ -228,7 +251,7 @@ impl<T> Log<T> {
             None => Chunk::new(slots, self.end),
         };
         self.limit = self.end + slots;
-        let full = std::mem::replace(&mut self.tail, chunk);
+        let full = core::mem::replace(&mut self.tail, chunk);
         if full.slots() > 0 {
             let older = self.older.get_or_insert_with(|| Box::new(Older::new()));
             older.chunks.push_back(full);
@@ -541,8 +564,7 @@ mod tests {
         let mut at = from;
         let mut numbers = Vec::new();
         loop {
-            // SAFETY: nothing is evicted during this read.
-            let values = unsafe { log.slice_from(at).as_ref() };
+            let values = log.values(at);
             if values.is_empty() {
                 return numbers;
             }

@@ -14,9 +14,9 @@ mod observing;
 mod owner;
 pub(crate) mod policy;
 mod producer;
+mod registrations;
 mod shared;
 mod source;
-mod spin_lock;
 mod store;
 
 pub use end::End;
@@ -25,7 +25,10 @@ pub use handles::{
     Subject,
 };
 pub use list::{Boxed, Entry, Inline};
-pub use local::{FromLocal, LocalSubject};
+pub use local::{
+    FromLocal, LocalAsyncSubject, LocalBehaviorSubject, LocalReplaySubject, LocalSubject,
+    UnsyncSubject,
+};
 pub use policy::Replay;
 pub use producer::{
     OnPanic, Producer, behavior, behavior_with_error, last_value, last_value_with_error, replay,

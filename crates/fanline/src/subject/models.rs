@@ -1,7 +1,8 @@
 //! loom models: all interleavings of two threads. The models are tiny on purpose: a third message would
 //! multiply the number of schedules by ten.
 
-use std::convert::Infallible;
+use alloc::vec::Vec;
+use core::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use super::end::End;
@@ -175,7 +176,7 @@ fn loom_value_in_a_ring_is_not_overwritten_while_it_is_read() {
         subject.core().visit(|values| {
             let before = values.to_vec();
             loom::thread::yield_now();
-            assert_eq!(std::hint::black_box(values), before);
+            assert_eq!(core::hint::black_box(values), before);
         });
         emitter.join().unwrap();
         let mut last = Vec::new();

@@ -1,6 +1,6 @@
 //! Shared ownership of a subject's core.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use super::core::Core;
 use super::list::Entry;

@@ -1,9 +1,11 @@
 //! Policies: the values that a subject retains for late subscribers, chosen at its creation.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use super::store::{Runs, Times, Untimed};
-use crate::clock::{Clock, Coarse, Time};
+#[cfg(feature = "std")]
+use crate::clock::Coarse;
+use crate::clock::{Clock, Time};
 
 /// A rule for the values that a subject retains. A flavor contains only the code of the features it uses; the
 /// rest is removed at compile time.
@@ -360,6 +362,7 @@ impl Replay<Many> {
     }
 }
 
+#[cfg(feature = "std")]
 impl Replay<Within<Coarse>> {
     /// Retains values for `window` after their emission, measured by a clock with ticks of 1 ms. A value is
     /// retained for the window, and at most one tick longer. A window of zero therefore retains the values of
@@ -373,6 +376,7 @@ impl Replay<Within<Coarse>> {
     }
 }
 
+#[cfg(feature = "std")]
 impl Replay<ManyWithin<Coarse>> {
     /// Retains the last `count` values, for `window` after their emission; see [`many`](Replay::many) and
     /// [`within`](Replay::within).

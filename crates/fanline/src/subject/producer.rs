@@ -1,10 +1,11 @@
 //! The exclusive form: one [`Producer`] that emits, and sources to subscribe to.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::fmt;
 
-use super::core::{Core, Panic};
+use super::core::Core;
 use super::end::End;
 use super::list::{Boxed, Entry, Inline};
 use super::owner::Owner;
@@ -12,6 +13,7 @@ use super::policy::{Current, Last, Policy, Publish, Replay};
 use super::source::{Members, Source};
 use crate::Observer;
 use crate::fence::Fences;
+use crate::unwind::{self, Panic};
 
 /// Creates a plain subject. It retains nothing: subscribers receive the values that follow.
 ///
@@ -211,8 +213,8 @@ impl OnPanic {
     pub(super) fn react(self, panic: Option<Panic>) {
         match (panic, self) {
             (None, _) | (Some(_), Self::Ignore) => {}
-            (Some(panic), Self::Resume) => std::panic::resume_unwind(panic),
-            (Some(_), Self::Abort) => std::process::abort(),
+            (Some(panic), Self::Resume) => unwind::resume_unwind(panic),
+            (Some(_), Self::Abort) => unwind::abort(),
         }
     }
 }
@@ -330,7 +332,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Producer<T, E, P, L> {
         T: Clone,
     {
         // Taken out of the field, so that a panic during cloning leaves an empty vector there.
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = core::mem::take(&mut self.scratch);
         let panic = self.core.next_slice(values, &mut scratch);
         self.scratch = scratch;
         self.on_panic.react(panic);
@@ -427,7 +429,7 @@ impl<T, E, P: Policy, L: Entry<T, E>> Drop for Producer<T, E, P, L> {
             Some(end) => {
                 let panic = self.core.end(end);
                 // A second panic during unwinding would abort.
-                if !std::thread::panicking() {
+                if !unwind::panicking() {
                     self.on_panic.react(panic);
                 }
             }

@@ -4,11 +4,12 @@
 //! from the queue. So all observers see the values in the same order, a value emitted by an observer comes
 //! after the current one (breadth first), and no thread waits.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::combiner::Combiner;
-use super::core::{Core, Panic};
+use super::core::Core;
 use super::end::End;
 use super::list::Boxed;
 use super::owner::Owner;
@@ -17,6 +18,7 @@ use super::producer::OnPanic;
 use super::source::Live;
 use crate::fence::Fences;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+use crate::unwind::{AssertUnwindSafe, Panic, catch_unwind};
 
 /// A subject that emits by reference. Dropping it disposes of the subject.
 pub struct Shared<T, E, P: Rules> {
@@ -112,7 +114,7 @@ where
         let acquired = self.combiner.try_acquire();
         if acquired && self.is_next() {
             let panic = guarded(|| {
-                let mut scratch = std::mem::take(&mut *lock(&self.scratch));
+                let mut scratch = core::mem::take(&mut *lock(&self.scratch));
                 let panic = self.core.next_slice(values, &mut scratch);
                 *lock(&self.scratch) = scratch;
                 panic
@@ -191,7 +193,7 @@ where
             self.combiner.mark_taken();
             {
                 let mut queue = lock(&self.queue);
-                std::mem::swap(&mut *queue, &mut batch);
+                core::mem::swap(&mut *queue, &mut batch);
                 self.has_queued.store(false, Ordering::Relaxed);
             }
             for emission in batch.drain(..) {

@@ -1,8 +1,9 @@
 //! The subscriber's side of subjects: [`Source`], and [`Members`] for observers of one type.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::fmt;
 
 use super::end::End;
 use super::list::{Boxed, Entry, Inline};

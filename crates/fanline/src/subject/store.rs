@@ -1,8 +1,9 @@
 //! Retained values: their log, the rules that remove values from it, and the timestamps that time windows need.
 
-use std::collections::VecDeque;
-use std::mem::needs_drop;
-use std::ptr::NonNull;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::mem::needs_drop;
+use core::ptr::NonNull;
 
 use super::log::{Evicted, Log};
 use super::policy::Rules;
@@ -18,6 +19,9 @@ pub(super) struct Store<T, W> {
 pub trait Times: Default + Send {
     /// Returns the timestamps.
     fn runs(&mut self) -> Option<&mut Runs>;
+
+    /// Returns the timestamps, to read them.
+    fn as_runs(&self) -> Option<&Runs>;
 }
 
 /// No timestamps.
@@ -27,6 +31,10 @@ pub struct Untimed;
 impl Times for Untimed {
     #[inline(always)]
     fn runs(&mut self) -> Option<&mut Runs> {
+        None
+    }
+
+    fn as_runs(&self) -> Option<&Runs> {
         None
     }
 }
@@ -60,6 +68,10 @@ impl Default for Runs {
 impl Times for Runs {
     #[inline(always)]
     fn runs(&mut self) -> Option<&mut Runs> {
+        Some(self)
+    }
+
+    fn as_runs(&self) -> Option<&Runs> {
         Some(self)
     }
 }
@@ -155,6 +167,19 @@ impl<T, W: Times> Store<T, W> {
         }
     }
 
+    /// Returns the position of the oldest value that the policy retains at the time `now`. Changes nothing, so
+    /// it can be called while values are borrowed.
+    pub(super) fn first_at<P: Rules>(&self, policy: &P, now: Time) -> usize {
+        let mut first = self.log.first();
+        if P::COUNTED {
+            first = first.max(self.log.end().saturating_sub(policy.count_max()));
+        }
+        match self.times.as_runs() {
+            Some(times) => first.max(times.first_at(policy, now, self.log.end())),
+            None => first,
+        }
+    }
+
     /// Returns whether a value is too old at `now`.
     pub(super) fn has_expired<P: Rules>(&mut self, policy: &P, now: Time) -> bool {
         let oldest = self.times.runs().and_then(|times| times.runs.front());
@@ -210,6 +235,14 @@ impl<T, W: Times> Store<T, W> {
 }
 
 impl Runs {
+    /// Returns the position of the oldest value that is not too old at `now`. `end` is the end of the log.
+    fn first_at<P: Rules>(&self, policy: &P, now: Time, end: usize) -> usize {
+        let latest = self.latest.max(now);
+        let age_nanos_max = policy.age_nanos_max();
+        let young = |run: &&Run| latest.nanos_since(run.time) <= age_nanos_max;
+        self.runs.iter().find(young).map_or(end, |run| run.from)
+    }
+
     /// Removes runs that are too old, or whose values were removed by count.
     fn expire<T, P: Rules>(&mut self, policy: &P, log: &mut Log<T>) {
         let age_nanos_max = policy.age_nanos_max();

@@ -1,11 +1,16 @@
-//! The single-threaded subject, and observers that stay on their thread.
+//! Subjects for one thread, and observers that stay on their thread.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use fanline::prelude::*;
-use fanline::{LocalSubject, observer};
+use fanline::{
+    Clock, LocalAsyncSubject, LocalBehaviorSubject, LocalReplaySubject, LocalSubject, NoValue,
+    Replay, Time, observer,
+};
 
 /// The calls of all observers, in order; 0 stands for completion.
 #[derive(Clone, Default)]
@@ -194,4 +199,137 @@ fn guard_on_another_thread_is_closed_after_end() {
         end(&subject);
         assert_eq!(is_closed(guard).unwrap(), closed);
     }
+}
+
+#[test]
+fn flavors_take_values_and_observers_that_are_not_send() {
+    let values = [1, 2, 3].map(Rc::new);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let sink = || {
+        let seen = seen.clone();
+        move |value: &Rc<u32>| seen.borrow_mut().push(**value)
+    };
+    let behavior = LocalBehaviorSubject::new(values[0].clone());
+    let last = LocalAsyncSubject::new();
+    let replay = LocalReplaySubject::new(Replay::many(2));
+    for value in &values {
+        behavior.next(value.clone());
+        last.next(value.clone());
+        replay.next(value.clone());
+    }
+    last.complete();
+    // The array, the current value, the last value, and the newest two values.
+    assert_eq!(values.each_ref().map(Rc::strong_count), [1, 2, 4]);
+    let mut expected = Vec::new();
+    for (guard, delivered) in [
+        (behavior.subscribe(sink()), &[3][..]),
+        (last.subscribe(sink()), &[3]),
+        (replay.subscribe(sink()), &[2, 3]),
+    ] {
+        guard.detach();
+        expected.extend(delivered);
+    }
+    assert_eq!(*seen.borrow(), expected);
+    drop((behavior, last, replay));
+    assert_eq!(values.each_ref().map(Rc::strong_count), [1, 1, 1]);
+    assert_eq!(Rc::strong_count(&seen), 1);
+}
+
+#[test]
+fn current_value_tracks_state() {
+    let level = LocalBehaviorSubject::<u32, &str>::with_error(7);
+    assert_eq!((level.value(), level.latest()), (Ok(7), Some(7)));
+    let (own, inside) = (level.clone(), Rc::new(RefCell::new(Vec::new())));
+    let record = inside.clone();
+    let guard = level.subscribe(move |value| {
+        assert_eq!(own.value(), Ok(*value));
+        record.borrow_mut().push(*value);
+        if *value < 10 {
+            own.update(|value| value + 1);
+        }
+    });
+    assert_eq!(*inside.borrow(), [7, 8, 9, 10]);
+    drop(guard);
+    level.complete();
+    level.next(11);
+    assert_eq!((level.value(), level.latest()), (Ok(10), None));
+    level.dispose();
+    assert_eq!(level.value(), Err(NoValue::Disposed));
+    let failed = LocalBehaviorSubject::<u32, &str>::with_error(1);
+    failed.error("fault");
+    assert_eq!(failed.value(), Err(NoValue::Failed(Arc::new("fault"))));
+}
+
+#[test]
+fn panicking_update_emits_nothing() {
+    let level = LocalBehaviorSubject::new(1);
+    let thrown = catch_unwind(AssertUnwindSafe(|| level.update(|_| panic!("update"))));
+    assert!(thrown.is_err());
+    level.update(|value| value + 1);
+    assert_eq!(level.value(), Ok(2));
+}
+
+#[test]
+fn values_emitted_and_disposals_while_values_are_read_come_afterward() {
+    let history = LocalReplaySubject::<String>::new(Replay::all());
+    history.next("one".to_owned());
+    let again = history.clone();
+    let seen = history.with_latest(|value| {
+        again.next("two".to_owned());
+        assert_eq!(again.snapshot(), ["one"]);
+        value.clone()
+    });
+    assert_eq!(seen.as_deref(), Some("one"));
+    assert_eq!(history.snapshot(), ["one", "two"]);
+    let disposed = history.with_latest(|value| {
+        again.dispose();
+        value.clone()
+    });
+    assert_eq!(disposed.as_deref(), Some("two"));
+    assert!(history.has_ended() && history.snapshot().is_empty());
+}
+
+/// A clock that disposes of the subject whose window it measures.
+#[test]
+fn disposal_by_the_clock_stops_the_emission() {
+    thread_local! {
+        static SUBJECT: RefCell<Option<LocalReplaySubject<Rc<u32>>>> = const { RefCell::new(None) };
+    }
+    struct Disposes;
+    impl Clock for Disposes {
+        fn now(&self) -> Time {
+            let subject = SUBJECT.take();
+            if let Some(subject) = subject {
+                subject.dispose();
+            }
+            Time::ZERO
+        }
+    }
+    let subject = LocalReplaySubject::new(Replay::within(Duration::MAX).clock(Disposes));
+    let value = Rc::new(1);
+    subject.next(value.clone());
+    assert_eq!(Rc::strong_count(&value), 2);
+    SUBJECT.set(Some(subject.clone()));
+    subject.next(value.clone());
+    assert_eq!(Rc::strong_count(&value), 1);
+    assert!(subject.has_ended());
+}
+
+#[test]
+fn chain_from_a_replay_subject_gets_retained_values() {
+    let (subject, sum) = (
+        LocalReplaySubject::new(Replay::many(2)),
+        Rc::new(Cell::new(0)),
+    );
+    subject.next_slice(&[1, 2, 3]);
+    let total = sum.clone();
+    let guard = subject
+        .clone()
+        .map(|value: &u32| value * 10)
+        .subscribe_local(move |value| total.set(total.get() + value));
+    assert_eq!(sum.get(), 50);
+    subject.next(4);
+    assert_eq!(sum.get(), 90);
+    drop(guard);
+    assert!(!subject.has_observers());
 }

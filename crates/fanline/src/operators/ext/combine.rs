@@ -5,6 +5,7 @@
 )]
 
 use crate::operators::*;
+#[cfg(feature = "std")]
 use crate::scheduler::ThreadPool;
 use crate::{IntoObservable, Scheduler};
 
@@ -161,6 +162,7 @@ pub trait CombineExt: IntoObservable {
     }
 
     /// Like [`flat_map`](Self::flat_map), but in parallel, on workers of `scheduler`.
+    #[cfg(feature = "std")]
     fn flat_map_on<C: Scheduler, R, F>(
         self,
         scheduler: C,
@@ -410,9 +412,10 @@ pub trait CombineExt: IntoObservable {
 
     /// Like [`group_by`](crate::ObservableExt::group_by), but a group completes when the observable that
     /// `until` returns for it emits or completes.
+    #[cfg(feature = "std")]
     fn group_by_until<K, R, F, U>(self, key: F, until: U) -> GroupByUntil<Self::Observable, F, U>
     where
-        K: Clone + Eq + std::hash::Hash + Send + 'static,
+        K: Clone + Eq + core::hash::Hash + Send + 'static,
         R: IntoObservable<Error = Self::Error>,
         F: FnMut(&Self::Item) -> K + Send + 'static,
         U: FnMut(&Grouped<K, Self::Item, Self::Error>) -> R + Send + 'static,
@@ -530,6 +533,7 @@ pub trait CombineExt: IntoObservable {
     }
 
     /// Like [`retry`](Self::retry), with a delay from `backoff` before each attempt.
+    #[cfg(feature = "std")]
     fn retry_with(self, backoff: Backoff) -> RetryWith<Self::Observable, ThreadPool>
     where
         Self::Observable: Clone + Send + 'static,

@@ -1,26 +1,32 @@
 //! The traits whose methods are the operators.
 
 mod combine;
+#[cfg(feature = "std")]
 mod time;
 
-use std::cmp::Ordering;
-use std::convert::Infallible;
-use std::hash::Hash;
-use std::ops::AddAssign;
+use core::cmp::Ordering;
+use core::convert::Infallible;
+#[cfg(feature = "std")]
+use core::hash::Hash;
+use core::ops::AddAssign;
 
 pub use combine::CombineExt;
+#[cfg(feature = "std")]
 pub use time::TimeExt;
 
 use super::*;
-use crate::pinned::Pinned;
 use crate::policy::{self, AnyReplay};
-use crate::scheduler::Bound;
-use crate::stream::{FirstValue, IntoStream, LastValue, MostRecent, OverflowPolicy, TryIntoStream};
 use crate::{
-    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, Scheduler,
-    observer,
+    BoxObservable, Callbacks, Clock, Guard, IntoObservable, Observable, Observer, observer,
 };
 use crate::{Replay, ReplaySubject, SharedSubject, Subject};
+#[cfg(feature = "std")]
+use crate::{
+    Scheduler,
+    pinned::Pinned,
+    scheduler::Bound,
+    stream::{FirstValue, IntoStream, LastValue, MostRecent, OverflowPolicy, TryIntoStream},
+};
 
 /// The operators with one source, for every type that converts into an [`Observable`].
 ///
@@ -134,6 +140,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits a [`Grouped`] observable per key. Completes or fails when the source does.
+    #[cfg(feature = "std")]
     fn group_by<K, F>(self, key: F) -> GroupBy<Self::Observable, F>
     where
         F: FnMut(&Self::Item) -> K + Send + 'static,
@@ -154,6 +161,7 @@ pub trait ObservableExt: IntoObservable {
     // -- Filtering
 
     /// Emits each distinct value once; stores all distinct values.
+    #[cfg(feature = "std")]
     fn distinct(self) -> Distinct<Self::Observable>
     where
         Self::Item: Clone + Hash + Eq + Send + 'static,
@@ -162,6 +170,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits the first value of each key; stores all keys.
+    #[cfg(feature = "std")]
     fn distinct_by_key<K, F>(self, key: F) -> DistinctByKey<Self::Observable, F>
     where
         K: Hash + Eq + Send + 'static,
@@ -428,6 +437,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits a `HashMap` with the last value of each key when the source completes.
+    #[cfg(feature = "std")]
     fn to_map<K, F>(self, key: F) -> ToMap<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -438,6 +448,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Emits a `HashMap` with all values of each key when the source completes.
+    #[cfg(feature = "std")]
     fn to_multimap<K, F>(self, key: F) -> ToMultimap<Self::Observable, F>
     where
         Self::Item: Clone + Send + 'static,
@@ -481,6 +492,7 @@ pub trait ObservableExt: IntoObservable {
     // -- Threads
 
     /// Calls the observer on a worker of `scheduler`, in order, with an unbounded queue.
+    #[cfg(feature = "std")]
     fn observe_on<C: Scheduler>(self, scheduler: C) -> ObserveOn<Self::Observable, C, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -489,6 +501,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Like [`observe_on`](Self::observe_on), with a bounded queue.
+    #[cfg(feature = "std")]
     fn observe_on_with<C: Scheduler>(
         self,
         scheduler: C,
@@ -501,6 +514,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Subscribes on a worker of `scheduler`, for sources that emit during the subscription.
+    #[cfg(feature = "std")]
     fn subscribe_on<C: Scheduler>(self, scheduler: C) -> SubscribeOn<Self::Observable, C>
     where
         Self::Observable: Send + 'static,
@@ -640,6 +654,7 @@ pub trait ObservableExt: IntoObservable {
 
     /// Subscribes with a closure that need not be `Send`; values must arrive on this thread. See
     /// [closures](crate::operators#closures-that-take-owned-values-or-stay-on-their-thread).
+    #[cfg(feature = "std")]
     fn subscribe_local<F>(self, next: F) -> Guard
     where
         Self::Item: 'static,
@@ -672,6 +687,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Returns the values as an asynchronous stream, whose queue follows `policy`.
+    #[cfg(feature = "std")]
     fn into_stream<P: OverflowPolicy>(self, policy: P) -> IntoStream<Self::Item, P>
     where
         Self: IntoObservable<Error = Infallible>,
@@ -681,6 +697,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Like [`into_stream`](Self::into_stream), for a source that can fail.
+    #[cfg(feature = "std")]
     fn try_into_stream<P: OverflowPolicy>(
         self,
         policy: P,
@@ -692,6 +709,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Returns an iterator that yields the newest value without waiting, or `initial` before the first value.
+    #[cfg(feature = "std")]
     fn most_recent(self, initial: Self::Item) -> MostRecent<Self::Item>
     where
         Self: IntoObservable<Error = Infallible>,
@@ -701,6 +719,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Returns a future of the first value, or of `Ok(None)` without values.
+    #[cfg(feature = "std")]
     fn first_value(self) -> FirstValue<Self::Item, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -709,6 +728,7 @@ pub trait ObservableExt: IntoObservable {
     }
 
     /// Returns a future of the last value. Its result is `Ok(None)` if there is no value.
+    #[cfg(feature = "std")]
     fn last_value(self) -> LastValue<Self::Item, Self::Error>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,

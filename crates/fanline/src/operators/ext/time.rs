@@ -1,6 +1,6 @@
 //! The operators that depend on time.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use crate::operators::*;
 use crate::scheduler::ThreadPool;

@@ -1,5 +1,6 @@
 //! Tests of the moment between the emitter's last check of the signal and the end of its emission.
-use std::convert::Infallible;
+use alloc::vec::Vec;
+use core::convert::Infallible;
 use std::sync::Mutex;
 
 use super::*;

@@ -1,7 +1,7 @@
 //! Replay of retained values to a subscriber, while later values are emitted.
 #![expect(unsafe_code, reason = "the store is reached by the rules of the gate")]
 
-use std::ptr::NonNull;
+use core::ptr::NonNull;
 
 use super::Core;
 use super::control::Control;
@@ -15,7 +15,7 @@ use crate::subject::policy::Rules;
 /// Maximum number of values in a batch, unless one slice of the log is longer. A disposal ends a replay only
 /// between two batches. So a subscriber that disposes of the subject during a replay receives the same values,
 /// whatever the sizes of the log's chunks are.
-const BATCH_MAX: usize = 256;
+pub(in crate::subject) const REPLAY_BATCH_MAX: usize = 256;
 
 /// A replay of the retained values and of those emitted meanwhile. While it is open, unread values stay in
 /// memory.
@@ -71,7 +71,7 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
         }
         let values = log.slice_from(next);
         if next >= self.batch_end {
-            self.batch_end = log.end().min(next + BATCH_MAX.max(values.len()));
+            self.batch_end = log.end().min(next + REPLAY_BATCH_MAX.max(values.len()));
         }
         let count = values.len().min(self.batch_end - next);
         self.next = Some(next + count);
@@ -144,12 +144,12 @@ impl<'a, T, E, P: Rules, L: Entry<T, E>> Replaying<'a, T, E, P, L> {
     /// Ends the replay, and evicts values that are neither retained nor being read. `halted` is the result of
     /// `Gate::halt`.
     pub(super) fn finish(&mut self, control: &mut Control<E, L>, halted: Halted) -> Evicted<T> {
-        if !std::mem::take(&mut self.open) {
+        if !core::mem::take(&mut self.open) {
             return Evicted::Nothing;
         }
         // SAFETY: the emitter is halted and the lock is held.
         let store = unsafe { &mut *self.core.gate.store() };
-        if std::mem::take(&mut self.pinned) {
+        if core::mem::take(&mut self.pinned) {
             store.log.unpin();
         }
         if halted == Halted::Calling {

@@ -4,7 +4,8 @@
     reason = "the list is reached by the rules of the gate, references are left behind"
 )]
 
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::Core;
 use super::control::Control;
@@ -53,17 +54,14 @@ where
     }
 
     fn contains(&self, key: u64) -> bool {
-        matches!(
-            self.control.lock().slots.find(key),
-            Some((_, SlotState::Waiting(_) | SlotState::Listed(_)))
-        )
+        self.control.lock().registrations.contains(key)
     }
 }
 
 impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
     /// Removes an observer, if it is subscribed. Returns whether the removal is left to the emitter.
     fn take_out(&self, key: u64, control: &mut Control<E, L>, removed: &mut Removed<L>) -> bool {
-        let Some((slot, state)) = control.slots.find(key) else {
+        let Some((slot, state)) = control.registrations.find(key) else {
             return false;
         };
         let mut left_over = false;
@@ -71,7 +69,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             SlotState::Free => return false,
             SlotState::Leaving(_) => return true,
             SlotState::Waiting(index) => {
-                removed.observer = Some(control.remove_waiting(slot, index))
+                removed.observer = Some(control.registrations.remove_waiting(slot, index))
             }
             SlotState::Listed(index) => match self.gate.halt(&mut control.fenced) {
                 Halted::Idle => {
@@ -80,13 +78,13 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
                     // This comes first, because compaction treats all entries of the list as subscribed.
                     control.remove_leaving(list, &mut removed.others);
                     // If the subject was disposed of, `remove_leaving` has removed this observer too.
-                    let still = control.slots.find(key).is_some();
-                    removed.observer = still.then(|| control.remove_listed(list, slot));
-                    control.compact_if_many(list);
+                    let still = control.registrations.find(key).is_some();
+                    removed.observer =
+                        still.then(|| control.registrations.remove_listed(list, slot));
+                    control.registrations.compact_if_many(list);
                 }
                 Halted::Calling => {
-                    control.slots.set(slot, SlotState::Leaving(index));
-                    control.leaving.push(slot);
+                    control.registrations.leave(slot, index);
                     left_over = true;
                 }
             },
@@ -102,7 +100,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
         let mut removed = Vec::new();
         let mut control = self.control.lock();
         control.waiters += 1;
-        while control.slots.find(key).is_some() && !self.gate.is_calling_here() {
+        while control.registrations.find(key).is_some() && !self.gate.is_calling_here() {
             if self.gate.halt(&mut control.fenced) == Halted::Idle {
                 // The emission ended without another check of the signal; this thread removes the observer.
                 // SAFETY: the emitter is idle and cannot begin.

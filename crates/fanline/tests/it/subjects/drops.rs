@@ -396,6 +396,7 @@ fn replayed_values_stay_until_read() {
         let expected: Vec<u32> = match form {
             Form::Exclusive => vec![1, 2, 3],
             Form::Shared => [1, 2].into_iter().chain(10..200).chain([3]).collect(),
+            Form::Local => unreachable!(),
         };
         assert_eq!(*locked(&seen), expected);
     }

@@ -1,6 +1,7 @@
 //! Subjects, in every form and flavor.
 
 mod drops;
+mod local_rig;
 mod model;
 mod owners;
 mod random;

@@ -78,7 +78,7 @@ impl Model {
             Op::Fail => self.emit(Emission::End(End::Failed)),
             Op::Dispose => {
                 // After the end there is no exclusive producer that could dispose of the subject.
-                if self.form == Form::Shared || self.end.is_none() {
+                if self.form != Form::Exclusive || self.end.is_none() {
                     self.dispose();
                 }
                 Ok(())
@@ -120,6 +120,12 @@ impl Model {
             return Ok(());
         }
         self.emitting = true;
+        let outcome = self.emit_queued();
+        self.emitting = false;
+        outcome
+    }
+
+    fn emit_queued(&mut self) -> Result<(), Panicked> {
         let mut outcome = Ok(());
         while let Some(emission) = self.queue.pop_front() {
             if self.end.is_none() {
@@ -130,7 +136,6 @@ impl Model {
                 outcome = outcome.and(emitted);
             }
         }
-        self.emitting = false;
         outcome
     }
 
@@ -220,12 +225,12 @@ impl Model {
     }
 
     fn act(&mut self, id: usize, act: &Act) -> Result<(), Panicked> {
-        let shared = self.form == Form::Shared;
+        let emits = self.form != Form::Exclusive;
         match act {
-            Act::Next(number) if shared => self.emit(Emission::Values(vec![*number]))?,
-            Act::Complete if shared => self.emit(Emission::End(End::Completed))?,
-            Act::Fail if shared => self.emit(Emission::End(End::Failed))?,
-            Act::Dispose if shared => self.dispose(),
+            Act::Next(number) if emits => self.emit(Emission::Values(vec![*number]))?,
+            Act::Complete if emits => self.emit(Emission::End(End::Completed))?,
+            Act::Fail if emits => self.emit(Emission::End(End::Failed))?,
+            Act::Dispose if emits => self.dispose(),
             Act::Next(_) | Act::Complete | Act::Fail | Act::Dispose => {}
             Act::Subscribe => self.subscribe(Plan::new())?,
             Act::Unsubscribe(other) => self.unsubscribe(*other),
@@ -245,13 +250,25 @@ impl Model {
             in_memory: true,
             guarded: false,
         });
-        let outcome = self.replay(id);
-        self.states[id].guarded = outcome.is_ok();
+        // A subject for one thread queues what is emitted during the replay.
+        let outermost = self.form == Form::Local && !self.emitting;
+        self.emitting |= outermost;
+        let mut outcome = self.replay(id);
         if self.end.is_none() && outcome.is_ok() && !self.states[id].closed {
             self.members.push(id);
         } else {
             self.states[id].in_memory = false;
         }
+        if outermost {
+            let emitted = self.emit_queued();
+            self.emitting = false;
+            if emitted.is_err() {
+                // The panic drops the guard.
+                self.leave(id);
+            }
+            outcome = outcome.and(emitted);
+        }
+        self.states[id].guarded = outcome.is_ok();
         outcome
     }
 

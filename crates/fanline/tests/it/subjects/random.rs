@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::rig::{Counted, FLAVORS, FORMS};
+use super::rig::{ALL_FORMS, Counted, FLAVORS};
 use super::script::{Act, Op, Plan, check_against_model};
 
 fn act() -> impl Strategy<Value = Act> {
@@ -45,7 +45,7 @@ proptest! {
 
     #[test]
     fn subjects_match_model(
-        form in select(&FORMS[..]),
+        form in select(&ALL_FORMS[..]),
         flavor in select(&FLAVORS[..]),
         script in prop::collection::vec(op(), 1..24),
     ) {

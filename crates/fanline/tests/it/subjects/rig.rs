@@ -23,9 +23,14 @@ pub(crate) const INITIAL: u32 = 0;
 pub(crate) enum Form {
     Exclusive,
     Shared,
+    /// For one thread.
+    Local,
 }
 
+/// The forms that several threads can use.
 pub(crate) const FORMS: [Form; 2] = [Form::Exclusive, Form::Shared];
+
+pub(crate) const ALL_FORMS: [Form; 3] = [Form::Exclusive, Form::Shared, Form::Local];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavor {
@@ -271,6 +276,7 @@ impl<T: Value> Rig<T> {
         let (emit, source) = match form {
             Form::Exclusive => exclusive(flavor, &clock),
             Form::Shared => shared(flavor, &clock),
+            Form::Local => unreachable!("it has no source"),
         };
         Self {
             emit,

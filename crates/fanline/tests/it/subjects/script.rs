@@ -3,10 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, Weak};
 
-use fanline::{Guard, Observer, Source};
+use fanline::{Guard, Observer};
 
+use super::local_rig::{self, Listen};
 use super::model::Model;
-use super::rig::{Emit, FAULT, Fault, Flavor, Form, ManualClock, Rig, Value};
+use super::rig::{Emit, FAULT, Fault, Flavor, Form, ManualClock, Value};
 use crate::manual_source::locked;
 
 /// An operation on the subject by the test. Observers are numbered in the order of subscription.
@@ -29,7 +30,7 @@ pub(crate) enum Op {
 /// counted from 1, the observer performs it.
 pub(crate) type Plan = Vec<(usize, Act)>;
 
-/// An action of an observer during a call. Only observers of the shared form can emit.
+/// An action of an observer during a call. Observers of the exclusive form cannot emit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Next(u32),
@@ -97,7 +98,7 @@ pub(crate) fn throw() -> ! {
 
 /// The state that the observers of a run can access.
 struct Run<T> {
-    source: Source<T, Fault>,
+    source: Box<dyn Listen<T>>,
     /// Used by observers that emit.
     emit: Mutex<Option<Box<dyn Emit<T>>>>,
     lines: Mutex<Vec<Line>>,
@@ -106,7 +107,7 @@ struct Run<T> {
     token: Arc<()>,
 }
 
-struct Probe<T> {
+pub(crate) struct Probe<T> {
     id: usize,
     run_state: Weak<Run<T>>,
     plan: Plan,
@@ -121,7 +122,7 @@ impl<T: Value> Run<T> {
         let id = guards.len();
         guards.push(None);
         drop(guards);
-        let guard = self.source.subscribe_with(Probe {
+        let guard = self.source.subscribe(Probe {
             id,
             run_state: Arc::downgrade(self),
             plan,
@@ -199,11 +200,7 @@ impl<T: Value> Observer<T, Fault> for Probe<T> {
 /// Runs a script, and returns the result of each operation.
 pub(crate) fn run<T: Value>(form: Form, flavor: Flavor, script: &[Op]) -> Vec<Step> {
     assert_eq!(T::alive().unwrap_or(0), 0, "values of a previous run");
-    let Rig {
-        mut emit,
-        source,
-        clock,
-    } = Rig::<T>::new(form, flavor);
+    let ((mut emit, source), clock) = local_rig::subject::<T>(form, flavor);
     let run_state = Arc::new(Run {
         source,
         emit: Mutex::new(emit.another()),

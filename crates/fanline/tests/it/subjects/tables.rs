@@ -1,12 +1,12 @@
 //! The behavior of each flavor in tables of operations and the observer calls that they cause.
 
-use super::rig::{Counted, FORMS, Flavor, Form};
+use super::rig::{ALL_FORMS, Counted, Flavor, Form};
 use super::script::{Act, Op, Plan, run};
 
-/// Checks the result of each step of a script, in both forms.
+/// Checks the result of each step of a script, in all forms.
 #[track_caller]
 fn check(flavor: Flavor, script: &[(Op, &str)]) {
-    for form in FORMS {
+    for form in ALL_FORMS {
         check_form(form, flavor, script);
     }
 }
@@ -231,7 +231,7 @@ fn trimming_drops_values() {
     type Trims = fn() -> Op;
     let trims: [Trims; 5] = [|| Next(9), plain, || Trim, || Snapshot, || Complete];
     for trim in trims {
-        for form in FORMS {
+        for form in ALL_FORMS {
             let steps = run::<Counted>(
                 form,
                 Within(10, false),
@@ -341,11 +341,17 @@ fn clock_going_back_does_not_age_values() {
     );
 }
 
+/// Checks the forms whose observers can emit.
+#[track_caller]
+fn check_reentrant(flavor: Flavor, script: &[(Op, &str)]) {
+    check_form(Form::Shared, flavor, script);
+    check_form(Form::Local, flavor, script);
+}
+
 #[test]
 fn nested_emission_is_breadth_first() {
     for flavor in [Publish, Many(0), Within(10, false), All] {
-        check_form(
-            Form::Shared,
+        check_reentrant(
             flavor,
             &[
                 (at(1, Act::Next(2)), ""),
@@ -353,8 +359,7 @@ fn nested_emission_is_breadth_first() {
                 (Next(1), "A1 B1 A2 B2 A3 B3"),
             ],
         );
-        check_form(
-            Form::Shared,
+        check_reentrant(
             flavor,
             &[
                 (at(1, Act::Complete), ""),
@@ -363,8 +368,7 @@ fn nested_emission_is_breadth_first() {
                 (Next(2), ""),
             ],
         );
-        check_form(
-            Form::Shared,
+        check_reentrant(
             flavor,
             &[
                 (at(1, Act::Fail), ""),
@@ -372,8 +376,7 @@ fn nested_emission_is_breadth_first() {
                 (Slice(vec![1, 2]), "A1 A2 B1 B2 A! B!"),
             ],
         );
-        check_form(
-            Form::Shared,
+        check_reentrant(
             flavor,
             &[
                 (plain(), ""),
@@ -439,6 +442,30 @@ fn nested_subscription_gets_retained_values() {
             (Complete, "A1 B1 B. A."),
         ],
     );
+}
+
+/// A subject for one thread emits these values after the replay; a shared subject emits them at once.
+#[test]
+fn emission_during_replay() {
+    let script = [
+        (Slice(vec![1, 2]), ""),
+        (plain(), "A1 A2"),
+        (at(1, Act::Next(3)), ""),
+    ];
+    for (form, last) in [(Form::Shared, "B1 A3 B2 B3"), (Form::Local, "B1 B2 A3 B3")] {
+        let mut script = script.clone();
+        script[2].1 = last;
+        check_form(form, All, &script);
+    }
+    for (end, text) in [
+        (Act::Complete, "B1 B2 A. B."),
+        (Act::Fail, "B1 B2 A! B!"),
+        (Act::Dispose, "B1 B2"),
+    ] {
+        let mut script = script.clone();
+        script[2] = (at(1, end), text);
+        check_form(Form::Local, All, &script);
+    }
 }
 
 #[test]

@@ -9,20 +9,27 @@
 //! lock in memory.
 #![expect(unsafe_code, reason = "a cell that belongs to the holder of the lock")]
 
-use std::ops::{Deref, DerefMut};
+use core::ops::{Deref, DerefMut};
+#[cfg(feature = "std")]
+use core::time::Duration;
+#[cfg(feature = "std")]
 use std::thread::sleep;
-use std::time::Duration;
 
-use crate::sync::{AtomicBool, Ordering, SharedCell, thread};
+#[cfg(feature = "std")]
+use crate::sync::thread;
+use crate::sync::{AtomicBool, Ordering, SharedCell};
 
 /// Number of retries with a spin between them. They are the first retries.
+#[cfg(feature = "std")]
 const SPINS: u32 = 32;
 /// Number of retries with a yield between them, after those with a spin.
+#[cfg(feature = "std")]
 const YIELDS: u32 = 64;
 /// Pause between all later retries, because the holder of the lock may have been preempted.
+#[cfg(feature = "std")]
 const SLEEP: Duration = Duration::from_micros(50);
 
-pub(super) struct SpinLock<C> {
+pub(crate) struct SpinLock<C> {
     locked: AtomicBool,
     content: SharedCell<C>,
 }
@@ -30,13 +37,19 @@ pub(super) struct SpinLock<C> {
 // SAFETY: only one thread at a time accesses the content.
 unsafe impl<C: Send> Sync for SpinLock<C> {}
 
+impl<C: Default> Default for SpinLock<C> {
+    fn default() -> Self {
+        Self::new(C::default())
+    }
+}
+
 /// Access to the content; dropping it releases the lock.
-pub(super) struct SpinGuard<'a, C> {
+pub(crate) struct SpinGuard<'a, C> {
     spin_lock: &'a SpinLock<C>,
 }
 
 impl<C> SpinLock<C> {
-    pub(super) fn new(content: C) -> Self {
+    pub(crate) fn new(content: C) -> Self {
         Self {
             locked: AtomicBool::new(false),
             content: SharedCell::new(content),
@@ -45,7 +58,7 @@ impl<C> SpinLock<C> {
 
     /// Locks, and waits while another thread holds the lock. Deadlocks if this thread holds it.
     #[inline]
-    pub(super) fn lock(&self) -> SpinGuard<'_, C> {
+    pub(crate) fn lock(&self) -> SpinGuard<'_, C> {
         if !self.try_lock() {
             self.lock_slowly();
         }
@@ -75,12 +88,19 @@ impl<C> SpinLock<C> {
 }
 
 /// Waits between two attempts. The more `retries` there were, the longer it waits.
+/// Without the feature `std`, a thread cannot yield the processor to another one.
+#[cfg(not(feature = "std"))]
+fn pause(_retries: u32) {
+    core::hint::spin_loop();
+}
+
+#[cfg(feature = "std")]
 fn pause(retries: u32) {
     // In a loom model no other thread runs until this one yields.
     if cfg!(all(test, fanline_loom)) || (SPINS..SPINS + YIELDS).contains(&retries) {
         thread::yield_now();
     } else if retries < SPINS {
-        std::hint::spin_loop();
+        core::hint::spin_loop();
     } else {
         sleep(SLEEP);
     }
@@ -114,15 +134,15 @@ impl<C> Drop for SpinGuard<'_, C> {
 
 /// A mutex that replaces [`SpinLock`] in loom models of its users: a spin loop has too many interleavings.
 #[cfg(all(test, fanline_loom))]
-pub(super) struct ModelLock<C>(crate::sync::Mutex<C>);
+pub(crate) struct ModelLock<C>(crate::sync::Mutex<C>);
 
 #[cfg(all(test, fanline_loom))]
 impl<C> ModelLock<C> {
-    pub(super) fn new(content: C) -> Self {
+    pub(crate) fn new(content: C) -> Self {
         Self(crate::sync::Mutex::new(content))
     }
 
-    pub(super) fn lock(&self) -> crate::sync::MutexGuard<'_, C> {
+    pub(crate) fn lock(&self) -> crate::sync::MutexGuard<'_, C> {
         crate::sync::lock(&self.0)
     }
 }
