@@ -218,6 +218,7 @@ const VALUES: &[(&str, &str)] = &[
     ("leafnodes.authorization.timeout", "7"),
     ("cluster.authorization.timeout", "7"),
     ("tls", "{ cert_file: c, key_file: k }"),
+    ("cluster.tls", "{ cert_file: c, key_file: k }"),
     ("authorization.auth_callout.xkey", "CURVE"),
     ("proxies", "{ trusted: [ { key: USER } ] }"),
     ("proxies.trusted", "[ { key: USER } ]"),
