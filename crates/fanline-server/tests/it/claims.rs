@@ -294,10 +294,10 @@ fn newer_account_token_moves_the_expiry_of_its_clients() {
     }
     inside.settle();
     assert_eq!(ask_json(&mut system, &update, &until(2)), updated(2));
-    assert_eq!(
-        inside.lines_to_end(),
-        ["-ERR 'Account Authentication Expired'"]
-    );
+    let mut lines = inside.lines_to_end();
+    // The first PING of a connection may come before.
+    lines.retain(|line| line != "PING");
+    assert_eq!(lines, ["-ERR 'Account Authentication Expired'"]);
 }
 
 #[test]
