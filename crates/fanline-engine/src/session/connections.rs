@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::client::parse_limits;
 use super::timers::{auth_timeout, ping_interval};
-use super::{Broker, Kind, Session};
+use super::{Broker, Kind, Receipt, Session};
 use crate::auth::{AccountId, Grant, Peer};
 use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::{ClientError, CloseReason};
@@ -106,6 +106,34 @@ impl Broker {
         session.memo = RouteMemo::default();
         self.exchange.totals_of(before).opened -= 1;
         self.exchange.totals_of(account).opened += 1;
+    }
+
+    /// Begins the handling of input.
+    #[inline]
+    pub(crate) fn begin_input(&mut self, id: SessionId, now: Duration) {
+        self.exchange.outputs.begin_batch();
+        self.exchange.outputs.now = now;
+        self.exchange.sessions[id.index()].active_at = now;
+    }
+
+    /// Ends the handling of input with messages, and completes the receipt.
+    #[inline]
+    pub(crate) fn end_input(&mut self, intake: &Intake<'_>, receipt: &mut Receipt) {
+        self.exchange.end_run(intake);
+        self.end_intake(intake);
+        self.end_overrun();
+        self.exchange.announce_to_links();
+        self.note_outputs(intake.id, receipt);
+    }
+
+    /// Notes in the receipt what the input has queued.
+    #[inline]
+    pub(crate) fn note_outputs(&mut self, id: SessionId, receipt: &mut Receipt) {
+        receipt.produced_bytes = self.exchange.outputs.produced_bytes;
+        if let Some((congested, _)) = self.exchange.outputs.congested {
+            self.exchange.sessions[id.index()].stalls += 1;
+            receipt.congested = Some(congested);
+        }
     }
 
     /// Begins an intake, which holds the values that the client's messages share until it sends another verb.

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::LEAF_LINE_BYTES_MAX;
 use crate::codec::line::{first, last, may_be_any_of, unquoted};
-use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::parse::{
-    Fault, ParseLimits, Publish, find_newline, parse_size, scan_usual, scan_usual_headers,
+    Fault, MALFORMED, ParseLimits, Publish, TOO_LARGE, TOO_LONG, UNKNOWN, find_newline, parse_size,
+    scan_usual, scan_usual_headers,
 };
 
 /// The result of parsing the front of the input.
@@ -67,23 +67,6 @@ pub struct LeafMessage<'a> {
     /// The queue groups that receive the message, separated by spaces. One member of each group receives it.
     pub groups: &'a [u8],
 }
-
-const UNKNOWN: Fault = Fault {
-    error: Some(ClientError::UnknownOperation),
-    reason: CloseReason::ProtocolViolation,
-};
-const MALFORMED: Fault = Fault {
-    error: None,
-    reason: CloseReason::ProtocolViolation,
-};
-const TOO_LONG: Fault = Fault {
-    error: Some(ClientError::ControlLineExceeded),
-    reason: CloseReason::MaximumControlLineExceeded,
-};
-const TOO_LARGE: Fault = Fault {
-    error: Some(ClientError::PayloadExceeded),
-    reason: CloseReason::MaximumPayloadExceeded,
-};
 
 /// The names of verbs, in lower case.
 const NAMES: [&[u8]; 10] = [

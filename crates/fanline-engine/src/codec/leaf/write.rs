@@ -1,20 +1,11 @@
 //! Writes lines of the leaf protocol: interest, and messages that are not forwarded in their received form.
 
-use std::io::Write;
+use crate::codec::line::{write_head_end, write_interest_end};
 
 /// Appends a line of interest; a weight of 0 withdraws it.
 pub(crate) fn write_interest(out: &mut Vec<u8>, filter: &[u8], queue: &[u8], weight: u32) {
     out.extend_from_slice(if weight > 0 { b"LS+ " } else { b"LS- " });
-    out.extend_from_slice(filter);
-    if !queue.is_empty() {
-        out.push(b' ');
-        out.extend_from_slice(queue);
-        if weight > 0 {
-            // Writing to a vector cannot fail.
-            let _ = write!(out, " {weight}");
-        }
-    }
-    out.extend_from_slice(b"\r\n");
+    write_interest_end(out, filter, queue, weight);
 }
 
 /// Appends the start of a message's line: the verb and the subject.
@@ -34,20 +25,7 @@ pub(crate) fn write_head(
     total: usize,
 ) {
     write_start(out, subject, header_bytes);
-    let groups = groups.trim_ascii();
-    if !groups.is_empty() {
-        out.extend_from_slice(if reply.is_empty() { b"| " } else { b"+ " });
-    }
-    for part in [reply, groups] {
-        if !part.is_empty() {
-            out.extend_from_slice(part);
-            out.push(b' ');
-        }
-    }
-    let _ = match header_bytes {
-        0 => write!(out, "{total}\r\n"),
-        _ => write!(out, "{header_bytes} {total}\r\n"),
-    };
+    write_head_end(out, reply, groups, header_bytes, total);
 }
 
 #[cfg(test)]

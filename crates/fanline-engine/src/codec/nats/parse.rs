@@ -107,19 +107,19 @@ pub struct ParseLimits {
     pub headers: bool,
 }
 
-const UNKNOWN: Fault = Fault {
+pub(in crate::codec) const UNKNOWN: Fault = Fault {
     error: Some(ClientError::UnknownOperation),
     reason: CloseReason::ProtocolViolation,
 };
-const MALFORMED: Fault = Fault {
+pub(in crate::codec) const MALFORMED: Fault = Fault {
     error: None,
     reason: CloseReason::ProtocolViolation,
 };
-const TOO_LONG: Fault = Fault {
+pub(in crate::codec) const TOO_LONG: Fault = Fault {
     error: Some(ClientError::ControlLineExceeded),
     reason: CloseReason::MaximumControlLineExceeded,
 };
-const TOO_LARGE: Fault = Fault {
+pub(in crate::codec) const TOO_LARGE: Fault = Fault {
     error: Some(ClientError::PayloadExceeded),
     reason: CloseReason::MaximumPayloadExceeded,
 };

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::{ROUTE_LINE_BYTES_MAX, ROUTE_PAYLOAD_BYTES_MAX};
 use crate::codec::line::{first, last, may_be_any_of, unquoted};
-use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::parse::{
-    Fault, ParseLimits, Publish, find_newline, parse_size, scan_usual, scan_usual_headers,
+    Fault, MALFORMED, ParseLimits, Publish, TOO_LARGE, TOO_LONG, UNKNOWN, find_newline, parse_size,
+    scan_usual, scan_usual_headers,
 };
 
 /// The result of parsing the front of the input.
@@ -76,23 +76,6 @@ pub struct RouteInterest<'a> {
     /// The number of members, which may be 0; 1 without a queue group, and 0 in `RS-` and `LS-`.
     pub weight: u32,
 }
-
-const UNKNOWN: Fault = Fault {
-    error: Some(ClientError::UnknownOperation),
-    reason: CloseReason::ProtocolViolation,
-};
-const MALFORMED: Fault = Fault {
-    error: None,
-    reason: CloseReason::ProtocolViolation,
-};
-const TOO_LONG: Fault = Fault {
-    error: Some(ClientError::ControlLineExceeded),
-    reason: CloseReason::MaximumControlLineExceeded,
-};
-const TOO_LARGE: Fault = Fault {
-    error: Some(ClientError::PayloadExceeded),
-    reason: CloseReason::MaximumPayloadExceeded,
-};
 
 const LIMITS: ParseLimits = ParseLimits {
     control_line_bytes_max: ROUTE_LINE_BYTES_MAX,

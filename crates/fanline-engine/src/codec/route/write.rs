@@ -1,22 +1,13 @@
 //! Writes lines of the route protocol: interest, and messages that are not forwarded in their received form.
 
-use crate::codec::nats::args::write_sizes;
+use crate::codec::line::{write_head_end, write_interest_end};
 
 /// Appends a line of interest; a weight of 0 withdraws it. An empty account is omitted, as on a dedicated
 /// connection.
 pub fn write_interest(out: &mut Vec<u8>, account: &[u8], filter: &[u8], queue: &[u8], weight: u32) {
     out.extend_from_slice(if weight > 0 { b"RS+ " } else { b"RS- " });
     write_account(out, account);
-    out.extend_from_slice(filter);
-    if !queue.is_empty() {
-        out.push(b' ');
-        out.extend_from_slice(queue);
-        if weight > 0 {
-            out.push(b' ');
-            out.extend_from_slice(itoa::Buffer::new().format(weight).as_bytes());
-        }
-    }
-    out.extend_from_slice(b"\r\n");
+    write_interest_end(out, filter, queue, weight);
 }
 
 /// Appends the start of a message's line: the verb, the account unless it is empty, and the subject.
@@ -38,17 +29,7 @@ pub fn write_head(
     total: usize,
 ) {
     write_start(out, account, subject, header_bytes);
-    let groups = groups.trim_ascii();
-    if !groups.is_empty() {
-        out.extend_from_slice(if reply.is_empty() { b"| " } else { b"+ " });
-    }
-    for part in [reply, groups] {
-        if !part.is_empty() {
-            out.extend_from_slice(part);
-            out.push(b' ');
-        }
-    }
-    write_sizes(out, header_bytes, total);
+    write_head_end(out, reply, groups, header_bytes, total);
 }
 
 fn write_account(out: &mut Vec<u8>, account: &[u8]) {

@@ -59,9 +59,7 @@ impl ClientSession<'_> {
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        self.broker.exchange.outputs.begin_batch();
-        self.broker.exchange.outputs.now = now;
-        self.session_mut().active_at = now;
+        self.broker.begin_input(self.id, now);
         let mut intake = self.broker.begin_intake(self.id, chunk);
         if self.session().ending.is_some() {
             receipt.consumed = input.len();
@@ -98,17 +96,8 @@ impl ClientSession<'_> {
                 break;
             }
         }
-        self.broker.exchange.end_run(&intake);
-        self.broker.end_intake(&intake);
-        self.broker.end_overrun();
-        self.broker.exchange.announce_to_links();
-        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
+        self.broker.end_input(&intake, &mut receipt);
         receipt.announced_bytes = self.broker.exchange.outputs.announced_bytes;
-        let session = &mut self.broker.exchange.sessions[self.id.index()];
-        if let Some((congested, _)) = self.broker.exchange.outputs.congested {
-            session.stalls += 1;
-            receipt.congested = Some(congested);
-        }
         receipt
     }
 

@@ -26,9 +26,7 @@ impl LeafSession<'_> {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
         let rtt_before = self.session().rtt;
-        self.broker.exchange.outputs.begin_batch();
-        self.broker.exchange.outputs.now = now;
-        self.session_mut().active_at = now;
+        self.broker.begin_input(self.id, now);
         let mut intake = self.begin_intake(chunk);
         while receipt.consumed < input.len() {
             if self.session().ending.is_some() {
@@ -64,16 +62,8 @@ impl LeafSession<'_> {
                 break;
             }
         }
-        self.broker.exchange.end_run(&intake);
-        self.broker.end_intake(&intake);
-        self.broker.end_overrun();
-        self.broker.exchange.announce_to_links();
-        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
+        self.broker.end_input(&intake, &mut receipt);
         receipt.was_measured = self.session().rtt != rtt_before;
-        if let Some((congested, _)) = self.broker.exchange.outputs.congested {
-            self.session_mut().stalls += 1;
-            receipt.congested = Some(congested);
-        }
         receipt
     }
 

@@ -18,18 +18,11 @@ impl MqttSession<'_> {
     /// Handles input; see [`Shard::receive`](crate::Shard::receive).
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let mut receipt = Receipt::default();
-        self.broker.exchange.outputs.begin_batch();
-        self.broker.exchange.outputs.now = now;
-        self.session_mut().active_at = now;
+        self.broker.begin_input(self.id, now);
         self.take_input(&chunk[range], now, &mut receipt);
         self.broker.end_overrun();
         events::handle_events(self.broker);
-        let outputs = &self.broker.exchange.outputs;
-        receipt.produced_bytes = outputs.produced_bytes;
-        if let Some((congested, _)) = outputs.congested {
-            self.session_mut().stalls += 1;
-            receipt.congested = Some(congested);
-        }
+        self.broker.note_outputs(self.id, &mut receipt);
         receipt
     }
 

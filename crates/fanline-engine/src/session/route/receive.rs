@@ -34,9 +34,7 @@ impl RouteSession<'_> {
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
-        self.broker.exchange.outputs.begin_batch();
-        self.broker.exchange.outputs.now = now;
-        self.session_mut().active_at = now;
+        self.broker.begin_input(self.id, now);
         let mut intake = self.begin_intake(chunk);
         let mut place = Place::default();
         while receipt.consumed < input.len() {
@@ -70,15 +68,7 @@ impl RouteSession<'_> {
                 break;
             }
         }
-        self.broker.exchange.end_run(&intake);
-        self.broker.end_intake(&intake);
-        self.broker.end_overrun();
-        self.broker.exchange.announce_to_links();
-        receipt.produced_bytes = self.broker.exchange.outputs.produced_bytes;
-        if let Some((congested, _)) = self.broker.exchange.outputs.congested {
-            self.session_mut().stalls += 1;
-            receipt.congested = Some(congested);
-        }
+        self.broker.end_input(&intake, &mut receipt);
         receipt
     }
 
