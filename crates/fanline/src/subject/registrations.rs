@@ -1,23 +1,38 @@
 //! The registrations of a subject's observers, whether they are in its [`List`] yet or not.
 
 use super::list::{List, SlotState, Slots, Vacant};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 pub(super) struct Registrations<L> {
+    slots: Slots,
+    /// Allocated at its first use, because most subjects never need it.
+    deferred: Option<Box<Deferred<L>>>,
+}
+
+/// Changes of the list that were made while observers were called, and that the emitter has yet to apply.
+struct Deferred<L> {
     /// Subscribers that are not yet in the list.
     waiting: List<L>,
-    slots: Slots,
-    /// Slots of observers in the list that have unsubscribed while observers were called.
+    /// Slots of observers in the list that have unsubscribed.
     leaving: Vec<u32>,
 }
 
 impl<L: Vacant> Registrations<L> {
     pub(super) const fn new() -> Self {
         Self {
-            waiting: List::new(),
             slots: Slots::new(),
-            leaving: Vec::new(),
+            deferred: None,
         }
+    }
+
+    fn deferred(&mut self) -> &mut Deferred<L> {
+        self.deferred.get_or_insert_with(|| {
+            Box::new(Deferred {
+                waiting: List::new(),
+                leaving: Vec::new(),
+            })
+        })
     }
 
     /// Returns the slot and the state of an observer, or `None` if it is gone.
@@ -43,7 +58,7 @@ impl<L: Vacant> Registrations<L> {
     #[inline(always)]
     pub(super) fn wait(&mut self, entry: L) -> u64 {
         let (slot, key) = self.slots.reserve();
-        let index = self.waiting.push(entry, slot);
+        let index = self.deferred().waiting.push(entry, slot);
         self.slots.set(slot, SlotState::Waiting(index));
         key
     }
@@ -51,9 +66,7 @@ impl<L: Vacant> Registrations<L> {
     /// Adds an entry to the list, after all waiting entries. Returns the key for its guard.
     #[inline(always)]
     pub(super) fn join(&mut self, list: &mut List<L>, entry: L) -> u64 {
-        if !self.waiting.is_empty() {
-            self.admit_waiting(list);
-        }
+        self.admit_waiting(list);
         let (slot, key) = self.slots.reserve();
         let index = list.push(entry, slot);
         self.slots.set(slot, SlotState::Listed(index));
@@ -61,26 +74,36 @@ impl<L: Vacant> Registrations<L> {
     }
 
     /// Moves the waiting entries to the list.
+    #[inline]
     pub(super) fn admit_waiting(&mut self, list: &mut List<L>) {
         let slots = &mut self.slots;
-        self.waiting.move_to(list, |slot, index| {
-            slots.set(slot, SlotState::Listed(index))
-        });
+        if let Some(deferred) = &mut self.deferred
+            && !deferred.waiting.is_empty()
+        {
+            deferred.waiting.move_to(list, |slot, index| {
+                slots.set(slot, SlotState::Listed(index))
+            });
+        }
     }
 
     /// Removes all waiting entries.
     pub(super) fn take_waiting(&mut self) -> Vec<L> {
+        let Some(deferred) = &mut self.deferred else {
+            return Vec::new();
+        };
         let slots = &mut self.slots;
         let release = |(entry, slot)| {
             slots.release(slot);
             entry
         };
-        self.waiting.take().map(release).collect()
+        deferred.waiting.take().map(release).collect()
     }
 
     /// Removes all entries from the list.
     pub(super) fn take_listed(&mut self, list: &mut List<L>) -> impl Iterator<Item = L> + use<L> {
-        self.leaving.clear();
+        if let Some(deferred) = &mut self.deferred {
+            deferred.leaving.clear();
+        }
         self.slots.release_all();
         list.take().map(|(entry, _)| entry)
     }
@@ -89,17 +112,21 @@ impl<L: Vacant> Registrations<L> {
     #[inline]
     pub(super) fn leave(&mut self, slot: u32, index: u32) {
         self.slots.set(slot, SlotState::Leaving(index));
-        self.leaving.push(slot);
+        self.deferred().leaving.push(slot);
     }
 
     /// Removes the entries that have unsubscribed from the list.
     #[inline]
     pub(super) fn remove_leaving(&mut self, list: &mut List<L>, removed: &mut Vec<L>) {
-        while let Some(slot) = self.leaving.pop() {
+        while let Some(slot) = self.next_leaving() {
             if matches!(self.slots.get(slot), SlotState::Leaving(_)) {
                 removed.push(self.remove_listed(list, slot));
             }
         }
+    }
+
+    fn next_leaving(&mut self) -> Option<u32> {
+        self.deferred.as_mut()?.leaving.pop()
     }
 
     /// Removes all entries from the list, and leaves vacancies.
@@ -124,11 +151,11 @@ impl<L: Vacant> Registrations<L> {
     /// Removes an entry that waits for the list.
     #[inline(always)]
     pub(super) fn remove_waiting(&mut self, slot: u32, index: u32) -> L {
-        let entry = self.waiting.vacate(index);
         self.slots.release(slot);
+        let waiting = &mut self.deferred.as_mut().expect("the entry waits").waiting;
+        let entry = waiting.vacate(index);
         let slots = &mut self.slots;
-        self.waiting
-            .compact_if_many(|slot, index| slots.set(slot, SlotState::Waiting(index)));
+        waiting.compact_if_many(|slot, index| slots.set(slot, SlotState::Waiting(index)));
         entry
     }
 
