@@ -249,8 +249,10 @@ impl<L: Vacant> List<L> {
         }
     }
 
-    pub(super) fn get_mut(&mut self, index: usize) -> &mut L {
-        &mut self.entries[index]
+    /// Returns the entries from `index` on.
+    #[inline]
+    pub(super) fn iter_mut_from(&mut self, index: usize) -> core::slice::IterMut<'_, L> {
+        self.entries[index..].iter_mut()
     }
 
     /// Returns the slot of the entry at `index`; `None` for a vacancy.

@@ -219,8 +219,10 @@ impl<T> Log<T> {
     }
 
     /// Returns the last value, if it is retained.
+    #[inline]
     pub(super) fn last(&self) -> Option<&T> {
-        (self.first < self.end).then(|| &self.values(self.end - 1)[0])
+        // SAFETY: a retained value is in memory, and the last one is in `tail`. The borrow prevents changes.
+        (self.first < self.end).then(|| unsafe { self.tail.slot(self.end - 1).as_ref() })
     }
 
     /// Returns the address of a value in memory.

@@ -316,24 +316,28 @@ impl<T, E, P: Rules> Local<T, E, P> {
             self.handle_signal(&mut list, None);
         }
         let mut panic = None;
-        let mut next = 0;
-        while next < list.len() {
+        let mut called = 0;
+        while called < list.len() {
+            let mut entries = list.iter_mut_from(called);
+            // Leaves the loop only if there is other work, so the loop needs little state.
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                while next < list.len() {
-                    let index = next;
-                    next += 1;
-                    let closed = call(list.get_mut(index));
+                entries.find_map(|entry| {
+                    let closed = call(entry);
                     if !GuardState::FINDS_SUBJECT {
                         self.remove_abandoned();
                     }
-                    if closed | self.signal.get() {
-                        self.handle_signal(&mut list, closed.then_some(index));
-                    }
-                }
+                    (closed | self.signal.get()).then_some(closed)
+                })
             }));
-            if let Err(payload) = outcome {
-                panic.get_or_insert(payload);
-                self.handle_signal(&mut list, Some(next - 1));
+            let left = entries.len();
+            called = list.len() - left;
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(closed)) => self.handle_signal(&mut list, closed.then(|| called - 1)),
+                Err(payload) => {
+                    panic.get_or_insert(payload);
+                    self.handle_signal(&mut list, Some(called - 1));
+                }
             }
         }
         panic
