@@ -349,7 +349,9 @@ fn unsubscribe_and_wait_waits_for_alarm_emission() {
             released.recv().unwrap();
             over.store(true, Ordering::SeqCst);
         });
-    subject.next(1);
+    // If the timer goes off before `next` returns, the emitting thread calls the observer, so that is another thread.
+    let emitter = subject.clone();
+    let emitter = std::thread::spawn(move || emitter.next(1));
     inside.recv().unwrap();
     let waiter = std::thread::spawn(move || {
         guard.unsubscribe_and_wait();
@@ -364,4 +366,5 @@ fn unsubscribe_and_wait_waits_for_alarm_emission() {
         waiter.join().unwrap(),
         "returned while the observer was called"
     );
+    emitter.join().unwrap();
 }
