@@ -341,9 +341,17 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 4 } else { 256 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
         /// Compares the queue with a model: a `VecDeque` that contains only the published values.
         #[test]
-        fn behaves_like_a_vec_deque(steps in prop::collection::vec(0_u8..8, 0..3000)) {
+        fn behaves_like_a_vec_deque(
+            steps in prop::collection::vec(0_u8..8, 0..if cfg!(miri) { 300 } else { 3000 }),
+        ) {
             let (mut sender, mut receiver) = channel();
             let (mut written, mut published) = (VecDeque::new(), VecDeque::new());
             for (n, step) in steps.into_iter().enumerate() {
@@ -368,7 +376,7 @@ mod tests {
     #[test]
     fn drop_of_long_queue_does_not_recurse() {
         let (mut sender, receiver) = channel();
-        for n in 0..2_000_000_u64 {
+        for n in 0..if cfg!(miri) { 1_000 } else { 2_000_000_u64 } {
             sender.write(n);
         }
         drop(receiver);
@@ -379,7 +387,8 @@ mod tests {
     /// the ends are dropped.
     #[test]
     fn remaining_values_are_dropped_once() {
-        for (written, read, late) in [(0, 0, 0), (3, 1, 2), (64, 64, 1), (5000, 70, 3000)] {
+        let (many, later) = if cfg!(miri) { (300, 200) } else { (5000, 3000) };
+        for (written, read, late) in [(0, 0, 0), (3, 1, 2), (64, 64, 1), (many, 70, later)] {
             for sender_first in [true, false] {
                 let value = Arc::new(());
                 let (mut sender, mut receiver) = channel();

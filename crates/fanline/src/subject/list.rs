@@ -587,7 +587,9 @@ mod tests {
         })]
 
         #[test]
-        fn behaves_like_a_vector(ops in prop::collection::vec(op(), 1..200)) {
+        fn behaves_like_a_vector(
+            ops in prop::collection::vec(op(), 1..if cfg!(miri) { 40 } else { 200 }),
+        ) {
             let mut pair = Pair {
                 list: List::new(),
                 slots: Slots::new(),

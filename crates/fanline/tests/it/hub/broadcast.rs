@@ -686,7 +686,7 @@ fn check_threads(capacity: usize, consumers: usize, count: u64) {
 #[test]
 fn consumers_on_threads_get_all_elements_in_order() {
     for (capacity, consumers) in [(1, 1), (1, 3), (2, 2), (16, 2), (64, 5)] {
-        check_threads(capacity, consumers, 5_000);
+        check_threads(capacity, consumers, if cfg!(miri) { 40 } else { 5_000 });
     }
 }
 

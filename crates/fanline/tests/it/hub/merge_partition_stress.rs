@@ -6,6 +6,9 @@ use std::sync::Arc;
 use fanline::hub::{MergeHub, OnFull, OnLeave, PartitionHub, PartitionOptions, Partitioner};
 
 const BOUNDS: [usize; 3] = [1, 2, 16];
+/// Number of elements, and number of rounds. Miri executes a program 1,000 times slower.
+const ELEMENTS: u64 = if cfg!(miri) { 40 } else { 20_000 };
+const ROUNDS: u64 = if cfg!(miri) { 5 } else { 200 };
 
 fn merged(per_producer: usize, total: Option<usize>, producers: u64, feeds: bool) {
     let mut options = MergeHub::<u64>::options().per_producer(per_producer);
@@ -13,7 +16,7 @@ fn merged(per_producer: usize, total: Option<usize>, producers: u64, feeds: bool
         options = options.total(total);
     }
     let (hub, mut rx) = options.build();
-    let each = 20_000 / producers;
+    let each = ELEMENTS / producers;
     let threads: Vec<_> = (0..producers)
         .map(|id| {
             let mut tx = hub.producer();
@@ -63,7 +66,7 @@ fn merge_loses_nothing_when_producers_join_and_leave() {
         let threads = [0, 1].map(|id| {
             let hub = hub.clone();
             std::thread::spawn(move || {
-                for run in 0..500 {
+                for run in 0..ELEMENTS / 40 {
                     let mut tx = hub.producer();
                     for value in 0..5 {
                         tx.blocking_feed((id, run * 5 + value)).unwrap();
@@ -79,7 +82,7 @@ fn merge_loses_nothing_when_producers_join_and_leave() {
             assert_eq!(value, *next);
             *next += 1;
         }
-        assert_eq!(next, [2_500; 2]);
+        assert_eq!(next, [ELEMENTS / 8; 2]);
         let _ = threads.map(|thread| thread.join().unwrap());
     }
 }
@@ -88,7 +91,7 @@ fn merge_loses_nothing_when_producers_join_and_leave() {
 #[test]
 fn merge_end_during_sends_drops_each_element_once() {
     for kills in [false, true] {
-        for round in 0..200 {
+        for round in 0..ROUNDS {
             let element = Arc::new(());
             let (hub, mut rx) = MergeHub::<Arc<()>>::options()
                 .per_producer(2)
@@ -113,7 +116,7 @@ fn merge_end_during_sends_drops_each_element_once() {
 }
 
 fn partitioned(options: PartitionOptions<u64>, on_full: OnFull, consumers: usize, feeds: bool) {
-    let count = 20_000;
+    let count = ELEMENTS;
     let partitioner = Partitioner::by_index(|count, value: &u64| {
         i64::try_from(*value % count as u64).expect("small")
     });
@@ -187,7 +190,7 @@ fn partition_loses_nothing_when_consumers_join_and_leave() {
                 received
             })
         });
-        for value in 0..5_000 {
+        for value in 0..ELEMENTS / 4 {
             tx.blocking_send(value).unwrap();
         }
         drop(tx);
@@ -196,14 +199,15 @@ fn partition_loses_nothing_when_consumers_join_and_leave() {
         let mut rest = hub.subscribe();
         all.extend(std::iter::from_fn(|| rest.blocking_recv()));
         all.sort_unstable();
-        assert!(all.iter().copied().eq(0..5_000), "{} of 5000", all.len());
+        let len = all.len();
+        assert!(all.into_iter().eq(0..ELEMENTS / 4), "{len} elements");
     }
 }
 
 /// The hub is killed while elements flow. Every element is dropped once.
 #[test]
 fn partition_end_during_sends_drops_each_element_once() {
-    for round in 0..200 {
+    for round in 0..ROUNDS {
         let element = Arc::new(());
         let options = PartitionHub::<Arc<()>>::options()
             .capacity(3)

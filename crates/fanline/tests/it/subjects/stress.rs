@@ -113,10 +113,11 @@ enum Expected {
     Last,
 }
 
-const EMITTED: u32 = 20_000;
+// Miri executes a program 1,000 times slower.
+const EMITTED: u32 = if cfg!(miri) { 60 } else { 20_000 };
 /// Number of values in tests whose values are slow to create and check.
-const EMITTED_TRACKED: u32 = 4_000;
-const SUBSCRIBERS: u32 = 600;
+const EMITTED_TRACKED: u32 = if cfg!(miri) { 30 } else { 4_000 };
+const SUBSCRIBERS: u32 = if cfg!(miri) { 12 } else { 600 };
 
 /// The record of a subscriber, the number of values after which it closes, and its guard unless the guard was
 /// dropped.
@@ -282,7 +283,7 @@ fn values_with_destructors_are_delivered_and_dropped_exactly_once() {
 /// With three emitters, the order of each emitter's values is preserved, and all observers see the same
 /// order.
 fn check_many_emitters(flavor: Flavor) {
-    const EACH: u32 = 8_000;
+    const EACH: u32 = if cfg!(miri) { 60 } else { 8_000 };
     let Rig { emit, source, .. } = Rig::<u32>::new(Form::Shared, flavor);
     let records: Vec<Arc<Mutex<Vec<u32>>>> = (0..3).map(|_| Arc::default()).collect();
     let guards: Vec<Guard> = records
@@ -361,7 +362,7 @@ fn unsubscribed_observer_is_never_called_again() {
                 }
             })
         };
-        for _ in 0..150 {
+        for _ in 0..if cfg!(miri) { 3 } else { 150 } {
             let calls: Vec<Arc<AtomicUsize>> = (0..LEAVERS).map(|_| Arc::default()).collect();
             let mut guards: Vec<Option<Guard>> = calls
                 .iter()
@@ -410,7 +411,7 @@ fn wait_for_two(emitted: &AtomicUsize) {
 /// and none is called.
 #[test]
 fn dispose_during_emission_drops_all_observers() {
-    for round in 0..600 {
+    for round in 0..if cfg!(miri) { 20 } else { 600 } {
         let Rig {
             mut emit, source, ..
         } = Rig::<u32>::new(Form::Shared, Flavor::Many(5));
