@@ -16,7 +16,7 @@
 //! | `generate` | [`generate`](crate::generate) |
 //! | `error`, `throw` | [`throw`](crate::throw) |
 //! | `create`, `unsafeCreate`, `fromPublisher` | [`create`](crate::create()), or an implementation of [`Observable`](crate::Observable) |
-//! | `fromCallable`, `fromSupplier`, `fromAction`, `fromRunnable`, `start` | [`defer`](crate::defer) of [`of`](crate::of); for several values [`from_fn`](crate::from_fn) |
+//! | `fromCallable`, `fromSupplier`, `fromAction`, `fromRunnable`, `start`, `toAsync` | [`defer`](crate::defer) of [`of`](crate::of); for several values [`from_fn`](crate::from_fn) |
 //! | `fromFuture`, `fromCompletionStage`, `fromAsync`, `startAsync`, `deferAsync` | [`from_future`](crate::from_future), [`try_from_future`](crate::try_from_future) |
 //! | `fromAsyncEnumerable`, async streams | [`from_stream`](crate::from_stream), [`try_from_stream`](crate::try_from_stream) |
 //! | `fromEvent`, `fromEventPattern` | [`create`](crate::create()) with the registration; its guard removes the handler |
@@ -32,7 +32,7 @@
 //! | `scan`, `scanWith` | [`scan`](crate::ObservableExt::scan) |
 //! | `enumerate`, `select` with an index | [`enumerate`](crate::ObservableExt::enumerate) |
 //! | `flatMap`, `mergeMap`, `selectMany` | [`flat_map`](crate::CombineExt::flat_map), [`flat_map_with`](crate::CombineExt::flat_map_with) |
-//! | `flatMapIterable`, `concatMapIterable`, `concatMapStream` | [`flat_map_iter`](crate::ObservableExt::flat_map_iter) |
+//! | `flatMapIterable`, `flatMapStream`, and the same with `concatMap` | [`flat_map_iter`](crate::ObservableExt::flat_map_iter) |
 //! | `flatMapSingle`, `flatMapMaybe`, `flatMapCompletable`, and the same with `concatMap` and `switchMap` | the forms without a suffix, because every source is an observable |
 //! | `concatMap`, `concatMapEager` | [`concat_map`](crate::CombineExt::concat_map), [`concat_map_eager`](crate::CombineExt::concat_map_eager) |
 //! | `switchMap`, `flatMapLatest` | [`switch_map`](crate::CombineExt::switch_map) |
@@ -51,11 +51,11 @@
 //! | `pairwise` | [`pairwise`](crate::ObservableExt::pairwise) |
 //! | `materialize`, `dematerialize` | [`materialize`](crate::ObservableExt::materialize), [`dematerialize`](crate::ObservableExt::dematerialize) |
 //! | `timestamp`, `timeInterval` | [`timestamp`](crate::ObservableExt::timestamp), [`time_interval`](crate::ObservableExt::time_interval) |
-//! | `lift`, `compose`, `to` | a function that takes and returns `impl Observable` |
+//! | `lift`, `compose`, `to`, `let` | a function that takes and returns `impl Observable` |
 //! | `hide`, `asObservable`, `onTerminateDetach` | [`boxed`](crate::ObservableExt::boxed); a source does not reveal its subject, and an observer is dropped at the end |
 //! | **Filter** | |
 //! | `filter`, `where` | [`filter`](crate::ObservableExt::filter) |
-//! | `take(count)`, `take(time)` | [`take`](crate::ObservableExt::take), [`take_for`](crate::TimeExt::take_for) |
+//! | `take(count)`, `limit`, `take(time)` | [`take`](crate::ObservableExt::take), [`take_for`](crate::TimeExt::take_for) |
 //! | `skip(count)`, `skip(time)` | [`skip`](crate::ObservableExt::skip), [`skip_for`](crate::TimeExt::skip_for) |
 //! | `takeLast(count)`, `takeLast(time)` | [`take_last`](crate::ObservableExt::take_last), [`take_last_for`](crate::TimeExt::take_last_for) |
 //! | `skipLast(count)`, `skipLast(time)` | [`skip_last`](crate::ObservableExt::skip_last), [`skip_last_for`](crate::TimeExt::skip_last_for) |
@@ -85,7 +85,7 @@
 //! | `withLatestFrom` | [`with_latest_from`](crate::CombineExt::with_latest_from), [`with_latest_from_with`](crate::CombineExt::with_latest_from_with) |
 //! | `mergeDelayError`, `concatDelayError`, `zip` and `combineLatest` with `delayError` | [`merge_delay_error`](crate::CombineExt::merge_delay_error), [`concat_delay_error`](crate::CombineExt::concat_delay_error), [`zip_delay_error`](crate::CombineExt::zip_delay_error), [`combine_latest_delay_error`](crate::CombineExt::combine_latest_delay_error) |
 //! | `flatMap` with `delayErrors`, `concatMapDelayError` | [`flat_map_delay_error`](crate::CombineExt::flat_map_delay_error), [`concat_map_delay_error`](crate::CombineExt::concat_map_delay_error) |
-//! | `switchMapDelayError`, `concatMapEagerDelayError` | no: [`materialize`](crate::ObservableExt::materialize) the inner observables |
+//! | `switchMapDelayError`, `switchOnNextDelayError`, `concatMapEagerDelayError`, `concatEagerDelayError` | no: [`materialize`](crate::ObservableExt::materialize) the inner observables |
 //! | `join`, `groupJoin` | [`join`](crate::CombineExt::join), [`group_join`](crate::CombineExt::group_join) |
 //! | `startWith`, `prepend`; `endWith`, `append` | [`start_with`](crate::ObservableExt::start_with), [`end_with`](crate::ObservableExt::end_with) |
 //! | `forkJoin` | [`operators::zip`](crate::operators::zip()) of the sources, each with [`last`](crate::ObservableExt::last) |
@@ -127,13 +127,14 @@
 //! | `doAfterNext`, `doAfterTerminate` | no: put [`tap`](crate::ObservableExt::tap) into the observer, or use [`finalize`](crate::ObservableExt::finalize) |
 //! | `doOnSubscribe`, `doOnDispose`, `doOnLifecycle` | [`on_subscribe`](crate::ObservableExt::on_subscribe), [`on_dispose`](crate::ObservableExt::on_dispose) |
 //! | `doFinally`, `finally`, `finalize` | [`finalize`](crate::ObservableExt::finalize) |
-//! | `subscribe`, `forEach`, `forEachWhile`, `safeSubscribe` | [`subscribe`](crate::Observable::subscribe), [`subscribe_with`](crate::Observable::subscribe_with), [`subscribe_owned`](crate::ObservableExt::subscribe_owned), [`subscribe_local`](crate::ObservableExt::subscribe_local) |
+//! | `subscribe`, `forEach`, `forEachWhile`, `forEachAsync`, `safeSubscribe` | [`subscribe`](crate::Observable::subscribe), [`subscribe_with`](crate::Observable::subscribe_with), [`subscribe_owned`](crate::ObservableExt::subscribe_owned), [`subscribe_local`](crate::ObservableExt::subscribe_local) |
 //! | `firstAsync`, `lastAsync`, `toFuture`, `toTask`, `await` | [`first_value`](crate::ObservableExt::first_value), [`last_value`](crate::ObservableExt::last_value) |
-//! | `blockingFirst`, `blockingLast`, `wait` | [`first_value`](crate::ObservableExt::first_value), [`last_value`](crate::ObservableExt::last_value), each with `blocking_wait` |
+//! | `blockingFirst`, `blockingLast`, `blockingSingle`, `wait` | [`first_value`](crate::ObservableExt::first_value), [`last_value`](crate::ObservableExt::last_value), each with `blocking_wait` |
 //! | `blockingMostRecent`, `mostRecent` | [`most_recent`](crate::ObservableExt::most_recent), or [`Source::latest`](crate::Source::latest) of a behavior subject |
-//! | `blockingIterable`, `toEnumerable`; `blockingLatest`, `latest` | [`into_stream`](crate::ObservableExt::into_stream) with [`Unbounded`](crate::stream::Unbounded) or [`Latest`](crate::stream::Latest), then [`blocking_iter`](crate::stream::IntoStream::blocking_iter) |
+//! | `blockingIterable`, `blockingStream`, `blockingForEach`, `toEnumerable`; `blockingLatest`, `latest` | [`into_stream`](crate::ObservableExt::into_stream) with [`Unbounded`](crate::stream::Unbounded) or [`Latest`](crate::stream::Latest), then [`blocking_iter`](crate::stream::IntoStream::blocking_iter) |
 //! | `blockingNext`, `next`, `chunkify`, `collect(iterable)` | no: [`blocking_iter`](crate::stream::IntoStream::blocking_iter) with another [policy](crate::stream#choose-a-policy) |
 //! | `toFlowable(strategy)`, `toAsyncEnumerable` | [`into_stream`](crate::ObservableExt::into_stream), [`try_into_stream`](crate::ObservableExt::try_into_stream) |
 //! | `toEvent`, `toEventPattern` | no: subscribe the handler |
+//! | `toQueryable`, `remotable` | no: closures stay in the process; the bridge of `fanline-server` carries values |
 //! | `test` | [`Recorder`](crate::testing::Recorder) |
 //! | `blockingSubscribe` | no: [`observe_on`](crate::ObservableExt::observe_on) a [manual event loop](crate::scheduler::EventLoop::manual) |
