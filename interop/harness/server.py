@@ -64,6 +64,14 @@ def port_free() -> int:
     raise RuntimeError("no free port")
 
 
+def compiled(source: str, folder: str) -> str:
+    """Compiles a C file into a library that servers can preload. Returns its path."""
+    library = os.path.join(folder, f"{os.path.basename(source).removesuffix('.c')}.so")
+    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([*command, "-o", library, source, "-ldl"], check=True)
+    return library
+
+
 class Server:
     """A server process with nats-server's flags."""
 

@@ -1,14 +1,16 @@
 """The settings of the runs: a short run over all workloads, or a campaign of any length."""
 
 import math
+import os
 import random
 import shutil
 import tempfile
 
 import pytest
 
+from harness.server import compiled
 from power_cut import workloads
-from power_cut.life import Setting, compiled
+from power_cut.life import Setting
 
 # How many cuts the first, second, and third life of a run have.
 CUTS_PER_LIFE = (8, 5, 3)
@@ -73,4 +75,4 @@ def folder():
 def library():
     """The library that records the server's calls."""
     with tempfile.TemporaryDirectory(prefix="power-cut-") as folder:
-        yield compiled(folder)
+        yield compiled(os.path.join(os.path.dirname(__file__), "forgetful.c"), folder)

@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -50,15 +49,6 @@ class Cut:
     @property
     def forgetting(self) -> Forgetting:
         return next(mode for mode in MODES if mode.name == self.mode)
-
-
-def compiled(folder: str) -> str:
-    """Compiles the library that writes the journal and returns its path."""
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "forgetful.c")
-    library = os.path.join(folder, "forgetful.so")
-    command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([*command, "-o", library, source, "-ldl"], check=True)
-    return library
 
 
 class Running:

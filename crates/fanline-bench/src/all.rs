@@ -340,16 +340,6 @@ fn report(arguments: &Arguments) -> Result<String> {
         });
     }
     text += &summary(&entries);
-    let soak = arguments.folder.join("soak.md");
-    if soak.exists() {
-        let link = linked_from(&arguments.out, &soak);
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "\n[Soak]({}): all kinds of load at once, with restarts and kills; checks for losses and leaks.",
-            link.display()
-        );
-    }
     for Entry { table, page, .. } in entries {
         text += &format!("\n## {}\n\n", table.heading);
         let Some(markdown) = page else {

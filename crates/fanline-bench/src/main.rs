@@ -27,8 +27,6 @@
 //!   (`schedulers/floors.rs`) and RxJava. Published results of other libraries are in separate columns.
 //! - `all`: all of these, in one report.
 //! - `compare`: two results of one command, measured at different times.
-//! - `soak`: no comparison. It runs all kinds of load on the server for any length of time, stops and kills
-//!   the server, and checks that nothing is lost, reordered, or leaked.
 //!
 //! The systems in Java are Maven projects in the folder `rivals`. Each is a process that responds to every
 //! line of input with one line (`jvm.rs`). RxJava has one process for each kind of load (`rxjava.rs`). Rust
@@ -54,7 +52,6 @@ mod report;
 mod rxjava;
 mod schedulers;
 mod servers;
-mod soak;
 mod transports;
 mod turns;
 
@@ -142,13 +139,6 @@ enum Command {
     /// compare results with the reference loop ("floor") of the same run. src/schedulers/floors.rs contains
     /// these loops and lists what they omit.
     Schedulers(schedulers::Arguments),
-    /// Run all kinds of load at once, with restarts and kills, and check for losses and leaks
-    ///
-    /// Loads a server with core messages, a stream, MQTT, 10,000 live connections, short-lived connections,
-    /// and subscribers that do not read. In the meantime, stops and kills the server. Every message is
-    /// numbered and checked. Then observes memory and open files without restarts. Exits with 1 if an
-    /// acknowledged message is lost, messages are out of order, memory grows, or a descriptor stays open.
-    Soak(soak::Arguments),
     /// Keep the cores awake until standard input ends; for internal use
     #[command(hide = true, name = SPIN_COMMAND)]
     Spin,
@@ -169,10 +159,6 @@ fn main() -> Result<()> {
         Command::Micro(arguments) => micro::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Schedulers(arguments) => schedulers::run(&arguments),
-        Command::Soak(arguments) => {
-            servers::process::end_children_on_signals()?;
-            soak::run(&arguments)
-        }
         Command::Spin => generator::awake::spin(),
     }
 }

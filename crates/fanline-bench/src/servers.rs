@@ -2,7 +2,6 @@
 
 pub(crate) mod binaries;
 pub(crate) mod cpu;
-pub(crate) mod descriptors;
 pub(crate) mod process;
 
 use std::fs;

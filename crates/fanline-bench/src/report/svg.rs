@@ -45,16 +45,6 @@ impl Canvas {
         );
     }
 
-    /// Draws straight lines between points.
-    pub(crate) fn line(&mut self, points: &[(f64, f64)], stroke: &str) {
-        let points = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
-        let points = points.collect::<Vec<_>>().join(" ");
-        let _ = writeln!(
-            self.svg,
-            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{stroke}\"/>"
-        );
-    }
-
     /// Draws a horizontal line with a mark at each end, for the range of a result.
     pub(crate) fn whisker(&mut self, (left, right): (f64, f64), y: f64) {
         // Writing to a String cannot fail.

@@ -15,7 +15,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::cpu::{CpuClock, Memory};
-use super::descriptors::Descriptors;
 use super::{Program, System};
 use crate::generator::connection::Connection;
 use crate::generator::mqtt;
@@ -134,11 +133,6 @@ impl Server {
     /// Returns the current memory.
     pub(crate) fn memory(&self) -> Result<Memory> {
         Memory::read(self.process.child.id())
-    }
-
-    /// Returns the currently open descriptors.
-    pub(crate) fn descriptors(&self) -> Result<Descriptors> {
-        Descriptors::read(self.process.child.id())
     }
 
     /// Restricts all current threads, and the threads that they will start, to `cores`.
