@@ -21,12 +21,11 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from harness.checks import check
+from harness.checks import check, until
 from harness.server import port_free
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,12 +73,7 @@ def type_page(page, program):
             for command, expected in commands(text):
                 if command.endswith(" &"):
                     line = command.removesuffix(" &")
-                    background.append(start(line, home, environment))
-                    if "serve" in line:
-                        wait_for(port, background[-1])
-                    else:
-                        # Some time to subscribe, as a person would need for the next command.
-                        time.sleep(1)
+                    background.append(start(line, home, environment, port))
                     continue
                 if command.startswith("wait "):
                     at = int(command.removeprefix("wait %")) - 1
@@ -124,29 +118,33 @@ def stop(background):
     background.clear()
 
 
-def wait_for(port, process):
-    """Waits until the started server accepts connections."""
-    end = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            time.sleep(0.05)
+def accepts(port):
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
 
 
-def start(line, home, environment, before="exec "):
+def start(line, home, environment, port, exports=""):
+    """Starts a command, and waits until its server accepts connections or its subscription is confirmed."""
+    said = tempfile.TemporaryFile()
     process = subprocess.Popen(
-        ["bash", "-c", before + line],
+        ["bash", "-c", f"{exports}exec {line}"],
         start_new_session=True,
         cwd=home,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=said,
     )
     # Without this, a process that has ended would stay as a zombie, and a page that waits for its end would hang.
     threading.Thread(target=process.wait, daemon=True).start()
+
+    def is_ready():
+        if "serve" in line:
+            return accepts(port)
+        return re.search(rb"^(Subscribed to|Answering requests)", os.pread(said.fileno(), 65_536, 0), re.MULTILINE)
+
+    until(lambda: process.poll() is not None or is_ready(), f"not ready: {line}")
     return process
 
 
@@ -298,12 +296,10 @@ def test_readme():
                 if command.startswith("export "):
                     exports = command + "\n"
                 elif goes_on := re.search(r"fanline (serve|sub|reply)\b", command):
-                    serves = goes_on[1] == "serve"
-                    if serves:
+                    if goes_on[1] == "serve":
                         # The second server replaces the first one.
                         stop(background)
-                    background.append(start(command, home, environment, exports))
-                    wait_for(port, background[-1]) if serves else time.sleep(1)
+                    background.append(start(command, home, environment, port, exports))
                     code = background[-1].poll()
                     wrong += [f"{command}: has ended with {code}"] if code is not None else []
                 else:

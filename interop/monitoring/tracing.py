@@ -3,10 +3,11 @@
 Fanline reports its shards like servers of a cluster. Their routes are not compared.
 """
 
-import asyncio
 import json
 
 from nats.aio.client import Client
+
+from harness.checks import WAIT_SECONDS_MAX
 
 CONFIGURATION = """
 accounts {
@@ -101,12 +102,20 @@ async def ask_all(port: int):
     jetstream = clients["a"].jetstream()
     await jetstream.add_stream(name="KEPT", subjects=["kept.*"])
     answers = []
+    marks = await clients["a"].subscribe("mark")
+
+    async def flush():
+        for client in clients.values():
+            await client.flush()
+
     for name, subject, headers in MESSAGES:
         told.clear(), got.clear(), errors.clear()
         await clients[name].publish(subject, b"hi", headers=headers)
-        for client in clients.values():
-            await client.flush()
-        await asyncio.sleep(0.1)
+        await flush()
+        # Servers trace in order, and streams store in order: the trace of a later record is the last one.
+        await jetstream.publish("kept.mark", headers={"Nats-Trace-Dest": "mark"})
+        await marks.next_msg(WAIT_SECONDS_MAX)
+        await flush()
         kept = (await jetstream.stream_info("KEPT")).state.messages
         answers.append((events(told), sorted(got), errors[:], kept))
     for client in clients.values():
