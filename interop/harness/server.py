@@ -13,9 +13,11 @@ START_SECONDS_MAX = 20
 STOP_SECONDS_MAX = 20
 
 
-# Processes of pytest-xdist have ports of their own: a case may start a server long after it has chosen its port.
-WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+# Lanes of CI and processes of pytest-xdist have ports of their own: a case may start a server long after it has chosen
+# its port.
+LANE, LANES = map(int, os.environ.get("LANE", "0/1").split("/"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) * LANES
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) * LANES + LANE
 PORTS = range(12_000 + 19_000 * WORKER // WORKERS, 12_000 + 19_000 * (WORKER + 1) // WORKERS)
 # The last port returned. Each process starts at a random port, so two processes rarely choose the same.
 last_port = random.choice(PORTS)
