@@ -26,8 +26,22 @@ impl Timestamp {
 
     /// Creates a UTC timestamp from Unix nanoseconds.
     pub fn from_unix_nanos(unix_nanos: i64) -> Timestamp {
+        const NANOS_PER_SECOND: i64 = 1_000_000_000;
+        const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
+        let seconds = unix_nanos.div_euclid(NANOS_PER_SECOND);
+        let second = seconds.rem_euclid(SECONDS_PER_DAY);
+        let (year, month, day) = date_of(seconds.div_euclid(SECONDS_PER_DAY));
+        let local = DateTime::new(
+            narrow(year),
+            narrow(month),
+            narrow(day),
+            narrow(second / 3600),
+            narrow(second / 60 % 60),
+            narrow(second % 60),
+            narrow(unix_nanos.rem_euclid(NANOS_PER_SECOND)),
+        );
         Timestamp {
-            local: EPOCH.saturating_add(SignedDuration::from_nanos(unix_nanos)),
+            local: local.unwrap_or(EPOCH),
             offset_minutes: 0,
         }
     }
@@ -71,6 +85,55 @@ impl Default for Timestamp {
     }
 }
 
+/// Returns the year, month, and day of a number of days since 1970. A year of this calculation begins in March, so
+/// that the leap day is its last day, and 400 such years have the same number of days.
+fn date_of(days: i64) -> (i64, i64, i64) {
+    const DAYS_PER_400_YEARS: i64 = 146_097;
+    const DAYS_FROM_YEAR_0: i64 = 719_468;
+    let days = days + DAYS_FROM_YEAR_0;
+    let day = days.rem_euclid(DAYS_PER_400_YEARS);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + 400 * days.div_euclid(DAYS_PER_400_YEARS);
+    (year + i64::from(month <= 2), month, day)
+}
+
+/// Converts a part of a time, which fits.
+fn narrow<T: TryFrom<i64> + Default>(value: i64) -> T {
+    T::try_from(value).unwrap_or_default()
+}
+
+/// Writes a date and time, and returns the written text. Returns `None` for years before 0, which have another
+/// form.
+fn write_local<'a>(local: &DateTime, text: &'a mut [u8; 29]) -> Option<&'a str> {
+    const WITHOUT_FRACTION: usize = 19;
+    *text = *b"0000-00-00T00:00:00.000000000";
+    let parts = [
+        (0..4, i32::from(local.year())),
+        (5..7, local.month().into()),
+        (8..10, local.day().into()),
+        (11..13, local.hour().into()),
+        (14..16, local.minute().into()),
+        (17..19, local.second().into()),
+        (20..29, local.subsec_nanosecond()),
+    ];
+    for (range, value) in parts {
+        let mut rest = u32::try_from(value).ok()?;
+        for digit in text[range].iter_mut().rev() {
+            *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+            rest /= 10;
+        }
+    }
+    let end = match local.subsec_nanosecond() {
+        0 => WITHOUT_FRACTION,
+        _ => text.iter().rposition(|digit| *digit != b'0')? + 1,
+    };
+    std::str::from_utf8(&text[..end]).ok()
+}
+
 /// Returns whether a text has a digit wherever the form has a zero, and the form's bytes elsewhere.
 fn has_form(text: &str, form: &str) -> bool {
     let mut pairs = text.bytes().zip(form.bytes());
@@ -107,7 +170,10 @@ fn offset_minutes(text: &str) -> Option<i16> {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.local)?;
+        match write_local(&self.local, &mut [0; 29]) {
+            Some(text) => f.write_str(text)?,
+            None => write!(f, "{}", self.local)?,
+        }
         if self.offset_minutes == 0 {
             return f.write_str("Z");
         }
@@ -193,6 +259,9 @@ mod tests {
         fn unix_nanos_round_trip(unix_nanos: i64) {
             let time = Timestamp::from_unix_nanos(unix_nanos);
             prop_assert_eq!(time.unix_nanos(), unix_nanos);
+            let local = EPOCH.saturating_add(SignedDuration::from_nanos(unix_nanos));
+            prop_assert_eq!(time.local, local);
+            prop_assert_eq!(time.to_string(), format!("{local}Z"));
             prop_assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
         }
     }
