@@ -20,6 +20,9 @@ pub(crate) const TRACED: u8 = 0x80;
 /// Bit of [`Crossing::hops`]: the publisher is an MQTT client of the same account.
 pub(crate) const FROM_DEVICE: u8 = 0x40;
 
+/// Largest number of bytes that a message's sizes and line ends add to its reply subject, headers, and payload.
+const ARGS_BYTES_MAX: usize = 48;
+
 /// A notification between sessions and the JetStream thread. The batch does not know its contents.
 pub(crate) trait Notification: Any + Send {
     /// Returns its approximate memory in bytes.
@@ -209,6 +212,15 @@ impl<'a> Crossing<'a> {
     pub(crate) fn is_simple(&self) -> bool {
         self.plain && self.hops == 0 && self.links.is_none() && self.groups.is_empty()
     }
+}
+
+/// The part of a message that differs from the other messages of its run.
+pub(crate) struct Tail<'a> {
+    /// The bytes that follow the sid in each delivery.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) header_bytes: usize,
+    /// Size of headers and payload.
+    pub(crate) payload_bytes: usize,
 }
 
 /// The receivers of a message on another shard.
@@ -455,16 +467,16 @@ impl Batch {
             payload,
         } = *message;
         let may_run = target.plain && target.groups.is_empty();
-        let is_next = may_run && self.continues_unframed(account, to, subject, target);
+        if may_run && self.continues_unframed(account, to, subject, target) {
+            return self.push_next_framed(message);
+        }
         let bytes = &mut self.bytes;
         let start = bytes.len();
-        if !is_next {
-            bytes.extend_from_slice(to);
-            if to != subject {
-                bytes.extend_from_slice(b"HMSG ");
-                bytes.extend_from_slice(subject);
-                bytes.push(b' ');
-            }
+        bytes.extend_from_slice(to);
+        if to != subject {
+            bytes.extend_from_slice(b"HMSG ");
+            bytes.extend_from_slice(subject);
+            bytes.push(b' ');
         }
         let args_start = bytes.len();
         write_args(bytes, reply, headers.len(), headers.len() + payload.len());
@@ -473,15 +485,6 @@ impl Batch {
         bytes.extend_from_slice(payload);
         bytes.extend_from_slice(b"\r\n");
         let end = bytes.len();
-        if is_next {
-            self.records.push(Record::Next(NextRecord {
-                args: body_start - args_start,
-                body: end - body_start,
-                reply_bytes: reply.len(),
-                header_bytes: headers.len(),
-            }));
-            return end - start;
-        }
         bytes.extend_from_slice(target.groups);
         self.run = may_run.then_some(Run {
             first: self.records.len(),
@@ -504,6 +507,95 @@ impl Batch {
             has_excluded: false,
         }));
         end - start
+    }
+
+    /// Adds a message that is not framed yet, if the last entry is a message of a run. Both messages must have
+    /// the same subjects and receivers. Returns the number of added bytes, or `None` if there is no such run.
+    #[inline]
+    pub(crate) fn push_next_unframed(&mut self, message: &Unframed<'_>) -> Option<usize> {
+        self.run?;
+        Some(self.push_next_framed(message))
+    }
+
+    /// Adds another message to the current run. Returns the number of added bytes.
+    fn push_next_framed(&mut self, message: &Unframed<'_>) -> usize {
+        let Unframed {
+            reply,
+            headers,
+            payload,
+            ..
+        } = *message;
+        let bytes = &mut self.bytes;
+        let start = bytes.len();
+        bytes.reserve(reply.len() + headers.len() + payload.len() + ARGS_BYTES_MAX);
+        write_args(bytes, reply, headers.len(), headers.len() + payload.len());
+        let body_start = bytes.len();
+        bytes.extend_from_slice(headers);
+        bytes.extend_from_slice(payload);
+        bytes.extend_from_slice(b"\r\n");
+        let end = bytes.len();
+        self.records.push(Record::Next(NextRecord {
+            args: body_start - start,
+            body: end - body_start,
+            reply_bytes: reply.len(),
+            header_bytes: headers.len(),
+        }));
+        end - start
+    }
+
+    /// Returns the bytes after the sid of the next message, and moves past it, if it belongs to the run of the
+    /// last one.
+    #[inline]
+    pub(crate) fn next_tail(&self, cursor: &mut BatchCursor) -> Option<Tail<'_>> {
+        let Record::Next(next) = self.records.get(cursor.records)? else {
+            return None;
+        };
+        cursor.records += 1;
+        Some(Tail {
+            bytes: &self.bytes[cursor.take(next.args + next.body)],
+            header_bytes: next.header_bytes,
+            payload_bytes: next.body - 2,
+        })
+    }
+
+    /// Returns the subject and the other bytes of the next message, and moves past it, if it goes only to the
+    /// plain subscriptions of clients in this account, under its own subject, and `is_wanted` returns true for
+    /// the subject.
+    #[inline]
+    pub(crate) fn next_simple(
+        &self,
+        cursor: &mut BatchCursor,
+        account: AccountId,
+        is_wanted: impl Fn(&[u8]) -> bool,
+    ) -> Option<(&[u8], Tail<'_>)> {
+        let Record::Message(message) = self.records.get(cursor.records)? else {
+            return None;
+        };
+        let (start, subject) = (cursor.bytes, message.subject);
+        let end = start + subject + message.args + message.body;
+        let is_simple = message.account == account
+            && (message.plain && message.hops == 0 && message.groups == 0 && message.head == 0)
+            && (message.links.is_none() && !message.has_excluded && message.body > 0)
+            && !self.has_next_after(cursor)
+            && is_wanted(&self.bytes[start..start + subject]);
+        if !is_simple {
+            return None;
+        }
+        cursor.records += 1;
+        cursor.bytes = end;
+        let (subject, tail) = self.bytes[start..end].split_at(subject);
+        let tail = Tail {
+            bytes: tail,
+            header_bytes: message.header_bytes,
+            payload_bytes: message.body - 2,
+        };
+        Some((subject, tail))
+    }
+
+    /// Returns whether the message after the next entry belongs to a run that the next entry begins.
+    #[inline]
+    fn has_next_after(&self, cursor: &BatchCursor) -> bool {
+        matches!(self.records.get(cursor.records + 1), Some(Record::Next(_)))
     }
 
     fn read_notification(&self, read: &mut usize) -> Option<BatchEntry<'_>> {
@@ -764,6 +856,60 @@ mod tests {
             shows.to_owned(),
         ];
         assert_eq!(texts(&batch), expected);
+    }
+
+    #[test]
+    fn next_message_joins_the_current_run_only() {
+        let message = Unframed {
+            subject: b"shown",
+            reply: b"r",
+            headers: b"",
+            payload: b"hi",
+        };
+        let mut batch = Batch::default();
+        assert_eq!(batch.push_next_unframed(&message), None);
+        push(&mut batch, 1, b"a", b"shown", None);
+        assert_eq!(
+            batch.push_next_unframed(&message),
+            Some(b"r 2\r\nhi\r\n".len())
+        );
+        let mut cursor = BatchCursor::default();
+        batch.read(&mut cursor);
+        let tail = batch.next_tail(&mut cursor).unwrap();
+        assert_eq!((tail.bytes, tail.payload_bytes), (&b"r 2\r\nhi\r\n"[..], 2));
+        assert!(batch.next_tail(&mut cursor).is_none() && batch.read(&mut cursor).is_none());
+        batch.push_interest(Remote::Shard(1), AccountId(1), b"x", b"", 1);
+        assert_eq!(batch.push_next_unframed(&message), None);
+        let text = "1 a HMSG shown r 2\r\nhi\r\n";
+        assert_eq!(
+            texts(&batch),
+            [text.to_owned(), format!("+{text}"), "other".to_owned()]
+        );
+    }
+
+    #[test]
+    fn simple_messages_are_those_for_plain_subscriptions() {
+        let mut batch = Batch::default();
+        push(&mut batch, 1, b"a", b"a", None);
+        push(&mut batch, 1, b"b", b"b", None);
+        assert!(push_next(&mut batch, b"b"));
+        push(&mut batch, 1, b"c", b"shown", None);
+        push(&mut batch, 1, b"d", b"d", Some(LinkSet::Leafs));
+        push(&mut batch, 2, b"e", b"e", None);
+        push(&mut batch, 1, b"no", b"no", None);
+        let mut cursor = BatchCursor::default();
+        let mut simple = Vec::new();
+        while cursor.records < batch.records.len() {
+            let is_wanted = |subject: &[u8]| subject != b"no";
+            match batch.next_simple(&mut cursor, AccountId(1), is_wanted) {
+                Some((subject, tail)) => simple.push((subject, tail.bytes)),
+                None => {
+                    batch.read(&mut cursor);
+                }
+            }
+        }
+        assert_eq!(simple, [(&b"a"[..], &b"r 2\r\nhi\r\n"[..])]);
+        assert_eq!(texts(&batch).len(), 7);
     }
 
     #[test]

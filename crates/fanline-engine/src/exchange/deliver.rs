@@ -9,9 +9,9 @@ use std::ops::Range;
 use slab::Slab;
 
 use super::Exchange;
-use super::batch::{Batch, BatchCursor, Crossing, Excluded, FROM_DEVICE, HOPS_MAX};
+use super::batch::{Batch, Crossing, Excluded, FROM_DEVICE, HOPS_MAX};
 use super::message::{Dispatch, Message, Origin, Via};
-use super::outputs::{Outputs, PRODUCED_BYTES_MAX};
+use super::outputs::Outputs;
 use super::remote::{LinkSet, MemberRank, Remote};
 use super::router::{BridgeKind, Member, Route, RouteMemo, SubId, Subscription, Subscriptions};
 use super::session::{Session, SessionId};
@@ -137,6 +137,29 @@ impl<'a, K: Kind> FanOut<'a, K> {
             is_from_device: context.is_from_device,
             served: context.served.as_deref(),
             trace: context.trace.as_deref_mut(),
+        }
+    }
+
+    /// Creates the delivery of messages from another shard that exclude no publisher and are not traced.
+    pub(super) fn of_others(
+        sessions: &'a mut Slab<Session<K>>,
+        subs: &'a mut Subscriptions,
+        outputs: &'a mut Outputs,
+        shared: &'a mut K::Shared,
+        (account, subject): (AccountId, &'a [u8]),
+    ) -> Self {
+        FanOut {
+            sessions,
+            subs,
+            outputs,
+            shared,
+            account,
+            subject,
+            origin: Origin::ELSEWHERE,
+            is_from_device: false,
+            served: None,
+            trace: None,
+            watches: false,
         }
     }
 
@@ -565,58 +588,6 @@ impl<K: Kind> Exchange<K> {
         }
         self.settle_if_needed(dispatch.context.trace);
         is_answer
-    }
-
-    /// Delivers the messages that follow a message of another shard in its run. Stops early if one of them has
-    /// another effect than its delivery.
-    pub(crate) fn deliver_rest_of_run(
-        &mut self,
-        (batch, cursor): (&Batch, &mut BatchCursor),
-        account: AccountId,
-        subject: &[u8],
-        memo: RouteMemo,
-    ) {
-        let Exchange {
-            routers,
-            subs,
-            sessions,
-            outputs,
-            shared,
-            ..
-        } = self;
-        let router = routers.of(account);
-        if outputs.traces || !router.holds(memo, subject) {
-            return;
-        }
-        let route = router.route_of(memo);
-        let is_filtered = |id: &SubId| subs.get(*id).is_filtered();
-        if route.has_bridge_targets() || route.plain.iter().any(is_filtered) {
-            return;
-        }
-        let mut fan_out = FanOut::<K> {
-            sessions,
-            subs,
-            outputs,
-            shared,
-            account,
-            subject,
-            origin: Origin::ELSEWHERE,
-            is_from_device: false,
-            served: None,
-            trace: None,
-            watches: false,
-        };
-        while let Some(crossing) = batch.next_of_run(cursor) {
-            for id in &route.plain {
-                fan_out.deliver(*id, route, &crossing.message);
-            }
-            let outputs = &fan_out.outputs;
-            let is_full = outputs.produced_bytes > PRODUCED_BYTES_MAX || outputs.overflowed;
-            if is_full || !outputs.spent.is_empty() {
-                break;
-            }
-        }
-        self.settle_if_needed(None);
     }
 
     /// Returns the origin of a message from another shard that its publisher may not receive.

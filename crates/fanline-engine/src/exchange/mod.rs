@@ -12,6 +12,7 @@ pub(crate) mod links;
 pub(crate) mod message;
 pub(crate) mod outputs;
 pub(crate) mod quotas;
+mod received;
 pub(crate) mod remote;
 pub(crate) mod replies;
 pub(crate) mod restriction;

@@ -94,6 +94,12 @@ pub trait Port {
     /// deliver records this way, to a deliver subject or to the inbox of a pull request.
     fn deliver(&mut self, to: &[u8], message: &Message<'_>);
 
+    /// Delivers a message like [`deliver`](Port::deliver). The last call on this port delivered a message with
+    /// the same two subjects.
+    fn deliver_next(&mut self, to: &[u8], message: &Message<'_>) {
+        self.deliver(to, message);
+    }
+
     /// Returns whether this subject has a subscriber now.
     fn has_interest(&mut self, subject: &[u8]) -> bool;
 

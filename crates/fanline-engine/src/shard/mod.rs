@@ -178,11 +178,16 @@ impl Shard {
             match entry {
                 BatchEntry::Message(crossing) => {
                     let (account, subject) = (crossing.account, crossing.subject);
-                    let may_run = crossing.is_simple() && batch.has_next(cursor);
+                    let head = crossing.message.head;
+                    let is_simple = crossing.is_simple();
                     self.broker.dispatch_crossing(crossing, None, &mut memo);
-                    if may_run {
-                        let exchange = &mut self.broker.exchange;
-                        exchange.deliver_rest_of_run((batch, cursor), account, subject, memo);
+                    let (exchange, run) = (&mut self.broker.exchange, (batch, &mut *cursor));
+                    match is_simple {
+                        true if batch.has_next(run.1) => {
+                            exchange.deliver_rest_of_run(run, account, (subject, head), memo);
+                        }
+                        true => exchange.deliver_siblings(run, account, memo),
+                        false => {}
                     }
                 }
                 BatchEntry::AccountUsage {

@@ -10,6 +10,10 @@ struct Sent {
     has_headers: bool,
 }
 
+/// Options of a client that does not accept headers.
+const PLAIN: &str =
+    "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false,\"no_responders\":false}\r\n";
+
 const HEADER: &str = "NATS/1.0\r\n\r\n";
 
 impl Sent {
@@ -71,7 +75,6 @@ impl Sent {
 /// Messages on one subject are delivered in runs. The output must be the same as for single messages. Each
 /// reader is on the shard that `shard_of` returns.
 fn check_runs(shards: usize, shard_of: impl Fn(usize) -> usize) {
-    const PLAIN: &str = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":false,\"no_responders\":false}\r\n";
     let mut simulation = Simulation::new(shards);
     let publisher = simulation.client(0);
     let readers: Vec<Client> = (0..41).map(|i| simulation.client(shard_of(i))).collect();
@@ -123,4 +126,55 @@ fn run_to_another_shard_equals_single_messages() {
 #[test]
 fn run_to_several_shards_equals_single_messages() {
     check_runs(3, |i| i % 3);
+}
+
+/// Sends messages to sibling subjects, among others, to a reader on another shard, which must receive them like
+/// single messages.
+fn check_siblings(connect: &str, takes_headers: bool, limit: usize) {
+    let mut simulation = Simulation::new(2);
+    let (publisher, reader) = (simulation.client(0), simulation.client(1));
+    let limited = match limit {
+        0 => String::new(),
+        limit => format!("UNSUB 1 {limit}\r\n"),
+    };
+    let lines = format!("{connect}SUB in.* 1\r\nSUB in.x.* 2\r\n{limited}");
+    simulation.send(reader, &lines);
+    let (mut input, mut wanted, mut received) = (String::new(), String::new(), 0);
+    for i in 0..200_usize {
+        let subject = match i {
+            _ if i.is_multiple_of(7) => format!("other.{i}"),
+            _ if i.is_multiple_of(9) => format!("in.x.{i}"),
+            _ => format!("in.{}", i - usize::from(i.is_multiple_of(5))),
+        };
+        let payload = match i.is_multiple_of(17) {
+            true => "x".repeat(SHARED),
+            false => format!("m{i}"),
+        };
+        let reply = if i.is_multiple_of(3) { "r " } else { "" };
+        let (size, headers) = (payload.len(), HEADER.len());
+        let (verb, sizes, header) = match i.is_multiple_of(13) {
+            true => ("H", format!("{headers} {}", headers + size), HEADER),
+            false => ("", format!("{size}"), ""),
+        };
+        input += &format!("{verb}PUB {subject} {reply}{sizes}\r\n{header}{payload}\r\n");
+        let sid = match subject.split('.').collect::<Vec<_>>()[..] {
+            ["in", "x", _] => "2",
+            ["in", _] if limit == 0 || received < limit => "1",
+            _ => continue,
+        };
+        received += usize::from(sid == "1");
+        wanted += &match takes_headers {
+            true => format!("{verb}MSG {subject} {sid} {reply}{sizes}\r\n{header}{payload}\r\n"),
+            false => format!("MSG {subject} {sid} {reply}{size}\r\n{payload}\r\n"),
+        };
+    }
+    simulation.send(publisher, &input);
+    assert_eq!(simulation.read(reader), wanted);
+}
+
+#[test]
+fn siblings_on_another_shard_are_delivered_like_single_messages() {
+    check_siblings("", true, 0);
+    check_siblings("", true, 60);
+    check_siblings(PLAIN, false, 0);
 }

@@ -73,6 +73,8 @@ struct ShardPorts {
     random: FastRandom,
     /// The route of the last message, and its account. Consumers deliver many messages in a row to one subject.
     memo: (AccountId, RouteMemo),
+    /// The only shard that received the last posted message; `None` if there were other recipients.
+    last_shard: Option<u16>,
     /// Generator of reply subjects for requests to other accounts.
     secrets: Random,
     produced_bytes: usize,
@@ -106,6 +108,7 @@ impl<H: Handler> JetStreamService<H> {
             now: Duration::ZERO,
             random: FastRandom::new(secrets.number()),
             memo: (AccountId::GLOBAL, RouteMemo::default()),
+            last_shard: None,
             secrets,
             produced_bytes: 0,
         };
@@ -339,6 +342,7 @@ impl ShardPorts {
     /// `bridges` is the number of imports that the message has followed.
     fn post(&mut self, account: AccountId, to: &[u8], message: &Message<'_>, bridges: u8) {
         let Some(remote) = self.route(account, to).only_remote() else {
+            self.last_shard = None;
             return self.post_except(None, account, to, message, bridges);
         };
         let target = Target {
@@ -346,6 +350,7 @@ impl ShardPorts {
             groups: b"",
             links: remote.links(),
         };
+        self.last_shard = Some(remote.shard());
         let batch = &mut self.outgoing[usize::from(remote.shard())];
         self.produced_bytes += batch.push_unframed(account, to, &unframed(message), target);
     }
@@ -536,6 +541,14 @@ impl Port for ShardPorts {
 
     fn deliver(&mut self, to: &[u8], message: &Message<'_>) {
         self.post(self.account, to, message, 0);
+    }
+
+    fn deliver_next(&mut self, to: &[u8], message: &Message<'_>) {
+        let batch = (self.last_shard).map(|shard| &mut self.outgoing[usize::from(shard)]);
+        match batch.and_then(|batch| batch.push_next_unframed(&unframed(message))) {
+            Some(bytes) => self.produced_bytes += bytes,
+            None => self.deliver(to, message),
+        }
     }
 
     fn has_interest(&mut self, subject: &[u8]) -> bool {

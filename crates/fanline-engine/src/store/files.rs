@@ -344,19 +344,17 @@ impl Files {
 
     /// Decodes the body of a located record.
     pub(super) fn decode(&mut self, located: &Located) -> Option<Located> {
+        let head = Head::peek(self.bytes(located));
+        if head.is_none_or(|head| !head.has_encoded_body()) {
+            return Some(*located);
+        }
         let mut plain = std::mem::take(&mut self.plain);
-        let record = self.bytes(located);
-        let decoded = match Head::peek(record) {
-            Some(head) if head.has_encoded_body() => {
-                let mut encoding = std::mem::take(&mut self.encoding);
-                let done = encoding.decode(self.bytes(located), &mut plain);
-                self.encoding = encoding;
-                done.map(|()| Located::clamped(Source::Decoded, 0, plain.len(), plain.len()))
-            }
-            _ => Some(*located),
-        };
+        let mut encoding = std::mem::take(&mut self.encoding);
+        let done = encoding.decode(self.bytes(located), &mut plain);
+        self.encoding = encoding;
+        let bytes = plain.len();
         self.plain = plain;
-        decoded
+        done.map(|()| Located::clamped(Source::Decoded, 0, bytes, bytes))
     }
 
     /// Returns the offset of the next record.

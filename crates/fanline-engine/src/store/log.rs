@@ -115,6 +115,48 @@ impl Store {
         }
     }
 
+    /// Calls `each` with the records of successive sequences from `from` on, until it returns `false`. Stops
+    /// early, possibly before the first record, at a sequence without a live record, at the end of a segment,
+    /// or if the disk cannot be read. [`read`](Store::read) of the next sequence then returns the reason.
+    pub fn read_successive(&mut self, from: u64, each: &mut dyn FnMut(&Record<'_>) -> bool) {
+        if self.files.is_none() {
+            return self.read_successive_in_memory(from, each);
+        }
+        let found = self.find(from).ok().flatten();
+        // The sequence of a damaged slot may be another one.
+        let mut next = found.filter(|location| location.sequence == from);
+        while let Some(location) = next {
+            let Ok((at, _)) = self.locate_intact(&location) else {
+                return;
+            };
+            match self.parts(&at) {
+                Some(parts) if each(&parts.record) => next = self.successor(&location),
+                _ => return,
+            }
+        }
+    }
+
+    fn read_successive_in_memory(&mut self, from: u64, each: &mut dyn FnMut(&Record<'_>) -> bool) {
+        self.loaded = self.segment_at_or_after(from);
+        let Some(segment) = self.segments.get(self.loaded) else {
+            return;
+        };
+        let (Some(slots), Body::Memory(bytes)) = (&segment.slots, &segment.body) else {
+            return;
+        };
+        let first = slots.find(from).unwrap_or(slots.len());
+        for (slot, sequence) in (first..slots.len()).zip(from..) {
+            if segment.is_dead(slot) || slots.sequence(slot) != sequence {
+                return;
+            }
+            let record = bytes.get(slots.entries[slot].offset as usize..);
+            match record.and_then(record::decode) {
+                Some(parts) if each(&parts.record) => {}
+                _ => return,
+            }
+        }
+    }
+
     /// Returns the record of a sequence, in a store in memory.
     fn read_in_memory(&mut self, sequence: u64) -> Option<Record<'_>> {
         self.loaded = self.segment_at_or_after(sequence);
@@ -291,6 +333,25 @@ impl Store {
         }))
     }
 
+    /// Returns the location of the live record of the next sequence, if its slot is in memory, in the same
+    /// segment.
+    fn successor(&self, location: &Location) -> Option<Location> {
+        let segment = &self.segments[location.segment];
+        let slots = segment.slots.as_ref()?;
+        let slot = location.slot + 1;
+        let entry = *slots.entries.get(slot)?;
+        let sequence = location.sequence + 1;
+        let is_next = slots.sequence(slot) == sequence && !segment.is_dead(slot);
+        is_next.then(|| Location {
+            segment: location.segment,
+            slot,
+            sequence,
+            entry,
+            stored_bytes: slots.stored_bytes(slot),
+            subject: Some(entry.subject),
+        })
+    }
+
     fn is_live(&self, location: &Location) -> bool {
         !self.segments[location.segment].is_dead(location.slot)
     }
@@ -321,12 +382,23 @@ impl Store {
 
     /// Makes a record's bytes available in memory. Verifies them if they were read from the disk.
     pub(super) fn locate(&mut self, location: &Location) -> Result<At, StoreError> {
+        let (at, is_from_disk) = self.locate_intact(location)?;
+        // A record with correct checksums may still have inconsistent lengths.
+        match is_from_disk && self.parts(&at).is_none() {
+            true => Err(StoreError::Damaged(location.sequence)),
+            false => Ok(at),
+        }
+    }
+
+    /// Does the same as [`locate`](Self::locate) without checking lengths. Also returns whether the record comes
+    /// from the disk.
+    fn locate_intact(&mut self, location: &Location) -> Result<(At, bool), StoreError> {
         let offset = location.entry.offset as usize;
         let bytes = location.stored_bytes as usize;
         let (Body::File(file), Some(files)) =
             (&mut self.segments[location.segment].body, &mut self.files)
         else {
-            return Ok(At::Memory(location.segment, offset));
+            return Ok((At::Memory(location.segment, offset), false));
         };
         let located = files.locate(file, offset as u64, bytes)?;
         if located.is_from_disk() && !record::has_valid_checksums(files.bytes(&located), files.salt)
@@ -338,11 +410,7 @@ impl Store {
         }
         let is_from_disk = located.is_from_disk();
         let located = files.decode(&located).ok_or(StoreError::WrongKey)?;
-        // A record with correct checksums may still have inconsistent lengths.
-        if is_from_disk && record::decode(files.bytes(&located)).is_none() {
-            return Err(StoreError::Damaged(location.sequence));
-        }
-        Ok(At::Files(located))
+        Ok((At::Files(located), is_from_disk))
     }
 
     /// Decodes a located record.

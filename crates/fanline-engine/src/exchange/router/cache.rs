@@ -368,6 +368,34 @@ impl Cache {
         route.is_some_and(|r| r.generation == memo.generation && r.subject() == subject)
     }
 
+    /// See [`Router::still_holds`](super::Router::still_holds).
+    pub(super) fn still_holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {
+        match (memo.generation, memo.at.checked_sub(1)) {
+            (UNCACHED, None) => false,
+            (UNCACHED, Some(at)) => self.siblings.holds(at, subject),
+            _ => self.holds(memo, subject),
+        }
+    }
+
+    /// See [`Router::route_of_siblings`](super::Router::route_of_siblings).
+    pub(super) fn route_of_siblings(&self, memo: RouteMemo) -> Option<&Route> {
+        let at = memo
+            .at
+            .checked_sub(1)
+            .filter(|_| memo.generation == UNCACHED)?;
+        self.siblings.current_route(at)
+    }
+
+    /// See [`Router::is_sibling`](super::Router::is_sibling).
+    #[inline]
+    pub(super) fn is_sibling(&self, memo: RouteMemo, subject: &[u8]) -> bool {
+        let at = memo
+            .at
+            .checked_sub(1)
+            .filter(|_| memo.generation == UNCACHED);
+        at.is_some_and(|at| self.siblings.takes(at, subject))
+    }
+
     #[inline]
     pub(super) fn get(&self, memo: RouteMemo) -> &Route {
         if memo.generation == UNCACHED {

@@ -319,7 +319,24 @@ impl Router {
         self.cache.record_permitted(subject, memo, rights);
     }
 
-    /// Returns the route of a memo for which [`holds`](Self::holds) is true.
+    /// Returns whether a memo refers to the current route of this subject, whether it is the subject's own or that
+    /// of the last subject looked up.
+    pub(crate) fn still_holds(&self, memo: RouteMemo, subject: &[u8]) -> bool {
+        self.cache.still_holds(memo, subject)
+    }
+
+    /// Returns the route that a memo refers to, if it is the current route of several siblings.
+    pub(crate) fn route_of_siblings(&self, memo: RouteMemo) -> Option<&Route> {
+        self.cache.route_of_siblings(memo)
+    }
+
+    /// Returns whether a subject has the route of a memo, because the route is that of its siblings.
+    #[inline]
+    pub(crate) fn is_sibling(&self, memo: RouteMemo, subject: &[u8]) -> bool {
+        self.cache.is_sibling(memo, subject)
+    }
+
+    /// Returns the route of a memo for which [`holds`](Self::holds) or [`still_holds`](Self::still_holds) is true.
     pub(crate) fn route_of(&self, memo: RouteMemo) -> &Route {
         self.cache.get(memo)
     }

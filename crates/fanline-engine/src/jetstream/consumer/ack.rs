@@ -154,9 +154,98 @@ pub(super) fn write_subject(
     }
 }
 
+/// The subjects of the acknowledgements of successive first deliveries. Each replaces the one before in one buffer;
+/// most differ in a few digits only.
+pub(super) struct SubjectRun {
+    /// Length of the part before the numbers.
+    prefix: usize,
+    unix_nanos: i64,
+    /// The end of the stream sequence, of the consumer sequence, and of the time.
+    ends: [usize; 3],
+}
+
+impl SubjectRun {
+    /// Begins after a subject whose numbers follow `prefix` bytes.
+    pub(super) fn after(subject: &[u8], prefix: usize, unix_nanos: i64) -> Self {
+        let numbers = subject.iter().enumerate().skip(prefix);
+        let mut dots = numbers.filter(|(_, byte)| **byte == b'.').skip(1);
+        SubjectRun {
+            prefix,
+            unix_nanos,
+            ends: std::array::from_fn(|_| dots.next().map_or(prefix, |(at, _)| at)),
+        }
+    }
+
+    /// Replaces the subject by that of the next delivery. Both sequences are one above those of the last one, and
+    /// `pending` is usually one below.
+    pub(super) fn advance(
+        &mut self,
+        subject: &mut Vec<u8>,
+        (stream_sequence, consumer_sequence): (u64, u64),
+        unix_nanos: i64,
+        pending: u64,
+    ) {
+        if !self.advance_in_place(subject, unix_nanos) {
+            subject.truncate(self.prefix);
+            write_subject(
+                subject,
+                1,
+                stream_sequence,
+                consumer_sequence,
+                unix_nanos,
+                pending,
+            );
+            *self = SubjectRun::after(subject, self.prefix, unix_nanos);
+        }
+    }
+
+    /// Returns `false` if a number changes its length; the numbers are then undefined.
+    fn advance_in_place(&mut self, subject: &mut [u8], unix_nanos: i64) -> bool {
+        let [stream_sequence, consumer_sequence, time] = self.ends;
+        if unix_nanos != self.unix_nanos {
+            self.unix_nanos = unix_nanos;
+            let number = u64::try_from(unix_nanos).unwrap_or(0);
+            if !write::overwrite(&mut subject[consumer_sequence + 1..time], number) {
+                return false;
+            }
+        }
+        write::increment(&mut subject[..stream_sequence])
+            && write::increment(&mut subject[..consumer_sequence])
+            && write::decrement(&mut subject[time..])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advanced_subjects_equal_written_ones() {
+        const FIRST: i64 = 1_795_300_481_173_765_211;
+        for pending in [1_200_u64, 3] {
+            let text = |step: u64| {
+                let mut out = b"$JS.ACK.S.C.".to_vec();
+                let time = FIRST + i64::try_from(step / 7).unwrap();
+                let (sequence, number) = (95 + step, 7 + step);
+                write_subject(
+                    &mut out,
+                    1,
+                    sequence,
+                    number,
+                    time,
+                    pending.saturating_sub(step),
+                );
+                (out, (sequence, number), time)
+            };
+            let mut subject = text(0).0;
+            let mut run = SubjectRun::after(&subject, b"$JS.ACK.S.C.".len(), FIRST);
+            for step in 1..1_500 {
+                let (expected, sequences, time) = text(step);
+                run.advance(&mut subject, sequences, time, pending.saturating_sub(step));
+                assert_eq!(subject, expected, "{step}");
+            }
+        }
+    }
 
     #[test]
     fn ack_subjects_are_parsed_and_written() {

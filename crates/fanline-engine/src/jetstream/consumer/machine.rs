@@ -84,7 +84,11 @@ impl Backlog {
     }
 
     pub(super) fn take_one(&mut self) {
-        self.count = self.count.saturating_sub(1);
+        self.take(1);
+    }
+
+    pub(super) fn take(&mut self, count: u64) {
+        self.count = self.count.saturating_sub(count);
     }
 
     /// Resets the count, because a search found no record although some were counted.

@@ -2,8 +2,8 @@
 //!
 //! [`Consumers`] contains all consumers of one stream. The other files, by event:
 //!
-//! - a record is stored or removed: `groups`; a record is delivered: `serve`, with `requests` and `request`
-//!   for pull consumers, `push` for push consumers, and `lanes` if subjects have limits or take turns;
+//! - a record is stored or removed: `groups`; a record is delivered: `serve`, and `run` for the ones that
+//!   follow it, with `requests` and `request` for pull consumers, `push` for push consumers, and `lanes` if subjects have limits or take turns;
 //! - an acknowledgement arrives or is overdue: `ack`, `acknowledge`, and `pending`;
 //! - a timer is due: `due`; administration: `admin`, `pin`; messages to clients: `status`, `event`, `info`;
 //!   restart: `state`.
@@ -24,6 +24,7 @@ mod push;
 mod request;
 mod requests;
 mod rules;
+mod run;
 mod serve;
 mod set;
 mod shared;

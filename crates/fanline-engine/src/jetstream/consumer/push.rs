@@ -104,7 +104,18 @@ impl Push {
         Some(self.last_sent.saturating_add(every))
     }
 
-    /// Counts a delivered record.
+    /// Returns the number of bytes after which flow control must decide again; `None` if no record may be
+    /// delivered now.
+    pub(super) fn bytes_to_decision(&self, at: u64) -> Option<u64> {
+        let limit = |flow: &Flow| match flow.request {
+            None => flow.window / 2,
+            Some(_) => flow.window,
+        };
+        let left = |flow: &Flow| limit(flow).saturating_sub(flow.bytes);
+        (self.can_send(at)).then(|| self.flow.as_ref().map_or(u64::MAX, left))
+    }
+
+    /// Counts delivered bytes.
     pub(super) fn sent(&mut self, bytes: u64, at: u64, rules: &Rules) {
         self.last_sent = at;
         if let Some(flow) = &mut self.flow {

@@ -170,12 +170,24 @@ impl Requests {
         self.waiting.remove(at)
     }
 
-    /// Counts a delivered record. The request then ends, or moves after the other requests of its priority.
-    pub(super) fn served(&mut self, at: usize, bytes: u64, now: u64) {
+    /// Returns how many records and bytes the only request accepts, whatever else is pending; `None` if there
+    /// is not exactly one request, or it must be checked again. `round` is the number of the current call.
+    pub(super) fn room_of_only(&self, round: u64, now: u64) -> Option<(u64, u64)> {
+        let request = self.waiting.front().filter(|_| self.waiting.len() == 1)?;
+        let is_checked = request.seen_in_round == round && !request.is_expired(now);
+        let accepts = is_checked && request.accepts(0, 0);
+        accepts.then_some((
+            request.remaining,
+            request.bytes_remaining.unwrap_or(u64::MAX),
+        ))
+    }
+
+    /// Counts delivered records. The request then ends, or moves after the other requests of its priority.
+    pub(super) fn served(&mut self, at: usize, (records, bytes): (u64, u64), now: u64) {
         let Some(request) = self.waiting.get_mut(at) else {
             return;
         };
-        request.remaining -= 1;
+        request.remaining -= records;
         request.bytes_remaining = request
             .bytes_remaining
             .map(|remaining| remaining.saturating_sub(bytes));

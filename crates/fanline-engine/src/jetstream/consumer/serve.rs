@@ -10,7 +10,7 @@ use crate::jetstream::{Message, PriorityPolicy};
 use crate::store::{Record, Search, StoreError};
 
 /// Maximum number of records that one consumer delivers before other consumers are served.
-const BURST_MAX: u32 = 256;
+const BURST_MAX: u64 = 256;
 
 /// Maximum number of bytes that the consumers of a stream deliver before other work continues. Delivered
 /// records occupy buffers until they are written.
@@ -75,7 +75,8 @@ enum Recipient {
 
 /// Result of one delivery step.
 enum Step {
-    Delivered,
+    /// This number of records was delivered.
+    Delivered(u64),
     /// The record has been removed, and another step follows.
     Skipped,
     CaughtUp,
@@ -91,20 +92,26 @@ impl Consumer {
     /// Delivers records until the consumer must stop.
     pub(super) fn serve(&mut self, call: &mut CallWithStore<'_>) -> ServeResult {
         self.catch_up(call);
-        for _ in 0..BURST_MAX {
+        let mut left = BURST_MAX;
+        while left > 0 {
             if self.is_paused(call.context.now.unix_nanos) {
                 return ServeResult::Blocked;
             }
             if !self.has_recipient(&call.context) {
                 return self.without_recipient();
             }
-            match self.step(call) {
-                Ok(Step::Delivered | Step::Skipped)
+            let step = self.step(left, call);
+            left -= match step {
+                Ok(Step::Delivered(count)) => count,
+                _ => 1,
+            };
+            match step {
+                Ok(Step::Delivered(_) | Step::Skipped)
                     if call.context.shared.delivered_bytes > DELIVERED_BYTES_MAX =>
                 {
                     return ServeResult::More;
                 }
-                Ok(Step::Delivered | Step::Skipped) => {}
+                Ok(Step::Delivered(_) | Step::Skipped) => {}
                 Ok(Step::CaughtUp) => {
                     self.caught_up(&mut call.context);
                     return ServeResult::WaitsForRecords;
@@ -165,7 +172,8 @@ impl Consumer {
         }
     }
 
-    fn step(&mut self, call: &mut CallWithStore<'_>) -> Result<Step, StoreError> {
+    /// Delivers the next record, and those that follow it in a run, at most `records_max`.
+    fn step(&mut self, records_max: u64, call: &mut CallWithStore<'_>) -> Result<Step, StoreError> {
         let candidate = match self.candidate(call)? {
             Ok(candidate) => candidate,
             Err(why_none) => return Ok(why_none),
@@ -192,9 +200,26 @@ impl Consumer {
         let Some(recipient) = self.choose(bytes, context) else {
             return Ok(Step::NoRecipient);
         };
+        let unix_nanos = record.unix_nanos;
         self.send(recipient, &record, context);
-        self.sent(candidate, recipient, bytes, record.unix_nanos, context);
-        Ok(Step::Delivered)
+        let may_run = matches!(
+            candidate,
+            Candidate::New {
+                from: FoundIn::Stream,
+                ..
+            }
+        );
+        if may_run {
+            let subject = &mut context.shared.scratch.subject;
+            subject.clear();
+            subject.extend_from_slice(record.subject);
+        }
+        self.sent(candidate, recipient, bytes, unix_nanos, context);
+        let rest = match may_run {
+            true => self.deliver_run(unix_nanos, records_max - 1, call),
+            false => 0,
+        };
+        Ok(Step::Delivered(1 + rest))
     }
 
     /// Returns the next record to deliver, or the reason for which there is none.
@@ -475,7 +500,7 @@ impl Consumer {
         }
         match (recipient, &mut self.push) {
             (Recipient::Request(place), _) => {
-                self.requests.served(place, bytes, at);
+                self.requests.served(place, (1, bytes), at);
                 self.pin.used(at, &self.rules);
             }
             (Recipient::Subject, Some(push)) => {

@@ -56,6 +56,7 @@ impl CommonState {
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) reply: Vec<u8>,
+    pub(super) subject: Vec<u8>,
     pub(super) headers: Vec<u8>,
     pub(super) sequences: Vec<u64>,
 }

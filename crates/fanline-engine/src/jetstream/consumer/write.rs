@@ -5,6 +5,50 @@ pub(super) fn number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
+/// Adds one to the decimal number at the end of `text`. Returns `false` if the number needs one more digit; its
+/// digits are then undefined.
+pub(super) fn increment(text: &mut [u8]) -> bool {
+    for digit in text.iter_mut().rev() {
+        match digit {
+            b'9' => *digit = b'0',
+            b'0'..=b'8' => {
+                *digit += 1;
+                return true;
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Subtracts one from the decimal number at the end of `text`, which follows another byte. Returns `false` if
+/// the number needs fewer digits, or is 0; its digits are then undefined.
+pub(super) fn decrement(text: &mut [u8]) -> bool {
+    for at in (1..text.len()).rev() {
+        match text[at] {
+            b'0' => text[at] = b'9',
+            b'1'..=b'9' => {
+                text[at] -= 1;
+                let is_first = !text[at - 1].is_ascii_digit();
+                return text[at] != b'0' || !is_first || at + 1 == text.len();
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Replaces a decimal number by another one. Returns `false`, without an effect, if the lengths differ.
+pub(super) fn overwrite(text: &mut [u8], number: u64) -> bool {
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(number).as_bytes();
+    let fits = digits.len() == text.len();
+    if fits {
+        text.copy_from_slice(digits);
+    }
+    fits
+}
+
 /// Parses `text` as a decimal number.
 pub(super) fn parse_number(text: &[u8]) -> Option<u64> {
     /// Number of digits that cannot overflow.
@@ -23,6 +67,26 @@ pub(super) fn parse_number(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_change_in_place() {
+        let check = |change: fn(&mut [u8]) -> bool, text: &str, expected: Option<&str>| {
+            let mut changed = text.as_bytes().to_vec();
+            let done = change(&mut changed);
+            assert_eq!(done, expected.is_some(), "{text}");
+            if let Some(expected) = expected {
+                assert_eq!(String::from_utf8(changed).unwrap(), expected);
+            }
+        };
+        check(increment, "a.0", Some("a.1"));
+        check(increment, "a.1299", Some("a.1300"));
+        check(increment, "a.99", None);
+        check(decrement, "a.1", Some("a.0"));
+        check(decrement, "a.1300", Some("a.1299"));
+        check(decrement, "a.100", None);
+        check(decrement, "a.10", None);
+        check(decrement, "a.0", None);
+    }
 
     #[test]
     fn numbers_round_trip() {

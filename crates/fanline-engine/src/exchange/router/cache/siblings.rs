@@ -77,11 +77,10 @@ impl Siblings {
     /// worth caching.
     #[inline]
     pub(super) fn find_next(&mut self, subject: &[u8]) -> Option<u32> {
-        let (parent, _) = split(subject)?;
-        if self.slots[self.last].takes(parent, self.version) {
+        let has_prefix = |at: &usize| self.slots[*at].has_prefix_of(subject, self.version);
+        if self.slots[self.last].takes_sibling(subject, self.version) {
             return self.take(self.last, subject);
         }
-        let has_prefix = |at: &usize| self.slots[*at].has_prefix_of(subject, self.version);
         let at = (SLOTS..SLOTS + PREFIX_SLOTS).find(has_prefix)?;
         self.take(at, subject)
     }
@@ -130,6 +129,29 @@ impl Siblings {
         }
         self.slots[self.last].set_token(token);
         u32::try_from(self.last).ok()
+    }
+
+    /// Returns whether a slot contains the current route of a subject, which was looked up last.
+    pub(super) fn holds(&self, at: u32, subject: &[u8]) -> bool {
+        let slot = &self.slots[at as usize];
+        slot.version == self.version && slot.route.subject() == subject
+    }
+
+    /// Returns the route of a slot if it is current, and siblings share it. A prefix that filters decide on is not
+    /// a slot of siblings.
+    pub(super) fn current_route(&self, at: u32) -> Option<&Route> {
+        let slot = self
+            .slots
+            .get(at as usize)
+            .filter(|_| (at as usize) < SLOTS)?;
+        let is_current = slot.state == State::Shared && slot.version == self.version;
+        is_current.then_some(&slot.route)
+    }
+
+    /// Returns whether a subject is a sibling of those whose route is in a slot.
+    #[inline]
+    pub(super) fn takes(&self, at: u32, subject: &[u8]) -> bool {
+        self.slots[at as usize].takes_sibling(subject, self.version)
     }
 
     pub(super) fn route(&self, at: u32) -> &Route {
@@ -185,6 +207,15 @@ impl Slot {
         self.state == State::Shared
             && self.version == version
             && self.route.head.get(HEAD.len()..self.parent_bytes) == Some(parent)
+    }
+
+    /// Returns whether the slot's route is that of a subject, because only its last token follows the prefix.
+    fn takes_sibling(&self, subject: &[u8], version: u64) -> bool {
+        let parent = self.route.head.get(HEAD.len()..self.parent_bytes);
+        let token = parent.and_then(|parent| subject.strip_prefix(parent));
+        self.state == State::Shared
+            && self.version == version
+            && token.is_some_and(|token| !token.is_empty() && !token.contains(&b'.'))
     }
 
     /// Returns whether the slot's route is that of a subject, because the subject has the slot's prefix.
