@@ -12,10 +12,10 @@ use super::info::ApiStats;
 use super::limits::{Reserved, ServerLimits, Usage, Used};
 use super::origin_inboxes::OriginInboxes;
 use super::receivers::Receivers;
-use super::stream::OpenBatches;
+use super::stream::{OpenBatches, Stream};
 use super::streams::{Key, OWN_PREFIX, Streams};
 use super::transfer::Transfers;
-use super::{Message, Now, Port, Storage, Strictness, api};
+use super::{ACK_PREFIX, Message, Now, Port, Storage, Strictness, api};
 use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
 use crate::store::documents::Documents;
@@ -270,7 +270,7 @@ impl JetStream {
         let subject = message.subject;
         if let Some(path) = subject.strip_prefix(b"$JS.API.") {
             api::handle(self, path, message, now, port);
-        } else if subject.starts_with(b"$JS.ACK.") {
+        } else if subject.starts_with(ACK_PREFIX) {
             self.handle_ack(message, now, port);
         } else if subject.starts_with(b"$JS.FC.") {
             self.handle_flow_control(message, now, port);
@@ -291,19 +291,49 @@ impl JetStream {
         is_store.then_some(path)
     }
 
-    fn handle_ack(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {
+    /// Handles successive acknowledgements, whose subjects begin with [`ACK_PREFIX`].
+    pub(super) fn handle_acks(
+        &mut self,
+        run: &mut dyn Iterator<Item = Message<'_>>,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let is_api = |prefix: &[u8]| prefix.starts_with(ACK_PREFIX);
+        if self.streams.may_store_own() || self.domain_prefix.as_deref().is_some_and(is_api) {
+            return run.for_each(|message| self.handle(&message, now, port));
+        }
+        let mut next = run.next();
+        while let Some(first) = next {
+            next = match self.handle_ack(&first, now, port) {
+                None => run.next(),
+                Some(stream) => stream.with_consumers(now, port, |consumers, context| {
+                    consumers.handle_acks(first.subject, run, context)
+                }),
+            };
+        }
+    }
+
+    /// Handles an acknowledgement. Returns its stream if it has such a consumer.
+    fn handle_ack(
+        &mut self,
+        message: &Message<'_>,
+        now: Now,
+        port: &mut dyn Port,
+    ) -> Option<&mut Stream> {
         let stream = AckTokens::of(message.subject)
             .and_then(|tokens| std::str::from_utf8(tokens.stream()).ok())
             .and_then(|name| self.streams.find(name))
             .and_then(|key| self.streams.touch(key));
-        let is_known = stream.is_some_and(|stream| {
-            stream.with_consumers(now, port, |consumers, context| {
+        let known = stream.and_then(|stream| {
+            let is_known = stream.with_consumers(now, port, |consumers, context| {
                 consumers.handle_ack(message, context)
-            })
+            });
+            is_known.then_some(stream)
         });
-        if !is_known {
+        if known.is_none() {
             api::no_responders(message, port);
         }
+        known
     }
 
     fn handle_flow_control(&mut self, message: &Message<'_>, now: Now, port: &mut dyn Port) {

@@ -316,6 +316,19 @@ impl Handler for JetStreams {
         }
     }
 
+    fn handle_acks(
+        &mut self,
+        account: AccountId,
+        run: &mut dyn Iterator<Item = Message<'_>>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        match self.touch(account) {
+            Some(jetstream) => jetstream.handle_acks(run, now, ports.of(account)),
+            None => run.for_each(|message| self.handle(account, &message, now, ports)),
+        }
+    }
+
     fn trace(
         &mut self,
         account: AccountId,

@@ -50,6 +50,9 @@ pub use streams::StreamId;
 /// a crash, records delivered in that time may be redelivered.
 const SAVE_DELAY_MAX: Duration = Duration::from_millis(250);
 
+/// Start of the subjects of acknowledgements.
+pub(crate) const ACK_PREFIX: &[u8] = b"$JS.ACK.";
+
 /// The current time on two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
@@ -152,6 +155,19 @@ pub trait Handler {
 
     /// Handles successive messages with the same subject, which matches a subscription.
     fn handle_run(
+        &mut self,
+        account: AccountId,
+        run: &mut dyn Iterator<Item = Message<'_>>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        for message in run {
+            self.handle(account, &message, now, ports);
+        }
+    }
+
+    /// Handles successive messages whose subjects begin with `$JS.ACK.`.
+    fn handle_acks(
         &mut self,
         account: AccountId,
         run: &mut dyn Iterator<Item = Message<'_>>,

@@ -22,7 +22,7 @@ use crate::exchange::router::{
     has_services, listening, replies_of,
 };
 use crate::exchange::targets::RemoteTargets;
-use crate::jetstream::{Handler, Message, Now, Outcome, Port, Ports};
+use crate::jetstream::{ACK_PREFIX, Handler, Message, Now, Outcome, Port, Ports};
 use crate::random::{FastRandom, Purpose, Random, Seed};
 use crate::session::Receipt;
 use crate::session::mqtt::{Connections, Context, RegistryMessage, ServicePorts, SessionRegistry};
@@ -143,6 +143,9 @@ impl<H: Handler> JetStreamService<H> {
         self.ports.now = now.since_start;
         while let Some(entry) = batch.read(cursor) {
             match entry {
+                BatchEntry::Message(crossing) if is_ack(&crossing) => {
+                    self.take_acks(&crossing, batch, cursor, now);
+                }
                 BatchEntry::Message(crossing) => match batch.has_next(cursor) {
                     false => self.take(&crossing, now),
                     true => self.take_run(&crossing, batch, cursor, now),
@@ -203,6 +206,29 @@ impl<H: Handler> JetStreamService<H> {
         let rest = std::iter::from_fn(|| batch.next_of_run(cursor)).map(|it| message_of(&it));
         let mut run = std::iter::once(first).chain(rest).take(RUN_MAX);
         (self.handler).handle_run(account, &mut run, now, &mut self.ports);
+    }
+
+    /// Handles successive acknowledgements in one account, from the first one on.
+    fn take_acks(
+        &mut self,
+        first: &Crossing<'_>,
+        batch: &Batch,
+        cursor: &mut BatchCursor,
+        now: Now,
+    ) {
+        let account = first.account;
+        let rest = std::iter::from_fn(|| {
+            let mut next = *cursor;
+            match batch.read(&mut next)? {
+                BatchEntry::Message(it) if it.account == account && is_ack(&it) => {
+                    *cursor = next;
+                    Some(message_of(&it))
+                }
+                _ => None,
+            }
+        });
+        let mut run = std::iter::once(message_of(first)).chain(rest).take(RUN_MAX);
+        (self.handler).handle_acks(account, &mut run, now, &mut self.ports);
     }
 
     /// Handles a message: a response to one of the service's own requests, or a message for the handler.
@@ -457,6 +483,12 @@ impl ShardPorts {
                     )
             })
     }
+}
+
+/// Returns whether a message is an acknowledgement that is not traced.
+#[inline]
+fn is_ack(crossing: &Crossing<'_>) -> bool {
+    crossing.subject.starts_with(ACK_PREFIX) && crossing.hops & TRACED == 0
 }
 
 /// Returns a message as JetStream handles it.

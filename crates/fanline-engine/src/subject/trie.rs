@@ -483,9 +483,30 @@ fn split_token(path: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 pub(crate) fn has_empty_token(subject: &[u8]) -> bool {
-    subject[0] == b'.'
-        || subject[subject.len() - 1] == b'.'
-        || subject.windows(2).any(|pair| pair == b"..")
+    /// Lowest seven bits of each byte.
+    const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
+    const DOTS: u64 = u64::from_le_bytes([b'.'; 8]);
+    let (chunks, rest) = subject.as_chunks::<8>();
+    // The highest bit of the byte before the next one, if that byte is a dot. A dot at the start counts as a pair.
+    let mut before = 0x80;
+    for chunk in chunks {
+        // The highest bit of each byte that is zero, which is a dot in the subject.
+        let other = u64::from_le_bytes(*chunk) ^ DOTS;
+        let dots = !(((other & LOW) + LOW) | other | LOW);
+        if dots & ((dots << 8) | before) != 0 {
+            return true;
+        }
+        before = dots >> 56;
+    }
+    let mut is_after_dot = before != 0;
+    for byte in rest {
+        let is_dot = *byte == b'.';
+        if is_dot && is_after_dot {
+            return true;
+        }
+        is_after_dot = is_dot;
+    }
+    is_after_dot
 }
 
 #[cfg(test)]
@@ -570,6 +591,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn empty_tokens_are_found(subject in "[.a/]{1,30}") {
+            let expected = subject.split('.').any(str::is_empty);
+            prop_assert_eq!(has_empty_token(subject.as_bytes()), expected);
+        }
+
         #[test]
         fn agrees_with_the_naive_matcher(
             stored in prop::collection::btree_set(path(), 0..40),

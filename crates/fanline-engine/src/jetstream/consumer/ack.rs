@@ -59,10 +59,36 @@ impl<'a> AckTokens<'a> {
 
     pub(super) fn parse(&self) -> Option<AckSubject<'a>> {
         let [stream, consumer, numbers @ ..] = self.0;
-        let mut numbers = numbers.iter();
-        let mut number = || numbers.next().and_then(|token| write::parse_number(token));
-        let (deliveries, stream_sequence, consumer_sequence) = (number()?, number()?, number()?);
-        let (unix_nanos, pending) = (number()?, number()?);
+        let mut parsed = [0; 5];
+        for (number, token) in parsed.iter_mut().zip(numbers) {
+            *number = write::parse_number(token)?;
+        }
+        AckSubject::of(stream, consumer, parsed)
+    }
+}
+
+impl<'a> AckSubject<'a> {
+    /// Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer
+    /// sequence>.<time>.<pending>`, or the long form with a domain and an account after `ACK`.
+    pub fn parse(subject: &'a [u8]) -> Option<Self> {
+        AckTokens::of(subject)?.parse()
+    }
+
+    /// Parses the tokens after the consumer's name, in the form in which the server writes them.
+    pub(super) fn parse_numbers(stream: &'a [u8], consumer: &'a [u8], text: &[u8]) -> Option<Self> {
+        let mut numbers = [0; 5];
+        write::parse_dotted(text, &mut numbers)?;
+        AckSubject::of(stream, consumer, numbers)
+    }
+
+    fn of(stream: &'a [u8], consumer: &'a [u8], numbers: [u64; 5]) -> Option<Self> {
+        let [
+            deliveries,
+            stream_sequence,
+            consumer_sequence,
+            unix_nanos,
+            pending,
+        ] = numbers;
         Some(AckSubject {
             stream,
             consumer,
@@ -72,14 +98,6 @@ impl<'a> AckTokens<'a> {
             unix_nanos: i64::try_from(unix_nanos).ok()?,
             pending,
         })
-    }
-}
-
-impl<'a> AckSubject<'a> {
-    /// Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer
-    /// sequence>.<time>.<pending>`, or the long form with a domain and an account after `ACK`.
-    pub fn parse(subject: &'a [u8]) -> Option<Self> {
-        AckTokens::of(subject)?.parse()
     }
 }
 

@@ -5,7 +5,7 @@ use super::event::{ConsumerEvent, Delivery};
 use super::machine::Consumer;
 use super::pending::Slot;
 use super::shared::{CallContext, CallWithStore};
-use crate::jetstream::AckPolicy;
+use crate::jetstream::{AckPolicy, Message};
 use crate::store::Search;
 
 /// Maximum number of records that one acknowledgement may add to `listed`, the records to deliver next.
@@ -39,6 +39,26 @@ impl Consumer {
             Ack::Terminate(reason) => self.terminate(subject, reason, context),
             Ack::Unknown => {}
         }
+    }
+
+    /// Handles another acknowledgement after [`catch_up`](Self::catch_up), if it is for this consumer and needs
+    /// no answer. Returns whether it was handled.
+    pub(super) fn handle_next_ack(
+        &mut self,
+        message: &Message<'_>,
+        call: &mut CallWithStore<'_>,
+    ) -> bool {
+        let numbers = message.subject.strip_prefix(&*self.ack_prefix);
+        let subject = numbers.and_then(|text| AckSubject::parse_numbers(b"", b"", text));
+        let is_done = message.reply.is_empty() && Ack::parse(message.payload) == Ack::Done;
+        let Some(subject) = subject.filter(|_| is_done) else {
+            return false;
+        };
+        if self.rules.durable_only {
+            self.restore_delivery(subject.stream_sequence, call);
+        }
+        self.handle_ack(&subject, Ack::Done, b"", &mut call.context);
+        true
     }
 
     /// Handles the acknowledgement of a record that, according to the consumer's state, was not delivered. A

@@ -49,7 +49,51 @@ pub(super) struct Pending {
     queue: VecDeque<u64>,
     queued: usize,
     /// Deadlines and stream sequences, earliest first. May contain outdated deadlines.
-    deadlines: BinaryHeap<Reverse<(u64, u64)>>,
+    deadlines: Deadlines,
+}
+
+/// Deadlines with their stream sequences.
+#[derive(Debug, Default)]
+struct Deadlines {
+    /// Deadlines that were added in order. Most are, because consumers wait equally long for each record.
+    in_order: VecDeque<(u64, u64)>,
+    others: BinaryHeap<Reverse<(u64, u64)>>,
+}
+
+impl Deadlines {
+    fn len(&self) -> usize {
+        self.in_order.len() + self.others.len()
+    }
+
+    fn push(&mut self, entry: (u64, u64)) {
+        match self.in_order.back() {
+            Some(last) if entry < *last => self.others.push(Reverse(entry)),
+            _ => self.in_order.push_back(entry),
+        }
+    }
+
+    fn first(&self) -> Option<(u64, u64)> {
+        match (self.in_order.front(), self.others.peek()) {
+            (Some(one), Some(Reverse(other))) => Some(*one.min(other)),
+            (Some(one), None) => Some(*one),
+            (None, other) => other.map(|Reverse(other)| *other),
+        }
+    }
+
+    fn pop(&mut self) -> Option<(u64, u64)> {
+        let first = self.first()?;
+        match self.in_order.front() {
+            Some(front) if *front == first => self.in_order.pop_front(),
+            _ => self.others.pop().map(|Reverse(other)| other),
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(u64, u64) -> bool) {
+        self.in_order
+            .retain(|(deadline, sequence)| keep(*deadline, *sequence));
+        self.others
+            .retain(|Reverse((deadline, sequence))| keep(*deadline, *sequence));
+    }
 }
 
 impl Pending {
@@ -196,9 +240,9 @@ impl Pending {
 
     /// Returns the earliest deadline.
     pub(super) fn next_deadline(&mut self) -> Option<u64> {
-        while let Some(Reverse((deadline, sequence))) = self.deadlines.peek() {
-            if self.is_current(*deadline, *sequence) {
-                return Some(*deadline);
+        while let Some((deadline, sequence)) = self.deadlines.first() {
+            if self.is_current(deadline, sequence) {
+                return Some(deadline);
             }
             self.deadlines.pop();
         }
@@ -212,7 +256,7 @@ impl Pending {
             if deadline > now {
                 break;
             }
-            if let Some(Reverse((_, sequence))) = self.deadlines.pop() {
+            if let Some((_, sequence)) = self.deadlines.pop() {
                 expired.push(sequence);
             }
         }
@@ -248,11 +292,11 @@ impl Pending {
         // Removes outdated deadlines when there are too many. Otherwise a fast subscriber with a long
         // `ack_wait` would accumulate the deadlines of acknowledged records.
         if self.deadlines.len() > 2 * self.live + DEAD_MIN {
-            let mut kept = std::mem::take(&mut self.deadlines).into_vec();
-            kept.retain(|Reverse((deadline, sequence))| self.is_current(*deadline, *sequence));
-            self.deadlines = kept.into();
+            let mut deadlines = std::mem::take(&mut self.deadlines);
+            deadlines.retain(|deadline, sequence| self.is_current(deadline, sequence));
+            self.deadlines = deadlines;
         }
-        self.deadlines.push(Reverse((deadline, stream_sequence)));
+        self.deadlines.push((deadline, stream_sequence));
     }
 
     fn find(&self, stream_sequence: u64) -> Option<usize> {

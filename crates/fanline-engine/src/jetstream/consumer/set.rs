@@ -394,16 +394,10 @@ impl Consumers {
     /// expects acknowledgements. If the acknowledgement has a reply subject, it is
     /// [confirmed](Self::take_confirmations) later.
     pub fn handle_ack(&mut self, message: &Message<'_>, context: &mut Context<'_>) -> bool {
-        let expects_acks = |config: &ConsumerConfig| {
-            matches!(config.ack_policy, AckPolicy::All | AckPolicy::Explicit)
-        };
         let Some(tokens) = AckTokens::of(message.subject) else {
             return false;
         };
-        let name = std::str::from_utf8(tokens.consumer()).ok();
-        let id = name.and_then(|name| self.find(name));
-        let config = id.and_then(|id| self.get(id)).map(Consumer::config);
-        let Some(id) = id.filter(|_| config.is_some_and(expects_acks)) else {
+        let Some(id) = self.acknowledged(&tokens) else {
             return false;
         };
         let Some(subject) = tokens.parse() else {
@@ -427,6 +421,37 @@ impl Consumers {
             confirmations.push((id, message.reply.into()));
         }
         true
+    }
+
+    /// Handles the acknowledgements in `run` that follow one to the subject `first`, up to the first one that is
+    /// for another consumer or needs more than the removal of its record. Returns that one.
+    pub fn handle_acks<'a>(
+        &mut self,
+        first: &[u8],
+        run: &mut dyn Iterator<Item = Message<'a>>,
+        context: &mut Context<'_>,
+    ) -> Option<Message<'a>> {
+        let tokens = AckTokens::of(first);
+        let Some(id) = tokens.and_then(|tokens| self.acknowledged(&tokens)) else {
+            return run.next();
+        };
+        let rest = self.and_ready(id, context, |consumer, call| {
+            consumer.catch_up(call);
+            for message in &mut *run {
+                if !consumer.handle_next_ack(&message, call) {
+                    return Some(message);
+                }
+            }
+            None
+        });
+        rest.flatten()
+    }
+
+    /// Returns the consumer of an acknowledgement, if it expects acknowledgements.
+    fn acknowledged(&self, tokens: &AckTokens<'_>) -> Option<ConsumerId> {
+        let id = self.find(std::str::from_utf8(tokens.consumer()).ok()?)?;
+        let policy = self.get(id)?.config().ack_policy;
+        matches!(policy, AckPolicy::All | AckPolicy::Explicit).then_some(id)
     }
 
     /// Handles the answer to a flow control request, to `$JS.FC.<stream>.<consumer>.<id>`. Returns whether

@@ -64,9 +64,64 @@ pub(super) fn parse_number(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// Parses decimal numbers with dots between them. Returns `None` if they are not as many as `numbers`, if one
+/// of them has more than 19 digits, or if `text` contains anything else.
+pub(super) fn parse_dotted(text: &[u8], numbers: &mut [u64]) -> Option<()> {
+    const DIGITS_MAX: usize = 19;
+    let mut rest = text;
+    let (last, others) = numbers.split_last_mut()?;
+    for number in others {
+        let digits;
+        (digits, *number) = leading_number(rest);
+        let (b'.', after) = rest.get(digits..)?.split_first()? else {
+            return None;
+        };
+        if digits == 0 || digits > DIGITS_MAX {
+            return None;
+        }
+        rest = after;
+    }
+    let digits;
+    (digits, *last) = leading_number(rest);
+    (digits == rest.len() && digits > 0 && digits <= DIGITS_MAX).then_some(())
+}
+
+/// Returns the number of digits at the start, and their value unless they are too many.
+fn leading_number(text: &[u8]) -> (usize, u64) {
+    let mut value = 0_u64;
+    for (at, byte) in text.iter().enumerate() {
+        if !byte.is_ascii_digit() {
+            return (at, value);
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
+    }
+    (text.len(), value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dotted_numbers_are_parsed() {
+        let parse = |text: &str| {
+            let mut numbers = [0; 3];
+            parse_dotted(text.as_bytes(), &mut numbers).map(|()| numbers)
+        };
+        let largest = "9999999999999999999";
+        assert_eq!(parse("1.20.0"), Some([1, 20, 0]));
+        assert_eq!(
+            parse(&format!("0.{largest}.7")),
+            Some([0, largest.parse().unwrap(), 7])
+        );
+        for bad in [
+            "", "1.2", "1.2.", ".1.2", "1..2", "1.2.3.4", "1.2.3.", "a.2.3", "1.2.x",
+        ] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+        assert_eq!(parse(&format!("1.1{largest}.2")), None);
+        assert_eq!(parse(&format!("1.2.1{largest}")), None);
+    }
 
     #[test]
     fn numbers_change_in_place() {

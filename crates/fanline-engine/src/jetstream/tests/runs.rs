@@ -114,3 +114,76 @@ fn cached_prefix_follows_the_streams() {
     assert_eq!(account.error("STREAM.DELETE.A", ""), 0);
     assert_eq!(sent(&mut account, "birds.a.d"), "");
 }
+
+/// Acknowledgements: the end of the subject, the payload, and the reply subject.
+const ACKS: &[(&str, &str, &str)] = &[
+    ("d.1.1.1.7.9", "", ""),
+    ("d.1.3.3.7.7", "+ACK", ""),
+    ("d.1.2.2.7.8", "+ACK", ""),
+    ("d.1.2.2.7.8", "+ACK", ""),
+    ("d.1.4.4.7.6", "-NAK", ""),
+    ("d.1.5.5.7.5", "+ACK", "r.1"),
+    ("all.1.4.4.7.6", "", ""),
+    ("all.1.2.2.7.8", "", ""),
+    ("d.1.6.6.7", "", ""),
+    ("d.1.6.6.7.4.3", "", ""),
+    ("d.1.x.6.7.4", "", ""),
+    ("d.1.6.6.7.99999999999999999999", "", ""),
+    ("d.1.7.7.7.10000000000000000000", "", ""),
+    ("nobody.1.1.1.7.9", "", "r.2"),
+    ("none.1.1.1.7.9", "", "r.3"),
+    ("d.1.8.8.7.2", "+TERM", ""),
+    ("d.1.9.9.7.1", "+WPI", ""),
+    ("d.1.40.40.7.0", "", ""),
+    ("d.1.10.10.7.0", "", ""),
+];
+
+/// Returns all published messages and the final state, after acknowledgements are handled one by one or as a run.
+fn acknowledge(config: &str, as_run: bool) -> Vec<String> {
+    let mut account = Account::new();
+    account.add("BIRDS", &format!("{BIRDS}{config}"));
+    for (name, policy) in [("d", "explicit"), ("all", "all"), ("none", "none")] {
+        account.port.interest.insert(name.as_bytes().to_vec());
+        let consumer = format!(
+            r#"{{"stream_name":"BIRDS","config":{{"durable_name":"{name}","deliver_subject":"{name}","ack_policy":"{policy}"}}}}"#
+        );
+        account.ask(&format!("CONSUMER.DURABLE.CREATE.BIRDS.{name}"), &consumer);
+    }
+    for _ in 0..10 {
+        account.send("birds.song", "", "wren");
+    }
+    let subjects: Vec<String> = (ACKS.iter())
+        .map(|(end, ..)| format!("$JS.ACK.BIRDS.{end}"))
+        .collect();
+    let mut messages = (ACKS.iter().zip(&subjects)).map(|((_, payload, reply), subject)| Message {
+        subject: subject.as_bytes(),
+        reply: reply.as_bytes(),
+        payload: payload.as_bytes(),
+        ..Message::default()
+    });
+    let (js, port, now) = (&mut account.js, &mut account.port, account.now);
+    match as_run {
+        true => js.handle_acks(&mut messages, now, port),
+        false => messages.for_each(|message| js.handle(&message, now, port)),
+    }
+    js.settle(now, port);
+    let mut published = port.take_published();
+    for request in [
+        "STREAM.INFO.BIRDS",
+        "CONSUMER.INFO.BIRDS.d",
+        "CONSUMER.INFO.BIRDS.all",
+    ] {
+        published.push(account.ask(request, ""));
+    }
+    published
+}
+
+#[test]
+fn run_of_acks_has_the_effects_of_single_acks() {
+    for config in ["", r#","retention":"interest""#] {
+        let single = acknowledge(config, false);
+        assert_eq!(acknowledge(config, true), single, "{config}");
+        let info = single.concat();
+        assert!(info.contains(r#""num_ack_pending":"#), "{info}");
+    }
+}

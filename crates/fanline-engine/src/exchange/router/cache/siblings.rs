@@ -78,6 +78,12 @@ impl Siblings {
     #[inline]
     pub(super) fn find_next(&mut self, subject: &[u8]) -> Option<u32> {
         let has_prefix = |at: &usize| self.slots[*at].has_prefix_of(subject, self.version);
+        // Subjects of the server itself, such as those of acknowledgements, differ in more than the last token.
+        if subject.first() == Some(&b'$')
+            && let Some(at) = (SLOTS..SLOTS + PREFIX_SLOTS).find(has_prefix)
+        {
+            return self.take(at, subject);
+        }
         if self.slots[self.last].takes_sibling(subject, self.version) {
             return self.take(self.last, subject);
         }
