@@ -183,7 +183,9 @@ impl<K: Kind> Broker<K> {
         let accounts = access.accounts();
         self.exchange.set_quotas(access);
         let token = self.exchange.reply_token().to_owned();
-        let all_bridges = bridges(access, &replies_of(&token, self.exchange.index));
+        let uses_peers = self.exchange.config.routes.is_some() && !self.exchange.info.jetstream;
+        let replies = replies_of(&token, self.exchange.index);
+        let all_bridges = bridges(access, &replies, uses_peers);
         for ((id, account), bridges) in (0..).map(AccountId).zip(accounts).zip(all_bridges) {
             let router = self.exchange.routers.changing(id);
             router.set_bridges(bridges);

@@ -35,7 +35,8 @@ impl<K: Kind> Broker<K> {
                 name: Some(&session.options.name),
                 lang: Some(&session.options.lang),
                 ver: Some(&session.options.version),
-                server: Some(&self.exchange.info.server_id),
+                server: Some(&self.exchange.info.server_name),
+                cluster: self.exchange.info.cluster.as_deref(),
                 kind: Some("Client"),
                 client_type: Some("nats"),
                 ..info
@@ -84,6 +85,9 @@ struct RequestInfo<'a> {
     rtt: Option<u128>,
     #[serde(skip_serializing_if = "is_empty")]
     server: Option<&'a str>,
+    /// JetStream places new streams in this cluster.
+    #[serde(skip_serializing_if = "is_empty")]
+    cluster: Option<&'a str>,
     #[serde(skip_serializing_if = "is_empty")]
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "is_empty")]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::nkey::{KeyKind, PublicKey};
 use super::{Access, AccessError, Account, AccountId, GLOBAL_ACCOUNT, Mapping, SYSTEM_ACCOUNT};
+use crate::limits::AccountLimits;
 
 /// Requests that clients send to `$JS.API`.
 const REQUESTS: [&str; 7] = [
@@ -50,6 +51,14 @@ pub(super) fn check(
 }
 
 impl Access {
+    /// Returns the JetStream limits of an account; `None` if it may not use JetStream. While `$G` is the only
+    /// account, its JetStream is unlimited.
+    pub(crate) fn jetstream_limits(&self, id: AccountId) -> Option<AccountLimits> {
+        let is_alone = self.accounts.len() <= AccountId::SYSTEM.index() + 1;
+        let configured = self.account(id)?.jetstream.clone();
+        configured.or_else(|| (is_alone && id == AccountId::GLOBAL).then(AccountLimits::default))
+    }
+
     /// Returns whether leaf connections separate the JetStream of the two sides in this account.
     pub(crate) fn separates_jetstream(&self, account: AccountId) -> bool {
         self.default_domain(account) != Some("")
@@ -59,10 +68,9 @@ impl Access {
     /// mapping if the account has JetStream on this server.
     pub(crate) fn domain_mappings(&self, id: AccountId, has_jetstream: bool) -> Vec<Mapping> {
         let domain = self.default_domain(id).filter(|domain| !domain.is_empty());
-        let is_alone = self.accounts.len() <= AccountId::SYSTEM.index() + 1;
-        let has_all = has_jetstream && is_alone && id == AccountId::GLOBAL;
         let account = self.account(id);
         let lacks_jetstream = account.is_some_and(|account| account.jetstream.is_none());
+        let has_all = has_jetstream && self.jetstream_limits(id).is_some();
         let Some(domain) = domain.filter(|_| lacks_jetstream && !has_all) else {
             return Vec::new();
         };

@@ -1,6 +1,7 @@
 //! Requests that every account may send to the system account without an export.
 
 use super::account::{Account, Import, ImportKind};
+use super::{Access, AccountId, covers};
 use crate::subject::is_literal_subject;
 
 /// A request to the system account.
@@ -74,6 +75,53 @@ pub(crate) fn imports(account: &Account, system: &str) -> Vec<Import> {
     imports.collect()
 }
 
+/// Returns whether each server of a cluster answers a built-in request.
+pub(crate) fn is_answered_by_all(subject: &str) -> bool {
+    subject.starts_with(OF_ACCOUNT)
+}
+
+/// Subjects of JetStream requests, except those for messages: the server of the stream or consumer is subscribed to
+/// these in the account itself.
+const JETSTREAM: [&str; 15] = [
+    "$JS.API.INFO",
+    "$JS.API.STREAM.>",
+    "$JS.API.CONSUMER.CREATE.>",
+    "$JS.API.CONSUMER.DURABLE.>",
+    "$JS.API.CONSUMER.INFO.>",
+    "$JS.API.CONSUMER.LIST.>",
+    "$JS.API.CONSUMER.NAMES.>",
+    "$JS.API.CONSUMER.DELETE.>",
+    "$JS.API.CONSUMER.PAUSE.>",
+    "$JS.API.CONSUMER.RESET.>",
+    "$JS.API.CONSUMER.UNPIN.>",
+    "$JS.API.CONSUMER.LEADER.>",
+    "$JS.API.META.>",
+    "$JS.API.SERVER.>",
+    "$JS.API.ACCOUNT.>",
+];
+
+/// Returns the imports by which an account uses the JetStream of other servers of the cluster. There are none if the
+/// account has no JetStream, or imports that of another account.
+pub(crate) fn jetstream_imports(access: &Access, id: AccountId, system: &str) -> Vec<Import> {
+    let Some(account) = access.account(id) else {
+        return Vec::new();
+    };
+    let imports_api = |import: &Import| {
+        matches!(import.kind, ImportKind::Service { .. }) && covers(import.local(), JETSTREAM[0])
+    };
+    if access.jetstream_limits(id).is_none() || account.imports.iter().any(imports_api) {
+        return Vec::new();
+    }
+    let import = |subject: &&str| Import {
+        kind: ImportKind::Service { share: true },
+        account: system.into(),
+        subject: (*subject).into(),
+        to: None,
+        allow_trace: false,
+    };
+    JETSTREAM.iter().map(import).collect()
+}
+
 /// Limits an explicit import of a built-in request, so that the importing account requests only its own data.
 /// The import may use the general subject or the subject of the account. Returns `None` for an import of any
 /// other subject.
@@ -98,6 +146,8 @@ pub(crate) fn own_import(import: &Import, account: &str) -> Option<Import> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::{AccessConfig, GLOBAL_ACCOUNT, SYSTEM_ACCOUNT};
+    use crate::limits::AccountLimits;
 
     fn subjects(account: &Account) -> Vec<String> {
         let imports = imports(account, "SYS");
@@ -119,6 +169,33 @@ mod tests {
         assert_eq!(subjects(&Account::new("SYS")), ["$SYS.REQ.USER.SYS.INFO"]);
         for name in ["PING", "a.b", "*", ">", "a b", ""] {
             assert!(subjects(&Account::new(name)).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn accounts_with_jetstream_import_its_requests() {
+        let access = |edit: fn(&mut AccessConfig)| {
+            let mut config = AccessConfig::default();
+            edit(&mut config);
+            Access::new(config).expect("it is valid")
+        };
+        let imports = |access: &Access, name: &str| {
+            let id = access.account_id(name).expect("it exists");
+            let imports = jetstream_imports(access, id, "$SYS").into_iter();
+            imports.map(|import| import.subject).collect::<Vec<_>>()
+        };
+        assert_eq!(imports(&access(|_| {}), GLOBAL_ACCOUNT), JETSTREAM);
+        let some = access(|config| {
+            config.account_mut("A").jetstream = Some(AccountLimits::default());
+            config.account_mut("B");
+        });
+        assert_eq!(imports(&some, "A"), JETSTREAM);
+        for name in ["B", GLOBAL_ACCOUNT, SYSTEM_ACCOUNT] {
+            assert!(imports(&some, name).is_empty(), "{name}");
+        }
+        let messages = ["$JS.API.CONSUMER.MSG.NEXT.S.C", "$JS.API.DIRECT.GET.S"];
+        for subject in messages {
+            assert!(!JETSTREAM.iter().any(|filter| covers(filter, subject)));
         }
     }
 

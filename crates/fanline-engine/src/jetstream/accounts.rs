@@ -482,12 +482,9 @@ impl Handler for JetStreams {
         }
     }
 
-    /// While `$G` is the only account, its JetStream is unlimited.
     fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
-        let is_alone = access.accounts().len() <= AccountId::SYSTEM.index() + 1;
         for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
-            let all = || (is_alone && id == AccountId::GLOBAL).then(AccountLimits::default);
-            let limits = account.jetstream.clone().or_else(all);
+            let limits = access.jetstream_limits(id);
             let has_api = limits.is_some() || !imports_api(account);
             self.set_api(id, has_api, ports);
             self.grant(id, &account.name, limits, now, ports);

@@ -320,7 +320,7 @@ impl<H: Handler> JetStreamService<H> {
 impl ShardPorts {
     /// Sets the imports and exports of accounts.
     fn set_accounts(&mut self, access: &Access) {
-        let all_bridges = bridges(access, &replies_of("", self.index));
+        let all_bridges = bridges(access, &replies_of("", self.index), false);
         let accounts = (0..).map(AccountId).zip(access.accounts());
         for ((id, account), bridges) in accounts.zip(all_bridges) {
             let router = self.routers.of(id);

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::cache::RouteMemo;
 use crate::auth::{
     Access, Account, AccountId, ExportKind, Import, ImportKind, ResponseKind, Sampling, covers,
-    in_order_of_wildcards, is_exported, own_import, system_imports,
+    in_order_of_wildcards, is_answered_by_all, is_exported, jetstream_imports, own_import,
+    system_imports,
 };
 use crate::subject::transform::Transform;
 
@@ -106,7 +107,8 @@ impl Bridge {
 }
 
 /// Returns the bridges of one shard, in a list for each account. `replies` is the filter of its reply subjects.
-pub(crate) fn bridges(access: &Access, replies: &[u8]) -> Vec<Vec<Bridge>> {
+/// With `uses_peers`, JetStream requests go to the other servers of the cluster.
+pub(crate) fn bridges(access: &Access, replies: &[u8], uses_peers: bool) -> Vec<Vec<Bridge>> {
     let accounts = access.accounts();
     let mut all: Vec<Vec<Bridge>> = accounts.iter().map(|_| Vec::new()).collect();
     let system = &accounts[AccountId::SYSTEM.index()];
@@ -129,7 +131,11 @@ pub(crate) fn bridges(access: &Access, replies: &[u8]) -> Vec<Vec<Bridge>> {
                 all[from.index()].push(bridge);
             }
         }
-        for import in system_imports(account, &system.name) {
+        let mut built_in = system_imports(account, &system.name);
+        if uses_peers {
+            built_in.extend(jetstream_imports(access, id, &system.name));
+        }
+        for import in built_in {
             if let Some((from, bridge)) = bridge(&import, id, AccountId::SYSTEM, accounts) {
                 all[from.index()].push(bridge);
             }
@@ -206,7 +212,7 @@ fn bridge(
     };
     let bridge = Bridge {
         filter,
-        kind: BridgeKind::Service(terms(import, &accounts[exporter.index()])),
+        kind: BridgeKind::Service(terms(import, exporter, &accounts[exporter.index()])),
         account: exporter,
         transform,
     };
@@ -243,7 +249,7 @@ fn reverse(subject: &str, to: &str) -> Option<Transform> {
 }
 
 /// Returns the terms of the export that an import refers to.
-fn terms(import: &Import, exporter: &Account) -> Terms {
+fn terms(import: &Import, id: AccountId, exporter: &Account) -> Terms {
     let share = matches!(import.kind, ImportKind::Service { share: true });
     let found = exporter
         .exports
@@ -265,7 +271,10 @@ fn terms(import: &Import, exporter: &Account) -> Terms {
             let found = (*response, *response_threshold, measured);
             covers(&export.subject, &import.subject).then_some(found)
         });
-    let (response, threshold, measured) = found.unwrap_or_default();
+    let (mut response, threshold, measured) = found.unwrap_or_default();
+    if found.is_none() && id == AccountId::SYSTEM && is_answered_by_all(&import.subject) {
+        response = ResponseKind::Stream;
+    }
     Terms {
         response,
         response_time: threshold.unwrap_or(RESPONSE_TIME),
