@@ -13,6 +13,9 @@ use super::deliver::Kind;
 use super::session::SessionId;
 use crate::auth::{Access, AccountId, ClientLimits};
 
+/// Takes the place of a shard's index for the usage of the other servers of a cluster.
+pub(crate) const OTHER_SERVERS: u16 = u16::MAX;
+
 /// The accounts with limits. Most accounts have none.
 #[derive(Default)]
 pub(crate) struct Quotas(HashMap<AccountId, Quota>);

@@ -1,7 +1,7 @@
 //! Limits of accounts.
 
 use super::tests::Simulation;
-use crate::auth::{Access, AccessConfig, Auth, ClientLimits, GLOBAL_ACCOUNT};
+use crate::auth::{Access, AccessConfig, AccountId, Auth, ClientLimits, GLOBAL_ACCOUNT};
 use crate::limits::Limits;
 
 fn simulation(shards: usize, limits: ClientLimits) -> Simulation {
@@ -37,6 +37,29 @@ fn silent_client_is_counted() {
         simulation.send(second, "CONNECT {\"verbose\":false}\r\nPING\r\n");
         assert_eq!(simulation.read(second), "PONG\r\n");
     }
+}
+
+#[test]
+fn connections_to_other_servers_count() {
+    let limits = ClientLimits {
+        connections_max: Some(2),
+        ..ClientLimits::default()
+    };
+    let mut simulation = simulation(1, limits);
+    let first = simulation.open(0);
+    simulation.shards[0].set_remote_connections(AccountId::GLOBAL, 1);
+    let refused = simulation.open(0);
+    let refusal = "-ERR 'maximum account active connections exceeded'\r\n";
+    assert!(simulation.read(refused).ends_with(refusal));
+    simulation.shards[0].set_remote_connections(AccountId::GLOBAL, 0);
+    let second = simulation.open(0);
+    assert!(!simulation.read(second).contains("-ERR"));
+    // The other servers have more again, so this one closes a client.
+    assert_eq!(simulation.read(first).matches("-ERR").count(), 0);
+    let cid = simulation.shards[0].cid(first.id).expect("it is open");
+    assert!(simulation.shards[0].close_over_limit(cid));
+    assert!(simulation.read(first).ends_with(refusal));
+    assert!(!simulation.shards[0].close_over_limit(cid));
 }
 
 #[test]

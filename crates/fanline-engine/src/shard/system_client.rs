@@ -2,7 +2,9 @@
 
 use super::{SessionId, Shard};
 use crate::auth::AccountId;
-use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::error::{ClientError, CloseReason};
+use crate::exchange::batch::AccountUsage;
+use crate::exchange::quotas::OTHER_SERVERS;
 use crate::session::client::parse_limits;
 
 impl Shard {
@@ -51,6 +53,28 @@ impl Shard {
         };
         self.end(id, CloseReason::Kicked);
         true
+    }
+
+    /// Closes a client, because its account has too many connections in the cluster. Returns false if no client has
+    /// this id.
+    pub fn close_over_limit(&mut self, cid: u64) -> bool {
+        let Some(id) = self.find_client(cid) else {
+            return false;
+        };
+        let error = Some(ClientError::AccountConnectionsExceeded);
+        self.broker
+            .refuse(id, error, CloseReason::MaximumAccountConnectionsExceeded);
+        true
+    }
+
+    /// Sets the number of an account's connections to the other servers of the cluster. They count for its limit.
+    pub fn set_remote_connections(&mut self, account: AccountId, connections: u32) {
+        let usage = AccountUsage {
+            connections,
+            subscriptions: 0,
+        };
+        let quotas = &mut self.broker.exchange.quotas;
+        quotas.record(OTHER_SERVERS, account, usage);
     }
 
     /// Sends a client the INFO of lame duck mode. Returns false if no client has this id.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fanline_engine::auth::AccountId;
 use fanline_engine::leaf::LeafStatus;
 use fanline_engine::route::RouteStatus;
 use fanline_engine::{Access, ServerInfo, ShardConfig, ShardStatus};
@@ -32,6 +33,11 @@ pub(crate) enum Command {
     Status(oneshot::Sender<Vec<ShardStatus>>),
     /// Closes a client's connection. Returns whether the client was found.
     Kick(u64, oneshot::Sender<bool>),
+    /// Closes a client's connection, because its account has too many in the cluster. Returns whether the client was
+    /// found.
+    CloseOverLimit(u64, oneshot::Sender<bool>),
+    /// Sets the number of an account's connections to the other servers of the cluster.
+    SetRemoteConnections(AccountId, u32),
     /// Asks a client to reconnect elsewhere. Returns whether the client was found.
     RequestReconnect(u64, oneshot::Sender<bool>),
     /// Returns the connections that a query selects.

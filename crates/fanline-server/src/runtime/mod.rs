@@ -23,7 +23,7 @@ use fanline_engine::{
     AccountId, BatchCursor, CloseReason, Ended, Peer, ServerInfo, SessionId, Shard, ShardConfig,
     leaf, route,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, info, trace};
 
 use crate::ipc::{
@@ -157,15 +157,16 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
                 let _ = to.send(engine.has_subscriber(AccountId::GLOBAL, subject.as_bytes()));
             }
             Command::Status(to) => drop(to.send(runtime.engine.borrow().status_by_account())),
-            Command::Kick(cid, to) => {
-                let found = runtime.engine.borrow_mut().kick(cid);
-                runtime.flush();
-                let _ = to.send(found);
+            Command::Kick(cid, to) => runtime.change_client(to, |shard| shard.kick(cid)),
+            Command::CloseOverLimit(cid, to) => {
+                runtime.change_client(to, |shard| shard.close_over_limit(cid));
             }
             Command::RequestReconnect(cid, to) => {
-                let found = runtime.engine.borrow_mut().send_lame_duck(cid);
-                runtime.flush();
-                let _ = to.send(found);
+                runtime.change_client(to, |shard| shard.send_lame_duck(cid));
+            }
+            Command::SetRemoteConnections(account, count) => {
+                let mut engine = runtime.engine.borrow_mut();
+                engine.set_remote_connections(account, count);
             }
             Command::LeafNodes(with_subscriptions, to) => {
                 drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));
@@ -260,6 +261,13 @@ async fn read_mailbox(runtime: Rc<Runtime>) {
 }
 
 impl Runtime {
+    /// Changes a client, and reports whether it was found.
+    fn change_client(&self, to: oneshot::Sender<bool>, change: impl FnOnce(&mut Shard) -> bool) {
+        let found = change(&mut self.engine.borrow_mut());
+        self.flush();
+        let _ = to.send(found);
+    }
+
     fn now(&self) -> Duration {
         self.common.started.elapsed()
     }

@@ -27,6 +27,9 @@ const LINES_BYTES: usize = 256 * 1024;
 /// Length of the account in a subscription's sid.
 const ACCOUNT_BYTES: usize = 4;
 
+/// Requests in the system account that only the server of the requester answers.
+const NOT_ANNOUNCED: [&[u8]; 2] = [b"$SYS.REQ.USER.*.INFO", b"$SYS.DEBUG.SUBSCRIBERS"];
+
 /// Returns the sid of a peer's subscription: its account, its filter, and its queue group.
 fn sid_of(account: AccountId, key: &Key) -> Vec<u8> {
     [&account.0.to_le_bytes()[..], key.as_bytes()].concat()
@@ -253,6 +256,9 @@ impl Exchange {
     /// accounts.
     fn own_weight_for_routes(&self, account: AccountId, key: &Key) -> u32 {
         let (filter, queue) = (key.filter(), key.queue());
+        if account == AccountId::SYSTEM && NOT_ANNOUNCED.contains(&filter) {
+            return 0;
+        }
         // An account that only exports may have no router yet.
         let Some(router) = self.routers.get(account) else {
             return 0;

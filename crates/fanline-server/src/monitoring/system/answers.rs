@@ -1,17 +1,13 @@
 //! Responses to requests in the system account.
 
-use fanline_engine::SubscriptionStatus;
-use fanline_engine::auth::AccountId;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::super::answer::{Answer, Refusal};
 use super::super::query::Query;
-use super::super::subsz::all_subscriptions;
 use super::super::{Endpoint, collect, expvars};
 use super::endpoints::{Operation, Page};
 use super::options::{Body, ServerIdentity};
-use super::subscribers::Count;
 use super::{System, statsz, user};
 use crate::client::Message;
 use crate::ipc::Command;
@@ -22,8 +18,10 @@ type Refused = Option<(u16, String)>;
 impl System {
     /// Returns the response to a request. Returns `None` if the request is for other servers.
     pub(super) async fn answer(&self, request: &Message, operation: Operation) -> Option<Value> {
-        if operation == Operation::Subscribers {
-            return Some(self.count_subscribers(request).await.into());
+        match operation {
+            Operation::Subscribers => return Some(self.count_subscribers(request).await.into()),
+            Operation::OwnSubscribers => return self.count_for_peer(request).await,
+            _ => {}
         }
         let refused = match self.find(request, operation).await {
             Ok(answer) => return Some(answer),
@@ -35,22 +33,6 @@ impl System {
             refusal["data"] = Value::Null;
         }
         Some(refusal)
-    }
-
-    /// Counts the subscriptions to the body's subject in the requester's account.
-    async fn count_subscribers(&self, request: &Message) -> usize {
-        let shared = &self.monitor.shared;
-        let account = user::account_of_asker(request.headers());
-        let account = match account {
-            Some(name) => shared.access().account_id(&name),
-            None => Some(AccountId::SYSTEM),
-        };
-        let (Some(wanted), Some(account)) = (Count::parse(request.payload()), account) else {
-            return 0;
-        };
-        let all = all_subscriptions(&self.monitor).await.unwrap_or_default();
-        let counted = |sub: &&SubscriptionStatus| sub.account == account && wanted.counts(sub);
-        all.iter().filter(counted).count()
     }
 
     async fn find(&self, request: &Message, operation: Operation) -> Result<Value, Refused> {
@@ -75,8 +57,8 @@ impl System {
             }
             Operation::Reload => return self.reload().await,
             Operation::Page(page) => self.page(page, &body, account).await?,
-            // Handled earlier, because its response is not an object.
-            Operation::Subscribers => return Err(None),
+            // Handled earlier, because their responses are not objects.
+            Operation::Subscribers | Operation::OwnSubscribers => return Err(None),
             Operation::Nothing => json!({}),
             Operation::Profilez => no_profile(&body),
             Operation::Expvarz => json!(expvars::variables()),
@@ -111,7 +93,10 @@ impl System {
 
     /// Returns the counters that are published every ten seconds.
     pub(super) async fn statsz(&self) -> Result<Value, Refused> {
-        let statsz = statsz::of_server(&self.monitor).await.map_err(refused)?;
+        let peers = self.peers.len();
+        let statsz = statsz::of_server(&self.monitor, peers)
+            .await
+            .map_err(refused)?;
         Ok(json!({"server": self.envelope.server(&self.monitor), "statsz": statsz}))
     }
 

@@ -33,8 +33,10 @@ pub(super) enum Operation {
     AccountJsz,
     /// The requester's user and permissions.
     UserInfo,
-    /// The number of subscriptions to a subject.
+    /// The number of subscriptions to a subject, on all servers.
     Subscribers,
+    /// The same on this server, for another one.
+    OwnSubscribers,
 }
 
 /// A monitoring endpoint, with the names of its options.
@@ -44,6 +46,9 @@ pub(super) struct Page {
     /// The name of each option in JSON, and its name in an HTTP query.
     pub(super) options: &'static [(&'static str, &'static str)],
 }
+
+/// Subject of [`Operation::OwnSubscribers`].
+pub(super) const OWN_SUBSCRIBERS: &str = "$SYS.REQ.ACCOUNT.NSUBS";
 
 const PLAIN: &[(&str, &str)] = &[];
 
@@ -134,6 +139,7 @@ pub(super) fn subjects(id: &str) -> Vec<(String, Operation)> {
         ("$SYS.REQ.SERVER.PING".to_owned(), Operation::Statsz),
         ("$SYS.REQ.USER.*.INFO".to_owned(), Operation::UserInfo),
         ("$SYS.DEBUG.SUBSCRIBERS".to_owned(), Operation::Subscribers),
+        (OWN_SUBSCRIBERS.to_owned(), Operation::OwnSubscribers),
     ];
     for (name, operation) in of_all() {
         all.push((format!("$SYS.REQ.SERVER.PING.{name}"), operation));

@@ -4,11 +4,13 @@
 //! of other accounts arrive over implicit imports of every account, with the account's name in the subject.
 
 mod answers;
+mod broadcast;
 mod claims;
 mod endpoints;
 mod envelope;
 mod events;
 mod options;
+mod peers;
 mod publishing;
 mod statsz;
 mod subscribers;
@@ -26,8 +28,10 @@ use tracing::debug;
 use super::Monitor;
 use crate::client::{Client, ClientError, Headers, Message, OutgoingMessage, Subscription};
 use crate::ipc::ConnectionEvent;
+use broadcast::Broadcast;
 use endpoints::Operation;
 use envelope::Envelope;
+use peers::Peers;
 
 /// Largest number of pending events. Further events are dropped, so that events never delay connections.
 pub(crate) const EVENTS_MAX: usize = 16 * 1024;
@@ -37,6 +41,8 @@ pub(crate) struct System {
     client: Client,
     monitor: Rc<Monitor>,
     envelope: Envelope,
+    broadcast: Broadcast,
+    peers: Peers,
 }
 
 /// The system client is disconnected, because the server stops.
@@ -58,21 +64,34 @@ impl System {
             client,
             monitor,
             envelope: Envelope::default(),
+            broadcast: Broadcast::default(),
+            peers: Peers::default(),
         });
         for (subject, operation) in endpoints::subjects(system.monitor.server_id()) {
             let requests = system.client.subscribe(&subject).await?;
             tokio::task::spawn_local(Rc::clone(&system).answer_all(requests, operation));
         }
         system.serve_claims().await?;
+        if system.is_clustered() {
+            system.follow_peers().await?;
+        }
         system.client.flush().await?;
         tokio::task::spawn_local(Rc::clone(&system).publish_events(events));
         Ok(system)
+    }
+
+    /// Returns whether the server is a member of a cluster.
+    fn is_clustered(&self) -> bool {
+        self.monitor.shared.options().cluster.is_some()
     }
 
     /// Responds to the requests of one subject.
     async fn answer_all(self: Rc<Self>, mut requests: Subscription, operation: Operation) {
         while let Some(request) = requests.next().await {
             if request.reply().is_none() {
+                if operation == Operation::Statsz {
+                    self.broadcast.request(true);
+                }
                 continue;
             }
             let Some(answer) = self.answer(&request, operation).await else {

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
 use super::answers::name_of;
+use super::broadcast::Schedule;
 use super::{Disconnected, System};
 use crate::ipc::ConnectionEvent;
 
-/// Interval at which the server's counters are published.
-const STATSZ_EVERY: Duration = Duration::from_secs(10);
 /// Interval at which the connection counts of all accounts are published. They are also published at changes.
 const CONNECTIONS_EVERY: Duration = Duration::from_secs(30);
 /// Largest number of events that are published before the connection counts of their accounts.
@@ -25,7 +25,7 @@ impl System {
         self: Rc<Self>,
         mut events: mpsc::Receiver<ConnectionEvent>,
     ) {
-        let mut statsz = tokio::time::interval(STATSZ_EVERY);
+        let mut statsz = Schedule::new(self.is_clustered(), Instant::now());
         let mut connections = tokio::time::interval(CONNECTIONS_EVERY);
         let mut batch = Vec::new();
         loop {
@@ -34,7 +34,16 @@ impl System {
                     0 => return,
                     _ => self.publish_batch(&mut batch).await,
                 },
-                _ = statsz.tick() => self.publish_statsz().await,
+                () = sleep_until(statsz.next_at) => {
+                    statsz.beat(Instant::now());
+                    self.publish_statsz().await
+                }
+                is_urgent = self.broadcast.requested() => {
+                    match statsz.allows(is_urgent, Instant::now()) {
+                        true => self.publish_statsz().await,
+                        false => Ok(()),
+                    }
+                }
                 _ = connections.tick() => self.publish_connections(None).await,
             };
             if published.is_err() {
@@ -126,7 +135,7 @@ impl System {
     /// Publishes a change of the server: `LAMEDUCK` or `SHUTDOWN`.
     pub(crate) async fn announce(&self, word: &str) {
         let subject = format!("$SYS.SERVER.{}.{word}", self.monitor.server_id());
-        let body = json!({ "server": self.envelope.server(&self.monitor) });
+        let body = self.envelope.server(&self.monitor);
         // A failure means that the system client is disconnected, so it is ignored.
         if self.publish(&subject, &body).await.is_ok() {
             let _ = self.client.flush().await;

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use fanline_engine::jetstream::{Overview, OverviewWanted};
+use fanline_engine::route::RouteStatus;
 use serde_json::{Value, json};
 
 use super::super::answer::{Number, Refusal};
 use super::super::{Monitor, collect, process, varz};
 
-/// Returns a summary of `/varz`.
-pub(super) async fn of_server(monitor: &Monitor) -> Result<Value, Refusal> {
+/// Returns a summary of `/varz`. `peers` is the number of other servers.
+pub(super) async fn of_server(monitor: &Monitor, peers: usize) -> Result<Value, Refusal> {
     let totals = collect::totals(&monitor.shared).await?;
     let accounts = collect::jetstream(&monitor.shared, OverviewWanted::default()).await?;
     let overview = accounts.as_deref().map(Overview::sum);
@@ -32,9 +33,22 @@ pub(super) async fn of_server(monitor: &Monitor) -> Result<Value, Refusal> {
         "received": received,
         "received_from_clients": received,
         "slow_consumers": totals.slow_consumers,
-        "active_servers": 1,
+        "active_servers": peers + 1,
         "gomaxprocs": monitor.shared.shards.len(),
     });
+    let routes = collect::routes(&monitor.shared).await?;
+    let route = |route: &RouteStatus| {
+        json!({
+            "rid": route.rid,
+            "name": route.remote_name,
+            "sent": flow(route.out_msgs, route.out_bytes),
+            "received": flow(route.in_msgs, route.in_bytes),
+            "pending": route.pending_size,
+        })
+    };
+    if !routes.is_empty() {
+        statsz["routes"] = routes.iter().map(route).collect();
+    }
     if overview.is_some() {
         let jetstream = varz::jetstream(monitor, overview.as_ref());
         statsz["jetstream"] = serde_json::to_value(jetstream).unwrap_or_default();

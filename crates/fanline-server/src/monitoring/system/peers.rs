@@ -1,0 +1,300 @@
+//! The other servers of the cluster, as their events in the system account describe them. Their connections count
+//! for the limits of accounts.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::time::Duration;
+
+use fanline_engine::ConnectionStatus;
+use fanline_engine::auth::AccountId;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+use super::super::collect;
+use super::System;
+use crate::client::{ClientError, Message, OutgoingMessage, Subscription};
+use crate::ipc::{Command, ConnectionQuery};
+
+/// A server that was silent for this long has gone, and its connections do not count any more.
+const SILENCE_MAX: Duration = Duration::from_secs(150);
+/// Interval of the checks for silent servers.
+const SWEEP_EVERY: Duration = Duration::from_secs(90);
+/// Largest number of servers that are remembered. Further ones do not count.
+const PEERS_MAX: usize = 4096;
+
+/// The other servers by their ids.
+#[derive(Default)]
+pub(super) struct Peers(RefCell<BTreeMap<String, Peer>>);
+
+struct Peer {
+    heard_at: Instant,
+    /// Number of connections by account.
+    connections: HashMap<String, u32>,
+}
+
+/// An event of another server.
+#[derive(Clone, Copy)]
+enum PeerEvent {
+    Statistics,
+    Connections,
+    Shutdown,
+}
+
+/// The part of `STATSZ` and `CONNS` that matters here.
+#[derive(Deserialize)]
+struct Heard {
+    server: Server,
+    #[serde(default)]
+    acc: String,
+    #[serde(default)]
+    conns: u32,
+}
+
+#[derive(Deserialize)]
+struct Server {
+    id: String,
+}
+
+impl Peers {
+    /// Returns the number of servers.
+    pub(super) fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Returns the number of servers with connections of an account.
+    pub(super) fn with_connections(&self, account: &str) -> usize {
+        let peers = self.0.borrow();
+        let has = |peer: &&Peer| {
+            peer.connections
+                .get(account)
+                .is_some_and(|count| *count > 0)
+        };
+        peers.values().filter(has).count()
+    }
+
+    /// Returns the number of connections of an account to the other servers.
+    fn connections(&self, account: &str) -> u32 {
+        let peers = self.0.borrow();
+        let counts = peers
+            .values()
+            .filter_map(|peer| peer.connections.get(account));
+        counts.fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Records that a server has sent an event. Returns whether it was not known.
+    fn hear(&self, id: &str) -> bool {
+        let mut peers = self.0.borrow_mut();
+        if let Some(peer) = peers.get_mut(id) {
+            peer.heard_at = Instant::now();
+            return false;
+        }
+        let has_room = peers.len() < PEERS_MAX;
+        if has_room {
+            let peer = Peer {
+                heard_at: Instant::now(),
+                connections: HashMap::new(),
+            };
+            peers.insert(id.to_owned(), peer);
+        }
+        has_room
+    }
+
+    fn record(&self, id: &str, account: String, connections: u32) {
+        if let Some(peer) = self.0.borrow_mut().get_mut(id) {
+            peer.connections.insert(account, connections);
+        }
+    }
+
+    /// Forgets a server. Returns the accounts of its connections.
+    fn forget(&self, id: &str) -> Vec<String> {
+        let gone = self.0.borrow_mut().remove(id);
+        gone.map_or_else(Vec::new, |peer| peer.connections.into_keys().collect())
+    }
+
+    /// Returns the ids of servers that were silent for too long.
+    fn silent(&self) -> Vec<String> {
+        let peers = self.0.borrow();
+        let silent = |peer: &Peer| peer.heard_at.elapsed() > SILENCE_MAX;
+        let silent = peers.iter().filter(|(_, peer)| silent(peer));
+        silent.map(|(id, _)| id.clone()).collect()
+    }
+}
+
+impl System {
+    /// Subscribes to the events of the other servers of the cluster. Starts a task for each kind of event.
+    pub(super) async fn follow_peers(self: &Rc<Self>) -> Result<(), ClientError> {
+        for (subject, event) in [
+            ("$SYS.SERVER.*.STATSZ".to_owned(), PeerEvent::Statistics),
+            ("$SYS.SERVER.*.SHUTDOWN".to_owned(), PeerEvent::Shutdown),
+            (
+                "$SYS.SERVER.ACCOUNT.*.CONNS".to_owned(),
+                PeerEvent::Connections,
+            ),
+            (self.counts_inbox(), PeerEvent::Connections),
+        ] {
+            let events = self.client.subscribe(&subject).await?;
+            tokio::task::spawn_local(Rc::clone(self).handle_peer_events(events, event));
+        }
+        tokio::task::spawn_local(Rc::clone(self).sweep_peers());
+        Ok(())
+    }
+
+    /// Returns the reply subject of requests for connection counts.
+    fn counts_inbox(&self) -> String {
+        format!("$SYS._INBOX_.{}", self.monitor.server_id())
+    }
+
+    async fn handle_peer_events(self: Rc<Self>, mut events: Subscription, event: PeerEvent) {
+        while let Some(message) = events.next().await {
+            match event {
+                PeerEvent::Shutdown => {
+                    if let Some(id) = message.subject().split('.').nth(2) {
+                        self.forget_peer(id).await;
+                    }
+                }
+                PeerEvent::Statistics | PeerEvent::Connections => self.hear(&message, event).await,
+            }
+        }
+    }
+
+    /// Handles an event with the identity of its server.
+    async fn hear(&self, message: &Message, event: PeerEvent) {
+        let Ok(heard) = serde_json::from_slice::<Heard>(message.payload()) else {
+            debug!("an event at {} cannot be read", message.subject());
+            return;
+        };
+        let id = &heard.server.id;
+        if id == self.monitor.server_id() {
+            return;
+        }
+        if self.peers.hear(id) {
+            // The new server learns of this one, and tells it its connections.
+            self.broadcast.request(false);
+            self.request_counts().await;
+        }
+        if let PeerEvent::Connections = event {
+            self.peers.record(id, heard.acc.clone(), heard.conns);
+            self.apply_limit(&heard.acc).await;
+        }
+    }
+
+    /// Requests the connection counts of limited accounts from all servers.
+    async fn request_counts(&self) {
+        let access = self.monitor.shared.access();
+        let limited = access.accounts().iter();
+        let limited = limited.filter(|account| account.limits.connections_max.is_some());
+        for account in limited {
+            let name = &account.name;
+            let request = OutgoingMessage {
+                subject: format!("$SYS.REQ.ACCOUNT.{name}.CONNS"),
+                reply: Some(self.counts_inbox()),
+                payload: json!({ "acc": name }).to_string().into(),
+                ..OutgoingMessage::default()
+            };
+            // Fails if the name is no token of a subject, and when the server stops.
+            let _ = self.client.publish_message(&request).await;
+        }
+    }
+
+    async fn forget_peer(&self, id: &str) {
+        for account in self.peers.forget(id) {
+            self.apply_limit(&account).await;
+        }
+    }
+
+    /// Forgets servers that are silent for too long.
+    async fn sweep_peers(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(SWEEP_EVERY).await;
+            for id in self.peers.silent() {
+                debug!("Detected orphan remote server: {id:?}");
+                self.forget_peer(&id).await;
+            }
+        }
+    }
+
+    /// Applies an account's connection limit to the connections of all servers. If there are too many, closes the
+    /// youngest ones of this server. The other servers may do so, too.
+    async fn apply_limit(&self, account: &str) {
+        let access = self.monitor.shared.access();
+        let Some(id) = access.account_id(account) else {
+            return;
+        };
+        let Some(max) = access
+            .account(id)
+            .and_then(|account| account.limits.connections_max)
+        else {
+            return;
+        };
+        let elsewhere = self.peers.connections(account);
+        let command = || Command::SetRemoteConnections(id, elsewhere);
+        self.monitor.shared.send_to_all(command);
+        let Ok(mut own) = self.connections_in(id).await else {
+            return;
+        };
+        let all = own.len() as u64 + u64::from(elsewhere);
+        let excess = usize::try_from(all.saturating_sub(max)).unwrap_or(usize::MAX);
+        own.sort_unstable_by_key(|status| Reverse(status.opened_at));
+        own.truncate(excess);
+        if !own.is_empty() {
+            info!(
+                "Closing {} connections of account {account}: the cluster has {all} of {max}",
+                own.len()
+            );
+        }
+        for status in own {
+            let shared = &self.monitor.shared;
+            // A connection that has ended meanwhile is not found.
+            let _ = collect::of_all(shared, |to| Command::CloseOverLimit(status.cid, to)).await;
+        }
+    }
+
+    /// Returns the clients of an account.
+    pub(super) async fn connections_in(
+        &self,
+        account: AccountId,
+    ) -> Result<Vec<ConnectionStatus>, ()> {
+        let query = ConnectionQuery {
+            open: true,
+            ..ConnectionQuery::default()
+        };
+        let command = |to| Command::Connections(query.clone(), to);
+        let reports = collect::of_all(&self.monitor.shared, command).await;
+        let open = reports
+            .map_err(drop)?
+            .into_iter()
+            .flat_map(|report| report.open);
+        Ok(open
+            .filter(|status| status.account == account && !status.kind.is_leaf())
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_of_all_servers_are_summed_up() {
+        let peers = Peers::default();
+        assert!(peers.hear("NA") && peers.hear("NB") && !peers.hear("NA"));
+        peers.record("NA", "A".into(), 2);
+        peers.record("NB", "A".into(), 3);
+        peers.record("NB", "B".into(), 0);
+        peers.record("NX", "A".into(), 9);
+        assert_eq!((peers.len(), peers.connections("A")), (2, 5));
+        assert_eq!(
+            (peers.with_connections("A"), peers.with_connections("B")),
+            (2, 0)
+        );
+        peers.record("NA", "A".into(), 1);
+        assert_eq!(peers.connections("A"), 4);
+        assert_eq!(peers.forget("NA"), ["A"]);
+        assert!(peers.forget("NA").is_empty() && peers.silent().is_empty());
+        assert_eq!(peers.connections("A"), 3);
+    }
+}
