@@ -12,7 +12,7 @@ import { Client } from "./client.mjs";
 import { userKey } from "./keys.mjs";
 import { keepSession } from "./mqtt.mjs";
 
-const VIEWS = ["overview", "connections", "subscriptions", "streams", "streams/$G/ORDERS", "live", "accounts", "mqtt"];
+const VIEWS = ["overview", "connections", "subscriptions", "streams", "streams/$G/ORDERS", "live", "accounts", "mqtt", "cluster"];
 const BYTES_MAX = 300 * 1024;
 
 const KEY = userKey();
@@ -36,6 +36,9 @@ const guarded = await start(
   "guarded",
   `accounts { A: { users: [{ user: ada, password: s3cret }, { user: bob, password: s3cret, permissions: { subscribe: ["news.>", "_INBOX.>"] } }] }, $SYS: { users: [{ user: root, password: r00t }] } }`,
 );
+const routePort = await portFree();
+const first = await start("first", `server_name: first\ncluster { name: c, listen: "127.0.0.1:${routePort}" }`);
+await start("second", `server_name: second\ncluster { name: c, listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:${routePort}"] }`);
 const keyed = await start("keyed", `accounts { A: { users: [{ nkey: "${KEY.nkey}" }] } }`);
 const browser = await launch();
 
@@ -257,6 +260,16 @@ const CASES = {
     equal(await away.count(), 0, "sessions that wait");
     await leave();
     await until(async () => (await away.innerText().catch(() => "")).includes("rooms/+/target (QoS 1)"), "the session waits");
+    quiet(page);
+    await end(page);
+  },
+  async "cluster: the routes to the other servers"() {
+    const page = await at("cluster", first);
+    const table = page.getByRole("region", { name: "Routes, table" });
+    await until(async () => (await table.innerText().catch(() => "")).includes("second"), "the other server is shown");
+    equal(await page.locator('[data-figure="servers"]').innerText(), "2", "the number of servers");
+    await page.getByLabel("Filter by server").fill("nobody");
+    await page.getByText("No route matches.").waitFor();
     quiet(page);
     await end(page);
   },

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fanline_engine::jetstream::{AccountOverview, Overview, OverviewWanted};
 use fanline_engine::leaf::LeafStatus;
+use fanline_engine::route::RouteStatus;
 use fanline_engine::{Backlog, ConnectionStatus, ShardStatus};
 use hyper::StatusCode;
 
@@ -38,6 +39,9 @@ pub(super) async fn answer(monitor: &Monitor) -> Result<Answer, Refusal> {
     add_totals(&mut page, &totals);
     add_behind(&mut page, monitor).await?;
     add_leafs(&mut page, &collect::leafs(&monitor.shared, false).await?);
+    if monitor.shared.options().cluster.is_some() {
+        add_routes(&mut page, &collect::routes(&monitor.shared).await?);
+    }
     let has_mqtt = monitor.shared.addresses.mqtt.is_some();
     let wanted = OverviewWanted {
         streams: has_mqtt,
@@ -132,6 +136,53 @@ fn add_totals(page: &mut Page, totals: &ShardStatus) {
     );
 }
 
+/// A connection to another server. The round-trip time of a new one is not known.
+struct Link {
+    labels: String,
+    in_msgs: u64,
+    in_bytes: u64,
+    out_msgs: u64,
+    out_bytes: u64,
+    subscriptions: usize,
+    rtt: Option<Duration>,
+}
+
+/// Adds the metrics that leaf connections and routes have in common.
+fn add_links(page: &mut Page, prefix: &str, what: &str, links: &[Link]) {
+    type Value = fn(&Link) -> Option<f64>;
+    #[expect(clippy::cast_precision_loss, reason = "Prometheus uses floats")]
+    const METRICS: [(&str, &str, &str, Value); 6] = [
+        ("in_msgs_total", "counter", "Messages from", |l| {
+            Some(l.in_msgs as f64)
+        }),
+        ("in_bytes_total", "counter", "Payload bytes from", |l| {
+            Some(l.in_bytes as f64)
+        }),
+        ("out_msgs_total", "counter", "Messages to", |l| {
+            Some(l.out_msgs as f64)
+        }),
+        ("out_bytes_total", "counter", "Payload bytes to", |l| {
+            Some(l.out_bytes as f64)
+        }),
+        ("subscriptions", "gauge", "Subscriptions of", |l| {
+            Some(l.subscriptions as f64)
+        }),
+        ("rtt_seconds", "gauge", "Round trip time to", |l| {
+            l.rtt.map(|rtt| rtt.as_secs_f64())
+        }),
+    ];
+    for (name, kind, help, value) in METRICS {
+        let values = links.iter().map(|link| (&link.labels, value(link)));
+        let known = values.filter_map(|(labels, value)| Some((labels, value?)));
+        page.series(
+            &format!("fanline_{prefix}_{name}"),
+            kind,
+            &format!("{help} {what}"),
+            known,
+        );
+    }
+}
+
 /// Adds the metrics of each leaf connection.
 fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
     page.gauge(
@@ -139,65 +190,63 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
         "Leaf connections to other servers",
         leafs.len(),
     );
-    type Value = fn(&LeafStatus) -> Option<f64>;
-    #[expect(clippy::cast_precision_loss, reason = "Prometheus uses floats")]
-    const METRICS: [(&str, &str, &str, Value); 7] = [
-        (
-            "in_msgs_total",
-            "counter",
-            "Messages from a leaf node",
-            |l| Some(l.in_msgs as f64),
-        ),
-        (
-            "in_bytes_total",
-            "counter",
-            "Payload bytes from a leaf node",
-            |l| Some(l.in_bytes as f64),
-        ),
-        (
-            "out_msgs_total",
-            "counter",
-            "Messages to a leaf node",
-            |l| Some(l.out_msgs as f64),
-        ),
-        (
-            "out_bytes_total",
-            "counter",
-            "Payload bytes to a leaf node",
-            |l| Some(l.out_bytes as f64),
-        ),
-        (
-            "subscriptions",
-            "gauge",
-            "Subscriptions of a leaf node",
-            |l| Some(l.subscriptions as f64),
-        ),
-        (
-            "rtt_seconds",
-            "gauge",
-            "Round trip time to a leaf node",
-            |l| l.rtt.map(|rtt| rtt.as_secs_f64()),
-        ),
-        (
-            "reconnects_total",
-            "counter",
-            "Reconnects of a leaf node",
-            |l| Some(l.reconnects as f64),
-        ),
-    ];
-    for (name, kind, help, value) in METRICS {
-        let name = format!("fanline_leafnode_{name}");
-        page.heading(&name, kind, help);
-        for leaf in leafs {
-            let (id, remote, account) =
-                (leaf.id, label_value(&leaf.name), label_value(&leaf.account));
-            let labels = format!("{{id=\"{id}\",name=\"{remote}\",account=\"{account}\"}}");
-            // A value may be unknown, such as the round-trip time of a new connection.
-            if let Some(value) = value(leaf) {
-                page.line(&format!("{name}{labels}"), value);
+    let links: Vec<Link> = (leafs.iter())
+        .map(|leaf| {
+            let (name, account) = (label_value(&leaf.name), label_value(&leaf.account));
+            Link {
+                labels: format!(
+                    "{{id=\"{}\",name=\"{name}\",account=\"{account}\"}}",
+                    leaf.id
+                ),
+                in_msgs: leaf.in_msgs,
+                in_bytes: leaf.in_bytes,
+                out_msgs: leaf.out_msgs,
+                out_bytes: leaf.out_bytes,
+                subscriptions: leaf.subscriptions,
+                rtt: leaf.rtt,
             }
-        }
-    }
+        })
+        .collect();
+    add_links(page, "leafnode", "a leaf node", &links);
+    let reconnects = links.iter().zip(leafs);
+    let reconnects = reconnects.map(|(link, leaf)| (&link.labels, leaf.reconnects));
+    let (name, help) = (
+        "fanline_leafnode_reconnects_total",
+        "Reconnects of a leaf node",
+    );
+    page.series(name, "counter", help, reconnects);
+}
+
+/// Adds the metrics of each route.
+fn add_routes(page: &mut Page, routes: &[RouteStatus]) {
+    page.gauge(
+        "routes",
+        "Routes to other servers of the cluster",
+        routes.len(),
+    );
+    let links: Vec<Link> = (routes.iter())
+        .map(|route| Link {
+            labels: format!(
+                "{{id=\"{}\",name=\"{}\"}}",
+                route.rid,
+                label_value(&route.remote_name)
+            ),
+            in_msgs: route.in_msgs,
+            in_bytes: route.in_bytes,
+            out_msgs: route.out_msgs,
+            out_bytes: route.out_bytes,
+            subscriptions: route.subscriptions,
+            rtt: route.rtt,
+        })
+        .collect();
+    add_links(page, "route", "a server of the cluster", &links);
+    let pending = links.iter().zip(routes);
+    let pending = pending.map(|(link, route)| (&link.labels, route.pending_size));
+    let (name, help) = (
+        "fanline_route_pending_bytes",
+        "Output that a route has yet to write",
+    );
+    page.series(name, "gauge", help, pending);
 }
 
 /// Adds metrics of slow connections with their names, so that slow consumers are found before they are
@@ -372,6 +421,20 @@ struct Page {
 }
 
 impl Page {
+    /// Adds a metric with several series, each with its labels.
+    fn series<'a>(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        values: impl Iterator<Item = (&'a String, impl Display)>,
+    ) {
+        self.heading(name, kind, help);
+        for (labels, value) in values {
+            self.line(&format!("{name}{labels}"), value);
+        }
+    }
+
     fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         let name = format!("fanline_{name}");
         self.metric(&name, "gauge", help, &name, value);

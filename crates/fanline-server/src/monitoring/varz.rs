@@ -151,10 +151,27 @@ struct Settings {
     write_deadline: u128,
 }
 
-#[derive(Serialize)]
+/// The cluster. Empty if the server is no member of one.
+#[derive(Default, Serialize)]
 struct Cluster {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    addr: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster_port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    urls: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_required: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_verify: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_cert_not_after: Option<String>,
 }
 
 /// The MQTT settings. Empty if MQTT is off.
@@ -329,9 +346,7 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         max_control_line: limits.control_line_bytes_max,
         max_payload: limits.payload_bytes_max,
         max_pending: limits.pending_bytes_max,
-        cluster: Cluster {
-            name: options.cluster_name.clone(),
-        },
+        cluster: cluster(monitor, &options),
         gateway: Empty {},
         leaf: leaf(monitor, &options),
         mqtt: mqtt(monitor, &options),
@@ -339,6 +354,35 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         jetstream,
         tls_timeout: tls_timeout(options.tls.as_ref()),
         write_deadline: limits.write_deadline.as_nanos(),
+    }
+}
+
+fn cluster(monitor: &Monitor, options: &Options) -> Cluster {
+    let name = options.cluster_name.clone();
+    let Some(cluster) = &options.cluster else {
+        return Cluster {
+            name,
+            ..Cluster::default()
+        };
+    };
+    let tls = cluster.tls.as_ref();
+    Cluster {
+        name,
+        addr: Some(cluster.host.clone()),
+        cluster_port: monitor
+            .shared
+            .addresses
+            .cluster
+            .map(|address| address.port()),
+        auth_timeout: Some(Number(cluster.auth_timeout.as_secs_f64())),
+        urls: (cluster.routes.iter())
+            .map(|url| Url::split(url).location.to_owned())
+            .collect(),
+        tls_timeout: Some(tls_timeout(tls)),
+        tls_required: tls.is_some(),
+        tls_verify: tls.is_some(),
+        tls_cert_not_after: (monitor.shared.tls().routes.as_ref())
+            .and_then(|tls| tls.accepted.not_after()),
     }
 }
 

@@ -253,6 +253,7 @@ async fn page(monitor: &Monitor, visitor: &Visitor, name: &str, mut query: Query
         "accountz" => (Endpoint::Accountz, true),
         "accstatz" => (Endpoint::Accstatz, false),
         "jsz" => (Endpoint::Jsz, false),
+        "routez" => (Endpoint::Routez, false),
         _ => return reply_of(Refusal::NotFound.into()),
     };
     if !visitor.sees_server {

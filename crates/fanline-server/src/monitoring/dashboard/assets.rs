@@ -58,6 +58,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     built_in!("live.js", JAVASCRIPT),
     built_in!("accounts.js", JAVASCRIPT),
     built_in!("mqtt.js", JAVASCRIPT),
+    built_in!("cluster.js", JAVASCRIPT),
     built_in!("vendor/preact-htm.js", JAVASCRIPT),
     built_in!("vendor/LICENSE.txt", TEXT),
 ];

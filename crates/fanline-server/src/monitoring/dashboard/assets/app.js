@@ -3,6 +3,7 @@
 import { html, render, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { hasSession, onSignedOut, signIn, signOut, waysToSignIn, whoAmI } from "./api.js";
 import { Accounts } from "./accounts.js";
+import { Cluster } from "./cluster.js";
 import { Connections } from "./connections.js";
 import { Live } from "./live.js";
 import { Mqtt } from "./mqtt.js";
@@ -21,6 +22,7 @@ const VIEWS = [
   ["live", "Live", Live],
   ["accounts", "Accounts", Accounts],
   ["mqtt", "MQTT", Mqtt],
+  ["cluster", "Cluster", Cluster],
 ];
 const THEMES = ["auto", "light", "dark"];
 /** Monitoring endpoints for programs. */
