@@ -59,6 +59,23 @@ pub(crate) struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
+    /// Returns options of a command that has only these two of them.
+    pub(crate) fn to(server: Option<String>, creds: Option<PathBuf>) -> Self {
+        ConnectionArgs {
+            server,
+            user: None,
+            password: None,
+            token: None,
+            tlsca: None,
+            tlscert: None,
+            tlskey: None,
+            tlsfirst: false,
+            nkey: None,
+            creds,
+            connection_name: "fanline CLI".into(),
+        }
+    }
+
     /// Returns the server's address from options or environment.
     fn server(&self) -> String {
         let from_environment = |name| std::env::var(name).ok().filter(|url| !url.is_empty());

@@ -1,20 +1,23 @@
 //! `fanline top`: connections and their rates, live.
 
+mod cluster;
 mod sample;
 mod screen;
 
 use std::cmp::{Ordering, Reverse};
 use std::io::{IsTerminal, Write, stdin, stdout};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::connection::interrupted;
+use crate::connection::{ConnectionArgs, interrupted};
 use crate::failure::Failure;
 use crate::monitor::{Monitor, MonitorArgs};
 use crate::values;
+use cluster::Servers;
 use sample::{Paths, Row, Sample, View};
 use screen::{Key, Screen};
 
@@ -31,9 +34,12 @@ Reads the monitoring port of Fanline or nats-server (-m) over HTTP.
 Keys: q quits; these sort: c cid, n name, s subscriptions, p pending, i in msgs, o out msgs, I in bytes,
 O out bytes, r rtt.
 
+With --all, shows one line for each server of the cluster. That needs a user of the system account.
+
 Examples:
   fanline top
   fanline top --monitor http://10.0.0.7:8222 --sort pending
+  fanline top --all --server nats://sys:password@10.0.0.7:4222
   fanline top --once --json | jq '.connections[] | select(.pending_bytes > 0)'")]
 pub(crate) struct TopArgs {
     #[command(flatten)]
@@ -53,6 +59,15 @@ pub(crate) struct TopArgs {
     /// Show connections of this user only
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
+    /// Show all servers of the cluster, which answer in the system account
+    #[arg(long, conflicts_with_all = ["monitor", "account", "user"])]
+    all: bool,
+    /// With --all: server URL [default: $FANLINE_URL, $NATS_URL, nats://127.0.0.1:4222]
+    #[arg(short, long, value_name = "URL", requires = "all")]
+    server: Option<String>,
+    /// With --all: credentials file of a user of the system account
+    #[arg(long, value_name = "FILE", requires = "all")]
+    creds: Option<PathBuf>,
     /// Take one sample (two, an interval apart, for the rates) and exit
     #[arg(long)]
     once: bool,
@@ -82,9 +97,56 @@ pub(crate) enum Sort {
 
 impl TopArgs {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        let watch = async {
+            match self.all {
+                true => self.watch_servers().await,
+                false => self.watch().await,
+            }
+        };
         tokio::select! {
-            outcome = self.watch() => outcome,
+            outcome = watch => outcome,
             () = interrupted() => Ok(()),
+        }
+    }
+
+    /// Opens the screen, unless the output is for programs.
+    fn screen(&self) -> Result<Option<Screen>, Failure> {
+        let is_live = !self.once && !self.json && stdout().is_terminal() && stdin().is_terminal();
+        is_live.then(Screen::open).transpose()
+    }
+
+    /// Waits until the next sample, or for a key.
+    async fn pause(&self, screen: &mut Option<Screen>) -> Option<Key> {
+        match screen {
+            Some(screen) => screen.key_within(self.interval).await,
+            None => {
+                sleep(self.interval).await;
+                None
+            }
+        }
+    }
+
+    /// Shows the servers of the cluster.
+    async fn watch_servers(&self) -> Result<(), Failure> {
+        let connection = ConnectionArgs::to(self.server.clone(), self.creds.clone());
+        let client = connection.connect().await?;
+        let mut before = Servers::take(&client, None).await?;
+        let mut screen = self.screen()?;
+        loop {
+            if let Some(Key::Quit) = self.pause(&mut screen).await {
+                return Ok(());
+            }
+            let after = Servers::take(&client, Some(&before)).await?;
+            let rows = cluster::rows(&before, &after);
+            match &mut screen {
+                Some(screen) => screen.draw(&cluster::lines(&rows))?,
+                None if self.json => writeln!(stdout(), "{}", cluster::to_json(&rows))?,
+                None => writeln!(stdout(), "{}", cluster::lines(&rows).join("\n"))?,
+            }
+            if self.once {
+                return Ok(());
+            }
+            before = after;
         }
     }
 
@@ -92,16 +154,12 @@ impl TopArgs {
         let monitor = self.monitor.monitor(RESPONSE_LIMIT)?;
         let mut sort = self.sort;
         let mut before = self.sample(&monitor).await?;
-        let is_live = !self.once && !self.json && stdout().is_terminal() && stdin().is_terminal();
-        let mut screen = is_live.then(Screen::open).transpose()?;
+        let mut screen = self.screen()?;
         loop {
-            match &mut screen {
-                None => sleep(self.interval).await,
-                Some(screen) => match screen.key_within(self.interval).await {
-                    Some(Key::Quit) => return Ok(()),
-                    Some(Key::Sort(by)) => sort = by,
-                    None => {}
-                },
+            match self.pause(&mut screen).await {
+                Some(Key::Quit) => return Ok(()),
+                Some(Key::Sort(by)) => sort = by,
+                None => {}
             }
             let after = self.sample(&monitor).await?;
             let mut view = View::between(&before, &after);

@@ -131,7 +131,7 @@ pub(super) struct Rates {
 impl Rates {
     /// Computes rates from the counters `in_msgs`, `out_msgs`, `in_bytes`, and `out_bytes`, in this order. A
     /// counter that decreased was reset and counts as unchanged.
-    fn between(before: [u64; 4], after: [u64; 4], seconds: f64) -> Self {
+    pub(super) fn between(before: [u64; 4], after: [u64; 4], seconds: f64) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a rate to a few digits")]
         let rate = |nth: usize| after[nth].saturating_sub(before[nth]) as f64 / seconds.max(1e-3);
         Rates {

@@ -224,7 +224,7 @@ fn slow(row: &Row) -> String {
 }
 
 /// Replaces control characters in a client's text, so that the text cannot control the terminal.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     /// Largest number of characters. A longer text would move the other columns off the screen.
     const CHARACTERS_MAX: usize = 32;
     let visible = text.chars().map(|c| if c.is_control() { '?' } else { c });
@@ -267,11 +267,11 @@ pub(super) fn seconds(text: &str) -> f64 {
     sum
 }
 
-fn rate(each_second: f64) -> String {
+pub(super) fn rate(each_second: f64) -> String {
     show::count(whole(each_second))
 }
 
-fn byte_rate(each_second: f64) -> String {
+pub(super) fn byte_rate(each_second: f64) -> String {
     show::bytes(whole(each_second))
 }
 
