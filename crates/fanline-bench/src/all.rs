@@ -88,6 +88,12 @@ const TABLES: &[Table] = &[
         LEAF_QUICK,
     )
     .files(),
+    Table::new(
+        "cluster",
+        "A cluster of three servers, beside nats-servers",
+        CLUSTER_QUICK,
+    )
+    .files(),
     Table::new("bridge", "The bridge", QUICK),
     Table::new(
         "replay",
@@ -122,6 +128,13 @@ const JETSTREAM_QUICK: &[&str] = &[
     "--row", "fetch-acks",
     "--row", "kv-get",
     "--row", "recover-killed",
+];
+
+#[rustfmt::skip]
+const CLUSTER_QUICK: &[&str] = &[
+    "--quick",
+    "--row", "one-128",
+    "--row", "request-128",
 ];
 
 #[rustfmt::skip]

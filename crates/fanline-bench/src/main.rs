@@ -7,6 +7,7 @@
 //! - `core`: core NATS, compared with nats-server.
 //! - `jetstream`: storage on disk and in memory, compared with nats-server.
 //! - `transports`: the server over TLS and WebSocket, compared with nats-server.
+//! - `cluster`: three servers on this machine, all Fanline, all nats-server, or mixed.
 //! - `leaf`: a leaf connection to nats-server, with Fanline and with nats-server as the leaf node.
 //! - `mqtt`: MQTT, and messages between MQTT and NATS, compared with nats-server and mosquitto.
 //! - `micro`: the engine's parts on one core.
@@ -36,6 +37,7 @@
 mod all;
 mod allocations;
 mod bridge;
+mod cluster;
 mod compare;
 mod comparison;
 mod core_nats;
@@ -92,6 +94,10 @@ enum Command {
     /// The hub is nats-server in all rows. The leaf node is Fanline or nats-server. CPU and memory are those
     /// of the leaf node.
     Leaf(comparison::site::StoredComparison),
+    /// Compare clusters of three servers with nats-servers: messages, requests, mesh, interest; also mixed
+    ///
+    /// CPU and memory are those of all three servers.
+    Cluster(comparison::site::StoredComparison),
     /// Compare MQTT with nats-server and mosquitto: each QoS, to and from NATS, idle clients
     Mqtt(mqtt::Arguments),
     /// Measure the engine's parts on one core: matcher, parser, shard, store; time and allocations
@@ -148,6 +154,7 @@ fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::All(arguments) => all::run(&arguments),
         Command::Bridge(arguments) => bridge::run(&arguments),
+        Command::Cluster(arguments) => cluster::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Core(arguments) => core_nats::run(&arguments),
         Command::Jetstream(arguments) => jetstream::run(&arguments),

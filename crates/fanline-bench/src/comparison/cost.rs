@@ -1,5 +1,6 @@
 //! Measurements that several comparisons have, with the CPU cost for the server and the generator.
 
+use std::slice;
 use std::thread;
 use std::time::Duration;
 
@@ -20,26 +21,48 @@ pub(crate) const WARM_UP: Duration = Duration::from_millis(200);
 /// seconds.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// CPU time of the server and the generator at the start of a measurement.
+/// The servers whose cost is counted.
+pub(crate) trait Counted {
+    /// Returns the servers.
+    fn servers(&self) -> &[Server];
+}
+
+impl Counted for Server {
+    fn servers(&self) -> &[Server] {
+        slice::from_ref(self)
+    }
+}
+
+impl Counted for [Server] {
+    fn servers(&self) -> &[Server] {
+        self
+    }
+}
+
+/// CPU time of the servers and the generator at the start of a measurement.
 pub(crate) struct Cost {
-    server: CpuClock,
+    servers: Vec<CpuClock>,
     generator: Duration,
 }
 
 impl Cost {
     /// Starts measuring.
-    pub(crate) fn start(server: &Server) -> Result<Self> {
+    pub(crate) fn start(counted: &(impl Counted + ?Sized)) -> Result<Self> {
+        let clocks = counted.servers().iter().map(Server::cpu);
         Ok(Self {
-            server: server.cpu()?,
+            servers: clocks.collect::<Result<_>>()?,
             generator: own_cpu()?,
         })
     }
 
     /// Returns a sample with the cost of `messages` messages since the start.
-    pub(crate) fn end(self, server: &Server, messages: u64) -> Result<Sample> {
+    pub(crate) fn end(self, counted: &(impl Counted + ?Sized), messages: u64) -> Result<Sample> {
         ensure!(messages > 0, "no message in the whole run");
         let generator_nanos = (own_cpu()? - self.generator).as_nanos() as f64;
-        let server_nanos = server.cpu()?.nanos_since(&self.server) as f64;
+        let mut server_nanos = 0.0;
+        for (server, before) in counted.servers().iter().zip(&self.servers) {
+            server_nanos += server.cpu()?.nanos_since(before) as f64;
+        }
         let mut sample = Sample::default();
         sample.set(Metric::ServerCpu, server_nanos / messages as f64);
         sample.set(Metric::GeneratorCpu, generator_nanos / messages as f64);
@@ -53,9 +76,12 @@ fn own_cpu() -> Result<Duration> {
     Ok(time.try_into()?)
 }
 
-/// Measures the messages of a topology at full speed, for about `duration`. `server` is the one whose cost is
-/// counted.
-pub(crate) fn throughput(server: &Server, fixture: &Fixture, duration: Duration) -> Result<Sample> {
+/// Measures the messages of a topology at full speed, for about `duration`.
+pub(crate) fn throughput(
+    server: &(impl Counted + ?Sized),
+    fixture: &Fixture,
+    duration: Duration,
+) -> Result<Sample> {
     let chunks = fixture.calibrate(duration)?;
     let cost = Cost::start(server)?;
     let burst = fixture.burst(chunks, Verify::Tail)?;
@@ -64,9 +90,9 @@ pub(crate) fn throughput(server: &Server, fixture: &Fixture, duration: Duration)
     Ok(sample)
 }
 
-/// Measures requests and their replies for `duration`. `server` is the one whose cost is counted.
+/// Measures requests and their replies for `duration`.
 pub(crate) fn requests(
-    server: &Server,
+    server: &(impl Counted + ?Sized),
     fixture: &requests::Fixture,
     duration: Duration,
 ) -> Result<Sample> {

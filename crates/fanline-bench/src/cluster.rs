@@ -1,0 +1,33 @@
+//! `fanline-bench cluster`: clusters of three servers on this machine, all Fanline, all nats-server, or mixed.
+
+mod measure;
+mod mesh;
+pub(crate) mod rows;
+
+use anyhow::Result;
+
+use crate::comparison::no_others;
+use crate::comparison::site::{Site, StoredComparison};
+use rows::ROWS;
+
+const TITLE: &str = "A cluster of three servers: Fanline beside nats-server";
+
+const NOTES: [&str; 4] = [
+    "Messages are published at one server and received at another. CPU and memory are those of all three servers together.",
+    "In mixed rows the publisher's server is Fanline or nats-server, and the other two are nats-servers.",
+    "A mesh is ready when a message passes between each two servers; the time includes the start of the three processes.",
+    "Interest is ready when a server that joins passes a message to the subject of the last subscription; the time includes its start.",
+];
+
+/// Runs the subcommand.
+pub(crate) fn run(arguments: &StoredComparison) -> Result<()> {
+    let comparison = &arguments.comparison;
+    comparison.run(TITLE, ROWS, &NOTES, no_others, |run, row| {
+        let others = comparison.nats_server()?;
+        let site = Site::new(&arguments.dir)?;
+        run.measure(row, |program, duration| {
+            measure::measure(program, &others, &row.work, &site, duration)
+        });
+        Ok(())
+    })
+}

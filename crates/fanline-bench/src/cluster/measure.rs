@@ -1,0 +1,111 @@
+//! The measurement of one row.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::mesh::Plan;
+use super::rows::{Load, Work};
+use crate::comparison::cost::{self, Cost};
+use crate::comparison::site::Site;
+use crate::generator::connection::Connection;
+use crate::generator::interest::{new_subject, settle, wait_until_known};
+use crate::generator::requests::{self, Cores, Party};
+use crate::generator::throughput::{Fixture, Topology};
+use crate::report::metric::{Metric, Sample};
+use crate::servers::Program;
+
+/// Runs a row's load on a cluster whose first server runs `program`.
+pub(super) fn measure(
+    program: &Program,
+    others: &Program,
+    load: &Load,
+    site: &Site,
+    duration: Duration,
+) -> Result<Sample> {
+    let plan = Plan::new(program, others, load, site)?;
+    match load.work {
+        Work::Throughput {
+            subscribers,
+            payload_bytes,
+        } => throughput(&plan, subscribers, payload_bytes, duration),
+        Work::Requests { payload_bytes } => requests(&plan, payload_bytes, duration),
+        Work::Mesh => mesh(&plan),
+        Work::Interest { subjects } => interest(&plan, subjects),
+    }
+}
+
+fn throughput(
+    plan: &Plan,
+    subscribers: usize,
+    payload_bytes: usize,
+    duration: Duration,
+) -> Result<Sample> {
+    let mesh = plan.start_all()?;
+    let topology = Topology {
+        publishers: 1,
+        subscribers,
+        paired: false,
+        payload_bytes,
+    };
+    let (from, to) = (mesh.address(0), mesh.address(1));
+    let fixture = Fixture::open_between(from, to, topology)?;
+    settle(from, to)?;
+    cost::throughput(&mesh.servers[..], &fixture, duration)
+}
+
+fn requests(plan: &Plan, payload_bytes: usize, duration: Duration) -> Result<Sample> {
+    let mesh = plan.start_all()?;
+    let party = Party {
+        clients: 1,
+        services: 1,
+        in_flight: 1,
+        payload_bytes,
+        cores: Cores::Awake,
+    };
+    let (requester, responder) = (mesh.address(0), mesh.address(1));
+    let fixture = requests::Fixture::open_between(requester, responder, party)?;
+    settle(requester, responder)?;
+    settle(responder, requester)?;
+    cost::requests(&mesh.servers[..], &fixture, duration)
+}
+
+fn mesh(plan: &Plan) -> Result<Sample> {
+    let start = Instant::now();
+    let _mesh = plan.start_all()?;
+    Ok(ready(1, start.elapsed()))
+}
+
+/// Measures the time from the start of the last server until a message that is published there arrives on the last of
+/// many subjects of a client of the first server.
+fn interest(plan: &Plan, subjects: usize) -> Result<Sample> {
+    let mesh = plan.start(2)?;
+    let subscriber = Connection::open(mesh.address(0))?;
+    let last = new_subject();
+    let lines =
+        (0..subjects).map(|number| format!("SUB device.{number:06}.state {}\r\n", number + 2));
+    let lines = lines
+        .chain([format!("SUB {last} 1\r\n")])
+        .collect::<String>();
+    subscriber.stream().write_all(lines.as_bytes())?;
+    subscriber.flush()?;
+    settle(mesh.address(1), mesh.address(0))?;
+    let cost = Cost::start(&mesh.servers[..])?;
+    let start = Instant::now();
+    let joined = plan.start_last()?;
+    wait_until_known(&Connection::open(joined.address())?, &subscriber, &last)?;
+    let elapsed = start.elapsed();
+    let mut sample = cost.end(&mesh.servers[..], subjects as u64)?;
+    sample.set_rate(subjects as u64, elapsed);
+    sample.set(Metric::Ready, elapsed.as_nanos() as f64);
+    sample.set(Metric::PeakMemory, joined.memory()?.peak as f64);
+    Ok(sample)
+}
+
+fn ready(count: u64, elapsed: Duration) -> Sample {
+    let mut sample = Sample::default();
+    sample.set_rate(count, elapsed);
+    sample.set(Metric::Ready, elapsed.as_nanos() as f64);
+    sample
+}
