@@ -2,17 +2,21 @@
 //!
 //! Configured addresses are dialed for as long as the server runs, addresses learned by gossip until they do
 //! not answer any more. A task pauses while its peer is connected by another route.
+//!
+//! When a peer with a pool has accepted the first route, each further slot and each dedicated route has a task,
+//! too, for as long as the first route lasts.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::route::{GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
+use fanline_engine::route::{Carries, GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, error};
 
@@ -41,12 +45,33 @@ struct Mesh {
     shared: Arc<Shared>,
     cluster: ClusterOptions,
     configured: Vec<RouteAddress>,
-    /// Registered peers by their ids, each with its addresses for clients.
-    peers: RefCell<BTreeMap<String, Vec<String>>>,
-    /// Notified when a peer has left.
+    /// Registered peers by their ids.
+    peers: RefCell<BTreeMap<String, Peer>>,
+    /// Notified when a route has ended.
     left: Notify,
     /// Addresses learned by gossip that have a task.
     implicit: RefCell<HashSet<String>>,
+    /// The addresses that are dialed, by the number of the dialing task.
+    dialed: RefCell<HashMap<u64, Dialed>>,
+    /// The routes other than the first one that have a task, by the number of the task of the first one.
+    further: RefCell<HashSet<(u64, Carries)>>,
+}
+
+/// A registered peer.
+#[derive(Default)]
+struct Peer {
+    /// Its addresses for clients.
+    client_urls: Vec<String>,
+    routes: HashSet<Carries>,
+}
+
+/// An address that is dialed.
+struct Dialed {
+    address: RouteAddress,
+    /// The dial of the first route.
+    first: RouteDial,
+    /// Whether the peer has accepted the first route, and has a pool.
+    is_proven: bool,
 }
 
 /// Runs the dialing tasks. Never returns while the server runs.
@@ -67,8 +92,10 @@ pub(crate) async fn run_routes(
         peers: RefCell::default(),
         left: Notify::new(),
         implicit: RefCell::default(),
+        dialed: RefCell::default(),
+        further: RefCell::default(),
     });
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut tasks = JoinSet::new();
     for (id, address) in (1..).zip(mesh.configured.clone()) {
         let mesh = Rc::clone(&mesh);
         tasks.spawn_local(async move { mesh.keep_dialing(id, &address).await });
@@ -79,15 +106,20 @@ pub(crate) async fn run_routes(
         while tasks.try_join_next().is_some() {}
         match event {
             RouteEvent::Joined {
-                id, client_urls, ..
-            } => {
-                mesh.peers.borrow_mut().insert(id, client_urls);
-                mesh.announce_urls();
+                id,
+                client_urls,
+                carries,
+                ..
+            } => mesh.join(id, client_urls, carries),
+            RouteEvent::Left { id, carries } => mesh.leave(&id, &carries),
+            RouteEvent::Proven { dial, pool_size } => {
+                for carries in mesh.further_routes(dial, pool_size) {
+                    let mesh = Rc::clone(&mesh);
+                    tasks.spawn_local(async move { mesh.keep_further(dial, carries).await });
+                }
             }
-            RouteEvent::Left { id } => {
-                mesh.peers.borrow_mut().remove(&id);
-                mesh.left.notify_waiters();
-                mesh.announce_urls();
+            RouteEvent::Introduced(introduction) => {
+                mesh.shared.send(0, Command::Introduce(introduction));
             }
             RouteEvent::Discovered {
                 id,
@@ -109,6 +141,107 @@ pub(crate) async fn run_routes(
 }
 
 impl Mesh {
+    /// Records a registered route.
+    fn join(&self, id: String, client_urls: Vec<String>, carries: Carries) {
+        let mut peers = self.peers.borrow_mut();
+        let peer = peers.entry(id).or_default();
+        let is_new = peer.routes.is_empty();
+        peer.routes.insert(carries);
+        peer.client_urls = client_urls;
+        drop(peers);
+        if is_new {
+            self.announce_urls();
+        }
+    }
+
+    /// Records that a registered route has ended.
+    fn leave(&self, id: &str, carries: &Carries) {
+        let mut peers = self.peers.borrow_mut();
+        let Some(peer) = peers.get_mut(id) else {
+            return;
+        };
+        peer.routes.remove(carries);
+        let was_last = peer.routes.is_empty();
+        if was_last {
+            peers.remove(id);
+        }
+        drop(peers);
+        self.left.notify_waiters();
+        if was_last {
+            self.announce_urls();
+        }
+    }
+
+    /// Records that a peer with a pool has accepted the first route. Returns the routes that need a task.
+    fn further_routes(&self, dial: u64, pool_size: u32) -> Vec<Carries> {
+        match self.dialed.borrow_mut().get_mut(&dial) {
+            Some(dialed) => dialed.is_proven = true,
+            None => return Vec::new(),
+        }
+        let settings = self.shared.common.config.routes.as_ref();
+        let accounts = settings.map_or(&[][..], |settings| &settings.accounts);
+        let slots = (1..pool_size).map(Carries::Slot);
+        let all = slots.chain(accounts.iter().cloned().map(Carries::Account));
+        let mut further = self.further.borrow_mut();
+        all.filter(|carries| further.insert((dial, carries.clone())))
+            .collect()
+    }
+
+    /// Dials a route other than the first one again and again, while the first one lasts.
+    async fn keep_further(&self, number: u64, carries: Carries) {
+        let mut failures = 0;
+        while let Some((address, dial)) = self.proven(number, &carries) {
+            failures += 1;
+            match self.dial(&address, &dial).await {
+                Ok(ended) => {
+                    if ended.was_ready {
+                        failures = 0;
+                    }
+                    match ended.outcome {
+                        RouteOutcome::OwnServer | RouteOutcome::Superfluous => break,
+                        RouteOutcome::Duplicate(peer) => self.wait_for_end(&peer, &carries).await,
+                        RouteOutcome::Ended => {}
+                    }
+                }
+                Err(error) => debug!("Error trying to connect to route: {error}"),
+            }
+            let delay = match failures {
+                0 if !dial.is_explicit => Duration::ZERO,
+                failures => doubled(failures),
+            };
+            tokio::time::sleep(delay + jitter()).await;
+        }
+        self.further.borrow_mut().remove(&(number, carries));
+    }
+
+    /// Returns what to dial for a further route; `None` if the first one does not last any more.
+    fn proven(&self, number: u64, carries: &Carries) -> Option<(RouteAddress, RouteDial)> {
+        let dialed = self.dialed.borrow();
+        let dialed = dialed.get(&number).filter(|dialed| dialed.is_proven)?;
+        let dial = RouteDial {
+            carries: carries.clone(),
+            ..dialed.first.clone()
+        };
+        Some((dialed.address.clone(), dial))
+    }
+
+    /// Dials the first route to an address, and waits until the connection ends.
+    async fn dial_first(
+        &self,
+        address: &RouteAddress,
+        dial: &RouteDial,
+    ) -> Result<RouteEnded, String> {
+        let dialed = Dialed {
+            address: address.clone(),
+            first: dial.clone(),
+            is_proven: false,
+        };
+        self.dialed.borrow_mut().insert(dial.id, dialed);
+        let ended = self.dial(address, dial).await;
+        self.dialed.borrow_mut().remove(&dial.id);
+        ended
+    }
+
     /// Announces the addresses of this server and of its peers to clients.
     fn announce_urls(&self) {
         let routes = self.shared.common.config.routes.as_ref();
@@ -117,7 +250,12 @@ impl Mesh {
             return;
         }
         let mut urls = own.to_vec();
-        for url in self.peers.borrow().values().flatten() {
+        for url in self
+            .peers
+            .borrow()
+            .values()
+            .flat_map(|peer| &peer.client_urls)
+        {
             if !urls.contains(url) {
                 urls.push(url.clone());
             }
@@ -155,13 +293,13 @@ impl Mesh {
             user: address.user.clone(),
             password: address.password.clone(),
             is_explicit: true,
-            gossip_mode: GossipMode::Default,
+            ..RouteDial::default()
         };
         let mut attempts: u64 = 0;
         let mut was_reached = false;
         loop {
             attempts += 1;
-            match self.dial(address, &dial).await {
+            match self.dial_first(address, &dial).await {
                 Ok(ended) => {
                     if ended.was_ready {
                         (attempts, was_reached) = (0, true);
@@ -170,8 +308,10 @@ impl Mesh {
                     let is_fixed = address.host.parse::<IpAddr>().is_ok();
                     match ended.outcome {
                         RouteOutcome::OwnServer if is_fixed => return,
-                        RouteOutcome::Duplicate(peer) => self.wait_for_end(&peer).await,
-                        RouteOutcome::OwnServer | RouteOutcome::Ended => {}
+                        RouteOutcome::Duplicate(peer) => {
+                            self.wait_for_end(&peer, &dial.carries).await;
+                        }
+                        _ => {}
                     }
                 }
                 Err(error) => {
@@ -192,10 +332,11 @@ impl Mesh {
             password: address.password.clone(),
             is_explicit: false,
             gossip_mode,
+            carries: Carries::default(),
         };
         let mut failures = 0;
         while failures <= u64::from(self.cluster.connect_retries) {
-            match self.dial(address, &dial).await {
+            match self.dial_first(address, &dial).await {
                 Ok(ended) if ended.was_ready => failures = 0,
                 Ok(ended) if ended.outcome != RouteOutcome::Ended => return,
                 Ok(_) => failures += 1,
@@ -212,11 +353,15 @@ impl Mesh {
         }
     }
 
-    /// Waits until a peer is not connected any more.
-    async fn wait_for_end(&self, peer: &str) {
+    /// Waits until no route to a peer carries this any more.
+    async fn wait_for_end(&self, peer: &str, carries: &Carries) {
         loop {
             let left = self.left.notified();
-            if !self.peers.borrow().contains_key(peer) {
+            let peers = || self.peers.borrow();
+            let lasts = peers()
+                .get(peer)
+                .is_some_and(|peer| peer.routes.contains(carries));
+            if !lasts {
                 return;
             }
             left.await;
@@ -228,9 +373,7 @@ impl Mesh {
         if !self.cluster.connect_backoff {
             return DELAY;
         }
-        let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX);
-        let factor = 1_u32.checked_shl(doublings.min(16)).unwrap_or(u32::MAX);
-        DELAY.saturating_mul(factor).min(DELAY_MAX)
+        doubled(attempts)
     }
 
     /// Connects to an address, passes the connection to the shard of routes, and waits until the connection
@@ -287,6 +430,13 @@ impl Mesh {
         let at = at.and_then(|at| usize::try_from(at).ok());
         Ok(at.and_then(|at| found.get(at).copied()))
     }
+}
+
+/// Returns the delay after this number of failed attempts, if it doubles.
+fn doubled(attempts: u64) -> Duration {
+    let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX);
+    let factor = 1_u32.checked_shl(doublings.min(16)).unwrap_or(u32::MAX);
+    DELAY.saturating_mul(factor).min(DELAY_MAX)
 }
 
 fn log_failure(attempt: u64, error: &str) {

@@ -5,23 +5,25 @@ use std::time::Duration;
 
 use super::{Kind, SessionId, Shard};
 use crate::auth::Peer;
-use crate::session::route::{Route, RouteDial, RouteEvent, RouteStatus};
+use crate::codec::route::RouteConnect;
+use crate::session::route::{Introduction, Route, RouteDial, RouteEvent, RouteStatus};
 
 impl Shard {
     /// Opens a route, which was dialed if `dial` is `Some`, otherwise accepted.
     ///
-    /// Only the first shard serves routes.
+    /// The shard must serve the routes that carry what this one carries, see [`shard_of`](crate::route::RouteSettings::shard_of). For an
+    /// accepted route that is not known before its INFO, so any shard may serve it until then.
     pub fn open_route(
         &mut self,
         cid: u64,
         peer: Peer,
         dial: Option<RouteDial>,
-        now: Duration,
+        opened_at: Duration,
     ) -> SessionId {
         let kind = Kind::Route(Box::new(Route::new(dial)));
-        let id = self.broker.insert_session(cid, peer, kind, true, now);
+        let id = self.broker.insert_session(cid, peer, kind, true, opened_at);
         if let Some(routes) = &self.broker.exchange.config.routes {
-            let deadline = now + routes.auth_timeout;
+            let deadline = opened_at + routes.auth_timeout;
             self.broker.exchange.rearm(id, deadline);
         }
         self.broker.route(id).begin();
@@ -36,6 +38,22 @@ impl Shard {
     /// Takes events about peers.
     pub fn take_route_events(&mut self) -> Vec<RouteEvent> {
         self.broker.exchange.shared.routes.take_events()
+    }
+
+    /// Returns the INFO that starts an accepted route.
+    pub fn route_greeting(&self) -> Vec<u8> {
+        self.broker.route_info().line()
+    }
+
+    /// Returns whether a CONNECT with this JSON is accepted.
+    pub fn admits_route(&self, json: &[u8]) -> bool {
+        let connect = RouteConnect::parse(json);
+        connect.is_some_and(|connect| self.broker.judge_route(&connect).is_ok())
+    }
+
+    /// Announces a peer to other peers. Only the first shard knows all of them.
+    pub fn introduce(&mut self, introduction: &Introduction) {
+        self.broker.introduce(introduction);
     }
 
     /// Sets the addresses of the cluster's servers for clients, and announces them to connected clients.
@@ -93,6 +111,9 @@ impl Shard {
             in_bytes: session.in_bytes,
             out_bytes: session.out_bytes,
             subscriptions: session.subscriptions,
+            account: (route.dedicated_to).map_or_else(String::new, |account| {
+                self.broker.exchange.account_name(account)
+            }),
         })
     }
 }

@@ -100,7 +100,7 @@ impl<H: Handler> JetStreamService<H> {
             filters: HashMap::new(),
             outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
             announcements: (0..config.shards).map(|_| Batch::default()).collect(),
-            crossings: RemoteTargets::default(),
+            crossings: RemoteTargets::new(None, config),
             requests: Requests::default(),
             mqtt: Connections::default(),
             now: Duration::ZERO,
@@ -346,7 +346,7 @@ impl ShardPorts {
             groups: b"",
             links: remote.links(),
         };
-        let batch = &mut self.outgoing[usize::from(remote.shard())];
+        let batch = &mut self.outgoing[usize::from(remote.shard(self.crossings.lane_shards()))];
         self.produced_bytes += batch.push_unframed(account, to, &unframed(message), target);
     }
 

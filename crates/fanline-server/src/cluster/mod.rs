@@ -1,9 +1,10 @@
 //! Options of the cluster, as the engine needs them, and addresses of other servers. The engine implements the
-//! route protocol, and the first shard serves the routes.
+//! route protocol, and the shards serve the routes.
 
 use std::fmt;
 use std::net::SocketAddr;
 
+use fanline_engine::AccountId;
 use fanline_engine::route::{RouteDial, RouteEnded, RouteSettings};
 use tokio::sync::oneshot;
 
@@ -95,6 +96,16 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
     for url in &cluster.routes {
         RouteAddress::parse(url)?;
     }
+    if cluster.pool_size == 0 && !cluster.accounts.is_empty() {
+        return Err("pool_size cannot be negative if pinned accounts are specified".into());
+    }
+    for (at, account) in cluster.accounts.iter().enumerate() {
+        if cluster.accounts[..at].contains(account) {
+            return Err(format!(
+                "found duplicate account name {account:?} in pinned accounts list"
+            ));
+        }
+    }
     if (cluster.tls.as_ref()).is_some_and(|tls| !tls.client_certificates.is_required()) {
         return Err("TLS of routes requires client certificates".into());
     }
@@ -107,7 +118,13 @@ pub(crate) fn settings(
     cluster: &ClusterOptions,
     listening: SocketAddr,
     addresses: &Addresses,
+    shards: usize,
 ) -> RouteSettings {
+    let access = options.auth.directory();
+    let system = access.account(AccountId::SYSTEM);
+    let system = system.filter(|_| !options.no_system_account);
+    let mut accounts = cluster.accounts.clone();
+    accounts.extend(system.map(|system| system.name.clone()));
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     RouteSettings {
         host: cluster.host.clone(),
@@ -124,6 +141,9 @@ pub(crate) fn settings(
             None if addresses.clients.ip().is_unspecified() => reachable_urls(addresses.clients),
             None => vec![addresses.clients.to_string()],
         },
+        pool_size: cluster.pool_size,
+        accounts,
+        shards: u16::try_from(shards).unwrap_or(u16::MAX),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fanline_engine::leaf::LeafStatus;
-use fanline_engine::route::RouteStatus;
+use fanline_engine::route::{Introduction, RouteStatus};
 use fanline_engine::{Access, ServerInfo, ShardConfig, ShardStatus};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
     /// Returns the routes.
     Routes(oneshot::Sender<Vec<RouteStatus>>),
+    /// Announces a server of the cluster to the other ones.
+    Introduce(Box<Introduction>),
     /// Closes the connection to this remote.
     CloseRemote(u64),
     /// Announces the addresses of the cluster's servers to clients.

@@ -51,7 +51,15 @@ pub struct ClusterOptions {
     pub connect_retries: u32,
     /// Whether the delay between attempts doubles, up to 30 s, instead of staying at 1 s.
     pub connect_backoff: bool,
+    /// Number of connections to each server, among which accounts are divided. 0 means one connection for all
+    /// accounts, and none for `accounts`.
+    pub pool_size: u32,
+    /// Names of accounts that have a connection of their own to each server. The system account always has one.
+    pub accounts: Vec<String>,
 }
+
+/// Default number of connections to each server.
+const POOL_SIZE: u32 = 3;
 
 impl Default for ClusterOptions {
     fn default() -> Self {
@@ -67,6 +75,8 @@ impl Default for ClusterOptions {
             no_advertise: false,
             connect_retries: 0,
             connect_backoff: false,
+            pool_size: POOL_SIZE,
+            accounts: Vec::new(),
         }
     }
 }

@@ -467,9 +467,9 @@ impl Opening<'_> {
             granted,
             early,
         };
-        if let Some(leafs) = self.runtime.common.leafs.get() {
+        if let Some(shards) = self.runtime.common.shards.get() {
             // A shard that has ended drops the connection.
-            let _ = leafs.send(Command::Serve {
+            let _ = shards[0].send(Command::Serve {
                 transport: Transport::Wire(
                     Incoming::LeafHandover(Box::new(handed)),
                     Listener::Leafs,

@@ -82,16 +82,16 @@ pub(crate) fn start(
         .transpose()
         .map_err(StartError::Option)?
         .map(Arc::new);
-    let routes = (options.cluster.as_ref())
-        .zip(addresses.cluster)
-        .map(|(cluster, address)| cluster::settings(&options, cluster, address, &addresses))
-        .map(Arc::new);
     // The files are written before the log says that the server is ready, because writing may fail.
     let files = write_files(&options, &addresses)?;
     log_start(&options, &info, &addresses);
     let shards = options
         .shards
         .map_or_else(|| default_shards(SHARDS_MAX - services), NonZeroUsize::get);
+    let routes = (options.cluster.as_ref())
+        .zip(addresses.cluster)
+        .map(|(cluster, address)| cluster::settings(&options, cluster, address, &addresses, shards))
+        .map(Arc::new);
     let common = Arc::new(Common {
         config: Arc::new(ShardConfig {
             limits: settings::limits(&options),
@@ -106,7 +106,7 @@ pub(crate) fn start(
         jetstream: OnceLock::new(),
         auth_pool: AuthPool::default(),
         sync_times: Arc::default(),
-        leafs: OnceLock::new(),
+        shards: OnceLock::new(),
         resolver: OnceLock::new(),
         callout: OnceLock::new(),
         route_events: OnceLock::new(),
@@ -348,7 +348,7 @@ fn launch(
         unshared.shards.push(sender);
         inboxes.push(inbox);
     }
-    let _ = unshared.common.leafs.set(unshared.shards[0].clone());
+    let _ = unshared.common.shards.set(unshared.shards.clone());
     // JetStream starts before the shards, so that stored streams exist when the first request arrives.
     let jetstream = jetstream
         .map(|start| start(&shared.common, &shared.info))

@@ -119,27 +119,28 @@ impl Shared {
     ) {
         let transport = Transport::Wire(incoming, listener);
         match listener {
-            Listener::Leafs | Listener::Routes => {
-                self.serve_on_link_shard(transport, Some(arrival))
-            }
+            // The first shard passes a route on to the one that serves what it carries.
+            Listener::Leafs | Listener::Routes => self.serve_on(0, transport, Some(arrival)),
             _ => self.assign(transport, Some(arrival)),
         }
     }
 
     /// Assigns a dialed connection to the shard of leaf nodes.
     pub(crate) fn serve_dialled(&self, dialled: Dialled) {
-        self.serve_on_link_shard(Transport::Dialled(dialled.into()), None);
+        self.serve_on(0, Transport::Dialled(dialled.into()), None);
     }
 
-    /// Assigns a dialed route to the shard of routes.
+    /// Assigns a dialed route to the shard that serves what it carries.
     pub(crate) fn serve_route(&self, dialled: DialledRoute) {
-        self.serve_on_link_shard(Transport::Route(dialled.into()), None);
+        let settings = self.common.config.routes.as_ref();
+        let shard = settings.map_or(0, |settings| settings.shard_of(&dialled.dial.carries));
+        self.serve_on(usize::from(shard), Transport::Route(dialled.into()), None);
     }
 
-    /// Assigns a connection to another server to the first shard.
-    fn serve_on_link_shard(&self, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
+    /// Assigns a connection to another server to a shard.
+    fn serve_on(&self, shard: usize, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
-        let _ = self.shards[0].send(Command::Serve {
+        let _ = self.shards[shard].send(Command::Serve {
             transport,
             cid,
             is_full: false,

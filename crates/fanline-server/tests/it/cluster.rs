@@ -61,9 +61,10 @@ fn routes(server: &TestServer) -> Vec<Value> {
     reply["routes"].as_array().cloned().unwrap_or_default()
 }
 
+/// Waits until a server has all routes to this number of other servers: three slots, and one for `$SYS`.
 #[track_caller]
 fn until_peers(server: &TestServer, count: usize) {
-    until("the mesh", || routes(server).len() == count);
+    until("the mesh", || routes(server).len() == 4 * count);
 }
 
 /// Waits until a message on one server reaches a subscriber on another one.

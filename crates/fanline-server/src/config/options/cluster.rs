@@ -1,5 +1,6 @@
 //! The cluster: its name, the listener for routes, and the servers that it dials.
 
+use fanline_engine::codec::route::ROUTE_POOL_SIZE_MAX;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
@@ -13,8 +14,7 @@ use crate::config::table::{self, Entry, set};
 use crate::{ClientCertificates, ClusterOptions, TlsOptions};
 
 /// The reason in the warning for options of routes that have no effect.
-const LATER: &str =
-    "not supported by Fanline yet: it uses one connection without compression for each route";
+const LATER: &str = "not supported by Fanline yet";
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new("cluster", Block, read, show)
     .block::<ClusterBlock>()
@@ -125,8 +125,32 @@ impl table::Block for ClusterBlock {
         ),
         Entry::refused("permissions", Block, "permissions of routes are not supported by Fanline yet")
             .help("Subjects that cross routes, which Fanline does not support yet."),
-        Entry::warned("pool_size", Integer, LATER).help("Number of connections to each server."),
-        Entry::warned("accounts", Texts, LATER).help("Accounts with a connection of their own."),
+        Entry::<Self>::new(
+            "pool_size",
+            Integer,
+            |block, given| {
+                block.options.pool_size = match given.integer()? {
+                    0 => ClusterOptions::default().pool_size,
+                    size => u32::try_from(size).unwrap_or(0),
+                };
+                match block.options.pool_size {
+                    ..=ROUTE_POOL_SIZE_MAX => Ok(()),
+                    _ => Err(given.fault(format!("at most {ROUTE_POOL_SIZE_MAX} connections are possible"))),
+                }
+            },
+            |block| match block.options.pool_size {
+                0 => json!(-1),
+                size => json!(size),
+            },
+        )
+        .default("3")
+        .limit("at most 1024")
+        .help(
+            "Number of connections to each server, among which accounts are divided by their names. -1 means one \
+             connection for all accounts.",
+        ),
+        Entry::<Self>::texts("accounts", |block| &mut block.options.accounts)
+            .help("Accounts with a connection of their own to each server. The system account always has one."),
         Entry::warned("compression", Any, LATER).help("Compression of routes."),
         Entry::warned("ping_interval", Duration, LATER).help("Interval of pings; that of clients, at most 30 s."),
         Entry::warned("ping_max", Integer, LATER).help("Number of unanswered pings; that of clients."),
