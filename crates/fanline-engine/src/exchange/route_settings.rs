@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::codec::compression::LinkCompression;
 use crate::codec::route::Carries;
 
 /// The settings of routes.
@@ -28,6 +29,8 @@ pub struct RouteSettings {
     pub pool_size: u32,
     /// Names of the accounts that have a dedicated route to each peer, if there is a pool.
     pub accounts: Vec<String>,
+    /// The compression that this server requests; `None` without one.
+    pub compression: Option<LinkCompression>,
     /// Number of shards that serve routes, the first ones; 0 means 1.
     pub shards: u16,
 }

@@ -38,7 +38,10 @@ fn pool_info(id: &str, size: u32, carries: &Carries) -> String {
         Carries::Slot(slot) => format!("\"route_pool_idx\":{slot}"),
         Carries::Account(name) => format!("\"route_account\":\"{name}\""),
     };
-    info(id).replace("\"port\"", &format!("\"route_pool_size\":{size},{what},\"port\""))
+    info(id).replace(
+        "\"port\"",
+        &format!("\"route_pool_size\":{size},{what},\"port\""),
+    )
 }
 
 fn account(name: &str) -> Carries {
@@ -141,7 +144,10 @@ fn new_route_receives_the_interest_of_its_accounts_only() {
         let output = simulation.read(all);
         let mut lines: Vec<&str> = output.lines().collect();
         lines.sort_unstable();
-        assert_eq!(lines, ["RS+ $G here", "RS+ A here", "RS+ C here", "RS+ P here"]);
+        assert_eq!(
+            lines,
+            ["RS+ $G here", "RS+ A here", "RS+ C here", "RS+ P here"]
+        );
         let client = client_in(&mut simulation, 0, "P");
         simulation.send(all, "RS+ P there\r\n");
         simulation.send(client, "PUB there 2\r\nhi\r\n");
@@ -235,7 +241,12 @@ fn slots_follow_the_larger_pool() {
 fn dedicated_route_needs_an_account_that_is_configured_for_it() {
     let mut simulation = pooled(1);
     for (name, size, answer, reason) in [
-        ("A", 3, "No route for account \"A\"", CloseReason::ProtocolViolation),
+        (
+            "A",
+            3,
+            "No route for account \"A\"",
+            CloseReason::ProtocolViolation,
+        ),
         (
             "nobody",
             3,
@@ -272,10 +283,16 @@ fn dialer_requests_what_its_route_is_to_carry() {
         let route = open(&mut simulation, &carries, Some(dial.clone()));
         simulation.send(route, &pool_info("NA", 3, &Carries::default()));
         let output = simulation.read(route);
-        assert!(output.contains(key) && output.contains("\"route_pool_size\":3"), "{output}");
+        assert!(
+            output.contains(key) && output.contains("\"route_pool_size\":3"),
+            "{output}"
+        );
         let second = open(&mut simulation, &carries, Some(dial.clone()));
         simulation.send(second, &pool_info("NA", 3, &Carries::default()));
-        assert_eq!(simulation.outcome(second), RouteOutcome::Duplicate("NA".into()));
+        assert_eq!(
+            simulation.outcome(second),
+            RouteOutcome::Duplicate("NA".into())
+        );
         // A peer without a pool has no such route.
         let third = open(&mut simulation, &carries, Some(dial));
         simulation.send(third, &info("NB"));
@@ -291,7 +308,12 @@ fn dialer_requests_what_its_route_is_to_carry() {
 
 #[test]
 fn further_routes_are_dialed_after_the_password_was_accepted() {
-    for (size, expected) in [(0, None), (2, Some(3)), (5, Some(5)), (u32::MAX, Some(1024))] {
+    for (size, expected) in [
+        (0, None),
+        (2, Some(3)),
+        (5, Some(5)),
+        (u32::MAX, Some(1024)),
+    ] {
         let mut simulation = pooled(1);
         let route = open(&mut simulation, &Carries::default(), Some(explicit()));
         simulation.send(route, &pool_info("NA", size, &Carries::default()));
@@ -322,7 +344,10 @@ fn dedicated_route_of_a_peer_is_announced_to_the_others() {
             .filter_map(|line| RouteInfo::parse(line.strip_prefix("INFO ")?.trim().as_bytes()))
             .collect();
         assert_eq!(infos.len(), 1, "{output}");
-        assert_eq!((&*infos[0].server_id, &*infos[0].route_account), ("NB", "P"));
+        assert_eq!(
+            (&*infos[0].server_id, &*infos[0].route_account),
+            ("NB", "P")
+        );
         assert_eq!(infos[0].gossip_mode, GossipMode::Disabled);
     }
 }

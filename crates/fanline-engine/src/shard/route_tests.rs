@@ -74,7 +74,7 @@ impl Simulation {
             ..Peer::default()
         };
         let cid = self.shards[shard].broker.exchange.sessions.len() as u64 + 100;
-        let id = self.shards[shard].open_route(cid, peer, dial, Duration::ZERO);
+        let id = self.shards[shard].open_route(cid, peer, dial, None, Duration::ZERO);
         Client { shard, id }
     }
 
@@ -392,10 +392,13 @@ fn interest_of_a_lost_peer_is_gone() {
         simulation.send(client, "SUB in 1\r\nPUB a in 2\r\nhi\r\n");
         let output = simulation.read(client);
         assert!(output.starts_with("HMSG in 1 "), "no 503: {output}");
-        assert_eq!(simulation.events(), [RouteEvent::Left {
+        assert_eq!(
+            simulation.events(),
+            [RouteEvent::Left {
                 id: "NA".into(),
                 carries: Carries::default(),
-            }]);
+            }]
+        );
         // Others still hear of changes, and a peer may come back.
         assert_eq!(simulation.read(two), "RS+ $G in\r\n");
         let again = accepted(&mut simulation, "NA");

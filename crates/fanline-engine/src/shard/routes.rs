@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use super::{Kind, SessionId, Shard};
 use crate::auth::Peer;
+use crate::codec::compression::level_name;
 use crate::codec::route::RouteConnect;
-use crate::session::route::{Introduction, Route, RouteDial, RouteEvent, RouteStatus};
+use crate::session::route::{
+    Compressed, Introduction, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus,
+};
 
 impl Shard {
     /// Opens a route, which was dialed if `dial` is `Some`, otherwise accepted.
@@ -18,9 +21,10 @@ impl Shard {
         cid: u64,
         peer: Peer,
         dial: Option<RouteDial>,
+        compressed: Option<Compressed>,
         opened_at: Duration,
     ) -> SessionId {
-        let kind = Kind::Route(Box::new(Route::new(dial)));
+        let kind = Kind::Route(Box::new(Route::new(dial, compressed)));
         let id = self.broker.insert_session(cid, peer, kind, true, opened_at);
         if let Some(routes) = &self.broker.exchange.config.routes {
             let deadline = opened_at + routes.auth_timeout;
@@ -40,9 +44,24 @@ impl Shard {
         self.broker.exchange.shared.routes.take_events()
     }
 
-    /// Returns the INFO that starts an accepted route.
-    pub fn route_greeting(&self) -> Vec<u8> {
-        self.broker.route_info().line()
+    /// Returns the line that starts a route: CONNECT of a dialed one, otherwise INFO.
+    pub fn route_greeting(&self, dial: Option<&RouteDial>) -> Vec<u8> {
+        match dial {
+            Some(dial) => self.broker.route_connect(dial).line(),
+            None => self.broker.route_info().line(),
+        }
+    }
+
+    /// Returns the INFO with which a route is compressed.
+    pub fn route_compression(&self, dial: Option<&RouteDial>, by: &LinkCompression) -> Vec<u8> {
+        let mut info = match dial {
+            Some(dial) => self.broker.delayed_info(dial),
+            None => self.broker.route_info(),
+        };
+        by.name().clone_into(&mut info.compression);
+        // The INFO that follows in compressed form requests the slot.
+        info.route_pool_idx = 0;
+        info.line()
     }
 
     /// Returns whether a CONNECT with this JSON is accepted.
@@ -111,6 +130,7 @@ impl Shard {
             in_bytes: session.in_bytes,
             out_bytes: session.out_bytes,
             subscriptions: session.subscriptions,
+            compression: route.level(session.rtt).map_or("off", level_name),
             account: (route.dedicated_to).map_or_else(String::new, |account| {
                 self.broker.exchange.account_name(account)
             }),

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::client::ServerAddress;
 use crate::client::url::Url;
 use crate::listen::reachable_urls;
-use crate::options::{Addresses, ClusterOptions, Options};
+use crate::options::{Addresses, ClusterOptions, LinkCompression, Options};
 
 /// A new connection to another server of the cluster, without a session.
 pub(crate) struct DialledRoute {
@@ -143,6 +143,10 @@ pub(crate) fn settings(
         },
         pool_size: cluster.pool_size,
         accounts,
+        compression: match &cluster.compression {
+            LinkCompression::Off => None,
+            other => Some(other.clone()),
+        },
         shards: u16::try_from(shards).unwrap_or(u16::MAX),
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use fanline_engine::auth::Vouched;
 use fanline_engine::codec::websocket::Upgrade;
+use fanline_engine::route::Compressed;
 use fanline_engine::{AccountId, Peer};
 use tokio::io::DuplexStream;
 
 use crate::cluster::DialledRoute;
 use crate::leaf::Dialled;
-use crate::wire::Records;
+use crate::wire::{Records, S2Layer};
 
 /// A connection without a session yet.
 pub(crate) enum Transport {
@@ -65,10 +66,12 @@ pub(crate) struct GreetedRoute {
     pub(crate) peer: Peer,
     /// The connection's name in logs.
     pub(crate) name: String,
-    /// Time at which the connection received INFO.
-    pub(crate) greeted_at: Duration,
+    /// Time at which the handshake began.
+    pub(crate) begun_at: Duration,
     /// The input up to INFO, and what follows it.
     pub(crate) received: Vec<u8>,
+    pub(crate) s2: Option<Box<S2Layer>>,
+    pub(crate) compressed: Option<Compressed>,
 }
 
 /// A leaf connection over WebSocket. Only the HTTP request identifies it as a leaf connection, so the shard

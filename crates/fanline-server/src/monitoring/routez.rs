@@ -67,7 +67,7 @@ impl Row {
             out_bytes: status.out_bytes,
             subscriptions: status.subscriptions,
             account: status.account,
-            compression: "off",
+            compression: status.compression,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::TlsOptions;
+use super::{LinkCompression, TlsOptions};
 use crate::client::url::{Url, percent_decode, split_host_port};
 
 /// A server's membership in a cluster: its listener for routes, and the servers that it dials.
@@ -56,6 +56,9 @@ pub struct ClusterOptions {
     pub pool_size: u32,
     /// Names of accounts that have a connection of their own to each server. The system account always has one.
     pub accounts: Vec<String>,
+    /// S2 compression between the servers. By default, a connection is compressed if the other server requests
+    /// it.
+    pub compression: LinkCompression,
 }
 
 /// Default number of connections to each server.
@@ -77,6 +80,7 @@ impl Default for ClusterOptions {
             connect_backoff: false,
             pool_size: POOL_SIZE,
             accounts: Vec::new(),
+            compression: LinkCompression::Accept,
         }
     }
 }

@@ -466,7 +466,7 @@ impl Connection<'_> {
 
     /// Adapts compression to the round-trip time, if the configuration says so.
     fn note_distance(&self) {
-        if let Some(level) = self.runtime.engine.borrow().leaf_level(self.id) {
+        if let Some(level) = self.runtime.engine.borrow().link_level(self.id) {
             self.link.set_level(level);
         }
     }

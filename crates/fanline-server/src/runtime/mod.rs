@@ -581,10 +581,11 @@ impl Runtime {
         cid: u64,
         peer: Peer,
         dial: Option<route::RouteDial>,
+        compressed: Option<route::Compressed>,
         opened_at: Duration,
     ) -> SessionId {
         let mut engine = self.engine.borrow_mut();
-        engine.open_route(cid, peer, dial, opened_at)
+        engine.open_route(cid, peer, dial, compressed, opened_at)
     }
 
     /// Adds a nonce for the peer to sign, if the access rules need one and the peer has none.

@@ -1,16 +1,16 @@
-//! The connections of routes: the lines of an accepted one up to INFO, which decide about the shard that serves
-//! it, and its session.
+//! The connections of routes: their lines up to INFO, which agree on compression and decide about the shard, and
+//! their sessions.
 
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use fanline_engine::Peer;
 use fanline_engine::auth::ConnectionKind;
 use fanline_engine::codec::route::parse::{RouteParsed, RouteVerb, parse_route};
 use fanline_engine::codec::route::{ROUTE_LINE_BYTES_MAX, RouteInfo};
-use fanline_engine::route::{Carries, RouteDial, RouteEnded};
+use fanline_engine::route::{Compressed, RouteDial, RouteEnded};
+use fanline_engine::{Ended, Peer};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::{debug, error, info};
@@ -19,150 +19,246 @@ use super::Runtime;
 use super::connection::{peer_at, serve_session};
 use super::dialled::open_dialled_route;
 use super::link::{Link, Writer};
-use super::opening::{NotOpened, Opened};
+use super::opening::Opened;
 use crate::cluster::DialledRoute;
 use crate::ipc::{Command, GreetedRoute, Transport};
-use crate::wire::{Input, Layers, Socket, Wire, WireReader, prepare_tcp};
+use crate::wire::{Layers, S2Layer, Socket, Wire, WireReader, prepare_tcp};
 
-/// Serves an accepted route after the handshake of TLS, or passes it to the shard that serves what it carries.
-pub(super) async fn serve_accepted(runtime: &Rc<Runtime>, opened: Opened, cid: u64) {
-    let Opened {
-        mut wire,
-        peer,
-        name,
-        ..
-    } = opened;
-    info!("{name} - Route connection created");
-    let greeted_at = runtime.now();
-    let (received, carries) = match greet(runtime, &wire).await {
-        Ok(greeted) => greeted,
-        Err(error) => return debug!("{name} - was not opened: {error}"),
-    };
-    let Socket::Tcp(stream) = wire.take_socket() else {
-        return;
-    };
-    let Ok(stream) = stream.into_std() else {
-        return;
-    };
-    let greeted = GreetedRoute {
-        stream,
-        records: wire.layers.get_mut().records.take(),
-        peer: Peer {
-            is_greeted: true,
-            ..peer
-        },
-        name,
-        greeted_at,
-        received,
-    };
-    let settings = &runtime.config().routes;
-    let home = carries.and_then(|carries| Some(settings.as_ref()?.shard_of(&carries)));
-    let home = home.map_or(runtime.index, usize::from);
-    if home == runtime.index {
-        return serve_greeted(runtime, greeted, cid).await;
-    }
-    if let Some(shards) = runtime.common.shards.get() {
-        // A shard that has ended drops the connection.
-        let _ = shards[home].send(Command::Serve {
-            transport: Transport::GreetedRoute(greeted.into()),
-            cid,
-            is_full: false,
-            arrival: None,
-        });
-    }
+/// A route before its session.
+struct Greeting<'a> {
+    runtime: &'a Rc<Runtime>,
+    wire: Wire,
+    peer: Peer,
+    /// The connection's name in logs.
+    name: String,
+    dial: Option<RouteDial>,
+    begun_at: Duration,
+    /// The input for the session.
+    received: Vec<u8>,
+    compressed: Option<Compressed>,
 }
 
-/// Sends INFO, and reads up to the dialer's INFO. Returns the input, and what the route is to carry. The session
-/// handles any other input, and a dialer that is late.
-async fn greet(runtime: &Runtime, wire: &Wire) -> Result<(Vec<u8>, Option<Carries>), NotOpened> {
-    let greeting = runtime.engine.borrow().route_greeting();
-    wire.send(&greeting).await?;
-    let mut received = Vec::new();
-    let config = runtime.config();
-    let time = config
-        .routes
-        .as_ref()
-        .map_or(Duration::ZERO, |own| own.auth_timeout);
-    let info = timeout(time, read_info(runtime, wire, &mut received)).await;
-    let info = info.unwrap_or(Ok(None))?;
-    Ok((received, info.map(|info| info.carries())))
-}
-
-/// The next step of a handshake.
+/// The next step of a greeting.
 enum Step {
-    Continue(usize),
+    Skip(usize),
     Answer(Range<usize>),
     Read,
-    Done(Option<RouteInfo>),
+    Agree(Box<RouteInfo>, Range<usize>),
+    End,
 }
 
-/// Reads until INFO has arrived, and responds to pings. Returns `None` if the dialer sends something else.
-async fn read_info(
-    runtime: &Runtime,
-    wire: &Wire,
-    received: &mut Vec<u8>,
-) -> io::Result<Option<RouteInfo>> {
-    let mut at = 0;
-    loop {
-        let admits = |json: &[u8]| runtime.engine.borrow().admits_route(json);
-        let step = match parse_route(&received[at..], false) {
-            RouteParsed::Verb(RouteVerb::Connect(json), taken) if at == 0 && admits(json) => {
-                Step::Continue(taken)
-            }
-            RouteParsed::Verb(RouteVerb::Ping, taken) if at > 0 => Step::Answer(at..at + taken),
-            RouteParsed::Verb(RouteVerb::Info(json), _) if at > 0 => {
-                Step::Done(RouteInfo::parse(json))
-            }
-            RouteParsed::Partial { .. } if received.len() <= ROUTE_LINE_BYTES_MAX => Step::Read,
-            _ => Step::Done(None),
-        };
-        match step {
-            Step::Continue(taken) => at += taken,
-            Step::Answer(ping) => {
-                received.drain(ping);
-                wire.send(b"PONG\r\n").await?;
-            }
-            Step::Read => {
-                if !wire.read_more(received).await? {
-                    return Ok(None);
+impl<'a> Greeting<'a> {
+    fn new(
+        runtime: &'a Rc<Runtime>,
+        wire: Wire,
+        peer: Peer,
+        name: String,
+        dial: Option<RouteDial>,
+    ) -> Self {
+        info!("{name} - Route connection created");
+        Greeting {
+            runtime,
+            wire,
+            peer: Peer {
+                is_greeted: true,
+                ..peer
+            },
+            name,
+            dial,
+            begun_at: runtime.now(),
+            received: Vec::new(),
+            compressed: None,
+        }
+    }
+
+    /// Sends the first line, and reads up to the INFO of the other side. Returns that INFO. If the other side
+    /// sends anything else or is late, the session handles it.
+    async fn perform(&mut self) -> io::Result<Option<RouteInfo>> {
+        let dial = self.dial.as_ref();
+        let line = self.runtime.engine.borrow().route_greeting(dial);
+        self.wire.send(&line).await?;
+        let config = self.runtime.config();
+        let time = (config.routes.as_ref()).map_or(Duration::ZERO, |own| own.auth_timeout);
+        timeout(time, self.read_info()).await.unwrap_or(Ok(None))
+    }
+
+    async fn read_info(&mut self) -> io::Result<Option<RouteInfo>> {
+        let mut at = 0;
+        loop {
+            match self.next_step(at) {
+                Step::Skip(taken) => at += taken,
+                Step::Answer(ping) => {
+                    self.received.drain(ping);
+                    self.wire.send(b"PONG\r\n").await?;
                 }
+                Step::Read => {
+                    if !self.wire.read_more(&mut self.received).await? {
+                        return Ok(None);
+                    }
+                }
+                Step::Agree(info, line) => {
+                    if !self.agree(&info, line).await? {
+                        return Ok(Some(*info));
+                    }
+                }
+                Step::End => return Ok(None),
             }
-            Step::Done(info) => return Ok(info),
+        }
+    }
+
+    /// Returns the next step; `at` is the offset of the next line. A dialer begins with CONNECT.
+    fn next_step(&self, at: usize) -> Step {
+        let has_connected = self.dial.is_some() || at > 0;
+        let admits = |json: &[u8]| self.runtime.engine.borrow().admits_route(json);
+        match parse_route(&self.received[at..], false) {
+            RouteParsed::Verb(RouteVerb::Connect(json), taken)
+                if !has_connected && admits(json) =>
+            {
+                Step::Skip(taken)
+            }
+            RouteParsed::Verb(RouteVerb::Ping, taken) if has_connected => {
+                Step::Answer(at..at + taken)
+            }
+            RouteParsed::Verb(RouteVerb::Info(json), taken) if has_connected => {
+                let info = RouteInfo::parse(json);
+                info.map_or(Step::End, |info| Step::Agree(info.into(), at..at + taken))
+            }
+            RouteParsed::Partial { .. } if self.received.len() <= ROUTE_LINE_BYTES_MAX => {
+                Step::Read
+            }
+            _ => Step::End,
+        }
+    }
+
+    /// Agrees on compression with a side that has sent this INFO. Returns false if the connection is not going
+    /// to be compressed, or is compressed already. Otherwise, another INFO follows.
+    async fn agree(&mut self, info: &RouteInfo, line: Range<usize>) -> io::Result<bool> {
+        let config = self.runtime.config();
+        let ours = config
+            .routes
+            .as_ref()
+            .and_then(|own| own.compression.as_ref());
+        let by = ours.filter(|_| self.compressed.is_none());
+        let Some(by) = by.and_then(|ours| ours.agree(&info.compression)) else {
+            return Ok(false);
+        };
+        let dial = self.dial.as_ref();
+        let own = self.runtime.engine.borrow().route_compression(dial, &by);
+        if dial.is_some() {
+            self.wire.send(&own).await?;
+        }
+        let rtt = self.runtime.now().saturating_sub(self.begun_at);
+        let mut s2 = S2Layer::new(by.level(rtt));
+        // The other side sends nothing between its INFO and compressed bytes.
+        s2.push(&self.received[line.end..]);
+        self.received.truncate(line.start);
+        self.wire.layers.get_mut().s2 = Some(Box::new(s2));
+        if dial.is_none() {
+            self.wire.send(&own).await?;
+        }
+        self.compressed = Some(Compressed { by, rtt });
+        Ok(true)
+    }
+
+    /// Serves the session. Returns facts about its end.
+    async fn serve(self, cid: u64) -> Option<Ended> {
+        let Greeting {
+            runtime,
+            mut wire,
+            received,
+            name,
+            ..
+        } = self;
+        let (dial, begun_at) = (self.dial, self.begun_at);
+        let open = || runtime.open_route(cid, self.peer, dial, self.compressed, begun_at);
+        let layers = wire.layers.get_mut();
+        if layers.records.is_none() && layers.s2.is_none() {
+            match wire.take_socket() {
+                Socket::Tcp(stream) => {
+                    let (read, write) = stream.into_split();
+                    let link = Link::new(Writer::Tcp(write), name);
+                    return serve_session(runtime, read, link, open(), &received).await;
+                }
+                socket => wire.socket = socket,
+            }
+        }
+        wire.layers.get_mut().unread = received;
+        wire.mark_server_link();
+        let wire = Rc::new(wire);
+        let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
+        serve_session(runtime, WireReader(wire), link, open(), &[]).await
+    }
+
+    /// Passes the connection to another shard.
+    fn pass_on(mut self, shard: usize, cid: u64) {
+        let Socket::Tcp(stream) = self.wire.take_socket() else {
+            return;
+        };
+        let Ok(stream) = stream.into_std() else {
+            return;
+        };
+        let layers = self.wire.layers.get_mut();
+        let greeted = GreetedRoute {
+            stream,
+            records: layers.records.take(),
+            s2: layers.s2.take(),
+            peer: self.peer,
+            name: self.name,
+            begun_at: self.begun_at,
+            received: self.received,
+            compressed: self.compressed,
+        };
+        if let Some(shards) = self.runtime.common.shards.get() {
+            // A shard that has ended drops the connection.
+            let _ = shards[shard].send(Command::Serve {
+                transport: Transport::GreetedRoute(greeted.into()),
+                cid,
+                is_full: false,
+                arrival: None,
+            });
         }
     }
 }
 
-/// Serves an accepted route whose INFO has arrived.
+/// Serves an accepted route after the handshake of TLS, or passes it to the shard that serves what it carries.
+pub(super) async fn serve_accepted(runtime: &Rc<Runtime>, opened: Opened, cid: u64) {
+    let Opened {
+        wire, peer, name, ..
+    } = opened;
+    let mut greeting = Greeting::new(runtime, wire, peer, name, None);
+    let info = match greeting.perform().await {
+        Ok(info) => info,
+        Err(error) => return debug!("{} - was not opened: {error}", greeting.name),
+    };
+    let config = runtime.config();
+    let home = info.and_then(|info| Some(config.routes.as_ref()?.shard_of(&info.carries())));
+    match home.map_or(runtime.index, usize::from) {
+        home if home == runtime.index => drop(greeting.serve(cid).await),
+        home => greeting.pass_on(home, cid),
+    }
+}
+
+/// Serves an accepted route that another shard has greeted.
 pub(super) async fn serve_greeted(runtime: &Rc<Runtime>, greeted: GreetedRoute, cid: u64) {
-    let GreetedRoute {
-        stream,
-        records,
-        peer,
-        name,
-        greeted_at,
-        received,
-    } = greeted;
-    let Ok(stream) = TcpStream::from_std(stream) else {
+    let Ok(stream) = TcpStream::from_std(greeted.stream) else {
         return;
     };
-    if records.is_none() {
-        let (read, write) = stream.into_split();
-        let link = Link::new(Writer::Tcp(write), name);
-        let id = runtime.open_route(cid, peer, None, greeted_at);
-        serve_session(runtime, read, link, id, &received).await;
-        return;
-    }
     let layers = Layers {
-        records,
-        unread: received,
+        records: greeted.records,
+        s2: greeted.s2,
         ..Layers::default()
     };
-    let mut wire = Wire::new(Socket::Tcp(stream), &runtime.scratch, layers);
-    wire.mark_server_link();
-    let wire = Rc::new(wire);
-    let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
-    let id = runtime.open_route(cid, peer, None, greeted_at);
-    serve_session(runtime, WireReader(wire), link, id, &[]).await;
+    let greeting = Greeting {
+        runtime,
+        wire: Wire::new(Socket::Tcp(stream), &runtime.scratch, layers),
+        peer: greeted.peer,
+        name: greeted.name,
+        dial: None,
+        begun_at: greeted.begun_at,
+        received: greeted.received,
+        compressed: greeted.compressed,
+    };
+    greeting.serve(cid).await;
 }
 
 /// Serves a dialed route. Reports its end to the task that dialed it.
@@ -174,8 +270,10 @@ pub(super) async fn serve_dialed(runtime: &Rc<Runtime>, dialled: DialledRoute, c
         done,
     } = dialled;
     let ended = open_and_serve(runtime, stream, (dial, &host), cid).await;
+    let ended = ended.ok().flatten().and_then(|ended| ended.route);
+    let ended = ended.map_or_else(RouteEnded::default, |ended| *ended);
     // The send fails if the dialing task has stopped.
-    let _ = done.send(ended.unwrap_or_default());
+    let _ = done.send(ended);
 }
 
 async fn open_and_serve(
@@ -183,41 +281,28 @@ async fn open_and_serve(
     stream: std::net::TcpStream,
     (dial, host): (RouteDial, &str),
     cid: u64,
-) -> io::Result<RouteEnded> {
+) -> io::Result<Option<Ended>> {
     let address = stream.peer_addr()?;
     let name = format!("{address} - rid:{cid}");
     let peer = Peer {
         kind: ConnectionKind::Route,
         ..peer_at(address)
     };
-    let Some(tls) = &runtime.tls().routes else {
-        prepare_tcp(&stream)?;
-        let (read, write) = TcpStream::from_std(stream)?.into_split();
-        let link = Link::new(Writer::Tcp(write), name);
-        return Ok(serve_open(runtime, read, link, (peer, dial), cid).await);
-    };
-    let wire = match open_dialled_route(runtime, stream, tls, host).await {
-        Ok(wire) => Rc::new(wire),
-        Err(error) => {
-            error!("{name} - TLS route handshake error: {error}");
-            return Ok(RouteEnded::default());
+    let wire = match &runtime.tls().routes {
+        None => {
+            prepare_tcp(&stream)?;
+            let socket = Socket::Tcp(TcpStream::from_std(stream)?);
+            Wire::new(socket, &runtime.scratch, Layers::default())
         }
+        Some(tls) => match open_dialled_route(runtime, stream, tls, host).await {
+            Ok(wire) => wire,
+            Err(error) => {
+                error!("{name} - TLS route handshake error: {error}");
+                return Ok(None);
+            }
+        },
     };
-    let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
-    Ok(serve_open(runtime, WireReader(wire), link, (peer, dial), cid).await)
-}
-
-/// Serves a dialed route after the handshake of TLS. Returns facts about its end.
-async fn serve_open(
-    runtime: &Rc<Runtime>,
-    read: impl Input,
-    link: Link,
-    (peer, dial): (Peer, RouteDial),
-    cid: u64,
-) -> RouteEnded {
-    info!("{} - Route connection created", link.name());
-    let id = runtime.open_route(cid, peer, Some(dial), runtime.now());
-    let ended = serve_session(runtime, read, link, id, &[]).await;
-    let ended = ended.and_then(|ended| ended.route);
-    ended.map_or_else(RouteEnded::default, |ended| *ended)
+    let mut greeting = Greeting::new(runtime, wire, peer, name, Some(dial));
+    greeting.perform().await?;
+    Ok(greeting.serve(cid).await)
 }

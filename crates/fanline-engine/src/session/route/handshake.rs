@@ -6,7 +6,8 @@ use subtle::ConstantTimeEq;
 
 use super::connections::{Load, Registered};
 use super::state::Phase;
-use super::{Introduction, RouteEvent, RouteOutcome, RouteSession};
+use super::{Introduction, RouteDial, RouteEvent, RouteOutcome, RouteSession};
+use crate::codec::compression::LinkCompression;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::route::{
     Carries, GossipMode, PROTOCOL, ROUTE_POOL_SIZE_MAX, RouteConnect, RouteError, RouteInfo,
@@ -45,9 +46,41 @@ impl Broker {
             cluster: server.cluster.clone().unwrap_or_default(),
             domain: server.domain.clone().unwrap_or_default(),
             connect_urls: settings.client_urls.clone(),
+            compression: (settings.compression.as_ref())
+                .map_or("off", LinkCompression::name)
+                .into(),
             route_pool_size: i64::from(settings.pool_size),
             ..RouteInfo::default()
         }
+    }
+
+    /// Returns the CONNECT of a dialed route.
+    pub(crate) fn route_connect(&self, dial: &RouteDial) -> RouteConnect {
+        let server = &self.exchange.info;
+        RouteConnect {
+            echo: true,
+            user: dial.user.clone(),
+            pass: dial.password.clone(),
+            tls_required: self.route_settings().has_tls,
+            headers: server.headers,
+            name: server.server_id.clone(),
+            cluster: server.cluster.clone().unwrap_or_default(),
+            ..RouteConnect::default()
+        }
+    }
+
+    /// Returns the INFO that a dialer sends after that of the acceptor, which learns from it what the route is
+    /// to carry.
+    pub(crate) fn delayed_info(&self, dial: &RouteDial) -> RouteInfo {
+        let mut own = RouteInfo {
+            gossip_mode: dial.gossip_mode,
+            ..self.route_info()
+        };
+        match &dial.carries {
+            Carries::Slot(slot) => own.route_pool_idx = i64::from(*slot),
+            Carries::Account(name) => own.route_account.clone_from(name),
+        }
+        own
     }
 
     /// Returns the reason for which a dialer with this CONNECT is refused; `Err(None)` means its credentials.
@@ -93,21 +126,12 @@ fn pool_size(ours: u32, info: &RouteInfo) -> u32 {
 impl RouteSession<'_> {
     /// Sends the first line of this side: CONNECT as the dialer, INFO as the acceptor.
     pub(crate) fn begin(&mut self) {
-        let server = &self.broker.exchange.info;
+        if self.session().peer.is_greeted {
+            return;
+        }
         let line = match &self.state().dial {
-            None if self.session().peer.is_greeted => return,
             None => self.broker.route_info().line(),
-            Some(dial) => RouteConnect {
-                echo: true,
-                user: dial.user.clone(),
-                pass: dial.password.clone(),
-                tls_required: self.broker.route_settings().has_tls,
-                headers: server.headers,
-                name: server.server_id.clone(),
-                cluster: server.cluster.clone().unwrap_or_default(),
-                ..RouteConnect::default()
-            }
-            .line(),
+            Some(dial) => self.broker.route_connect(dial).line(),
         };
         self.broker.exchange.send(self.id, &line);
     }
@@ -270,25 +294,15 @@ impl RouteSession<'_> {
             Load::All | Load::Slot(_) => None,
         };
         self.broker.exchange.rearm(self.id, ping_at);
-        self.send_delayed_info();
+        if let Some(dial) = &self.state().dial {
+            let mut own = self.broker.delayed_info(dial);
+            if let Some(compressed) = &self.state().compressed {
+                compressed.by.name().clone_into(&mut own.compression);
+            }
+            self.broker.exchange.send(self.id, &own.line());
+        }
         self.join(load);
         self.gossip();
-    }
-
-    /// Sends this server's INFO to the acceptor, which learns from it what the route is to carry.
-    fn send_delayed_info(&mut self) {
-        let Some(dial) = &self.state().dial else {
-            return;
-        };
-        let mut own = RouteInfo {
-            gossip_mode: dial.gossip_mode,
-            ..self.broker.route_info()
-        };
-        match &dial.carries {
-            Carries::Slot(slot) => own.route_pool_idx = i64::from(*slot),
-            Carries::Account(name) => own.route_account.clone_from(name),
-        }
-        self.broker.exchange.send(self.id, &own.line());
     }
 
     /// Adds the registered route to those that receive interest and messages.

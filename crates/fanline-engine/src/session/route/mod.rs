@@ -19,6 +19,7 @@ pub(crate) use interest::account_of;
 pub(crate) use state::Route;
 pub use state::{RouteDial, RouteEnded, RouteOutcome, RouteStatus};
 
+pub use crate::codec::compression::{Compressed, LinkCompression};
 pub use crate::codec::route::{Carries, GossipMode, RouteInfo};
 pub use crate::exchange::RouteSettings;
 

@@ -35,6 +35,7 @@ impl RouteSession<'_> {
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
+        let rtt_before = self.session().rtt;
         self.broker.begin_input(self.id, now);
         let mut intake = self.begin_intake(chunk);
         let mut place = self.begin_place(&mut intake);
@@ -70,6 +71,7 @@ impl RouteSession<'_> {
             }
         }
         self.broker.end_input(&intake, &mut receipt);
+        receipt.was_measured = self.session().rtt != rtt_before;
         receipt
     }
 

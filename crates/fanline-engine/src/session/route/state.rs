@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::auth::AccountId;
+use crate::codec::compression::Compressed;
 use crate::codec::route::{Carries, GossipMode, RouteInfo};
+use crate::codec::s2::Level;
 
 /// A connection to a peer that this server has dialed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -79,11 +81,13 @@ pub(crate) struct Route {
     pub(crate) outcome: RouteOutcome,
     /// The error that the peer sent.
     pub(crate) complaint: Option<String>,
+    /// The compression of the connection.
+    pub(crate) compressed: Option<Compressed>,
 }
 
 impl Route {
     /// Creates the state of a connection: a dialed one with `dial`, otherwise an accepted one.
-    pub(crate) fn new(dial: Option<RouteDial>) -> Self {
+    pub(crate) fn new(dial: Option<RouteDial>, compressed: Option<Compressed>) -> Self {
         Route {
             phase: match dial {
                 Some(_) => Phase::Greeting,
@@ -97,7 +101,14 @@ impl Route {
             info: RouteInfo::default(),
             outcome: RouteOutcome::default(),
             complaint: None,
+            compressed,
         }
+    }
+
+    /// Returns the compression level of output for a round-trip time.
+    pub(crate) fn level(&self, rtt: Option<Duration>) -> Option<Level> {
+        let compressed = self.compressed.as_ref()?;
+        Some(compressed.level(rtt))
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -150,4 +161,6 @@ pub struct RouteStatus {
     pub subscriptions: usize,
     /// Name of the account of a dedicated route; empty for other routes.
     pub account: String,
+    /// Name of the compression.
+    pub compression: &'static str,
 }

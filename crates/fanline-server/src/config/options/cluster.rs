@@ -1,9 +1,11 @@
 //! The cluster: its name, the listener for routes, and the servers that it dials.
 
 use fanline_engine::codec::route::ROUTE_POOL_SIZE_MAX;
+use fanline_engine::codec::s2::Level;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
+use super::leafnodes::{COMPRESSIONS, Compression, compression, show_compression};
 use super::listener::Listener;
 use super::tls::{self, TlsBlock, timeout};
 use crate::cluster::RouteAddress;
@@ -11,7 +13,7 @@ use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Any, Block, Duration, Integer, Text, Texts};
 use crate::config::table::{self, Entry, set};
-use crate::{ClientCertificates, ClusterOptions, TlsOptions};
+use crate::{ClientCertificates, ClusterOptions, LinkCompression, TlsOptions};
 
 /// The reason in the warning for options of routes that have no effect.
 const LATER: &str = "not supported by Fanline yet";
@@ -151,7 +153,20 @@ impl table::Block for ClusterBlock {
         ),
         Entry::<Self>::texts("accounts", |block| &mut block.options.accounts)
             .help("Accounts with a connection of their own to each server. The system account always has one."),
-        Entry::warned("compression", Any, LATER).help("Compression of routes."),
+        Entry::<Self>::new(
+            "compression",
+            Any,
+            |block, given| {
+                let on = LinkCompression::Always(Level::Fast);
+                set(&mut block.options.compression, compression(given, &on))
+            },
+            |block| show_compression(&block.options.compression),
+        )
+        .block::<Compression>()
+        .like("leafnodes.compression")
+        .limit(COMPRESSIONS)
+        .default("accept")
+        .help("Compression of routes, as that of leaf connections. `on` is `s2_fast`."),
         Entry::warned("ping_interval", Duration, LATER).help("Interval of pings; that of clients, at most 30 s."),
         Entry::warned("ping_max", Integer, LATER).help("Number of unanswered pings; that of clients."),
         Entry::warned("write_deadline", Duration, LATER).help("Time limit of a blocked write; that of clients."),
