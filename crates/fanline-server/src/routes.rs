@@ -62,6 +62,8 @@ struct Mesh {
 struct Peer {
     /// Its addresses for clients.
     client_urls: Vec<String>,
+    /// Whether it accepts no more clients.
+    is_leaving: bool,
     routes: HashSet<Carries>,
 }
 
@@ -112,6 +114,7 @@ pub(crate) async fn run_routes(
                 ..
             } => mesh.join(id, client_urls, carries),
             RouteEvent::Left { id, carries } => mesh.leave(&id, &carries),
+            RouteEvent::LeavesSoon { id } => mesh.hide_urls(&id),
             RouteEvent::Proven { dial, pool_size } => {
                 for carries in mesh.further_routes(dial, pool_size) {
                     let mesh = Rc::clone(&mesh);
@@ -147,7 +150,9 @@ impl Mesh {
         let peer = peers.entry(id).or_default();
         let is_new = peer.routes.is_empty();
         peer.routes.insert(carries);
-        peer.client_urls = client_urls;
+        if !peer.is_leaving {
+            peer.client_urls = client_urls;
+        }
         drop(peers);
         if is_new {
             self.announce_urls();
@@ -170,6 +175,15 @@ impl Mesh {
         if was_last {
             self.announce_urls();
         }
+    }
+
+    /// Records that a peer accepts no more clients.
+    fn hide_urls(&self, id: &str) {
+        if let Some(peer) = self.peers.borrow_mut().get_mut(id) {
+            peer.client_urls.clear();
+            peer.is_leaving = true;
+        }
+        self.announce_urls();
     }
 
     /// Records that a peer with a pool has accepted the first route. Returns the routes that need a task.

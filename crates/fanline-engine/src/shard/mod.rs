@@ -14,6 +14,8 @@ mod permit_tests;
 mod quota_tests;
 mod reload;
 #[cfg(test)]
+mod route_change_tests;
+#[cfg(test)]
 mod route_import_tests;
 #[cfg(test)]
 mod route_pool_tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Kind, SessionId, Shard};
 use crate::auth::Peer;
 use crate::codec::compression::level_name;
-use crate::codec::route::RouteConnect;
+use crate::codec::route::{RouteConnect, RouteInfo};
 use crate::session::route::{
     Compressed, Introduction, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus,
 };
@@ -78,6 +78,9 @@ impl Shard {
     /// Sets the addresses of the cluster's servers for clients, and announces them to connected clients.
     pub fn set_connect_urls(&mut self, urls: Arc<[String]>) {
         self.broker.exchange.info.connect_urls = urls;
+        if self.broker.exchange.info.lame_duck {
+            self.hide_own_urls();
+        }
         let has_account_info = |kind: &Kind| match kind {
             Kind::Client(client) => client.has_account_info,
             _ => false,
@@ -89,6 +92,28 @@ impl Shard {
             .collect();
         for id in recipients {
             self.broker.client(id).send_info(false);
+        }
+    }
+
+    /// Removes this server's addresses from those that clients receive, because it accepts no more clients.
+    pub(super) fn hide_own_urls(&mut self) {
+        let exchange = &mut self.broker.exchange;
+        let Some(routes) = &exchange.config.routes else {
+            return;
+        };
+        let is_other = |url: &&String| !routes.client_urls.contains(url);
+        let others = exchange.info.connect_urls.iter().filter(is_other);
+        exchange.info.connect_urls = others.cloned().collect();
+    }
+
+    /// Announces lame duck mode to all peers. Only the first shard knows them.
+    pub(super) fn announce_lame_duck_to_peers(&mut self) {
+        let info = RouteInfo {
+            ldm: true,
+            ..self.broker.route_info()
+        };
+        for id in self.broker.first_routes() {
+            self.broker.exchange.send(id, &info.line());
         }
     }
 

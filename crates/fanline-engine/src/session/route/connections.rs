@@ -93,6 +93,11 @@ pub enum RouteEvent {
         /// What the route carried.
         carries: Carries,
     },
+    /// A peer is in lame duck mode, and accepts no more clients.
+    LeavesSoon {
+        /// The peer's id.
+        id: String,
+    },
     /// The peer of a dialed route has accepted this server's credentials, and also has a pool. The runtime now
     /// dials the other slots, and the dedicated routes.
     Proven {

@@ -178,8 +178,15 @@ impl RouteSession<'_> {
             return self.register(info);
         }
         // Gateways are not supported, so their gossip has no effect.
-        if info.gateway.is_empty() && info.server_id != self.state().info.server_id {
-            self.handle_gossip(info);
+        if !info.gateway.is_empty() {
+            return;
+        }
+        if info.server_id != self.state().info.server_id {
+            return self.handle_gossip(info);
+        }
+        if info.ldm {
+            let event = RouteEvent::LeavesSoon { id: info.server_id };
+            self.broker.exchange.shared.routes.push_event(event);
         }
     }
 
@@ -410,25 +417,28 @@ impl RouteSession<'_> {
 }
 
 impl Broker {
+    /// Returns the route of each peer that carries slot 0. Only the first shard serves them.
+    pub(crate) fn first_routes(&self) -> Vec<SessionId> {
+        let lane = Carries::default().lane();
+        let is_first = |route: &&Registered| matches!(route.load, Load::All | Load::Slot(0));
+        let ready = self.exchange.shared.routes.lane(lane).ready.iter();
+        ready.filter(is_first).map(|route| route.id).collect()
+    }
+
     /// Announces a peer to the other peers, each over the route of its slot 0.
     pub(crate) fn introduce(&mut self, introduction: &Introduction) {
         let Introduction { info, mode } = introduction;
-        let lane = Carries::default().lane();
-        let is_receiver = |route: &&Registered| {
-            let may_know = match route.load {
-                Load::All => info.route_account.is_empty(),
-                Load::Slot(slot) => slot == 0,
-                Load::Account(_) => false,
-            };
-            may_know && route.peer != info.server_id
-        };
-        let ready = self.exchange.shared.routes.lane(lane).ready.iter();
-        let others: Vec<SessionId> = ready.filter(is_receiver).map(|route| route.id).collect();
-        for other in others {
+        for other in self.first_routes() {
             let session = self.exchange.sessions.get(other.index());
             let Some(route) = session.and_then(|session| session.kind.route()) else {
                 continue;
             };
+            let has_pool = route.info.route_pool_size > 0;
+            if route.info.server_id == info.server_id
+                || !(has_pool || info.route_account.is_empty())
+            {
+                continue;
+            }
             // The acceptor of a new peer lets only servers forward it that it has dialed itself.
             let by_receiver = match route.is_explicit {
                 true => GossipMode::Override,
