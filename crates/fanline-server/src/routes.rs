@@ -18,13 +18,13 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tracing::{debug, error};
+use tracing::{debug, error, info};
 
 use crate::cluster::{DialledRoute, RouteAddress};
 use crate::identity::random_u64;
 use crate::ipc::Command;
 use crate::listen;
-use crate::options::ClusterOptions;
+use crate::options::{ClusterOptions, Options};
 use crate::shared::Shared;
 
 /// Time limit of connecting.
@@ -114,6 +114,7 @@ pub(crate) async fn run_routes(
                 ..
             } => mesh.join(id, client_urls, carries),
             RouteEvent::Left { id, carries } => mesh.leave(&id, &carries),
+            RouteEvent::ClusterNamed { name, is_generated } => mesh.rename(&name, is_generated),
             RouteEvent::LeavesSoon { id } => mesh.hide_urls(&id),
             RouteEvent::Proven { dial, pool_size } => {
                 for carries in mesh.further_routes(dial, pool_size) {
@@ -175,6 +176,19 @@ impl Mesh {
         if was_last {
             self.announce_urls();
         }
+    }
+
+    /// Takes over the name of another server's cluster on all shards, and in monitoring.
+    fn rename(&self, name: &str, is_generated: bool) {
+        info!("Cluster name updated to {name}");
+        let mut options = self.shared.options.lock();
+        *options = Arc::new(Options {
+            cluster_name: Some(name.to_owned()),
+            ..Options::clone(&options)
+        });
+        drop(options);
+        let name = || name.to_owned();
+        (self.shared).send_to_all(|| Command::AdoptClusterName(name(), is_generated));
     }
 
     /// Records that a peer accepts no more clients.

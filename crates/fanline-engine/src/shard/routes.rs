@@ -95,6 +95,11 @@ impl Shard {
         }
     }
 
+    /// Takes over the name of a peer's cluster, unless this server has got a better one in the meantime.
+    pub fn adopt_cluster_name(&mut self, name: &str, is_generated: bool) {
+        self.broker.adopt_cluster_name(name, is_generated, None);
+    }
+
     /// Removes this server's addresses from those that clients receive, because it accepts no more clients.
     pub(super) fn hide_own_urls(&mut self) {
         let exchange = &mut self.broker.exchange;

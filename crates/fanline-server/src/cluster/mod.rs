@@ -84,8 +84,8 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
     let Some(cluster) = &options.cluster else {
         return Ok(());
     };
-    if name.is_none_or(str::is_empty) {
-        return Err("cluster requires a name: Fanline does not generate one".into());
+    if name.is_some_and(str::is_empty) {
+        return Err("cluster name cannot be empty".into());
     }
     if options.jetstream.is_some() {
         return Err(

@@ -67,15 +67,23 @@ pub(crate) fn start(
 ) -> Result<Handle, StartError> {
     let services = usize::from(jetstream.is_some());
     settings::check(&options, SHARDS_MAX - services)?;
+    let needs_name = options.cluster.is_some() && options.cluster_name.is_none();
     let options = Options {
         auth: settings::auth(&options)?,
+        cluster_name: match needs_name {
+            true => Some(identity::new_event_id()),
+            false => options.cluster_name,
+        },
         ..options
     };
     let listeners = settings::listeners(&options)?;
     let tls = settings::tls(&options)?;
     let (sockets, addresses) = Sockets::bind(&options)?;
     let key = identity::new_server_key();
-    let info = server_info(&options, &addresses, key.public().encode());
+    let info = ServerInfo {
+        cluster_is_generated: needs_name,
+        ..server_info(&options, &addresses, key.public().encode())
+    };
     let leafs = (options.leafnodes.listener.as_ref())
         .zip(addresses.leafnodes)
         .map(|(listener, address)| leaf::listener_info(listener, address))
@@ -255,6 +263,9 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     info!("  Version:  {COMPATIBLE_VERSION} (Fanline {VERSION})");
     if let Some(cluster) = &options.cluster_name {
         info!("  Cluster:  {cluster}");
+    }
+    if info.cluster_is_generated {
+        warn!("Cluster name was dynamically generated, consider setting one");
     }
     info!("  Name:     {}", info.server_name);
     info!("  ID:       {}", info.server_id);

@@ -67,6 +67,12 @@ impl Shared {
         Arc::clone(&self.options.lock())
     }
 
+    /// Returns the name of the cluster.
+    pub(crate) fn cluster_name(&self) -> Option<String> {
+        let name = self.options().cluster_name.clone();
+        name.or_else(|| self.info.cluster.clone())
+    }
+
     /// Returns the TLS settings of new connections.
     pub(crate) fn tls(&self) -> Arc<ListenersTls> {
         Arc::clone(&self.tls.lock())

@@ -50,15 +50,26 @@ fn cluster(nodes: usize, shards: usize) -> Vec<TestServer> {
 
 /// Returns the routes of a server.
 fn routes(server: &TestServer) -> Vec<Value> {
+    let reply = monitor(server, "routez");
+    reply["routes"].as_array().cloned().unwrap_or_default()
+}
+
+/// Returns the name of a server's cluster.
+fn name(server: &TestServer) -> String {
+    let reply = monitor(server, "varz");
+    reply["cluster"]["name"].as_str().unwrap_or_default().into()
+}
+
+/// Returns a page of a server's monitoring.
+fn monitor(server: &TestServer, page: &str) -> Value {
     let address = server.handle.addresses().monitoring.expect("it is on");
     let mut stream = TcpStream::connect(address).expect("it listens");
-    let request = "GET /routez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let request = format!("GET /{page} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     let (_, body) = text.split_once("\r\n\r\n").expect("headers end");
-    let reply: Value = serde_json::from_str(body).expect("JSON");
-    reply["routes"].as_array().cloned().unwrap_or_default()
+    serde_json::from_str(body).expect("JSON")
 }
 
 /// Waits until a server has all routes to this number of other servers: three slots, and one for `$SYS`.
@@ -160,6 +171,24 @@ fn wrong_password_and_wrong_name_are_refused() {
     assert_eq!((routes(&second).len(), routes(&other).len()), (0, 0));
 }
 
+#[test]
+fn generated_names_settle_on_one() {
+    let unnamed = |name: &str, routes| Options {
+        cluster_name: None,
+        ..node_options(name, 2, routes)
+    };
+    let first = TestServer::with(unnamed("first", Vec::new()));
+    let second = TestServer::with(unnamed("second", vec![route_to(&first)]));
+    until_peers(&first, 1);
+    until_peers(&second, 1);
+    // A configured name replaces the generated ones.
+    let third = TestServer::with(node_options("third", 1, vec![route_to(&first)]));
+    for server in [&first, &second, &third] {
+        until_peers(server, 2);
+    }
+    until("the name", || name(&second) == "east");
+}
+
 /// Returns the options of a node with a certificate of this authority.
 fn tls_node_options(name: &str, authority: &Authority, routes: Vec<String>) -> Options {
     let mut options = node_options(name, 2, routes);
@@ -197,8 +226,8 @@ fn unusable_options_are_refused() {
     if let Some(tls) = one_sided.cluster.as_mut().and_then(|own| own.tls.as_mut()) {
         tls.client_certificates = ClientCertificates::NotAsked;
     }
-    let without_name = Options {
-        cluster_name: None,
+    let empty_name = Options {
+        cluster_name: Some(String::new()),
         ..usual()
     };
     let with_jetstream = Options {
@@ -207,7 +236,7 @@ fn unusable_options_are_refused() {
     };
     let with_route = node_options("node", 1, vec!["nats://ada:secret@host".into()]);
     for (options, expected) in [
-        (without_name, "cluster requires a name"),
+        (empty_name, "cluster name cannot be empty"),
         (with_jetstream, "JetStream is not supported"),
         (one_sided, "TLS of routes requires client certificates"),
         (with_route, "route \"nats://host\" has no port"),

@@ -93,6 +93,14 @@ pub enum RouteEvent {
         /// What the route carried.
         carries: Carries,
     },
+    /// The server has taken over the name of a peer's cluster, instead of its own, which was generated. The
+    /// runtime passes it to [`Shard::adopt_cluster_name`](crate::Shard::adopt_cluster_name) of all shards.
+    ClusterNamed {
+        /// The new name.
+        name: String,
+        /// Whether the new name was generated.
+        is_generated: bool,
+    },
     /// A peer is in lame duck mode, and accepts no more clients.
     LeavesSoon {
         /// The peer's id.

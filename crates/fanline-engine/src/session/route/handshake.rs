@@ -15,7 +15,7 @@ use crate::codec::route::{
 use crate::exchange::RouteSettings;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::session::SessionId;
-use crate::session::Broker;
+use crate::session::{Broker, Kind};
 
 impl Broker {
     /// Returns the settings of routes.
@@ -44,6 +44,7 @@ impl Broker {
             tls_verify: settings.has_tls,
             max_payload: i64::try_from(server.max_payload).unwrap_or(i64::MAX),
             cluster: server.cluster.clone().unwrap_or_default(),
+            cluster_dynamic: server.cluster_is_generated,
             domain: server.domain.clone().unwrap_or_default(),
             connect_urls: settings.client_urls.clone(),
             compression: (settings.compression.as_ref())
@@ -65,6 +66,7 @@ impl Broker {
             headers: server.headers,
             name: server.server_id.clone(),
             cluster: server.cluster.clone().unwrap_or_default(),
+            cluster_dynamic: server.cluster_is_generated,
             ..RouteConnect::default()
         }
     }
@@ -102,16 +104,70 @@ impl Broker {
             let error = RouteError::Gateway(connect.gateway.clone());
             return Err(Some((error, CloseReason::WrongGateway)));
         }
-        let ours = self.exchange.info.cluster_name();
-        if connect.cluster != ours {
+        if self.compare_name(&connect.cluster, connect.cluster_dynamic) == Name::Conflict {
             let error = RouteError::ClusterName {
                 theirs: connect.cluster.clone(),
-                ours: ours.to_owned(),
+                ours: self.exchange.info.cluster_name().to_owned(),
             };
             return Err(Some((error, CloseReason::ClusterNameConflict)));
         }
         Ok(())
     }
+
+    /// Compares the name of a peer's cluster with that of this server. A generated name yields to a configured
+    /// one, and to a greater generated one.
+    fn compare_name(&self, theirs: &str, is_generated: bool) -> Name {
+        let server = &self.exchange.info;
+        let ours = server.cluster_name();
+        if theirs == ours {
+            Name::Same
+        } else if server.cluster_is_generated
+            && !theirs.is_empty()
+            && (!is_generated || theirs > ours)
+        {
+            Name::Adopted
+        } else {
+            Name::Conflict
+        }
+    }
+
+    /// Takes over the name of a peer's cluster, unless this server has got a better one. Closes the routes to
+    /// servers with another name, except one, and the connections to hubs, which know this server by its name.
+    pub(crate) fn adopt_cluster_name(
+        &mut self,
+        name: &str,
+        is_generated: bool,
+        except: Option<SessionId>,
+    ) {
+        if self.compare_name(name, is_generated) != Name::Adopted {
+            return;
+        }
+        self.exchange.info.cluster = Some(name.to_owned());
+        self.exchange.info.cluster_is_generated = is_generated;
+        let is_other = |kind: &Kind| match kind {
+            Kind::Route(route) => route.info.cluster != name,
+            Kind::Leaf(leaf) => leaf.remote().is_some(),
+            Kind::Client(_) | Kind::Mqtt(_) => false,
+        };
+        let sessions = self.exchange.sessions.iter();
+        let others: Vec<SessionId> = sessions
+            .filter(|(_, session)| is_other(&session.kind))
+            .map(|(index, _)| SessionId::from_index(index))
+            .filter(|id| Some(*id) != except)
+            .collect();
+        for id in others {
+            self.end(id, CloseReason::ClusterNameConflict);
+        }
+    }
+}
+
+/// The name of a peer's cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Same,
+    /// This server takes it over.
+    Adopted,
+    Conflict,
 }
 
 /// Returns the number of slots that this server uses with a peer; 0 if one of both has no pool.
@@ -152,9 +208,24 @@ impl RouteSession<'_> {
             Err(None) => return self.broker.any(self.id).refuse_credentials(),
             Err(Some((error, reason))) => return self.refuse(&error, reason),
         }
+        self.adopt_name(&connect.cluster, connect.cluster_dynamic);
         let headers = self.broker.exchange.info.headers;
         self.session_mut().takes_headers = connect.headers && headers;
         self.state_mut().phase = Phase::Greeting;
+    }
+
+    /// Takes over the name of the peer's cluster if it is better than that of this server.
+    fn adopt_name(&mut self, name: &str, is_generated: bool) {
+        if self.broker.compare_name(name, is_generated) != Name::Adopted {
+            return;
+        }
+        let id = Some(self.id);
+        self.broker.adopt_cluster_name(name, is_generated, id);
+        let routes = &mut self.broker.exchange.shared.routes;
+        routes.push_event(RouteEvent::ClusterNamed {
+            name: name.to_owned(),
+            is_generated,
+        });
     }
 
     /// Handles INFO.
@@ -168,11 +239,17 @@ impl RouteSession<'_> {
             self.state_mut().outcome = RouteOutcome::OwnServer;
             return self.broker.end(self.id, CloseReason::DuplicateRoute);
         }
-        if !info.cluster.is_empty() && info.cluster != server.cluster_name() {
-            let (theirs, ours) = (info.cluster, server.cluster_name());
-            let line = format!("Cluster name {theirs:?} does not match {ours:?}");
-            self.broker.exchange.outputs.notice(self.id, || line);
-            return self.broker.end(self.id, CloseReason::ClusterNameConflict);
+        if !info.cluster.is_empty() {
+            let name = &info.cluster;
+            if self.broker.compare_name(name, info.cluster_dynamic) == Name::Conflict {
+                let line = format!(
+                    "Cluster name {name:?} does not match {:?}",
+                    server.cluster_name()
+                );
+                self.broker.exchange.outputs.notice(self.id, || line);
+                return self.broker.end(self.id, CloseReason::ClusterNameConflict);
+            }
+            self.adopt_name(name, info.cluster_dynamic);
         }
         if !self.state().is_ready() {
             return self.register(info);
@@ -277,6 +354,10 @@ impl RouteSession<'_> {
         let is_same = |route: &&Registered| route.peer == info.server_id && route.load == load;
         if let Some(known) = ready.find(is_same).map(|route| route.id) {
             return self.end_as_duplicate(known, info.server_id);
+        }
+        if info.cluster.is_empty() {
+            let own = self.broker.exchange.info.cluster_name();
+            own.clone_into(&mut info.cluster);
         }
         if info.ip.is_empty() {
             let peer = &self.session().peer;
