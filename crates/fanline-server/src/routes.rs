@@ -16,7 +16,7 @@ use std::time::Duration;
 use fanline_engine::route::{Carries, GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tracing::{debug, error, info};
 
@@ -43,8 +43,8 @@ const IMPLICIT_MAX: usize = 1024;
 /// State that the tasks share.
 struct Mesh {
     shared: Arc<Shared>,
-    cluster: ClusterOptions,
-    configured: Vec<RouteAddress>,
+    cluster: RefCell<ClusterOptions>,
+    configured: RefCell<Vec<RouteAddress>>,
     /// Registered peers by their ids.
     peers: RefCell<BTreeMap<String, Peer>>,
     /// Notified when a route has ended.
@@ -76,36 +76,95 @@ struct Dialed {
     is_proven: bool,
 }
 
-/// Runs the dialing tasks. Never returns while the server runs.
+/// The tasks, which the configuration and events start and stop.
+struct Dialing {
+    mesh: Rc<Mesh>,
+    tasks: JoinSet<()>,
+    /// The task of each configured address, with its number.
+    configured: Vec<(RouteAddress, u64, AbortHandle)>,
+    next_id: u64,
+}
+
+/// Runs the dialing tasks, and starts and stops them when the configuration changes. Never returns while the
+/// server runs.
 pub(crate) async fn run_routes(
     shared: Arc<Shared>,
     mut events: mpsc::UnboundedReceiver<RouteEvent>,
 ) {
-    let options = shared.options();
-    let Some(cluster) = options.cluster.clone() else {
+    let mut wanted = shared.cluster.subscribe();
+    let Some(cluster) = wanted.borrow_and_update().clone() else {
         return;
     };
-    let configured = cluster.routes.iter();
-    let configured = configured.filter_map(|url| RouteAddress::parse(url).ok());
     let mesh = Rc::new(Mesh {
-        configured: configured.collect(),
+        configured: RefCell::default(),
         shared,
-        cluster,
+        cluster: cluster.clone().into(),
         peers: RefCell::default(),
         left: Notify::new(),
         implicit: RefCell::default(),
         dialed: RefCell::default(),
         further: RefCell::default(),
     });
-    let mut tasks = JoinSet::new();
-    for (id, address) in (1..).zip(mesh.configured.clone()) {
-        let mesh = Rc::clone(&mesh);
-        tasks.spawn_local(async move { mesh.keep_dialing(id, &address).await });
+    let mut dialing = Dialing {
+        mesh,
+        tasks: JoinSet::new(),
+        configured: Vec::new(),
+        next_id: 0,
+    };
+    dialing.configure(cluster);
+    loop {
+        tokio::select! {
+            event = events.recv() => match event {
+                Some(event) => dialing.handle(event),
+                None => return,
+            },
+            changed = wanted.changed() => {
+                let cluster = wanted.borrow_and_update().clone();
+                match (changed, cluster) {
+                    (Ok(()), Some(cluster)) => dialing.configure(cluster),
+                    _ => return,
+                }
+            }
+        }
     }
-    let mut next_id = mesh.configured.len() as u64;
-    while let Some(event) = events.recv().await {
+}
+
+impl Dialing {
+    /// Starts tasks for new addresses, and stops those of removed ones. Other routes are not affected.
+    fn configure(&mut self, cluster: ClusterOptions) {
+        let parsed = cluster.routes.iter();
+        let parsed = parsed.filter_map(|url| RouteAddress::parse(url).ok());
+        let wanted: Vec<RouteAddress> = parsed.collect();
+        let mesh = &self.mesh;
+        self.configured.retain(|(address, id, task)| {
+            let is_wanted = wanted.contains(address);
+            if !is_wanted {
+                info!("Removed route {address}");
+                // The shards then find the result channels closed.
+                task.abort();
+                mesh.dialed.borrow_mut().remove(id);
+                mesh.shared.send_to_all(|| Command::CloseRoutes(*id));
+            }
+            is_wanted
+        });
+        mesh.cluster.replace(cluster);
+        mesh.configured.replace(wanted.clone());
+        for address in wanted {
+            if self.configured.iter().any(|(known, ..)| *known == address) {
+                continue;
+            }
+            self.next_id += 1;
+            let (mesh, id, to) = (Rc::clone(&self.mesh), self.next_id, address.clone());
+            let task = async move { mesh.keep_dialing(id, &to).await };
+            let task = self.tasks.spawn_local(task);
+            self.configured.push((address, id, task));
+        }
+    }
+
+    fn handle(&mut self, event: RouteEvent) {
         // Removes tasks that have ended.
-        while tasks.try_join_next().is_some() {}
+        while self.tasks.try_join_next().is_some() {}
+        let mesh = &self.mesh;
         match event {
             RouteEvent::Joined {
                 id,
@@ -118,8 +177,9 @@ pub(crate) async fn run_routes(
             RouteEvent::LeavesSoon { id } => mesh.hide_urls(&id),
             RouteEvent::Proven { dial, pool_size } => {
                 for carries in mesh.further_routes(dial, pool_size) {
-                    let mesh = Rc::clone(&mesh);
-                    tasks.spawn_local(async move { mesh.keep_further(dial, carries).await });
+                    let mesh = Rc::clone(mesh);
+                    let task = async move { mesh.keep_further(dial, carries).await };
+                    self.tasks.spawn_local(task);
                 }
             }
             RouteEvent::Introduced(introduction) => {
@@ -131,11 +191,11 @@ pub(crate) async fn run_routes(
                 gossip_mode,
             } => {
                 let Some(address) = mesh.implicit_address(&id, &url) else {
-                    continue;
+                    return;
                 };
-                next_id += 1;
-                let (mesh, number) = (Rc::clone(&mesh), next_id);
-                tasks.spawn_local(async move {
+                self.next_id += 1;
+                let (mesh, number) = (Rc::clone(mesh), self.next_id);
+                self.tasks.spawn_local(async move {
                     mesh.dial_discovered(number, &address, gossip_mode).await;
                     mesh.implicit.borrow_mut().remove(&url);
                 });
@@ -274,7 +334,7 @@ impl Mesh {
     fn announce_urls(&self) {
         let routes = self.shared.common.config.routes.as_ref();
         let own = routes.map_or(&[][..], |routes| &routes.client_urls);
-        if self.cluster.no_advertise {
+        if self.cluster.borrow().no_advertise {
             return;
         }
         let mut urls = own.to_vec();
@@ -299,7 +359,7 @@ impl Mesh {
         let is_configured = |known: &RouteAddress| known.is_same_place(&announced);
         let mut implicit = self.implicit.borrow_mut();
         if self.peers.borrow().contains_key(id)
-            || self.configured.iter().any(is_configured)
+            || self.configured.borrow().iter().any(is_configured)
             || implicit.len() >= IMPLICIT_MAX
             || !implicit.insert(url.to_owned())
         {
@@ -308,8 +368,8 @@ impl Mesh {
         // Servers of one cluster have the same credentials.
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         Some(RouteAddress {
-            user: text(&self.cluster.user),
-            password: text(&self.cluster.password),
+            user: text(&self.cluster.borrow().user),
+            password: text(&self.cluster.borrow().password),
             ..announced
         })
     }
@@ -363,7 +423,7 @@ impl Mesh {
             carries: Carries::default(),
         };
         let mut failures = 0;
-        while failures <= u64::from(self.cluster.connect_retries) {
+        while failures <= u64::from(self.cluster.borrow().connect_retries) {
             match self.dial_first(address, &dial).await {
                 Ok(ended) if ended.was_ready => failures = 0,
                 Ok(ended) if ended.outcome != RouteOutcome::Ended => return,
@@ -398,7 +458,7 @@ impl Mesh {
 
     /// Returns the delay after this number of failed attempts.
     fn delay(&self, attempts: u64) -> Duration {
-        if !self.cluster.connect_backoff {
+        if !self.cluster.borrow().connect_backoff {
             return DELAY;
         }
         doubled(attempts)
@@ -433,7 +493,8 @@ impl Mesh {
     /// the first configured host name, if there is one.
     fn certified_host(&self, address: &RouteAddress, is_explicit: bool) -> String {
         let is_name = |host: &String| host.parse::<IpAddr>().is_err();
-        let names = self.configured.iter().map(|known| &known.host);
+        let configured = self.configured.borrow();
+        let names = configured.iter().map(|known| &known.host);
         let first = names.filter(|_| !is_explicit).find(|host| is_name(host));
         first
             .filter(|_| !is_name(&address.host))

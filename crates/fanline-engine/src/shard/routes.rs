@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Kind, SessionId, Shard};
+use super::{Kind, Session, SessionId, Shard};
 use crate::auth::Peer;
 use crate::codec::compression::level_name;
+use crate::codec::nats::error::CloseReason;
 use crate::codec::route::{RouteConnect, RouteInfo};
 use crate::session::route::{
     Compressed, Introduction, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus,
@@ -119,6 +120,23 @@ impl Shard {
         };
         for id in self.broker.first_routes() {
             self.broker.exchange.send(id, &info.line());
+        }
+    }
+
+    /// Closes the routes that a dialing task with this number has dialed, because their address was removed.
+    pub fn end_routes(&mut self, dial: u64) {
+        let is_of_task = |session: &Session| {
+            let route = session.kind.route();
+            let own = route.and_then(|route| route.dial.as_ref());
+            own.is_some_and(|own| own.id == dial)
+        };
+        let sessions = self.broker.exchange.sessions.iter();
+        let ids: Vec<SessionId> = sessions
+            .filter(|(_, session)| is_of_task(session))
+            .map(|(index, _)| SessionId::from_index(index))
+            .collect();
+        for id in ids {
+            self.broker.end(id, CloseReason::RouteRemoved);
         }
     }
 

@@ -143,11 +143,49 @@ pub(crate) fn settings(
         },
         pool_size: cluster.pool_size,
         accounts,
-        compression: match &cluster.compression {
-            LinkCompression::Off => None,
-            other => Some(other.clone()),
-        },
+        compression: requested(&cluster.compression),
         shards: u16::try_from(shards).unwrap_or(u16::MAX),
+    }
+}
+
+/// Returns the options after a reload, which changes neither the address nor the pool.
+pub(crate) fn reloaded(
+    before: Option<ClusterOptions>,
+    new: Option<ClusterOptions>,
+) -> Option<ClusterOptions> {
+    let (before, new) = match (before, new) {
+        (Some(before), Some(new)) => (before, new),
+        (before, _) => return before,
+    };
+    Some(ClusterOptions {
+        routes: new.routes,
+        user: new.user,
+        password: new.password,
+        auth_timeout: new.auth_timeout,
+        connect_retries: new.connect_retries,
+        connect_backoff: new.connect_backoff,
+        compression: new.compression,
+        ..before
+    })
+}
+
+/// Returns the engine's settings of routes after a reload.
+pub(crate) fn settings_reloaded(before: &RouteSettings, cluster: &ClusterOptions) -> RouteSettings {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    RouteSettings {
+        user: text(&cluster.user),
+        password: text(&cluster.password),
+        auth_timeout: cluster.auth_timeout,
+        compression: requested(&cluster.compression),
+        ..before.clone()
+    }
+}
+
+/// Returns the compression that this server requests from others.
+fn requested(compression: &LinkCompression) -> Option<LinkCompression> {
+    match compression {
+        LinkCompression::Off => None,
+        other => Some(other.clone()),
     }
 }
 

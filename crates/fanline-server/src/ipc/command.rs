@@ -40,6 +40,8 @@ pub(crate) enum Command {
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
     /// Returns the routes.
     Routes(oneshot::Sender<Vec<RouteStatus>>),
+    /// Closes the routes that the dialing task with this number has dialed.
+    CloseRoutes(u64),
     /// Takes over the name of another server's cluster, which may have been generated.
     AdoptClusterName(String, bool),
     /// Announces a server of the cluster to the other ones.

@@ -12,6 +12,7 @@ use fanline_engine::codec::route::{ROUTE_LINE_BYTES_MAX, RouteInfo};
 use fanline_engine::route::{Compressed, RouteDial, RouteEnded};
 use fanline_engine::{Ended, Peer};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::{debug, error, info};
 
@@ -269,7 +270,7 @@ pub(super) async fn serve_dialed(runtime: &Rc<Runtime>, dialled: DialledRoute, c
         host,
         done,
     } = dialled;
-    let ended = open_and_serve(runtime, stream, (dial, &host), cid).await;
+    let ended = open_and_serve(runtime, stream, (dial, &host), &done, cid).await;
     let ended = ended.ok().flatten().and_then(|ended| ended.route);
     let ended = ended.map_or_else(RouteEnded::default, |ended| *ended);
     // The send fails if the dialing task has stopped.
@@ -280,6 +281,7 @@ async fn open_and_serve(
     runtime: &Rc<Runtime>,
     stream: std::net::TcpStream,
     (dial, host): (RouteDial, &str),
+    done: &oneshot::Sender<RouteEnded>,
     cid: u64,
 ) -> io::Result<Option<Ended>> {
     let address = stream.peer_addr()?;
@@ -304,5 +306,9 @@ async fn open_and_serve(
     };
     let mut greeting = Greeting::new(runtime, wire, peer, name, Some(dial));
     greeting.perform().await?;
-    Ok(greeting.serve(cid).await)
+    // A reload may have removed the address in the meantime.
+    match done.is_closed() {
+        true => Ok(None),
+        false => Ok(greeting.serve(cid).await),
+    }
 }

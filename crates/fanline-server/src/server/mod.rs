@@ -136,6 +136,7 @@ pub(crate) fn start(
         started_at: SystemTime::now(),
         info,
         key,
+        cluster: watch::Sender::new(options.cluster.clone()),
         remotes: watch::Sender::new(options.leafnodes.remotes.clone()),
         options: Lock::new(Arc::new(options)),
         tls: Lock::new(tls),

@@ -17,7 +17,7 @@ use crate::cluster::DialledRoute;
 use crate::ipc::{Command, Common, IN_PROCESS_PIPE_BYTES, Incoming, Listener, Transport};
 use crate::jetstream;
 use crate::leaf::Dialled;
-use crate::options::{Addresses, LeafnodeRemote, Options};
+use crate::options::{Addresses, ClusterOptions, LeafnodeRemote, Options};
 use crate::sync::{AtomicU64, AtomicUsize, Lock, MutexGuard, Ordering};
 use crate::tls::ListenersTls;
 
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) addresses: Addresses,
     /// The bridge without credentials, while it is in use.
     pub(crate) default_bridge: Lock<Option<Weak<dyn Any + Send + Sync>>>,
+    /// The options of the cluster.
+    pub(crate) cluster: watch::Sender<Option<ClusterOptions>>,
     /// Remotes of leaf nodes.
     pub(crate) remotes: watch::Sender<Vec<LeafnodeRemote>>,
 }

@@ -75,7 +75,9 @@ impl table::Block for ClusterBlock {
             |block| table::show(Credentials(block.options.clone())),
         )
         .block::<Credentials>()
-        .help("User and password that the other servers must send."),
+        .apart()
+        .reloads()
+        .help("User and password that the other servers must send. A reload affects new connections."),
         Entry::<Self>::new(
             "routes",
             Texts,
@@ -88,9 +90,11 @@ impl table::Block for ClusterBlock {
             },
             |block| json!(block.options.shown_routes()),
         )
+        .apart()
+        .reloads()
         .help(
             "Other servers of the cluster, as `nats-route://user:password@host:6222`. One of them is enough to \
-             find the others.",
+             find the others. A reload closes routes to removed addresses, and dials new ones.",
         ),
         Entry::<Self>::text("advertise", |block| &mut block.options.advertise)
             .alias(&["cluster_advertise"])
@@ -108,9 +112,13 @@ impl table::Block for ClusterBlock {
             |block| json!(block.options.connect_retries),
         )
         .default("0")
+        .apart()
+        .reloads()
         .help("Number of further attempts to reach a server that is not among `routes`."),
         Entry::<Self>::flag("connect_backoff", |block| &mut block.options.connect_backoff)
             .default("false")
+            .apart()
+            .reloads()
             .help("Double the delay between attempts, from 1 s to 30 s."),
         Entry::<Self>::new(
             "tls",
@@ -166,7 +174,12 @@ impl table::Block for ClusterBlock {
         .like("leafnodes.compression")
         .limit(COMPRESSIONS)
         .default("accept")
-        .help("Compression of routes, as that of leaf connections. `on` is `s2_fast`."),
+        .apart()
+        .reloads()
+        .help(
+            "Compression of routes, as that of leaf connections. `on` is `s2_fast`. A reload affects new \
+             connections.",
+        ),
         Entry::warned("ping_interval", Duration, LATER).help("Interval of pings; that of clients, at most 30 s."),
         Entry::warned("ping_max", Integer, LATER).help("Number of unanswered pings; that of clients."),
         Entry::warned("write_deadline", Duration, LATER).help("Time limit of a blocked write; that of clients."),
