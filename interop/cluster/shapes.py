@@ -20,7 +20,8 @@ def made_of(
     know the first one only."""
 
     def make(stage: Stage) -> Shape:
-        nodes = start(stage, kinds, seed, (tls_block(stage, "node") if tls else "") + inside, more, routes)
+        options = f"{inside}\n{tls_block(stage, 'node')}" if tls else inside
+        nodes = start(stage, kinds, seed, options, more, routes)
         return Shape(nodes[0], nodes[-1])
 
     return make
@@ -95,5 +96,8 @@ SHAPES = {
     "three with three shards": made_of("ttt", more="shards: 3"),
     "two with three shards over TLS": made_of("tt", tls=True, inside=DEDICATED, more="shards: 3", routes=ROUTES + 1),
     "one of three with a dedicated route": made_of("rtr", seed=True, inside=DEDICATED, routes=ROUTES + 1),
+    "two compressed": made_of("tt", inside="compression: s2_better"),
+    "two compressed over TLS": made_of("tt", tls=True, inside="compression: s2_best"),
+    "one of three compressed": made_of("rtr", seed=True, inside="compression: s2_fast"),
     "two of three with a large pool": made_of("ttr", seed=True, inside="pool_size: 7", routes=8),
 }

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use fanline_server::{
-    ClientCertificates, ClusterOptions, JetStreamOptions, Options, Server, TlsOptions,
+    ClientCertificates, ClusterOptions, CompressionLevel, JetStreamOptions, LinkCompression,
+    Options, Server, TlsOptions,
 };
 use serde_json::Value;
 
@@ -245,5 +246,89 @@ fn unusable_options_are_refused() {
         let error = error.to_string();
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn reload_changes_routes_one_by_one() {
+    let first = TestServer::with(node_options("first", 2, Vec::new()));
+    let [second, third] = ["second", "third"].map(|name| node_options(name, 1, Vec::new()));
+    let [second, third] = [second, third].map(TestServer::with);
+    let reload = |routes: &[&TestServer]| {
+        let options = node_options(
+            "first",
+            2,
+            routes.iter().map(|server| route_to(server)).collect(),
+        );
+        first.handle.reload(options).expect("the options are valid");
+    };
+    let rids = || {
+        let of_second = |route: &&Value| route["remote_name"] == "second";
+        let routes = routes(&first);
+        let ids: Vec<u64> = (routes.iter().filter(of_second))
+            .filter_map(|route| route["rid"].as_u64())
+            .collect();
+        ids
+    };
+    reload(&[&second]);
+    until_peers(&first, 1);
+    let before = rids();
+    reload(&[&second, &third]);
+    for server in [&first, &second, &third] {
+        until_peers(server, 2);
+    }
+    reload(&[&second]);
+    until_peers(&first, 1);
+    assert_eq!(rids(), before);
+}
+
+#[test]
+fn useless_lists_of_accounts_are_refused() {
+    for (pool_size, accounts, expected) in [
+        (
+            0,
+            vec!["$G"],
+            "pool_size cannot be negative if pinned accounts",
+        ),
+        (3, vec!["$G", "$G"], "found duplicate account name \"$G\""),
+    ] {
+        let mut options = node_options("node", 1, Vec::new());
+        if let Some(cluster) = &mut options.cluster {
+            cluster.pool_size = pool_size;
+            cluster.accounts = accounts.into_iter().map(str::to_owned).collect();
+        }
+        let error = Server::start(options).map(drop).expect_err(expected);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn dedicated_and_compressed_routes_carry_messages() {
+    for shards in SHARD_COUNTS {
+        let node = |name: &str, routes| {
+            let mut options = node_options(name, shards, routes);
+            if let Some(cluster) = &mut options.cluster {
+                cluster.accounts = vec!["$G".into()];
+                cluster.compression = LinkCompression::Always(CompressionLevel::Better);
+            }
+            options
+        };
+        let first = TestServer::with(node("first", Vec::new()));
+        let second = TestServer::with(node("second", vec![route_to(&first)]));
+        for server in [&first, &second] {
+            until("the mesh", || routes(server).len() == 5);
+            for route in routes(server) {
+                assert_eq!(route["compression"], "s2_better", "{route}");
+            }
+        }
+        let (mut here, mut there) = (first.client(), second.client());
+        settle(&mut here, &mut there, "ready");
+        there.subscribe("data", "1");
+        settle(&mut here, &mut there, "ready");
+        for size in [0, 1, 1000, 100_000, 900_000] {
+            let text = "message ".repeat(size / 8);
+            here.publish("data", &text);
+            assert_eq!(there.message().payload, text.as_bytes());
+        }
     }
 }
