@@ -22,7 +22,7 @@ use tracing::{debug, error, info};
 
 use crate::cluster::{DialledRoute, RouteAddress};
 use crate::identity::random_u64;
-use crate::ipc::Command;
+use crate::ipc::{Command, RouteChange};
 use crate::listen;
 use crate::options::{ClusterOptions, Options};
 use crate::shared::Shared;
@@ -143,7 +143,8 @@ impl Dialing {
                 // The shards then find the result channels closed.
                 task.abort();
                 mesh.dialed.borrow_mut().remove(id);
-                mesh.shared.send_to_all(|| Command::CloseRoutes(*id));
+                mesh.shared
+                    .send_to_all(|| Command::ChangeRoutes(RouteChange::Close(*id)));
             }
             is_wanted
         });
@@ -183,7 +184,8 @@ impl Dialing {
                 }
             }
             RouteEvent::Introduced(introduction) => {
-                mesh.shared.send(0, Command::Introduce(introduction));
+                let change = RouteChange::Introduce(introduction);
+                mesh.shared.send(0, Command::ChangeRoutes(change));
             }
             RouteEvent::Discovered {
                 id,
@@ -248,7 +250,8 @@ impl Mesh {
         });
         drop(options);
         let name = || name.to_owned();
-        (self.shared).send_to_all(|| Command::AdoptClusterName(name(), is_generated));
+        let change = || RouteChange::AdoptName(name(), is_generated);
+        self.shared.send_to_all(|| Command::ChangeRoutes(change()));
     }
 
     /// Records that a peer accepts no more clients.

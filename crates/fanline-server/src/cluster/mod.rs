@@ -2,7 +2,6 @@
 //! route protocol, and the shards serve the routes.
 
 use std::fmt;
-use std::net::SocketAddr;
 
 use fanline_engine::AccountId;
 use fanline_engine::route::{RouteDial, RouteEnded, RouteSettings};
@@ -112,21 +111,20 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the engine's settings of routes.
+/// Returns the engine's settings of routes; `None` if the server is in no cluster.
 pub(crate) fn settings(
     options: &Options,
-    cluster: &ClusterOptions,
-    listening: SocketAddr,
     addresses: &Addresses,
     shards: usize,
-) -> RouteSettings {
+) -> Option<RouteSettings> {
+    let (cluster, listening) = options.cluster.as_ref().zip(addresses.cluster)?;
     let access = options.auth.directory();
     let system = access.account(AccountId::SYSTEM);
     let system = system.filter(|_| !options.no_system_account);
     let mut accounts = cluster.accounts.clone();
     accounts.extend(system.map(|system| system.name.clone()));
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    RouteSettings {
+    Some(RouteSettings {
         host: cluster.host.clone(),
         port: listening.port(),
         advertise: cluster.advertise.clone(),
@@ -145,7 +143,7 @@ pub(crate) fn settings(
         accounts,
         compression: requested(&cluster.compression),
         shards: u16::try_from(shards).unwrap_or(u16::MAX),
-    }
+    })
 }
 
 /// Returns the options after a reload, which changes neither the address nor the pool.

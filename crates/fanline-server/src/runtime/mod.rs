@@ -172,21 +172,7 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
                 drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));
             }
             Command::Routes(to) => drop(to.send(runtime.engine.borrow().routes())),
-            Command::CloseRoutes(dial) => {
-                runtime.engine.borrow_mut().end_routes(dial);
-                runtime.settle(usize::MAX);
-                runtime.flush();
-            }
-            Command::AdoptClusterName(name, is_generated) => {
-                let mut engine = runtime.engine.borrow_mut();
-                engine.adopt_cluster_name(&name, is_generated);
-                drop(engine);
-                runtime.flush();
-            }
-            Command::Introduce(introduction) => {
-                runtime.engine.borrow_mut().introduce(&introduction);
-                runtime.flush();
-            }
+            Command::ChangeRoutes(change) => routes::apply(runtime, change),
             Command::CloseRemote(remote) => {
                 runtime.engine.borrow_mut().end_leaf(remote);
                 runtime.flush();

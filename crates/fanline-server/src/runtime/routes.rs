@@ -22,7 +22,7 @@ use super::dialled::open_dialled_route;
 use super::link::{Link, Writer};
 use super::opening::Opened;
 use crate::cluster::DialledRoute;
-use crate::ipc::{Command, GreetedRoute, Transport};
+use crate::ipc::{Command, GreetedRoute, RouteChange, Transport};
 use crate::wire::{Layers, S2Layer, Socket, Wire, WireReader, prepare_tcp};
 
 /// A route before its session.
@@ -260,6 +260,21 @@ pub(super) async fn serve_greeted(runtime: &Rc<Runtime>, greeted: GreetedRoute, 
         compressed: greeted.compressed,
     };
     greeting.serve(cid).await;
+}
+
+/// Applies a change of routes.
+pub(super) fn apply(runtime: &Runtime, change: RouteChange) {
+    let mut engine = runtime.engine.borrow_mut();
+    match change {
+        RouteChange::Close(dial) => engine.end_routes(dial),
+        RouteChange::AdoptName(name, is_generated) => {
+            engine.adopt_cluster_name(&name, is_generated);
+        }
+        RouteChange::Introduce(introduction) => engine.introduce(&introduction),
+    }
+    drop(engine);
+    runtime.settle(0);
+    runtime.flush();
 }
 
 /// Serves a dialed route. Reports its end to the task that dialed it.

@@ -67,23 +67,14 @@ pub(crate) fn start(
 ) -> Result<Handle, StartError> {
     let services = usize::from(jetstream.is_some());
     settings::check(&options, SHARDS_MAX - services)?;
-    let needs_name = options.cluster.is_some() && options.cluster_name.is_none();
-    let options = Options {
-        auth: settings::auth(&options)?,
-        cluster_name: match needs_name {
-            true => Some(identity::new_event_id()),
-            false => options.cluster_name,
-        },
-        ..options
-    };
+    let is_unnamed = options.cluster.is_some() && options.cluster_name.is_none();
+    let options = completed(options)?;
     let listeners = settings::listeners(&options)?;
     let tls = settings::tls(&options)?;
     let (sockets, addresses) = Sockets::bind(&options)?;
     let key = identity::new_server_key();
-    let info = ServerInfo {
-        cluster_is_generated: needs_name,
-        ..server_info(&options, &addresses, key.public().encode())
-    };
+    let mut info = server_info(&options, &addresses, key.public().encode());
+    info.cluster_is_generated = is_unnamed;
     let leafs = (options.leafnodes.listener.as_ref())
         .zip(addresses.leafnodes)
         .map(|(listener, address)| leaf::listener_info(listener, address))
@@ -96,10 +87,7 @@ pub(crate) fn start(
     let shards = options
         .shards
         .map_or_else(|| default_shards(SHARDS_MAX - services), NonZeroUsize::get);
-    let routes = (options.cluster.as_ref())
-        .zip(addresses.cluster)
-        .map(|(cluster, address)| cluster::settings(&options, cluster, address, &addresses, shards))
-        .map(Arc::new);
+    let routes = cluster::settings(&options, &addresses, shards).map(Arc::new);
     let common = Arc::new(Common {
         config: Arc::new(ShardConfig {
             limits: settings::limits(&options),
@@ -145,6 +133,17 @@ pub(crate) fn start(
         default_bridge: Lock::default(),
     });
     launch(shared, jetstream, sockets, files)
+}
+
+/// Returns the options with the access rules of files, and with a name for a cluster that has none.
+fn completed(options: Options) -> Result<Options, StartError> {
+    let is_unnamed = options.cluster.is_some() && options.cluster_name.is_none();
+    let generated = is_unnamed.then(identity::new_event_id);
+    Ok(Options {
+        auth: settings::auth(&options)?,
+        cluster_name: options.cluster_name.or(generated),
+        ..options
+    })
 }
 
 /// A running server.
