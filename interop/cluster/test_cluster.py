@@ -1,4 +1,4 @@
-"""The messages of `leaf/` between two nodes of a cluster; imports between accounts; refusals, restarts, and peers
+"""The messages of `leaf/` between two nodes of a cluster; imports between accounts; reloads; refusals, restarts, and peers
 that misbehave."""
 
 import pytest
@@ -7,7 +7,7 @@ from leaf.shapes import built
 from leaf.stage import Stage
 from leaf.traffic import in_both_directions
 
-from . import imports, shapes, traffic, trouble
+from . import changes, imports, shapes, traffic, trouble
 
 
 @pytest.fixture(scope="module", params=shapes.SHAPES)
@@ -25,6 +25,12 @@ def test_traffic(shape, name):
 def test_imports(name):
     with Stage() as stage:
         imports.CASES[name](stage)
+
+
+@pytest.mark.parametrize("name", changes.CASES)
+def test_changes(name):
+    with Stage() as stage:
+        changes.CASES[name](stage)
 
 
 @pytest.mark.parametrize("name", trouble.CASES)

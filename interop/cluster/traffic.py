@@ -10,9 +10,13 @@ def queue_is_shared(ends: Ends):
     """Members at both ends, one against three: each message reaches one, in proportion to their number."""
     here = ends.sender.subscribe(ends.subject("shared"), "workers")
     there = [ends.wanted("shared", "workers") for _ in range(3)]
+    last = ends.wanted("last")
     settle(ends.sender, ends.receiver)
     ends.sender.publish_all(ends.subject("shared"), [b"%d" % n for n in range(1000)])
+    ends.sender.publish(ends.subject("last"), b"")
     ends.sender.flush()
+    # It comes after all others, on the same route.
+    ends.receiver.next(last)
     here_found = [int(message.payload) for message in ends.sender.quiet(here)]
     there_found = [int(message.payload) for number in there for message in ends.receiver.quiet(number)]
     equal(sorted(here_found + there_found), list(range(1000)), "what the members got together")

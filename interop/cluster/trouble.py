@@ -73,6 +73,20 @@ def survives_garbage(stage: Stage):
     equal(peers(nodes[0]), {nodes[1].name}, "the routes")
 
 
+def never_reads(stage: Stage):
+    """A peer that subscribes to everything and reads nothing does not delay messages to the others."""
+    nodes = start(stage, "tr")
+    peer = stage.enter_context(Peer(nodes[0].cluster_port, receive_buffer_bytes=4096))
+    peer.send(line("CONNECT", CONNECT) + line("INFO", INFO) + b"RS+ $G >\r\n")
+    until(lambda: INFO["server_name"] in peers(nodes[0]), "the peer is not registered")
+    with nodes[0].client() as sender, nodes[1].client() as receiver:
+        number = receiver.subscribe("steady")
+        settle(receiver, sender)
+        for _ in range(200):
+            sender.publish("steady", b"x" * 100_000)
+            equal(len(receiver.next(number).payload), 100_000, "the size of the message")
+
+
 def peer_restarts(kinds: str):
     """A node is killed and started again; clients of the others lose nothing else, and reach it again."""
 
@@ -139,7 +153,20 @@ CASES = {
         line("CONNECT", CONNECT | {"cluster": "west"}),
         f'Rejecting connection, cluster name "west" does not match "{NAME}"',
     ),
+    "a slot that does not exist": refuses(
+        line("CONNECT", CONNECT) + line("INFO", INFO | {"route_pool_size": 3, "route_pool_idx": 9}),
+        "Invalid route pool index: 9 - pool size is 3",
+    ),
+    "a dedicated route of an account without one": refuses(
+        line("CONNECT", CONNECT) + line("INFO", INFO | {"route_pool_size": 3, "route_account": "$G"}),
+        'No route for account "$G"',
+    ),
+    "a dedicated route of an unknown account": refuses(
+        line("CONNECT", CONNECT) + line("INFO", INFO | {"route_pool_size": 3, "route_account": "X"}),
+        'Unable to lookup account "X": account missing',
+    ),
     "garbage disturbs nobody": survives_garbage,
+    "a peer never reads": never_reads,
     "a node restarts": peer_restarts("ttt"),
     "a nats-server restarts": peer_restarts("ttr"),
     "a node among nats-servers restarts": peer_restarts("rrt"),

@@ -5,7 +5,6 @@ AT_THE_CHECK = "nats-server finds out only when it starts"
 UNSUPPORTED = "Fanline does not have it, and says so instead of ignoring it"
 TYPING = "it was certainly not meant"
 ONE_MEANING = "it can only mean one thing"
-UNNAMED = "nats-server invents a name for the cluster, and takes that of a peer later; Fanline does not"
 NO_CERTIFICATE = "both sides of a route by TLS show a certificate"
 TWICE = "nats-server takes one of the two by chance, or mixes them"
 
@@ -41,10 +40,6 @@ DIFFERENCES = {
     "ocsp {mode: must}": UNSUPPORTED,
     "tls {ocsp_peer: true}": UNSUPPORTED,
     "jetstream {tpm {}}": UNSUPPORTED,
-    "V: 5\ncluster {port: $V}": UNNAMED,
-    "cluster {name: x}\ncluster {port: 5}": UNNAMED,
-    "cluster {port: 6222, pool_size: 3, compression: accept, ping_interval: '5s', authorization {user: a, password: b}}":
-        UNNAMED,
     "cluster { name: x, port: -1, permissions {import: a, export: b} }": UNSUPPORTED,
     "cluster { name: x, port: -1, tls {} }": NO_CERTIFICATE,
     "tls {timeout: 2}\nTLS {timeout: 3}": TWICE,

@@ -48,9 +48,9 @@ pub use ipc::JetStreamAtWork;
 pub use options::{
     Addresses, AssetLimits, Auth, BatchLimits, Certificate, Cipher, ClientCertificates,
     ClusterOptions, CompressionLevel, Dashboard, DirectoryOptions, Encryption, JetStreamOptions,
-    LEAFNODE_PORT, LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,
-    LeafnodeRemote, LeafnodeUser, Limits, MqttOptions, Options, Origin, ResolverOptions, Secret,
-    SyncMode, TlsHandshake, TlsOptions, TlsVersion, UrlOptions, WebSocketOptions,
+    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote, LeafnodeUser,
+    Limits, LinkCompression, MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode,
+    TlsHandshake, TlsOptions, TlsVersion, UrlOptions, WebSocketOptions,
 };
 pub use server::{Handle, Server};
 pub use shared::{ReloadRequest, ReloadRequests};

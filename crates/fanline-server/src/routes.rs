@@ -2,25 +2,29 @@
 //!
 //! Configured addresses are dialed for as long as the server runs, addresses learned by gossip until they do
 //! not answer any more. A task pauses while its peer is connected by another route.
+//!
+//! When a peer with a pool has accepted the first route, each further slot and each dedicated route has a task,
+//! too, for as long as the first route lasts.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanline_engine::route::{GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
+use fanline_engine::route::{Carries, GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
-use tracing::{debug, error};
+use tracing::{debug, error, info};
 
 use crate::cluster::{DialledRoute, RouteAddress};
 use crate::identity::random_u64;
-use crate::ipc::Command;
+use crate::ipc::{Command, RouteChange};
 use crate::listen;
-use crate::options::ClusterOptions;
+use crate::options::{ClusterOptions, Options};
 use crate::shared::Shared;
 
 /// Time limit of connecting.
@@ -39,55 +43,149 @@ const IMPLICIT_MAX: usize = 1024;
 /// State that the tasks share.
 struct Mesh {
     shared: Arc<Shared>,
-    cluster: ClusterOptions,
-    configured: Vec<RouteAddress>,
-    /// Registered peers by their ids, each with its addresses for clients.
-    peers: RefCell<BTreeMap<String, Vec<String>>>,
-    /// Notified when a peer has left.
+    cluster: RefCell<ClusterOptions>,
+    configured: RefCell<Vec<RouteAddress>>,
+    /// Registered peers by their ids.
+    peers: RefCell<BTreeMap<String, Peer>>,
+    /// Notified when a route has ended.
     left: Notify,
     /// Addresses learned by gossip that have a task.
     implicit: RefCell<HashSet<String>>,
+    /// The addresses that are dialed, by the number of the dialing task.
+    dialed: RefCell<HashMap<u64, Dialed>>,
+    /// The routes other than the first one that have a task, by the number of the task of the first one.
+    further: RefCell<HashSet<(u64, Carries)>>,
 }
 
-/// Runs the dialing tasks. Never returns while the server runs.
+/// A registered peer.
+#[derive(Default)]
+struct Peer {
+    /// Its addresses for clients.
+    client_urls: Vec<String>,
+    /// Whether it accepts no more clients.
+    is_leaving: bool,
+    routes: HashSet<Carries>,
+}
+
+/// An address that is dialed.
+struct Dialed {
+    address: RouteAddress,
+    /// The dial of the first route.
+    first: RouteDial,
+    /// Whether the peer has accepted the first route, and has a pool.
+    is_proven: bool,
+}
+
+/// The tasks, which the configuration and events start and stop.
+struct Dialing {
+    mesh: Rc<Mesh>,
+    tasks: JoinSet<()>,
+    /// The task of each configured address, with its number.
+    configured: Vec<(RouteAddress, u64, AbortHandle)>,
+    next_id: u64,
+}
+
+/// Runs the dialing tasks, and starts and stops them when the configuration changes. Never returns while the
+/// server runs.
 pub(crate) async fn run_routes(
     shared: Arc<Shared>,
     mut events: mpsc::UnboundedReceiver<RouteEvent>,
 ) {
-    let options = shared.options();
-    let Some(cluster) = options.cluster.clone() else {
+    let mut wanted = shared.cluster.subscribe();
+    let Some(cluster) = wanted.borrow_and_update().clone() else {
         return;
     };
-    let configured = cluster.routes.iter();
-    let configured = configured.filter_map(|url| RouteAddress::parse(url).ok());
     let mesh = Rc::new(Mesh {
-        configured: configured.collect(),
+        configured: RefCell::default(),
         shared,
-        cluster,
+        cluster: cluster.clone().into(),
         peers: RefCell::default(),
         left: Notify::new(),
         implicit: RefCell::default(),
+        dialed: RefCell::default(),
+        further: RefCell::default(),
     });
-    let mut tasks = tokio::task::JoinSet::new();
-    for (id, address) in (1..).zip(mesh.configured.clone()) {
-        let mesh = Rc::clone(&mesh);
-        tasks.spawn_local(async move { mesh.keep_dialing(id, &address).await });
+    let mut dialing = Dialing {
+        mesh,
+        tasks: JoinSet::new(),
+        configured: Vec::new(),
+        next_id: 0,
+    };
+    dialing.configure(cluster);
+    loop {
+        tokio::select! {
+            event = events.recv() => match event {
+                Some(event) => dialing.handle(event),
+                None => return,
+            },
+            changed = wanted.changed() => {
+                let cluster = wanted.borrow_and_update().clone();
+                match (changed, cluster) {
+                    (Ok(()), Some(cluster)) => dialing.configure(cluster),
+                    _ => return,
+                }
+            }
+        }
     }
-    let mut next_id = mesh.configured.len() as u64;
-    while let Some(event) = events.recv().await {
+}
+
+impl Dialing {
+    /// Starts tasks for new addresses, and stops those of removed ones. Other routes are not affected.
+    fn configure(&mut self, cluster: ClusterOptions) {
+        let parsed = cluster.routes.iter();
+        let parsed = parsed.filter_map(|url| RouteAddress::parse(url).ok());
+        let wanted: Vec<RouteAddress> = parsed.collect();
+        let mesh = &self.mesh;
+        self.configured.retain(|(address, id, task)| {
+            let is_wanted = wanted.contains(address);
+            if !is_wanted {
+                info!("Removed route {address}");
+                // The shards then find the result channels closed.
+                task.abort();
+                mesh.dialed.borrow_mut().remove(id);
+                mesh.shared
+                    .send_to_all(|| Command::ChangeRoutes(RouteChange::Close(*id)));
+            }
+            is_wanted
+        });
+        mesh.cluster.replace(cluster);
+        mesh.configured.replace(wanted.clone());
+        for address in wanted {
+            if self.configured.iter().any(|(known, ..)| *known == address) {
+                continue;
+            }
+            self.next_id += 1;
+            let (mesh, id, to) = (Rc::clone(&self.mesh), self.next_id, address.clone());
+            let task = async move { mesh.keep_dialing(id, &to).await };
+            let task = self.tasks.spawn_local(task);
+            self.configured.push((address, id, task));
+        }
+    }
+
+    fn handle(&mut self, event: RouteEvent) {
         // Removes tasks that have ended.
-        while tasks.try_join_next().is_some() {}
+        while self.tasks.try_join_next().is_some() {}
+        let mesh = &self.mesh;
         match event {
             RouteEvent::Joined {
-                id, client_urls, ..
-            } => {
-                mesh.peers.borrow_mut().insert(id, client_urls);
-                mesh.announce_urls();
+                id,
+                client_urls,
+                carries,
+                ..
+            } => mesh.join(id, client_urls, carries),
+            RouteEvent::Left { id, carries } => mesh.leave(&id, &carries),
+            RouteEvent::ClusterNamed { name, is_generated } => mesh.rename(&name, is_generated),
+            RouteEvent::LeavesSoon { id } => mesh.hide_urls(&id),
+            RouteEvent::Proven { dial, pool_size } => {
+                for carries in mesh.further_routes(dial, pool_size) {
+                    let mesh = Rc::clone(mesh);
+                    let task = async move { mesh.keep_further(dial, carries).await };
+                    self.tasks.spawn_local(task);
+                }
             }
-            RouteEvent::Left { id } => {
-                mesh.peers.borrow_mut().remove(&id);
-                mesh.left.notify_waiters();
-                mesh.announce_urls();
+            RouteEvent::Introduced(introduction) => {
+                let change = RouteChange::Introduce(introduction);
+                mesh.shared.send(0, Command::ChangeRoutes(change));
             }
             RouteEvent::Discovered {
                 id,
@@ -95,11 +193,11 @@ pub(crate) async fn run_routes(
                 gossip_mode,
             } => {
                 let Some(address) = mesh.implicit_address(&id, &url) else {
-                    continue;
+                    return;
                 };
-                next_id += 1;
-                let (mesh, number) = (Rc::clone(&mesh), next_id);
-                tasks.spawn_local(async move {
+                self.next_id += 1;
+                let (mesh, number) = (Rc::clone(mesh), self.next_id);
+                self.tasks.spawn_local(async move {
                     mesh.dial_discovered(number, &address, gossip_mode).await;
                     mesh.implicit.borrow_mut().remove(&url);
                 });
@@ -109,15 +207,146 @@ pub(crate) async fn run_routes(
 }
 
 impl Mesh {
+    /// Records a registered route.
+    fn join(&self, id: String, client_urls: Vec<String>, carries: Carries) {
+        let mut peers = self.peers.borrow_mut();
+        let peer = peers.entry(id).or_default();
+        let is_new = peer.routes.is_empty();
+        peer.routes.insert(carries);
+        if !peer.is_leaving {
+            peer.client_urls = client_urls;
+        }
+        drop(peers);
+        if is_new {
+            self.announce_urls();
+        }
+    }
+
+    /// Records that a registered route has ended.
+    fn leave(&self, id: &str, carries: &Carries) {
+        let mut peers = self.peers.borrow_mut();
+        let Some(peer) = peers.get_mut(id) else {
+            return;
+        };
+        peer.routes.remove(carries);
+        let was_last = peer.routes.is_empty();
+        if was_last {
+            peers.remove(id);
+        }
+        drop(peers);
+        self.left.notify_waiters();
+        if was_last {
+            self.announce_urls();
+        }
+    }
+
+    /// Takes over the name of another server's cluster on all shards, and in monitoring.
+    fn rename(&self, name: &str, is_generated: bool) {
+        info!("Cluster name updated to {name}");
+        let mut options = self.shared.options.lock();
+        *options = Arc::new(Options {
+            cluster_name: Some(name.to_owned()),
+            ..Options::clone(&options)
+        });
+        drop(options);
+        let name = || name.to_owned();
+        let change = || RouteChange::AdoptName(name(), is_generated);
+        self.shared.send_to_all(|| Command::ChangeRoutes(change()));
+    }
+
+    /// Records that a peer accepts no more clients.
+    fn hide_urls(&self, id: &str) {
+        if let Some(peer) = self.peers.borrow_mut().get_mut(id) {
+            peer.client_urls.clear();
+            peer.is_leaving = true;
+        }
+        self.announce_urls();
+    }
+
+    /// Records that a peer with a pool has accepted the first route. Returns the routes that need a task.
+    fn further_routes(&self, dial: u64, pool_size: u32) -> Vec<Carries> {
+        match self.dialed.borrow_mut().get_mut(&dial) {
+            Some(dialed) => dialed.is_proven = true,
+            None => return Vec::new(),
+        }
+        let settings = self.shared.common.config.routes.as_ref();
+        let accounts = settings.map_or(&[][..], |settings| &settings.accounts);
+        let slots = (1..pool_size).map(Carries::Slot);
+        let all = slots.chain(accounts.iter().cloned().map(Carries::Account));
+        let mut further = self.further.borrow_mut();
+        all.filter(|carries| further.insert((dial, carries.clone())))
+            .collect()
+    }
+
+    /// Dials a route other than the first one again and again, while the first one lasts.
+    async fn keep_further(&self, number: u64, carries: Carries) {
+        let mut failures = 0;
+        while let Some((address, dial)) = self.proven(number, &carries) {
+            failures += 1;
+            match self.dial(&address, &dial).await {
+                Ok(ended) => {
+                    if ended.was_ready {
+                        failures = 0;
+                    }
+                    match ended.outcome {
+                        RouteOutcome::OwnServer | RouteOutcome::Superfluous => break,
+                        RouteOutcome::Duplicate(peer) => self.wait_for_end(&peer, &carries).await,
+                        RouteOutcome::Ended => {}
+                    }
+                }
+                Err(error) => debug!("Error trying to connect to route: {error}"),
+            }
+            let delay = match failures {
+                0 if !dial.is_explicit => Duration::ZERO,
+                failures => doubled(failures),
+            };
+            tokio::time::sleep(delay + jitter()).await;
+        }
+        self.further.borrow_mut().remove(&(number, carries));
+    }
+
+    /// Returns what to dial for a further route; `None` if the first one does not last any more.
+    fn proven(&self, number: u64, carries: &Carries) -> Option<(RouteAddress, RouteDial)> {
+        let dialed = self.dialed.borrow();
+        let dialed = dialed.get(&number).filter(|dialed| dialed.is_proven)?;
+        let dial = RouteDial {
+            carries: carries.clone(),
+            ..dialed.first.clone()
+        };
+        Some((dialed.address.clone(), dial))
+    }
+
+    /// Dials the first route to an address, and waits until the connection ends.
+    async fn dial_first(
+        &self,
+        address: &RouteAddress,
+        dial: &RouteDial,
+    ) -> Result<RouteEnded, String> {
+        let dialed = Dialed {
+            address: address.clone(),
+            first: dial.clone(),
+            is_proven: false,
+        };
+        self.dialed.borrow_mut().insert(dial.id, dialed);
+        let ended = self.dial(address, dial).await;
+        self.dialed.borrow_mut().remove(&dial.id);
+        ended
+    }
+
     /// Announces the addresses of this server and of its peers to clients.
     fn announce_urls(&self) {
         let routes = self.shared.common.config.routes.as_ref();
         let own = routes.map_or(&[][..], |routes| &routes.client_urls);
-        if self.cluster.no_advertise {
+        if self.cluster.borrow().no_advertise {
             return;
         }
         let mut urls = own.to_vec();
-        for url in self.peers.borrow().values().flatten() {
+        for url in self
+            .peers
+            .borrow()
+            .values()
+            .flat_map(|peer| &peer.client_urls)
+        {
             if !urls.contains(url) {
                 urls.push(url.clone());
             }
@@ -133,7 +362,7 @@ impl Mesh {
         let is_configured = |known: &RouteAddress| known.is_same_place(&announced);
         let mut implicit = self.implicit.borrow_mut();
         if self.peers.borrow().contains_key(id)
-            || self.configured.iter().any(is_configured)
+            || self.configured.borrow().iter().any(is_configured)
             || implicit.len() >= IMPLICIT_MAX
             || !implicit.insert(url.to_owned())
         {
@@ -142,8 +371,8 @@ impl Mesh {
         // Servers of one cluster have the same credentials.
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         Some(RouteAddress {
-            user: text(&self.cluster.user),
-            password: text(&self.cluster.password),
+            user: text(&self.cluster.borrow().user),
+            password: text(&self.cluster.borrow().password),
             ..announced
         })
     }
@@ -155,13 +384,13 @@ impl Mesh {
             user: address.user.clone(),
             password: address.password.clone(),
             is_explicit: true,
-            gossip_mode: GossipMode::Default,
+            ..RouteDial::default()
         };
         let mut attempts: u64 = 0;
         let mut was_reached = false;
         loop {
             attempts += 1;
-            match self.dial(address, &dial).await {
+            match self.dial_first(address, &dial).await {
                 Ok(ended) => {
                     if ended.was_ready {
                         (attempts, was_reached) = (0, true);
@@ -170,8 +399,10 @@ impl Mesh {
                     let is_fixed = address.host.parse::<IpAddr>().is_ok();
                     match ended.outcome {
                         RouteOutcome::OwnServer if is_fixed => return,
-                        RouteOutcome::Duplicate(peer) => self.wait_for_end(&peer).await,
-                        RouteOutcome::OwnServer | RouteOutcome::Ended => {}
+                        RouteOutcome::Duplicate(peer) => {
+                            self.wait_for_end(&peer, &dial.carries).await;
+                        }
+                        _ => {}
                     }
                 }
                 Err(error) => {
@@ -192,10 +423,11 @@ impl Mesh {
             password: address.password.clone(),
             is_explicit: false,
             gossip_mode,
+            carries: Carries::default(),
         };
         let mut failures = 0;
-        while failures <= u64::from(self.cluster.connect_retries) {
-            match self.dial(address, &dial).await {
+        while failures <= u64::from(self.cluster.borrow().connect_retries) {
+            match self.dial_first(address, &dial).await {
                 Ok(ended) if ended.was_ready => failures = 0,
                 Ok(ended) if ended.outcome != RouteOutcome::Ended => return,
                 Ok(_) => failures += 1,
@@ -212,11 +444,15 @@ impl Mesh {
         }
     }
 
-    /// Waits until a peer is not connected any more.
-    async fn wait_for_end(&self, peer: &str) {
+    /// Waits until no route to a peer carries this any more.
+    async fn wait_for_end(&self, peer: &str, carries: &Carries) {
         loop {
             let left = self.left.notified();
-            if !self.peers.borrow().contains_key(peer) {
+            let peers = || self.peers.borrow();
+            let lasts = peers()
+                .get(peer)
+                .is_some_and(|peer| peer.routes.contains(carries));
+            if !lasts {
                 return;
             }
             left.await;
@@ -225,12 +461,10 @@ impl Mesh {
 
     /// Returns the delay after this number of failed attempts.
     fn delay(&self, attempts: u64) -> Duration {
-        if !self.cluster.connect_backoff {
+        if !self.cluster.borrow().connect_backoff {
             return DELAY;
         }
-        let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX);
-        let factor = 1_u32.checked_shl(doublings.min(16)).unwrap_or(u32::MAX);
-        DELAY.saturating_mul(factor).min(DELAY_MAX)
+        doubled(attempts)
     }
 
     /// Connects to an address, passes the connection to the shard of routes, and waits until the connection
@@ -262,7 +496,8 @@ impl Mesh {
     /// the first configured host name, if there is one.
     fn certified_host(&self, address: &RouteAddress, is_explicit: bool) -> String {
         let is_name = |host: &String| host.parse::<IpAddr>().is_err();
-        let names = self.configured.iter().map(|known| &known.host);
+        let configured = self.configured.borrow();
+        let names = configured.iter().map(|known| &known.host);
         let first = names.filter(|_| !is_explicit).find(|host| is_name(host));
         first
             .filter(|_| !is_name(&address.host))
@@ -287,6 +522,13 @@ impl Mesh {
         let at = at.and_then(|at| usize::try_from(at).ok());
         Ok(at.and_then(|at| found.get(at).copied()))
     }
+}
+
+/// Returns the delay after this number of failed attempts, if it doubles.
+fn doubled(attempts: u64) -> Duration {
+    let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX);
+    let factor = 1_u32.checked_shl(doublings.min(16)).unwrap_or(u32::MAX);
+    DELAY.saturating_mul(factor).min(DELAY_MAX)
 }
 
 fn log_failure(attempt: u64, error: &str) {

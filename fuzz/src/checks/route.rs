@@ -57,8 +57,8 @@ fn check_server(handshake: &[u8], data: &[u8]) {
     };
     let now = Duration::ZERO;
     let mut server = Shard::new(0, Arc::new(config), info, 7);
-    let peer = server.open_route(1, Peer::default(), None, now);
-    let other = server.open_route(2, Peer::default(), None, now);
+    let peer = server.open_route(1, Peer::default(), None, None, now);
+    let other = server.open_route(2, Peer::default(), None, None, now);
     let client = server.open(3, Peer::default(), false, now);
     let mut send = |id, bytes: &[u8]| {
         let chunk = Chunk::new(bytes.into());

@@ -1,5 +1,6 @@
 //! Encoding and decoding of protocols, one module per protocol.
 
+pub mod compression;
 pub mod leaf;
 mod line;
 pub mod mqtt;

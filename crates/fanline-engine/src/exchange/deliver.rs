@@ -69,6 +69,12 @@ pub(crate) trait Kind: Sized {
     /// for plain subscriptions if `group` is empty.
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool;
 
+    /// Returns whether a message's line contains its account, if the protocol of the link has it.
+    fn names_account(&self) -> bool;
+
+    /// Returns whether a link leads to a hub, for which this server is a leaf node.
+    fn is_upstream(&self) -> bool;
+
     /// Returns the account of a subscription with this sid, for a link that carries several accounts. Any other
     /// session has subscriptions in its own account only.
     fn account_of(&self, sid: &[u8]) -> Option<AccountId>;

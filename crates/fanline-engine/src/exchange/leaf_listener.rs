@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::auth::Access;
-use crate::codec::leaf::{LeafCompression, Port};
+use crate::codec::compression::LinkCompression;
+use crate::codec::leaf::Port;
 use crate::codec::nats::info::TlsInfo;
 
 /// The settings of the listener for leaf connections.
@@ -29,7 +30,7 @@ pub struct LeafListener {
     /// Whether the interest of each leaf node is hidden from the other leaf nodes.
     pub isolates: bool,
     /// Compression of the connections.
-    pub compression: LeafCompression,
+    pub compression: LinkCompression,
 }
 
 impl LeafListener {

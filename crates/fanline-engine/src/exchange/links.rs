@@ -6,6 +6,7 @@ use std::ops::{Index, IndexMut};
 use slab::Slab;
 
 use super::Exchange;
+use super::batch::Notification;
 use super::deliver::{Kind, RunMessage};
 use super::message::{Dispatch, Message, Via};
 use super::remote::{LinkHead, LinkSet, Remote};
@@ -50,6 +51,21 @@ impl Index<LinkSet> for LinkSets {
 impl IndexMut<LinkSet> for LinkSets {
     fn index_mut(&mut self, set: LinkSet) -> &mut Links {
         &mut self.0[set.index()]
+    }
+}
+
+/// The weight of a filter at the leaf nodes for which this server is the hub, for shards that serve routes.
+#[derive(Clone)]
+pub(crate) struct WeightBelow {
+    pub(crate) account: AccountId,
+    pub(crate) filter: Box<[u8]>,
+    pub(crate) queue: Box<[u8]>,
+    pub(crate) weight: u32,
+}
+
+impl Notification for WeightBelow {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.filter.len() + self.queue.len()
     }
 }
 
@@ -161,7 +177,9 @@ impl<K: Kind> Exchange<K> {
             // remaining members may be at the sender itself.
             let is_open = |sub: &&Subscription| sessions[sub.session() as usize].ending.is_none();
             let chosen = chosen.or_else(|| match dispatch.origin.via {
-                Via::Route if set == LinkSet::Routes => by_weight(members.filter(is_open), random),
+                Via::Route if matches!(set, LinkSet::Routes(_)) => {
+                    by_weight(members.filter(is_open), random)
+                }
                 _ => None,
             });
             if let Some(session) = chosen.map(Subscription::session) {
@@ -193,7 +211,7 @@ impl<K: Kind> Exchange<K> {
             return false;
         }
         let message = dispatch.message;
-        let head = LinkHead {
+        let mut head = LinkHead {
             account: access.name_of(dispatch.account),
             subject: dispatch.subject,
             reply: message.reply(),
@@ -201,10 +219,11 @@ impl<K: Kind> Exchange<K> {
             header_bytes: message.header_bytes,
             total_bytes: message.payload_bytes(),
         };
+        let account = head.account;
         start.clear();
-        set.write_start(start, &head);
         for one in picked.iter() {
             let session = &mut sessions[one.session as usize];
+            begin_line(set, start, &mut head, account, session.kind.names_account());
             let onward = match dispatch.context.trace.as_deref_mut() {
                 Some(trace) => trace.record_link(session, set, session.kind.traced_as()),
                 None => Onward::AsItCame,
@@ -274,23 +293,25 @@ impl<K: Kind> Exchange<K> {
         }
         links.memos[account.index()] = memo;
         links.routers = wanted;
-        let head = LinkHead {
-            account: access.name_of(account),
+        links.start.clear();
+        let name = access.name_of(account);
+        let mut head = LinkHead {
+            account: name,
             subject,
             reply: b"",
             groups: b"",
             header_bytes: 0,
             total_bytes: 0,
         };
-        links.start.clear();
-        set.write_start(&mut links.start, &head);
-        for one in &links.picked {
+        let Links { picked, start, .. } = links;
+        for one in picked.iter() {
             let session = &mut sessions[one.session as usize];
+            begin_line(set, start, &mut head, name, session.kind.names_account());
             outputs.mark_dirty(one.session, session);
             let before = session.out.pending_bytes();
             for message in run {
                 let tail = &intake.chunk[message.tail.clone()];
-                session.out.append3(&links.start, b"", tail);
+                session.out.append3(start, b"", tail);
                 session.out_msgs += 1;
                 session.out_bytes += message.payload_bytes;
             }
@@ -306,6 +327,9 @@ impl<K: Kind> Exchange<K> {
         filter: &[u8],
         queue: &[u8],
     ) {
+        if set == LinkSet::Leafs {
+            self.report_below(account, filter, queue);
+        }
         let wanted = self.links[set].routers.of(account);
         let members = wanted.members(filter, queue);
         let weight = match queue {
@@ -326,6 +350,38 @@ impl<K: Kind> Exchange<K> {
         self.announce(remote, account, filter, queue, weight);
     }
 
+    /// Returns the weight of a filter at the leaf nodes for which this server is the hub. This shard must serve
+    /// leaf nodes.
+    pub(crate) fn weight_below(&self, account: AccountId, filter: &[u8], queue: &[u8]) -> u32 {
+        let router = self.links[LinkSet::Leafs].routers.get(account);
+        let members = router.map_or(&[][..], |router| router.members(filter, queue));
+        let subs = members.iter().map(|member| self.subs.get(*member));
+        let mut below =
+            subs.filter(|sub| !self.sessions[sub.session() as usize].kind.is_upstream());
+        match queue {
+            [] => u32::from(below.next().is_some()),
+            _ => below.fold(0, |sum, sub| sum.saturating_add(sub.weight())),
+        }
+    }
+
+    /// Reports the weight of a filter at leaf nodes to the other shards that serve routes, which announce it.
+    fn report_below(&mut self, account: AccountId, filter: &[u8], queue: &[u8]) {
+        let lane_shards = usize::from(self.targets.lane_shards());
+        if lane_shards < 2 || self.config.routes.is_none() {
+            return;
+        }
+        let report = WeightBelow {
+            account,
+            filter: filter.into(),
+            queue: queue.into(),
+            weight: self.weight_below(account, filter, queue),
+        };
+        let others = self.outgoing.iter_mut().enumerate().take(lane_shards);
+        for (_, batch) in others.filter(|(shard, _)| *shard != usize::from(self.index)) {
+            batch.push_notification(report.clone());
+        }
+    }
+
     /// Removes a subscription of a link. Returns its account and filter.
     pub(crate) fn drop_link_subscription(
         &mut self,
@@ -344,6 +400,23 @@ impl<K: Kind> Exchange<K> {
         self.record_unsubscribed();
         self.announce_links_interest(set, account, &filter, &queue);
         (account, filter)
+    }
+}
+
+/// Writes the start of a message's line, unless it is there already. `account` is its account, which the lines
+/// of some links contain.
+fn begin_line<'a>(
+    set: LinkSet,
+    start: &mut Vec<u8>,
+    head: &mut LinkHead<'a>,
+    account: &'a [u8],
+    is_named: bool,
+) {
+    let named = if is_named { account } else { b"" };
+    if start.is_empty() || head.account != named {
+        head.account = named;
+        start.clear();
+        set.write_start(start, head);
     }
 }
 

@@ -16,7 +16,7 @@ mod received;
 pub(crate) mod remote;
 pub(crate) mod replies;
 pub(crate) mod restriction;
-mod route_settings;
+pub(crate) mod route_settings;
 pub(crate) mod router;
 pub(crate) mod run;
 pub(crate) mod session;
@@ -44,8 +44,8 @@ pub use leaf_listener::LeafListener;
 use links::LinkSets;
 use outputs::Outputs;
 use quotas::Quotas;
-use remote::Remote;
 pub use remote::SHARDS_MAX;
+use remote::{LinkSet, Remote};
 pub use route_settings::RouteSettings;
 use router::{Router, Routers, SubId, Subscription, Subscriptions, replies_of};
 use run::Run;
@@ -135,7 +135,7 @@ impl<K: Kind> Exchange<K> {
             totals: Vec::new(),
             random: FastRandom::new(secrets.number()),
             secrets,
-            targets: RemoteTargets::new(index),
+            targets: RemoteTargets::new(Some(index), &config),
             run: Run::default(),
             scratch: Vec::new(),
             interest_changes: 0,
@@ -143,6 +143,11 @@ impl<K: Kind> Exchange<K> {
             replies_in: HashSet::new(),
             config,
         }
+    }
+
+    /// Returns whether this shard serves the links of a set.
+    pub(crate) fn serves(&self, set: LinkSet) -> bool {
+        self.targets.serves(set)
     }
 
     /// Returns the token in this server's reply subjects, by which the servers of a cluster route responses. It

@@ -1,10 +1,11 @@
 //! Remotes, the destinations outside of a shard: other shards, and links to other servers.
 //!
-//! One shard serves all links of a protocol. To every other shard, these links are a single remote with their
+//! One shard serves all links of a set. To every other shard, these links are a single remote with their
 //! combined interest. The serving shard receives each message for them once. That shard's own routers for
 //! links (`links`) then select the links that receive the message. A new protocol needs a new [`LinkSet`].
 
 use crate::codec::{leaf, route};
+use crate::exchange::route_settings::Lane;
 use crate::trace::{LEAF, ROUTER};
 
 /// A destination outside of a shard.
@@ -14,16 +15,16 @@ pub(crate) enum Remote {
     Links(LinkSet),
 }
 
-/// All links to other servers that use one protocol.
+/// All links to other servers that use one protocol. Routes are divided into lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkSet {
     Leafs,
-    Routes,
+    Routes(Lane),
 }
 
 /// The first line of a message in a link's protocol.
 pub(super) struct LinkHead<'a> {
-    /// Name of the account, for links that carry several accounts.
+    /// Name of the account, for links that carry several accounts; otherwise empty.
     pub(super) account: &'a [u8],
     pub(super) subject: &'a [u8],
     pub(super) reply: &'a [u8],
@@ -35,13 +36,19 @@ pub(super) struct LinkHead<'a> {
 }
 
 impl LinkSet {
-    pub(crate) const ALL: [LinkSet; 2] = [LinkSet::Leafs, LinkSet::Routes];
+    pub(crate) const ALL: [LinkSet; 1 + Lane::ALL.len()] = [
+        LinkSet::Leafs,
+        LinkSet::Routes(Lane::ALL[0]),
+        LinkSet::Routes(Lane::ALL[1]),
+        LinkSet::Routes(Lane::ALL[2]),
+        LinkSet::Routes(Lane::ALL[3]),
+    ];
 
-    /// Returns the shard that serves the links.
-    pub(crate) const fn shard(self) -> u16 {
+    /// Returns the shard that serves the links. `lane_shards` is the number of shards that serve lanes.
+    pub(crate) fn shard(self, lane_shards: u16) -> u16 {
         match self {
             LinkSet::Leafs => leaf::LEAF_SHARD,
-            LinkSet::Routes => route::ROUTE_SHARD,
+            LinkSet::Routes(lane) => lane.shard(lane_shards),
         }
     }
 
@@ -49,7 +56,7 @@ impl LinkSet {
     pub(super) fn trace_kind(self) -> u8 {
         match self {
             LinkSet::Leafs => LEAF,
-            LinkSet::Routes => ROUTER,
+            LinkSet::Routes(_) => ROUTER,
         }
     }
 
@@ -58,7 +65,7 @@ impl LinkSet {
     pub(super) fn write_start(self, line: &mut Vec<u8>, head: &LinkHead<'_>) {
         match self {
             LinkSet::Leafs => leaf::write_start(line, head.subject, head.header_bytes),
-            LinkSet::Routes => {
+            LinkSet::Routes(_) => {
                 route::write_start(line, head.account, head.subject, head.header_bytes);
             }
         }
@@ -78,7 +85,7 @@ impl LinkSet {
                     total,
                 );
             }
-            LinkSet::Routes => {
+            LinkSet::Routes(_) => {
                 route::write_head(
                     line,
                     head.account,
@@ -93,7 +100,10 @@ impl LinkSet {
     }
 
     pub(in crate::exchange) const fn index(self) -> usize {
-        self as usize
+        match self {
+            LinkSet::Leafs => 0,
+            LinkSet::Routes(lane) => 1 + lane.index(),
+        }
     }
 }
 
@@ -132,16 +142,17 @@ impl Remote {
     pub(super) const fn rank(self) -> MemberRank {
         match self {
             Remote::Shard(_) => MemberRank::Server,
-            Remote::Links(LinkSet::Routes) => MemberRank::Cluster,
+            Remote::Links(LinkSet::Routes(_)) => MemberRank::Cluster,
             Remote::Links(LinkSet::Leafs) => MemberRank::Leaf,
         }
     }
 
-    /// Returns the shard that messages for this remote are posted to.
-    pub(crate) const fn shard(self) -> u16 {
+    /// Returns the shard that messages for this remote are posted to. `lane_shards` is as in
+    /// [`LinkSet::shard`].
+    pub(crate) fn shard(self, lane_shards: u16) -> u16 {
         match self {
             Remote::Shard(shard) => shard,
-            Remote::Links(set) => set.shard(),
+            Remote::Links(set) => set.shard(lane_shards),
         }
     }
 }
@@ -168,7 +179,10 @@ impl RemoteSet {
     pub(super) const NONE: RemoteSet = RemoteSet(0);
 
     /// The set with all routes.
-    pub(super) const ROUTES: RemoteSet = RemoteSet(1 << Remote::Links(LinkSet::Routes).bit_index());
+    pub(super) const ROUTES: RemoteSet = {
+        let first = Remote::Links(LinkSet::Routes(Lane::ALL[0])).bit_index();
+        RemoteSet(((1 << Lane::ALL.len()) - 1) << first)
+    };
 
     /// The set with all shards.
     const SHARDS: RemoteSet = RemoteSet((1 << SHARDS_MAX) - 1);

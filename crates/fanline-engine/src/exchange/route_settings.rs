@@ -1,7 +1,10 @@
-//! The settings of routes.
+//! The settings of routes, and the lanes on which accounts cross to other servers.
 
 use std::fmt;
 use std::time::Duration;
+
+use crate::codec::compression::LinkCompression;
+use crate::codec::route::Carries;
 
 /// The settings of routes.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -22,6 +25,74 @@ pub struct RouteSettings {
     pub auth_timeout: Duration,
     /// Addresses for clients, as `host:port`, which peers advertise.
     pub client_urls: Vec<String>,
+    /// Number of pooled routes to each peer; 0 means that one route carries all accounts.
+    pub pool_size: u32,
+    /// Names of the accounts that have a dedicated route to each peer, if there is a pool.
+    pub accounts: Vec<String>,
+    /// The compression that this server requests; `None` without one.
+    pub compression: Option<LinkCompression>,
+    /// Number of shards that serve routes, the first ones; 0 means 1.
+    pub shards: u16,
+}
+
+impl Carries {
+    /// Returns the lane of the route.
+    pub(crate) fn lane(&self) -> Lane {
+        match self {
+            Carries::Slot(slot) => Lane::of(*slot),
+            Carries::Account(name) => Lane::of(hash(name.as_bytes())),
+        }
+    }
+}
+
+/// One of four groups of routes that a shard serves together. Lanes make the work of routes divisible among
+/// shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    First,
+    Second,
+    Third,
+    Fourth,
+}
+
+impl Lane {
+    pub(crate) const ALL: [Lane; 4] = [Lane::First, Lane::Second, Lane::Third, Lane::Fourth];
+
+    /// Returns the lane of a slot, or of the hash of an account with a dedicated route.
+    fn of(number: u32) -> Lane {
+        Lane::ALL[number as usize % Lane::ALL.len()]
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Returns the shard that serves the lane.
+    pub(crate) fn shard(self, lane_shards: u16) -> u16 {
+        (self as u16) % lane_shards.max(1)
+    }
+}
+
+/// Returns the FNV-1a hash by which nats-server assigns accounts to slots.
+fn hash(name: &[u8]) -> u32 {
+    name.iter().fold(2_166_136_261, |hash: u32, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(16_777_619)
+    })
+}
+
+impl RouteSettings {
+    /// Returns the slot of an account; `None` if it has a dedicated route.
+    pub(crate) fn slot_of(&self, account: &[u8]) -> Option<u32> {
+        if self.pool_size > 0 && self.accounts.iter().any(|own| own.as_bytes() == account) {
+            return None;
+        }
+        Some(hash(account).checked_rem(self.pool_size).unwrap_or(0))
+    }
+
+    /// Returns the shard that serves a route.
+    pub fn shard_of(&self, carries: &Carries) -> u16 {
+        carries.lane().shard(self.shards)
+    }
 }
 
 // Secrets never reach a log, not even through `{:?}`.
@@ -32,5 +103,59 @@ impl fmt::Debug for RouteSettings {
             .field("port", &self.port)
             .field("advertise", &self.advertise)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_have_the_slots_of_nats_server() {
+        for (pool_size, account, slot) in [
+            (3, "$G", Some(2)),
+            (3, "$SYS", None),
+            (3, "A", Some(0)),
+            (3, "B", Some(0)),
+            (3, "C", Some(1)),
+            (2, "A", Some(0)),
+            (2, "B", Some(1)),
+            (5, "$G", Some(3)),
+            (5, "A", Some(2)),
+            (5, "B", Some(4)),
+            (5, "C", Some(0)),
+            (1, "$G", Some(0)),
+            (0, "$SYS", Some(0)),
+        ] {
+            let settings = RouteSettings {
+                pool_size,
+                accounts: vec!["$SYS".into()],
+                ..RouteSettings::default()
+            };
+            assert_eq!(
+                settings.slot_of(account.as_bytes()),
+                slot,
+                "{pool_size} {account}"
+            );
+        }
+    }
+
+    #[test]
+    fn shards_share_the_lanes() {
+        let settings = |shards| RouteSettings {
+            shards,
+            ..RouteSettings::default()
+        };
+        for (shards, slot, shard) in [
+            (0, 3, 0),
+            (1, 3, 0),
+            (2, 0, 0),
+            (2, 3, 1),
+            (3, 3, 0),
+            (8, 7, 3),
+        ] {
+            let found = settings(shards).shard_of(&Carries::Slot(slot));
+            assert_eq!(found, shard, "slot {slot} of {shards} shards");
+        }
     }
 }

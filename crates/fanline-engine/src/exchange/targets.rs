@@ -1,5 +1,6 @@
 //! Remotes that a message is posted to.
 
+use super::ShardConfig;
 use super::batch::{Batch, Crossing, Excluded, TRACED, Target};
 use super::message::Message;
 use super::remote::{LinkSet, Remote, RemoteSet};
@@ -19,24 +20,33 @@ pub(crate) struct RemoteTargets {
     names: Vec<Vec<u8>>,
     /// Index of the shard that posts the message; `None` if the shard serves no links.
     index: Option<u16>,
+    /// Number of shards that serve lanes.
+    lane_shards: u16,
     /// Link sets of this shard that receive the message.
     links: RemoteSet,
     plain_links: RemoteSet,
 }
 
 impl RemoteTargets {
-    /// Creates the targets of a shard.
-    pub(crate) fn new(index: u16) -> Self {
+    /// Creates the targets of a shard; `index` is `None` if it serves no links.
+    pub(crate) fn new(index: Option<u16>, config: &ShardConfig) -> Self {
+        let routes = config.routes.as_ref();
         RemoteTargets {
-            index: Some(index),
+            index,
+            lane_shards: routes.map_or(1, |routes| routes.shards.max(1)),
             ..RemoteTargets::default()
         }
+    }
+
+    /// Returns the number of shards that serve lanes.
+    pub(crate) fn lane_shards(&self) -> u16 {
+        self.lane_shards
     }
 
     /// Returns whether this shard serves the links of a set.
     #[inline]
     pub(crate) fn serves(&self, set: LinkSet) -> bool {
-        self.index == Some(set.shard())
+        self.index == Some(set.shard(self.lane_shards))
     }
 
     /// Returns whether links that this shard serves receive the message.
@@ -87,7 +97,9 @@ impl RemoteTargets {
             match remote {
                 // Links of this shard are recorded later, one event for each link that receives the message.
                 Remote::Links(set) if self.serves(set) => {}
-                Remote::Links(_) | Remote::Shard(_) => trace.record_shard(remote.shard()),
+                Remote::Links(_) | Remote::Shard(_) => {
+                    trace.record_shard(remote.shard(self.lane_shards))
+                }
             }
         }
         TRACED
@@ -176,7 +188,10 @@ impl RemoteTargets {
                 groups: names.as_deref().map_or(&[], Vec::as_slice),
                 links,
             };
-            push(&mut outgoing[usize::from(remote.shard())], target);
+            push(
+                &mut outgoing[usize::from(remote.shard(self.lane_shards))],
+                target,
+            );
             is_posted = true;
             if let Some(names) = names {
                 names.clear();

@@ -108,7 +108,7 @@ impl exchange::Kind for Kind {
         match self {
             Kind::Client(_) | Kind::Mqtt(_) => None,
             Kind::Leaf(_) => Some(LinkSet::Leafs),
-            Kind::Route(_) => Some(LinkSet::Routes),
+            Kind::Route(route) => Some(LinkSet::Routes(route.carries.lane())),
         }
     }
 
@@ -166,6 +166,16 @@ impl exchange::Kind for Kind {
     }
 
     #[inline]
+    fn names_account(&self) -> bool {
+        self.route()
+            .is_none_or(|route| route.dedicated_to.is_none())
+    }
+
+    fn is_upstream(&self) -> bool {
+        self.leaf().is_some_and(|leaf| leaf.is_spoke())
+    }
+
+    #[inline]
     fn account_of(&self, sid: &[u8]) -> Option<AccountId> {
         match self {
             Kind::Route(_) => account_of(sid),
@@ -181,7 +191,7 @@ impl exchange::Kind for Kind {
     fn announce_interest(exchange: &mut Exchange, links: LinkSet) {
         match links {
             LinkSet::Leafs => exchange.announce_to_leafs(),
-            LinkSet::Routes => exchange.announce_to_routes(),
+            LinkSet::Routes(lane) => exchange.announce_to_lane(lane),
         }
     }
 }

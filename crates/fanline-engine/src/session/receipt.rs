@@ -21,6 +21,6 @@ pub struct Receipt {
     /// A subscriber with much pending output, for which the caller delays the publisher a little.
     pub congested: Option<SessionId>,
     /// Whether the round trip of a leaf connection was measured; see
-    /// [`Shard::leaf_level`](crate::Shard::leaf_level).
+    /// [`Shard::link_level`](crate::Shard::link_level).
     pub was_measured: bool,
 }

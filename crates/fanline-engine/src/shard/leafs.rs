@@ -6,7 +6,7 @@ use crate::codec::nats::error::CloseReason;
 use crate::codec::s2::Level;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::router::Router;
-use crate::session::leaf::{LeafCompression, LeafEnded, LeafStatus};
+use crate::session::leaf::{LeafEnded, LeafStatus, LinkCompression};
 
 impl Shard {
     /// Returns the first INFO, for leaf connections that receive it before TLS begins.
@@ -20,7 +20,7 @@ impl Shard {
     }
 
     /// Returns the compression of accepted leaf connections.
-    pub fn leaf_compression(&self) -> LeafCompression {
+    pub fn leaf_compression(&self) -> LinkCompression {
         self.broker.leaf_listener().compression.clone()
     }
 
@@ -102,10 +102,14 @@ impl Shard {
         })
     }
 
-    /// Returns the compression level of a leaf connection's output; `None` without compression.
-    pub fn leaf_level(&self, id: SessionId) -> Option<Level> {
+    /// Returns the compression level of the output to another server; `None` without compression.
+    pub fn link_level(&self, id: SessionId) -> Option<Level> {
         let session = self.broker.exchange.sessions.get(id.index())?;
-        session.kind.leaf()?.level(session.rtt)
+        match &session.kind {
+            Kind::Leaf(leaf) => leaf.level(session.rtt),
+            Kind::Route(route) => route.level(session.rtt),
+            Kind::Client(_) | Kind::Mqtt(_) => None,
+        }
     }
 
     /// Returns whether a connection to another server, a leaf connection or a route, is established.

@@ -14,7 +14,11 @@ mod permit_tests;
 mod quota_tests;
 mod reload;
 #[cfg(test)]
+mod route_change_tests;
+#[cfg(test)]
 mod route_import_tests;
+#[cfg(test)]
+mod route_pool_tests;
 #[cfg(test)]
 mod route_tests;
 mod routes;
@@ -45,6 +49,7 @@ use crate::auth::{Access, AccountId, Check, Grant, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::codec::nats::info::ServerInfo;
 use crate::exchange::batch::BatchEntry;
+use crate::exchange::links::WeightBelow;
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::router::RouteMemo;
@@ -196,10 +201,11 @@ impl Shard {
                     usage,
                 } => self.broker.exchange.quotas.record(from, account, usage),
                 BatchEntry::Notification(notification) => {
-                    if let Some(message) =
-                        (notification as &dyn Any).downcast_ref::<RegistryMessage>()
-                    {
+                    let notification = notification as &dyn Any;
+                    if let Some(message) = notification.downcast_ref::<RegistryMessage>() {
                         mqtt::handle_message(&mut self.broker, message);
+                    } else if let Some(report) = notification.downcast_ref::<WeightBelow>() {
+                        self.broker.exchange.record_weight_below(report);
                     }
                 }
                 BatchEntry::Interest {

@@ -25,9 +25,12 @@ impl Shard {
         now: Duration,
     ) {
         let before = std::mem::replace(&mut self.broker.exchange.config, config);
-        let connect_urls = std::mem::take(&mut self.broker.exchange.info.connect_urls);
+        let before_info = std::mem::take(&mut self.broker.exchange.info);
         self.broker.exchange.info = ServerInfo {
-            connect_urls,
+            connect_urls: before_info.connect_urls,
+            // The server may have taken over the name of another one's cluster.
+            cluster: before_info.cluster,
+            cluster_is_generated: before_info.cluster_is_generated,
             ..info
         };
         let limits = self.broker.exchange.config.limits.clone();

@@ -8,7 +8,7 @@ use crate::codec::nats::error::CloseReason;
 use crate::limits::Limits;
 use crate::session::leaf::Agreed;
 use crate::session::route::{
-    GossipMode, RouteDial, RouteEvent, RouteInfo, RouteOutcome, RouteSettings,
+    Carries, GossipMode, RouteDial, RouteEvent, RouteInfo, RouteOutcome, RouteSettings,
 };
 
 /// The id of the server under test.
@@ -16,18 +16,21 @@ const OWN: &str = "NOWN";
 
 impl Simulation {
     /// Creates a server of the cluster `c`.
-    fn clustered(shards: usize) -> Self {
+    pub(super) fn clustered(shards: usize) -> Self {
         Simulation::member(OWN, "own", shards, Auth::Open)
     }
 
     fn member(id: &str, name: &str, shards: usize, auth: Auth) -> Self {
-        let routes = RouteSettings {
-            host: "127.0.0.1".into(),
-            port: 6222,
-            auth_timeout: Duration::from_secs(2),
-            client_urls: vec!["127.0.0.1:4222".into()],
-            ..RouteSettings::default()
-        };
+        Simulation::with_routes(id, name, shards, auth, settings())
+    }
+
+    pub(super) fn with_routes(
+        id: &str,
+        name: &str,
+        shards: usize,
+        auth: Auth,
+        routes: RouteSettings,
+    ) -> Self {
         let config = ShardConfig {
             limits: Limits::default(),
             auth,
@@ -60,34 +63,49 @@ impl Simulation {
 
     /// Opens a route: a dialed one with `dial`, otherwise an accepted one.
     fn open_route(&mut self, dial: Option<RouteDial>) -> Client {
+        self.open_route_on(0, dial)
+    }
+
+    pub(super) fn open_route_on(&mut self, shard: usize, dial: Option<RouteDial>) -> Client {
         let peer = Peer {
             kind: ConnectionKind::Route,
             ip: "10.0.0.2".into(),
             port: 40_000,
             ..Peer::default()
         };
-        let cid = self.shards[0].broker.exchange.sessions.len() as u64 + 100;
-        let id = self.shards[0].open_route(cid, peer, dial, Duration::ZERO);
-        Client { shard: 0, id }
+        let cid = self.shards[shard].broker.exchange.sessions.len() as u64 + 100;
+        let id = self.shards[shard].open_route(cid, peer, dial, None, Duration::ZERO);
+        Client { shard, id }
     }
 
-    fn events(&mut self) -> Vec<RouteEvent> {
-        self.shards[0].take_route_events()
+    pub(super) fn events(&mut self) -> Vec<RouteEvent> {
+        let shards = self.shards.iter_mut();
+        shards.flat_map(|shard| shard.take_route_events()).collect()
     }
 
-    fn outcome(&self, route: Client) -> RouteOutcome {
-        let session = &self.shards[0].broker.exchange.sessions[route.id.index()];
+    pub(super) fn outcome(&self, route: Client) -> RouteOutcome {
+        let session = &self.shards[route.shard].broker.exchange.sessions[route.id.index()];
         session.kind.route().unwrap().outcome.clone()
     }
 }
 
+pub(super) fn settings() -> RouteSettings {
+    RouteSettings {
+        host: "127.0.0.1".into(),
+        port: 6222,
+        auth_timeout: Duration::from_secs(2),
+        client_urls: vec!["127.0.0.1:4222".into()],
+        ..RouteSettings::default()
+    }
+}
+
 /// Returns the CONNECT of a peer.
-fn connect(id: &str) -> String {
+pub(super) fn connect(id: &str) -> String {
     format!("CONNECT {{\"name\":\"{id}\",\"cluster\":\"c\",\"headers\":true}}\r\n")
 }
 
 /// Returns the INFO of a peer.
-fn info(id: &str) -> String {
+pub(super) fn info(id: &str) -> String {
     format!(
         "INFO {{\"server_id\":\"{id}\",\"server_name\":\"name-{id}\",\"cluster\":\"c\",\"port\":6222,\"headers\":true,\"connect_urls\":[\"10.0.0.2:4222\"]}} \r\n"
     )
@@ -102,7 +120,7 @@ fn accepted(simulation: &mut Simulation, id: &str) -> Client {
     route
 }
 
-fn explicit() -> RouteDial {
+pub(super) fn explicit() -> RouteDial {
     RouteDial {
         id: 1,
         user: "ada".into(),
@@ -138,6 +156,7 @@ fn acceptor_sends_info_first_and_interest_after_the_peers_info() {
         [RouteEvent::Joined {
             id: "NA".into(),
             name: "name-NA".into(),
+            carries: Carries::default(),
             client_urls: vec!["10.0.0.2:4222".into()],
         }]
     );
@@ -373,7 +392,13 @@ fn interest_of_a_lost_peer_is_gone() {
         simulation.send(client, "SUB in 1\r\nPUB a in 2\r\nhi\r\n");
         let output = simulation.read(client);
         assert!(output.starts_with("HMSG in 1 "), "no 503: {output}");
-        assert_eq!(simulation.events(), [RouteEvent::Left { id: "NA".into() }]);
+        assert_eq!(
+            simulation.events(),
+            [RouteEvent::Left {
+                id: "NA".into(),
+                carries: Carries::default(),
+            }]
+        );
         // Others still hear of changes, and a peer may come back.
         assert_eq!(simulation.read(two), "RS+ $G in\r\n");
         let again = accepted(&mut simulation, "NA");

@@ -3,25 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Kind, SessionId, Shard};
+use super::{Kind, Session, SessionId, Shard};
 use crate::auth::Peer;
-use crate::session::route::{Route, RouteDial, RouteEvent, RouteStatus};
+use crate::codec::compression::level_name;
+use crate::codec::nats::error::CloseReason;
+use crate::codec::route::{RouteConnect, RouteInfo};
+use crate::session::route::{
+    Compressed, Introduction, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus,
+};
 
 impl Shard {
     /// Opens a route, which was dialed if `dial` is `Some`, otherwise accepted.
     ///
-    /// Only the first shard serves routes.
+    /// The shard must serve the routes that carry what this one carries, see [`shard_of`](crate::route::RouteSettings::shard_of). For an
+    /// accepted route that is not known before its INFO, so any shard may serve it until then.
     pub fn open_route(
         &mut self,
         cid: u64,
         peer: Peer,
         dial: Option<RouteDial>,
-        now: Duration,
+        compressed: Option<Compressed>,
+        opened_at: Duration,
     ) -> SessionId {
-        let kind = Kind::Route(Box::new(Route::new(dial)));
-        let id = self.broker.insert_session(cid, peer, kind, true, now);
+        let kind = Kind::Route(Box::new(Route::new(dial, compressed)));
+        let id = self.broker.insert_session(cid, peer, kind, true, opened_at);
         if let Some(routes) = &self.broker.exchange.config.routes {
-            let deadline = now + routes.auth_timeout;
+            let deadline = opened_at + routes.auth_timeout;
             self.broker.exchange.rearm(id, deadline);
         }
         self.broker.route(id).begin();
@@ -38,9 +45,43 @@ impl Shard {
         self.broker.exchange.shared.routes.take_events()
     }
 
+    /// Returns the line that starts a route: CONNECT of a dialed one, otherwise INFO.
+    pub fn route_greeting(&self, dial: Option<&RouteDial>) -> Vec<u8> {
+        match dial {
+            Some(dial) => self.broker.route_connect(dial).line(),
+            None => self.broker.route_info().line(),
+        }
+    }
+
+    /// Returns the INFO with which a route is compressed.
+    pub fn route_compression(&self, dial: Option<&RouteDial>, by: &LinkCompression) -> Vec<u8> {
+        let mut info = match dial {
+            Some(dial) => self.broker.delayed_info(dial),
+            None => self.broker.route_info(),
+        };
+        by.name().clone_into(&mut info.compression);
+        // The INFO that follows in compressed form requests the slot.
+        info.route_pool_idx = 0;
+        info.line()
+    }
+
+    /// Returns whether a CONNECT with this JSON is accepted.
+    pub fn admits_route(&self, json: &[u8]) -> bool {
+        let connect = RouteConnect::parse(json);
+        connect.is_some_and(|connect| self.broker.judge_route(&connect).is_ok())
+    }
+
+    /// Announces a peer to other peers. Only the first shard knows all of them.
+    pub fn introduce(&mut self, introduction: &Introduction) {
+        self.broker.introduce(introduction);
+    }
+
     /// Sets the addresses of the cluster's servers for clients, and announces them to connected clients.
     pub fn set_connect_urls(&mut self, urls: Arc<[String]>) {
         self.broker.exchange.info.connect_urls = urls;
+        if self.broker.exchange.info.lame_duck {
+            self.hide_own_urls();
+        }
         let has_account_info = |kind: &Kind| match kind {
             Kind::Client(client) => client.has_account_info,
             _ => false,
@@ -52,6 +93,50 @@ impl Shard {
             .collect();
         for id in recipients {
             self.broker.client(id).send_info(false);
+        }
+    }
+
+    /// Takes over the name of a peer's cluster, unless this server has got a better one in the meantime.
+    pub fn adopt_cluster_name(&mut self, name: &str, is_generated: bool) {
+        self.broker.adopt_cluster_name(name, is_generated, None);
+    }
+
+    /// Removes this server's addresses from those that clients receive, because it accepts no more clients.
+    pub(super) fn hide_own_urls(&mut self) {
+        let exchange = &mut self.broker.exchange;
+        let Some(routes) = &exchange.config.routes else {
+            return;
+        };
+        let is_other = |url: &&String| !routes.client_urls.contains(url);
+        let others = exchange.info.connect_urls.iter().filter(is_other);
+        exchange.info.connect_urls = others.cloned().collect();
+    }
+
+    /// Announces lame duck mode to all peers. Only the first shard knows them.
+    pub(super) fn announce_lame_duck_to_peers(&mut self) {
+        let info = RouteInfo {
+            ldm: true,
+            ..self.broker.route_info()
+        };
+        for id in self.broker.first_routes() {
+            self.broker.exchange.send(id, &info.line());
+        }
+    }
+
+    /// Closes the routes that a dialing task with this number has dialed, because their address was removed.
+    pub fn end_routes(&mut self, dial: u64) {
+        let is_of_task = |session: &Session| {
+            let route = session.kind.route();
+            let own = route.and_then(|route| route.dial.as_ref());
+            own.is_some_and(|own| own.id == dial)
+        };
+        let sessions = self.broker.exchange.sessions.iter();
+        let ids: Vec<SessionId> = sessions
+            .filter(|(_, session)| is_of_task(session))
+            .map(|(index, _)| SessionId::from_index(index))
+            .collect();
+        for id in ids {
+            self.broker.end(id, CloseReason::RouteRemoved);
         }
     }
 
@@ -93,6 +178,10 @@ impl Shard {
             in_bytes: session.in_bytes,
             out_bytes: session.out_bytes,
             subscriptions: session.subscriptions,
+            compression: route.level(session.rtt).map_or("off", level_name),
+            account: (route.dedicated_to).map_or_else(String::new, |account| {
+                self.broker.exchange.account_name(account)
+            }),
         })
     }
 }

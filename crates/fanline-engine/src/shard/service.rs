@@ -102,7 +102,7 @@ impl<H: Handler> JetStreamService<H> {
             filters: HashMap::new(),
             outgoing: (0..config.shards).map(|_| Batch::default()).collect(),
             announcements: (0..config.shards).map(|_| Batch::default()).collect(),
-            crossings: RemoteTargets::default(),
+            crossings: RemoteTargets::new(None, config),
             requests: Requests::default(),
             mqtt: Connections::default(),
             now: Duration::ZERO,
@@ -376,8 +376,9 @@ impl ShardPorts {
             groups: b"",
             links: remote.links(),
         };
-        self.last_shard = Some(remote.shard());
-        let batch = &mut self.outgoing[usize::from(remote.shard())];
+        let shard = remote.shard(self.crossings.lane_shards());
+        self.last_shard = Some(shard);
+        let batch = &mut self.outgoing[usize::from(shard)];
         self.produced_bytes += batch.push_unframed(account, to, &unframed(message), target);
     }
 

@@ -3,6 +3,7 @@
 use super::leafs::ended;
 use super::{LeafTraffic, Session, SessionId, Shard};
 use crate::codec::nats::error::CloseReason;
+use crate::codec::route::Carries;
 use crate::exchange::backlog::Backlog;
 use crate::exchange::totals::Totals;
 use crate::session::leaf::{Leaf, LeafEnded};
@@ -42,6 +43,8 @@ pub struct ShardStatus {
     pub connections: usize,
     pub leafnodes: usize,
     pub routes: usize,
+    /// Number of other servers of the cluster that this shard knows.
+    pub remotes: usize,
     pub total_connections: u64,
     pub subscriptions: usize,
     pub subscriptions_added: u64,
@@ -71,6 +74,7 @@ impl ShardStatus {
         self.connections += other.connections;
         self.leafnodes += other.leafnodes;
         self.routes += other.routes;
+        self.remotes += other.remotes;
         self.total_connections += other.total_connections;
         self.subscriptions += other.subscriptions;
         self.subscriptions_added += other.subscriptions_added;
@@ -171,6 +175,9 @@ impl Shard {
             status.connections += usize::from(!session.kind.is_link());
             let is_linked = |leaf: &Leaf| leaf.is_ready();
             status.leafnodes += usize::from(session.kind.leaf().is_some_and(is_linked));
+            let is_first = |route: &&Route| route.carries == Carries::Slot(0);
+            let route = session.kind.route().filter(|route| route.is_ready());
+            status.remotes += usize::from(route.filter(is_first).is_some());
             status.routes += usize::from(session.kind.route().is_some_and(Route::is_ready));
             status.leafs.add(&leaf_traffic(session));
             status.in_msgs += session.in_msgs;

@@ -101,6 +101,8 @@ impl Shard {
     /// Enters lame duck mode, and announces it to all clients that support it.
     pub fn announce_lame_duck(&mut self) {
         self.broker.exchange.info.lame_duck = true;
+        self.hide_own_urls();
+        self.announce_lame_duck_to_peers();
         let recipients: Vec<SessionId> = (self.broker.exchange.sessions.iter())
             .filter(|(_, s)| s.has_connected && s.options.protocol >= 1 && s.ending.is_none())
             .map(|(index, _)| SessionId::from_index(index))

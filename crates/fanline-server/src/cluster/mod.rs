@@ -1,16 +1,16 @@
 //! Options of the cluster, as the engine needs them, and addresses of other servers. The engine implements the
-//! route protocol, and the first shard serves the routes.
+//! route protocol, and the shards serve the routes.
 
 use std::fmt;
-use std::net::SocketAddr;
 
+use fanline_engine::AccountId;
 use fanline_engine::route::{RouteDial, RouteEnded, RouteSettings};
 use tokio::sync::oneshot;
 
 use crate::client::ServerAddress;
 use crate::client::url::Url;
 use crate::listen::reachable_urls;
-use crate::options::{Addresses, ClusterOptions, Options};
+use crate::options::{Addresses, ClusterOptions, LinkCompression, Options};
 
 /// A new connection to another server of the cluster, without a session.
 pub(crate) struct DialledRoute {
@@ -83,8 +83,8 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
     let Some(cluster) = &options.cluster else {
         return Ok(());
     };
-    if name.is_none_or(str::is_empty) {
-        return Err("cluster requires a name: Fanline does not generate one".into());
+    if name.is_some_and(str::is_empty) {
+        return Err("cluster name cannot be empty".into());
     }
     if options.jetstream.is_some() {
         return Err(
@@ -95,21 +95,36 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
     for url in &cluster.routes {
         RouteAddress::parse(url)?;
     }
+    if cluster.pool_size == 0 && !cluster.accounts.is_empty() {
+        return Err("pool_size cannot be negative if pinned accounts are specified".into());
+    }
+    for (at, account) in cluster.accounts.iter().enumerate() {
+        if cluster.accounts[..at].contains(account) {
+            return Err(format!(
+                "found duplicate account name {account:?} in pinned accounts list"
+            ));
+        }
+    }
     if (cluster.tls.as_ref()).is_some_and(|tls| !tls.client_certificates.is_required()) {
         return Err("TLS of routes requires client certificates".into());
     }
     Ok(())
 }
 
-/// Returns the engine's settings of routes.
+/// Returns the engine's settings of routes; `None` if the server is in no cluster.
 pub(crate) fn settings(
     options: &Options,
-    cluster: &ClusterOptions,
-    listening: SocketAddr,
     addresses: &Addresses,
-) -> RouteSettings {
+    shards: usize,
+) -> Option<RouteSettings> {
+    let (cluster, listening) = options.cluster.as_ref().zip(addresses.cluster)?;
+    let access = options.auth.directory();
+    let system = access.account(AccountId::SYSTEM);
+    let system = system.filter(|_| !options.no_system_account);
+    let mut accounts = cluster.accounts.clone();
+    accounts.extend(system.map(|system| system.name.clone()));
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    RouteSettings {
+    Some(RouteSettings {
         host: cluster.host.clone(),
         port: listening.port(),
         advertise: cluster.advertise.clone(),
@@ -124,6 +139,51 @@ pub(crate) fn settings(
             None if addresses.clients.ip().is_unspecified() => reachable_urls(addresses.clients),
             None => vec![addresses.clients.to_string()],
         },
+        pool_size: cluster.pool_size,
+        accounts,
+        compression: requested(&cluster.compression),
+        shards: u16::try_from(shards).unwrap_or(u16::MAX),
+    })
+}
+
+/// Returns the options after a reload, which changes neither the address nor the pool.
+pub(crate) fn reloaded(
+    before: Option<ClusterOptions>,
+    new: Option<ClusterOptions>,
+) -> Option<ClusterOptions> {
+    let (before, new) = match (before, new) {
+        (Some(before), Some(new)) => (before, new),
+        (before, _) => return before,
+    };
+    Some(ClusterOptions {
+        routes: new.routes,
+        user: new.user,
+        password: new.password,
+        auth_timeout: new.auth_timeout,
+        connect_retries: new.connect_retries,
+        connect_backoff: new.connect_backoff,
+        compression: new.compression,
+        ..before
+    })
+}
+
+/// Returns the engine's settings of routes after a reload.
+pub(crate) fn settings_reloaded(before: &RouteSettings, cluster: &ClusterOptions) -> RouteSettings {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    RouteSettings {
+        user: text(&cluster.user),
+        password: text(&cluster.password),
+        auth_timeout: cluster.auth_timeout,
+        compression: requested(&cluster.compression),
+        ..before.clone()
+    }
+}
+
+/// Returns the compression that this server requests from others.
+fn requested(compression: &LinkCompression) -> Option<LinkCompression> {
+    match compression {
+        LinkCompression::Off => None,
+        other => Some(other.clone()),
     }
 }
 

@@ -267,6 +267,8 @@ const VALUES: &[(&str, &str)] = &[
     ("mqtt.authorization", "{ user: u }"),
     ("cluster.authorization", "{ user: u }"),
     ("cluster.routes", "['nats://x:1']"),
+    ("cluster.accounts", "['$G']"),
+    ("cluster.compression", "s2_fast"),
     ("leafnodes", "{ port: 1 }"),
     ("leafnodes.min_version", "'2.8.0'"),
     ("leafnodes.write_timeout", "close"),

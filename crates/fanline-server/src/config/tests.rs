@@ -550,7 +550,7 @@ fn common_unsupported_options_start_with_a_warning() {
     let text = "
         host: 0.0.0.0, port: -1, http: '127.0.0.1:-1', ports_file_dir: '/tmp'
         server_tags: [ a, b ], no_header_support: false, trusted_keys: []
-        cluster { name: c, listen: '0.0.0.0:6222', routes: [ 'nats://a:6222' ], pool_size: 3 }
+        cluster { name: c, listen: '0.0.0.0:6222', routes: [ 'nats://a:6222' ], ping_max: 3 }
         websocket { port: -1, no_tls: true }
         jetstream { store_dir: '/s', max_memory_store: 1G, max_file_store: 10GB, strict: true
                     domain: d, limits { max_ack_pending: 5 } }";
@@ -559,7 +559,7 @@ fn common_unsupported_options_start_with_a_warning() {
         .warnings()
         .filter_map(|fault| fault.reason.split(' ').next())
         .collect();
-    assert_eq!(blocks, ["pool_size:"]);
+    assert_eq!(blocks, ["ping_max:"]);
     let cluster = loaded.options.cluster.as_ref().expect("it listens");
     assert_eq!((&*cluster.host, cluster.port), ("0.0.0.0", 6222));
     assert_eq!(cluster.routes, ["nats://a:6222"]);

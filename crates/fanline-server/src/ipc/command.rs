@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fanline_engine::auth::AccountId;
 use fanline_engine::leaf::LeafStatus;
-use fanline_engine::route::RouteStatus;
+use fanline_engine::route::{Introduction, RouteStatus};
 use fanline_engine::{Access, ServerInfo, ShardConfig, ShardStatus};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -46,6 +46,8 @@ pub(crate) enum Command {
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
     /// Returns the routes.
     Routes(oneshot::Sender<Vec<RouteStatus>>),
+    /// Changes routes.
+    ChangeRoutes(RouteChange),
     /// Closes the connection to this remote.
     CloseRemote(u64),
     /// Announces the addresses of the cluster's servers to clients.
@@ -69,6 +71,16 @@ pub(crate) enum Command {
     /// Runs a closure on the shard's thread.
     #[cfg(test)]
     Run(Box<OnShard>),
+}
+
+/// A change of routes to the other servers of the cluster.
+pub(crate) enum RouteChange {
+    /// Closes the routes that the dialing task with this number has dialed.
+    Close(u64),
+    /// Takes over the name of another server's cluster, which may have been generated.
+    AdoptName(String, bool),
+    /// Announces a server to the other ones.
+    Introduce(Box<Introduction>),
 }
 
 /// A new configuration. The shard applies all parts at once, so that INFO and behavior agree.

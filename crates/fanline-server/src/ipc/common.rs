@@ -50,8 +50,8 @@ pub(crate) struct Common {
     pub(crate) auth_pool: AuthPool,
     /// Durations of disk syncs.
     pub(crate) sync_times: Arc<SyncTimes>,
-    /// The commands of the shard that serves leaf nodes.
-    pub(crate) leafs: OnceLock<mpsc::UnboundedSender<Command>>,
+    /// The commands of the shards. The first one serves leaf nodes.
+    pub(crate) shards: OnceLock<Vec<mpsc::UnboundedSender<Command>>>,
     /// The resolver of unknown accounts, in operator mode.
     pub(crate) resolver: OnceLock<AccountResolver>,
     /// The task that sends auth callout requests.

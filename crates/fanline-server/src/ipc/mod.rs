@@ -11,7 +11,7 @@ mod requests;
 mod sync_times;
 mod transport;
 
-pub(crate) use command::{Command, Reload};
+pub(crate) use command::{Command, Reload, RouteChange};
 pub(crate) use common::{ARRIVALS_MAX, Common, Listeners, WebSocketListener};
 pub(crate) use mailbox::Mailbox;
 pub use panic_guard::JetStreamAtWork;
@@ -19,7 +19,7 @@ pub(crate) use panic_guard::{PanicStop, PoisonCell, catch_panic};
 pub(crate) use query::{ClosedConnection, ConnectionEvent, ConnectionQuery, ConnectionReport};
 pub(crate) use requests::{AccountRequest, AccountResolver, CalloutRequest, InlineService};
 pub(crate) use sync_times::{SyncCounts, SyncTimes, bound as sync_bound};
-pub(crate) use transport::{Incoming, LeafHandover, Listener, Transport, Upgraded};
+pub(crate) use transport::{GreetedRoute, Incoming, LeafHandover, Listener, Transport, Upgraded};
 
 /// Capacity in bytes, in each direction, of the pipe between a server and a client in its own process.
 pub(crate) const IN_PROCESS_PIPE_BYTES: usize = 256 * 1024;

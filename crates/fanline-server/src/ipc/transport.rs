@@ -1,15 +1,17 @@
 //! Connections on their way to a shard.
 
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use fanline_engine::auth::Vouched;
 use fanline_engine::codec::websocket::Upgrade;
+use fanline_engine::route::Compressed;
 use fanline_engine::{AccountId, Peer};
 use tokio::io::DuplexStream;
 
 use crate::cluster::DialledRoute;
 use crate::leaf::Dialled;
-use crate::wire::Records;
+use crate::wire::{Records, S2Layer};
 
 /// A connection without a session yet.
 pub(crate) enum Transport {
@@ -20,6 +22,8 @@ pub(crate) enum Transport {
     Dialled(Box<Dialled>),
     /// A connection to another server of the cluster.
     Route(Box<DialledRoute>),
+    /// An accepted route, passed on by the shard that has read its INFO.
+    GreetedRoute(Box<GreetedRoute>),
     /// A connection accepted by a listener.
     Wire(Incoming, Listener),
 }
@@ -53,6 +57,21 @@ pub(crate) enum Listener {
     Mqtt,
     Leafs,
     Routes,
+}
+
+/// An accepted route. Only its INFO shows what it carries, and so which shard serves it.
+pub(crate) struct GreetedRoute {
+    pub(crate) stream: TcpStream,
+    pub(crate) records: Option<Records>,
+    pub(crate) peer: Peer,
+    /// The connection's name in logs.
+    pub(crate) name: String,
+    /// Time at which the handshake began.
+    pub(crate) begun_at: Duration,
+    /// The input up to INFO, and what follows it.
+    pub(crate) received: Vec<u8>,
+    pub(crate) s2: Option<Box<S2Layer>>,
+    pub(crate) compressed: Option<Compressed>,
 }
 
 /// A leaf connection over WebSocket. Only the HTTP request identifies it as a leaf connection, so the shard

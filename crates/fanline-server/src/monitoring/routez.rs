@@ -40,6 +40,8 @@ struct Row {
     in_bytes: u64,
     out_bytes: u64,
     subscriptions: usize,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    account: String,
     compression: &'static str,
 }
 
@@ -64,7 +66,8 @@ impl Row {
             in_bytes: status.in_bytes,
             out_bytes: status.out_bytes,
             subscriptions: status.subscriptions,
-            compression: "off",
+            account: status.account,
+            compression: status.compression,
         }
     }
 }

@@ -453,8 +453,7 @@ fn traffic(totals: &ShardStatus) -> Traffic {
         connections: totals.connections,
         total_connections: totals.total_connections,
         routes: totals.routes,
-        // Each other server has one route.
-        remotes: totals.routes,
+        remotes: totals.remotes,
         leafnodes: totals.leafnodes,
         in_msgs: totals.in_msgs,
         in_bytes: totals.in_bytes,

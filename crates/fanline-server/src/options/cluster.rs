@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::TlsOptions;
+use super::{LinkCompression, TlsOptions};
 use crate::client::url::{Url, percent_decode, split_host_port};
 
 /// A server's membership in a cluster: its listener for routes, and the servers that it dials.
@@ -51,7 +51,18 @@ pub struct ClusterOptions {
     pub connect_retries: u32,
     /// Whether the delay between attempts doubles, up to 30 s, instead of staying at 1 s.
     pub connect_backoff: bool,
+    /// Number of connections to each server, among which accounts are divided. 0 means one connection for all
+    /// accounts, and none for `accounts`.
+    pub pool_size: u32,
+    /// Names of accounts that have a connection of their own to each server. The system account always has one.
+    pub accounts: Vec<String>,
+    /// S2 compression between the servers. By default, a connection is compressed if the other server requests
+    /// it.
+    pub compression: LinkCompression,
 }
+
+/// Default number of connections to each server.
+const POOL_SIZE: u32 = 3;
 
 impl Default for ClusterOptions {
     fn default() -> Self {
@@ -67,6 +78,9 @@ impl Default for ClusterOptions {
             no_advertise: false,
             connect_retries: 0,
             connect_backoff: false,
+            pool_size: POOL_SIZE,
+            accounts: Vec::new(),
+            compression: LinkCompression::Accept,
         }
     }
 }

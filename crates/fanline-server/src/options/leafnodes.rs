@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fanline_engine::auth::User;
 pub use fanline_engine::codec::s2::Level as CompressionLevel;
-pub use fanline_engine::leaf::LeafCompression;
+pub use fanline_engine::leaf::LinkCompression;
 
 use super::TlsOptions;
 use crate::client::url::Url;
@@ -86,7 +86,7 @@ pub struct LeafnodeListener {
     /// Whether subscriptions of one leaf node are not sent to others.
     pub isolates: bool,
     /// Compression of connections. It is off on WebSocket connections that use WebSocket compression.
-    pub compression: LeafCompression,
+    pub compression: LinkCompression,
 }
 
 impl Default for LeafnodeListener {
@@ -103,7 +103,7 @@ impl Default for LeafnodeListener {
             needs_proxy: false,
             min_version: None,
             isolates: false,
-            compression: LeafCompression::default(),
+            compression: LinkCompression::default(),
         }
     }
 }
@@ -152,7 +152,7 @@ pub struct LeafnodeRemote {
     /// Whether addresses that the remote advertises are ignored.
     pub ignore_discovered_servers: bool,
     /// Compression of the connection.
-    pub compression: LeafCompression,
+    pub compression: LinkCompression,
     /// Over WebSocket, whether to request WebSocket compression instead of leaf node compression.
     pub websocket_compression: bool,
     /// Over WebSocket, whether to request frames without masks.
@@ -217,7 +217,7 @@ impl LeafnodeRemote {
             requests_isolation: false,
             is_disabled: false,
             ignore_discovered_servers: false,
-            compression: LeafCompression::default(),
+            compression: LinkCompression::default(),
             websocket_compression: false,
             websocket_no_masking: false,
             proxy: None,

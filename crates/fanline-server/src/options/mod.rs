@@ -24,8 +24,8 @@ pub use fanline_engine::jetstream::{AssetLimits, BatchLimits};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
 pub use leafnodes::{
-    CompressionLevel, LEAFNODE_PORT, LeafCompression, LeafnodeListener, LeafnodeOptions,
-    LeafnodeProxy, LeafnodeRemote, LeafnodeUser,
+    CompressionLevel, LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,
+    LeafnodeRemote, LeafnodeUser, LinkCompression,
 };
 pub use mqtt::MqttOptions;
 pub use tls::{Certificate, ClientCertificates, TlsHandshake, TlsOptions, TlsVersion};

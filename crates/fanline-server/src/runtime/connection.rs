@@ -11,22 +11,19 @@ use std::time::Duration;
 
 use fanline_engine::auth::callout::Caller;
 use fanline_engine::auth::{AccountId, ConnectionKind, Grant};
-use fanline_engine::route::{RouteDial, RouteEnded};
 use fanline_engine::{Chunk, CloseReason, Ended, Outbox, Peer, SessionId, leaf};
 use tokio::io::{AsyncReadExt, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tracing::{debug, error, info};
+use tracing::{debug, error};
 
 use super::chunks::new_chunk;
-use super::dialled::{open_dialled, open_dialled_route};
+use super::dialled::open_dialled;
 use super::link::{Link, Writer};
 use super::opening::{self, NotOpened, Opened};
-use super::{Runtime, SLOW_WAIT_MAX, close_log};
-use crate::cluster::DialledRoute;
+use super::{Runtime, SLOW_WAIT_MAX, close_log, routes};
 use crate::ipc::{CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic};
 use crate::leaf::{Dialled, credentials_for};
 use crate::sync::Ordering;
-use crate::tls::RouteTls;
 use crate::wire::{Input, WireReader, Wrote, close_reason, prepare_tcp};
 
 /// Largest number of bytes that are read and discarded after an error. Closing a socket with unread bytes
@@ -61,28 +58,14 @@ pub(super) fn spawn(
             Transport::Wire(stream, Listener::Leafs) => {
                 return serve_wire(&runtime, stream, Listener::Leafs, cid, is_full).await;
             }
-            Transport::Wire(stream, Listener::Routes) if runtime.tls().routes.is_some() => {
+            Transport::Wire(stream, Listener::Routes) => {
                 return serve_wire(&runtime, stream, Listener::Routes, cid, is_full).await;
             }
-            Transport::Wire(Incoming::Tcp(stream), Listener::Routes) => {
-                return drop(Box::pin(serve_route(&runtime, stream, None, cid)).await);
-            }
             Transport::Route(dialled) => {
-                let DialledRoute {
-                    stream,
-                    dial,
-                    host,
-                    done,
-                } = *dialled;
-                let ended = match &runtime.tls().routes {
-                    Some(tls) => {
-                        Box::pin(serve_tls_route(&runtime, tls, stream, (dial, &host), cid)).await
-                    }
-                    None => Box::pin(serve_route(&runtime, stream, Some(dial), cid)).await,
-                };
-                // The send fails if the dialing task has stopped.
-                let _ = done.send(ended.unwrap_or_default());
-                return;
+                return Box::pin(routes::serve_dialed(&runtime, *dialled, cid)).await;
+            }
+            Transport::GreetedRoute(greeted) => {
+                return Box::pin(routes::serve_greeted(&runtime, *greeted, cid)).await;
             }
             Transport::Wire(incoming, listener) => match (incoming, runtime.plain(listener)) {
                 (Incoming::Tcp(stream), Some(kind)) => {
@@ -160,6 +143,9 @@ async fn serve_wire(
         catch_panic(handshake.as_mut()).await
     };
     match opened {
+        Some(Ok(opened)) if opened.peer.kind == ConnectionKind::Route => {
+            Box::pin(routes::serve_accepted(runtime, opened, cid)).await;
+        }
         Some(Ok(Opened {
             wire,
             peer,
@@ -170,9 +156,7 @@ async fn serve_wire(
             let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
             if peer.kind.is_leaf() {
                 let id = runtime.open_leaf(cid, peer, None, agreed);
-                serve_session(runtime, WireReader(wire), link, id).await;
-            } else if peer.kind == ConnectionKind::Route {
-                serve_open_route(runtime, WireReader(wire), link, peer, None, cid).await;
+                serve_session(runtime, WireReader(wire), link, id, &[]).await;
             } else {
                 serve(runtime, WireReader(wire), link, peer, cid, is_full).await;
             }
@@ -216,7 +200,7 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
                 let reason = CloseReason::ServerShutdown;
                 runtime.engine.borrow_mut().end(id, reason);
             }
-            let ended = serve_session(runtime, WireReader(wire), link, id).await;
+            let ended = serve_session(runtime, WireReader(wire), link, id, &[]).await;
             Ok(ended.and_then(|ended| ended.leaf))
         }
         (Err(NotOpened::Unreached(why)), _) => Err(why),
@@ -230,65 +214,6 @@ async fn serve_dialled(runtime: &Rc<Runtime>, dialled: Dialled, cid: u64) {
     let _ = done.send(ended.map(Option::unwrap_or_default));
 }
 
-/// Serves a route. Returns facts about its end.
-async fn serve_route(
-    runtime: &Rc<Runtime>,
-    stream: std::net::TcpStream,
-    dial: Option<RouteDial>,
-    cid: u64,
-) -> io::Result<RouteEnded> {
-    let address = stream.peer_addr()?;
-    prepare_tcp(&stream)?;
-    let (read, write) = tokio::net::TcpStream::from_std(stream)?.into_split();
-    let link = Link::new(Writer::Tcp(write), format!("{address} - rid:{cid}"));
-    let peer = Peer {
-        kind: ConnectionKind::Route,
-        ..peer_at(address)
-    };
-    Ok(serve_open_route(runtime, read, link, peer, dial, cid).await)
-}
-
-/// Serves a dialed route over TLS. The certificate of the other server must be for `host`.
-async fn serve_tls_route(
-    runtime: &Rc<Runtime>,
-    tls: &RouteTls,
-    stream: std::net::TcpStream,
-    (dial, host): (RouteDial, &str),
-    cid: u64,
-) -> io::Result<RouteEnded> {
-    let address = stream.peer_addr()?;
-    let name = format!("{address} - rid:{cid}");
-    let wire = match open_dialled_route(runtime, stream, tls, host).await {
-        Ok(wire) => Rc::new(wire),
-        Err(error) => {
-            error!("{name} - TLS route handshake error: {error}");
-            return Ok(RouteEnded::default());
-        }
-    };
-    let link = Link::new(Writer::Wire(Rc::clone(&wire)), name);
-    let peer = Peer {
-        kind: ConnectionKind::Route,
-        ..peer_at(address)
-    };
-    Ok(serve_open_route(runtime, WireReader(wire), link, peer, Some(dial), cid).await)
-}
-
-/// Serves a route after the handshake of TLS. Returns facts about its end.
-async fn serve_open_route(
-    runtime: &Rc<Runtime>,
-    read: impl Input,
-    link: Link,
-    peer: Peer,
-    dial: Option<RouteDial>,
-    cid: u64,
-) -> RouteEnded {
-    info!("{} - Route connection created", link.name());
-    let id = runtime.open_route(cid, peer, dial);
-    let ended = serve_session(runtime, read, link, id).await;
-    let ended = ended.and_then(|ended| ended.route);
-    ended.map_or_else(RouteEnded::default, |ended| *ended)
-}
-
 /// Serves a system client.
 async fn serve_system_client(
     runtime: &Rc<Runtime>,
@@ -299,7 +224,7 @@ async fn serve_system_client(
 ) {
     let id = runtime.open(cid, Peer::default(), false);
     runtime.engine.borrow_mut().admit_system_client(id, account);
-    serve_session(runtime, read, link, id).await;
+    serve_session(runtime, read, link, id, &[]).await;
 }
 
 pub(super) async fn serve(
@@ -311,14 +236,16 @@ pub(super) async fn serve(
     is_full: bool,
 ) {
     let id = runtime.open(cid, peer, is_full);
-    serve_session(runtime, read, link, id).await;
+    serve_session(runtime, read, link, id, &[]).await;
 }
 
-async fn serve_session(
+/// Serves a session. `received` is input that was read before the session began, at most a chunk.
+pub(super) async fn serve_session(
     runtime: &Rc<Runtime>,
     mut read: impl Input,
     link: Link,
     id: SessionId,
+    received: &[u8],
 ) -> Option<Ended> {
     let link = Rc::new(link);
     debug!("{} - Client connection created", link.name());
@@ -341,6 +268,9 @@ async fn serve_session(
     };
     let served = {
         let served = pin!(async {
+            if !received.is_empty() {
+                connection.receive_early(received).await;
+            }
             let reason = connection.read_until_end(&mut read).await;
             connection.close(&mut read, reason).await;
             reason
@@ -404,6 +334,14 @@ impl Connection<'_> {
                 Event::Read(chunk, filled) => self.receive(chunk, filled).await,
             }
         }
+    }
+
+    /// Passes input on that was read before the session began.
+    async fn receive_early(&mut self, received: &[u8]) {
+        let (mut chunk, _) = self.take_chunk();
+        let room = Chunk::get_mut(&mut chunk).expect("a chunk to read into is not shared");
+        room[..received.len()].copy_from_slice(received);
+        self.receive(chunk, received.len()).await;
     }
 
     /// Reads, or writes pending output, whichever is possible first.
@@ -528,7 +466,7 @@ impl Connection<'_> {
 
     /// Adapts compression to the round-trip time, if the configuration says so.
     fn note_distance(&self) {
-        if let Some(level) = self.runtime.engine.borrow().leaf_level(self.id) {
+        if let Some(level) = self.runtime.engine.borrow().link_level(self.id) {
             self.link.set_level(level);
         }
     }

@@ -12,6 +12,7 @@ mod link;
 mod opening;
 #[cfg(test)]
 mod panic_tests;
+mod routes;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -172,6 +173,7 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
                 drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));
             }
             Command::Routes(to) => drop(to.send(runtime.engine.borrow().routes())),
+            Command::ChangeRoutes(change) => routes::apply(runtime, change),
             Command::CloseRemote(remote) => {
                 runtime.engine.borrow_mut().end_leaf(remote);
                 runtime.flush();
@@ -579,9 +581,16 @@ impl Runtime {
     }
 
     /// Opens the session of a route.
-    fn open_route(&self, cid: u64, peer: Peer, dial: Option<route::RouteDial>) -> SessionId {
-        let now = self.now();
-        self.engine.borrow_mut().open_route(cid, peer, dial, now)
+    fn open_route(
+        &self,
+        cid: u64,
+        peer: Peer,
+        dial: Option<route::RouteDial>,
+        compressed: Option<route::Compressed>,
+        opened_at: Duration,
+    ) -> SessionId {
+        let mut engine = self.engine.borrow_mut();
+        engine.open_route(cid, peer, dial, compressed, opened_at)
     }
 
     /// Adds a nonce for the peer to sign, if the access rules need one and the peer has none.

@@ -15,7 +15,7 @@ use fanline_engine::codec::proxy::{PROXY_BYTES_MAX, Proxied, proxied};
 use fanline_engine::codec::websocket::{
     Compression, MESSAGE_BYTES_MAX, Upgrade, UpgradeResult, UpgradeRules, upgrade,
 };
-use fanline_engine::leaf::{Agreed, Compressed, LeafCompression};
+use fanline_engine::leaf::{Agreed, Compressed, LinkCompression};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::warn;
@@ -252,7 +252,7 @@ impl Opening<'_> {
     /// handles any other response.
     async fn agree_on_compression(&mut self) -> Result<(), NotOpened> {
         let wanted = self.runtime.engine.borrow().leaf_compression();
-        if wanted == LeafCompression::Off {
+        if wanted == LinkCompression::Off {
             return Ok(());
         }
         if !self.peer.is_greeted {
@@ -467,9 +467,9 @@ impl Opening<'_> {
             granted,
             early,
         };
-        if let Some(leafs) = self.runtime.common.leafs.get() {
+        if let Some(shards) = self.runtime.common.shards.get() {
             // A shard that has ended drops the connection.
-            let _ = leafs.send(Command::Serve {
+            let _ = shards[0].send(Command::Serve {
                 transport: Transport::Wire(
                     Incoming::LeafHandover(Box::new(handed)),
                     Listener::Leafs,

@@ -37,6 +37,7 @@ pub(super) fn server_info(
         max_payload: options.limits.payload_bytes_max,
         jetstream: options.jetstream.is_some(),
         cluster,
+        cluster_is_generated: false,
         // The first other server of the cluster changes this.
         connect_urls: Arc::default(),
         domain: options.jetstream.as_ref().and_then(|js| js.domain.clone()),

@@ -67,24 +67,19 @@ pub(crate) fn start(
 ) -> Result<Handle, StartError> {
     let services = usize::from(jetstream.is_some());
     settings::check(&options, SHARDS_MAX - services)?;
-    let options = Options {
-        auth: settings::auth(&options)?,
-        ..options
-    };
+    let is_unnamed = options.cluster.is_some() && options.cluster_name.is_none();
+    let options = completed(options)?;
     let listeners = settings::listeners(&options)?;
     let tls = settings::tls(&options)?;
     let (sockets, addresses) = Sockets::bind(&options)?;
     let key = identity::new_server_key();
-    let info = server_info(&options, &addresses, key.public().encode());
+    let mut info = server_info(&options, &addresses, key.public().encode());
+    info.cluster_is_generated = is_unnamed;
     let leafs = (options.leafnodes.listener.as_ref())
         .zip(addresses.leafnodes)
         .map(|(listener, address)| leaf::listener_info(listener, address))
         .transpose()
         .map_err(StartError::Option)?
-        .map(Arc::new);
-    let routes = (options.cluster.as_ref())
-        .zip(addresses.cluster)
-        .map(|(cluster, address)| cluster::settings(&options, cluster, address, &addresses))
         .map(Arc::new);
     // The files are written before the log says that the server is ready, because writing may fail.
     let files = write_files(&options, &addresses)?;
@@ -92,6 +87,7 @@ pub(crate) fn start(
     let shards = options
         .shards
         .map_or_else(|| default_shards(SHARDS_MAX - services), NonZeroUsize::get);
+    let routes = cluster::settings(&options, &addresses, shards).map(Arc::new);
     let common = Arc::new(Common {
         config: Arc::new(ShardConfig {
             limits: settings::limits(&options),
@@ -106,7 +102,7 @@ pub(crate) fn start(
         jetstream: OnceLock::new(),
         auth_pool: AuthPool::default(),
         sync_times: Arc::default(),
-        leafs: OnceLock::new(),
+        shards: OnceLock::new(),
         resolver: OnceLock::new(),
         callout: OnceLock::new(),
         route_events: OnceLock::new(),
@@ -128,6 +124,7 @@ pub(crate) fn start(
         started_at: SystemTime::now(),
         info,
         key,
+        cluster: watch::Sender::new(options.cluster.clone()),
         remotes: watch::Sender::new(options.leafnodes.remotes.clone()),
         options: Lock::new(Arc::new(options)),
         tls: Lock::new(tls),
@@ -136,6 +133,17 @@ pub(crate) fn start(
         default_bridge: Lock::default(),
     });
     launch(shared, jetstream, sockets, files)
+}
+
+/// Returns the options with the access rules of files, and with a name for a cluster that has none.
+fn completed(options: Options) -> Result<Options, StartError> {
+    let is_unnamed = options.cluster.is_some() && options.cluster_name.is_none();
+    let generated = is_unnamed.then(identity::new_event_id);
+    Ok(Options {
+        auth: settings::auth(&options)?,
+        cluster_name: options.cluster_name.or(generated),
+        ..options
+    })
 }
 
 /// A running server.
@@ -256,6 +264,9 @@ fn log_start(options: &Options, info: &ServerInfo, addresses: &Addresses) {
     if let Some(cluster) = &options.cluster_name {
         info!("  Cluster:  {cluster}");
     }
+    if info.cluster_is_generated {
+        warn!("Cluster name was dynamically generated, consider setting one");
+    }
     info!("  Name:     {}", info.server_name);
     info!("  ID:       {}", info.server_id);
     if let Some(origin) = &options.origin {
@@ -348,7 +359,7 @@ fn launch(
         unshared.shards.push(sender);
         inboxes.push(inbox);
     }
-    let _ = unshared.common.leafs.set(unshared.shards[0].clone());
+    let _ = unshared.common.shards.set(unshared.shards.clone());
     // JetStream starts before the shards, so that stored streams exist when the first request arrives.
     let jetstream = jetstream
         .map(|start| start(&shared.common, &shared.info))

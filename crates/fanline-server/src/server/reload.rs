@@ -12,7 +12,7 @@ use crate::ipc::{Command, Reload};
 use crate::options::{LeafnodeOptions, MqttOptions, Options, WebSocketOptions};
 use crate::shared::{Shared, newer_tokens};
 use crate::tls::{self, ListenersTls};
-use crate::{leaf, ports_file};
+use crate::{cluster, leaf, ports_file};
 
 impl Handle {
     /// Applies other options: limits, credentials, TLS, lame duck times, the PID file, and protocol traces.
@@ -53,6 +53,9 @@ impl Handle {
             limits: settings::limits(&options),
             auth: options.auth.clone(),
             traces: options.trace_protocol,
+            routes: (shared.common.config.routes.as_ref())
+                .zip(options.cluster.as_ref())
+                .map(|(before, new)| Arc::new(cluster::settings_reloaded(before, new))),
             leafs: leaf::listener_info_reloaded(&shared.common.config, &options.leafnodes),
             ..ShardConfig::clone(&shared.common.config)
         });
@@ -68,6 +71,7 @@ impl Handle {
             ..shared.info.clone()
         };
         let remotes = options.leafnodes.remotes.clone();
+        let cluster = options.cluster.clone();
         let connections_max = options.limits.connections_max;
         *shared.options.lock() = Arc::new(options);
         *current = Arc::clone(&access);
@@ -86,6 +90,7 @@ impl Handle {
             shared.close_excess(connections_max);
         }
         shared.remotes.send_replace(remotes);
+        shared.cluster.send_replace(cluster);
         Ok(())
     }
 
@@ -201,6 +206,7 @@ fn reloaded(before: &Options, new: Options) -> Options {
         pid_file: new.pid_file,
         server_tags: new.server_tags,
         server_metadata: new.server_metadata,
+        cluster: cluster::reloaded(before.cluster.clone(), new.cluster),
         origin: new.origin,
         trace_protocol: new.trace_protocol,
         leafnodes: LeafnodeOptions {

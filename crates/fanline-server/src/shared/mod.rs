@@ -17,7 +17,7 @@ use crate::cluster::DialledRoute;
 use crate::ipc::{Command, Common, IN_PROCESS_PIPE_BYTES, Incoming, Listener, Transport};
 use crate::jetstream;
 use crate::leaf::Dialled;
-use crate::options::{Addresses, LeafnodeRemote, Options};
+use crate::options::{Addresses, ClusterOptions, LeafnodeRemote, Options};
 use crate::sync::{AtomicU64, AtomicUsize, Lock, MutexGuard, Ordering};
 use crate::tls::ListenersTls;
 
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) addresses: Addresses,
     /// The bridge without credentials, while it is in use.
     pub(crate) default_bridge: Lock<Option<Weak<dyn Any + Send + Sync>>>,
+    /// The options of the cluster.
+    pub(crate) cluster: watch::Sender<Option<ClusterOptions>>,
     /// Remotes of leaf nodes.
     pub(crate) remotes: watch::Sender<Vec<LeafnodeRemote>>,
 }
@@ -65,6 +67,12 @@ impl Shared {
     /// Returns the current options.
     pub(crate) fn options(&self) -> Arc<Options> {
         Arc::clone(&self.options.lock())
+    }
+
+    /// Returns the name of the cluster.
+    pub(crate) fn cluster_name(&self) -> Option<String> {
+        let name = self.options().cluster_name.clone();
+        name.or_else(|| self.info.cluster.clone())
     }
 
     /// Returns the TLS settings of new connections.
@@ -119,27 +127,28 @@ impl Shared {
     ) {
         let transport = Transport::Wire(incoming, listener);
         match listener {
-            Listener::Leafs | Listener::Routes => {
-                self.serve_on_link_shard(transport, Some(arrival))
-            }
+            // The first shard passes a route on to the one that serves what it carries.
+            Listener::Leafs | Listener::Routes => self.serve_on(0, transport, Some(arrival)),
             _ => self.assign(transport, Some(arrival)),
         }
     }
 
     /// Assigns a dialed connection to the shard of leaf nodes.
     pub(crate) fn serve_dialled(&self, dialled: Dialled) {
-        self.serve_on_link_shard(Transport::Dialled(dialled.into()), None);
+        self.serve_on(0, Transport::Dialled(dialled.into()), None);
     }
 
-    /// Assigns a dialed route to the shard of routes.
+    /// Assigns a dialed route to the shard that serves what it carries.
     pub(crate) fn serve_route(&self, dialled: DialledRoute) {
-        self.serve_on_link_shard(Transport::Route(dialled.into()), None);
+        let settings = self.common.config.routes.as_ref();
+        let shard = settings.map_or(0, |settings| settings.shard_of(&dialled.dial.carries));
+        self.serve_on(usize::from(shard), Transport::Route(dialled.into()), None);
     }
 
-    /// Assigns a connection to another server to the first shard.
-    fn serve_on_link_shard(&self, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
+    /// Assigns a connection to another server to a shard.
+    fn serve_on(&self, shard: usize, transport: Transport, arrival: Option<OwnedSemaphorePermit>) {
         let cid = self.next_cid.fetch_add(1, Ordering::Relaxed);
-        let _ = self.shards[0].send(Command::Serve {
+        let _ = self.shards[shard].send(Command::Serve {
             transport,
             cid,
             is_full: false,

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use fanline_server::{
-    ClientCertificates, ClusterOptions, JetStreamOptions, Options, Server, TlsOptions,
+    ClientCertificates, ClusterOptions, CompressionLevel, JetStreamOptions, LinkCompression,
+    Options, Server, TlsOptions,
 };
 use serde_json::Value;
 
@@ -50,20 +51,32 @@ fn cluster(nodes: usize, shards: usize) -> Vec<TestServer> {
 
 /// Returns the routes of a server.
 fn routes(server: &TestServer) -> Vec<Value> {
+    let reply = monitor(server, "routez");
+    reply["routes"].as_array().cloned().unwrap_or_default()
+}
+
+/// Returns the name of a server's cluster.
+fn name(server: &TestServer) -> String {
+    let reply = monitor(server, "varz");
+    reply["cluster"]["name"].as_str().unwrap_or_default().into()
+}
+
+/// Returns a page of a server's monitoring.
+fn monitor(server: &TestServer, page: &str) -> Value {
     let address = server.handle.addresses().monitoring.expect("it is on");
     let mut stream = TcpStream::connect(address).expect("it listens");
-    let request = "GET /routez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let request = format!("GET /{page} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
     let (_, body) = text.split_once("\r\n\r\n").expect("headers end");
-    let reply: Value = serde_json::from_str(body).expect("JSON");
-    reply["routes"].as_array().cloned().unwrap_or_default()
+    serde_json::from_str(body).expect("JSON")
 }
 
+/// Waits until a server has all routes to this number of other servers: three slots, and one for `$SYS`.
 #[track_caller]
 fn until_peers(server: &TestServer, count: usize) {
-    until("the mesh", || routes(server).len() == count);
+    until("the mesh", || routes(server).len() == 4 * count);
 }
 
 /// Waits until a message on one server reaches a subscriber on another one.
@@ -159,6 +172,24 @@ fn wrong_password_and_wrong_name_are_refused() {
     assert_eq!((routes(&second).len(), routes(&other).len()), (0, 0));
 }
 
+#[test]
+fn generated_names_settle_on_one() {
+    let unnamed = |name: &str, routes| Options {
+        cluster_name: None,
+        ..node_options(name, 2, routes)
+    };
+    let first = TestServer::with(unnamed("first", Vec::new()));
+    let second = TestServer::with(unnamed("second", vec![route_to(&first)]));
+    until_peers(&first, 1);
+    until_peers(&second, 1);
+    // A configured name replaces the generated ones.
+    let third = TestServer::with(node_options("third", 1, vec![route_to(&first)]));
+    for server in [&first, &second, &third] {
+        until_peers(server, 2);
+    }
+    until("the name", || name(&second) == "east");
+}
+
 /// Returns the options of a node with a certificate of this authority.
 fn tls_node_options(name: &str, authority: &Authority, routes: Vec<String>) -> Options {
     let mut options = node_options(name, 2, routes);
@@ -196,8 +227,8 @@ fn unusable_options_are_refused() {
     if let Some(tls) = one_sided.cluster.as_mut().and_then(|own| own.tls.as_mut()) {
         tls.client_certificates = ClientCertificates::NotAsked;
     }
-    let without_name = Options {
-        cluster_name: None,
+    let empty_name = Options {
+        cluster_name: Some(String::new()),
         ..usual()
     };
     let with_jetstream = Options {
@@ -206,7 +237,7 @@ fn unusable_options_are_refused() {
     };
     let with_route = node_options("node", 1, vec!["nats://ada:secret@host".into()]);
     for (options, expected) in [
-        (without_name, "cluster requires a name"),
+        (empty_name, "cluster name cannot be empty"),
         (with_jetstream, "JetStream is not supported"),
         (one_sided, "TLS of routes requires client certificates"),
         (with_route, "route \"nats://host\" has no port"),
@@ -215,5 +246,89 @@ fn unusable_options_are_refused() {
         let error = error.to_string();
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn reload_changes_routes_one_by_one() {
+    let first = TestServer::with(node_options("first", 2, Vec::new()));
+    let [second, third] = ["second", "third"].map(|name| node_options(name, 1, Vec::new()));
+    let [second, third] = [second, third].map(TestServer::with);
+    let reload = |routes: &[&TestServer]| {
+        let options = node_options(
+            "first",
+            2,
+            routes.iter().map(|server| route_to(server)).collect(),
+        );
+        first.handle.reload(options).expect("the options are valid");
+    };
+    let rids = || {
+        let of_second = |route: &&Value| route["remote_name"] == "second";
+        let routes = routes(&first);
+        let ids: Vec<u64> = (routes.iter().filter(of_second))
+            .filter_map(|route| route["rid"].as_u64())
+            .collect();
+        ids
+    };
+    reload(&[&second]);
+    until_peers(&first, 1);
+    let before = rids();
+    reload(&[&second, &third]);
+    for server in [&first, &second, &third] {
+        until_peers(server, 2);
+    }
+    reload(&[&second]);
+    until_peers(&first, 1);
+    assert_eq!(rids(), before);
+}
+
+#[test]
+fn useless_lists_of_accounts_are_refused() {
+    for (pool_size, accounts, expected) in [
+        (
+            0,
+            vec!["$G"],
+            "pool_size cannot be negative if pinned accounts",
+        ),
+        (3, vec!["$G", "$G"], "found duplicate account name \"$G\""),
+    ] {
+        let mut options = node_options("node", 1, Vec::new());
+        if let Some(cluster) = &mut options.cluster {
+            cluster.pool_size = pool_size;
+            cluster.accounts = accounts.into_iter().map(str::to_owned).collect();
+        }
+        let error = Server::start(options).map(drop).expect_err(expected);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn dedicated_and_compressed_routes_carry_messages() {
+    for shards in SHARD_COUNTS {
+        let node = |name: &str, routes| {
+            let mut options = node_options(name, shards, routes);
+            if let Some(cluster) = &mut options.cluster {
+                cluster.accounts = vec!["$G".into()];
+                cluster.compression = LinkCompression::Always(CompressionLevel::Better);
+            }
+            options
+        };
+        let first = TestServer::with(node("first", Vec::new()));
+        let second = TestServer::with(node("second", vec![route_to(&first)]));
+        for server in [&first, &second] {
+            until("the mesh", || routes(server).len() == 5);
+            for route in routes(server) {
+                assert_eq!(route["compression"], "s2_better", "{route}");
+            }
+        }
+        let (mut here, mut there) = (first.client(), second.client());
+        settle(&mut here, &mut there, "ready");
+        there.subscribe("data", "1");
+        settle(&mut here, &mut there, "ready");
+        for size in [0, 1, 1000, 100_000, 900_000] {
+            let text = "message ".repeat(size / 8);
+            here.publish("data", &text);
+            assert_eq!(there.message().payload, text.as_bytes());
+        }
     }
 }

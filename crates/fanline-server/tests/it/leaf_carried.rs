@@ -7,8 +7,8 @@ use std::sync::Arc;
 use fanline_server::auth::{Access, AccessConfig, User};
 use fanline_server::client::{Client, ConnectOptions, Subscription};
 use fanline_server::{
-    Auth, CompressionLevel, LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,
-    LeafnodeRemote, LeafnodeUser, Options, TlsOptions, WebSocketOptions,
+    Auth, CompressionLevel, LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote,
+    LeafnodeUser, LinkCompression, Options, TlsOptions, WebSocketOptions,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -57,25 +57,25 @@ fn check_payloads(hub: &TestServer, spoke: &TestServer) {
 #[test]
 fn links_are_compressed_as_both_sides_want() {
     let (fast, best) = (
-        LeafCompression::Always(CompressionLevel::Fast),
-        LeafCompression::Always(CompressionLevel::Best),
+        LinkCompression::Always(CompressionLevel::Fast),
+        LinkCompression::Always(CompressionLevel::Best),
     );
     for (above, below, expected) in [
-        (LeafCompression::Off, fast.clone(), ["off", "off"]),
-        (best.clone(), LeafCompression::Off, ["off", "off"]),
+        (LinkCompression::Off, fast.clone(), ["off", "off"]),
+        (best.clone(), LinkCompression::Off, ["off", "off"]),
         (
-            LeafCompression::Accept,
-            LeafCompression::Accept,
+            LinkCompression::Accept,
+            LinkCompression::Accept,
             ["off", "off"],
         ),
         (
-            LeafCompression::Accept,
+            LinkCompression::Accept,
             best.clone(),
             ["s2_best", "s2_best"],
         ),
         (
-            LeafCompression::default(),
-            LeafCompression::Accept,
+            LinkCompression::default(),
+            LinkCompression::Accept,
             ["s2_uncompressed", "s2_fast"],
         ),
         (best, fast, ["s2_best", "s2_fast"]),
@@ -136,15 +136,15 @@ fn websocket_port(hub: &TestServer) -> u16 {
 #[test]
 fn links_go_over_websocket() {
     for (shards, deflate, no_masking, compression) in [
-        (1, false, false, LeafCompression::Off),
-        (2, false, true, LeafCompression::Off),
-        (2, true, false, LeafCompression::default()),
-        (1, true, true, LeafCompression::default()),
+        (1, false, false, LinkCompression::Off),
+        (2, false, true, LinkCompression::Off),
+        (2, true, false, LinkCompression::default()),
+        (1, true, true, LinkCompression::default()),
         (
             2,
             false,
             false,
-            LeafCompression::Always(CompressionLevel::Better),
+            LinkCompression::Always(CompressionLevel::Better),
         ),
     ] {
         let hub = websocket_hub(shards, true, None);
@@ -162,7 +162,7 @@ fn links_go_over_websocket() {
             let leafs = leafz(server);
             assert_eq!(leafs[0]["websocket"], true, "{leafs:?}");
             let is_packed = leafs[0]["compression"] != "off";
-            assert_eq!(is_packed, !deflate && compression != LeafCompression::Off);
+            assert_eq!(is_packed, !deflate && compression != LinkCompression::Off);
         }
         // The listener for WebSocket clients still works.
         assert_eq!(
@@ -356,7 +356,7 @@ fn links_go_through_an_https_proxy() {
 
 #[test]
 fn new_links_use_the_reloaded_compression() {
-    let with = |compression: LeafCompression| Options {
+    let with = |compression: LinkCompression| Options {
         leafnodes: LeafnodeOptions {
             listener: Some(LeafnodeListener {
                 port: 0,
@@ -367,14 +367,14 @@ fn new_links_use_the_reloaded_compression() {
         },
         ..named("hub", 1)
     };
-    let hub = TestServer::with(with(LeafCompression::Off));
+    let hub = TestServer::with(with(LinkCompression::Off));
     let remote = || LeafnodeRemote {
-        compression: LeafCompression::Accept,
+        compression: LinkCompression::Accept,
         ..remote(&hub)
     };
     let before = spoke("before", 1, vec![remote()]);
     check_link(&hub, &before);
-    let best = LeafCompression::Always(CompressionLevel::Best);
+    let best = LinkCompression::Always(CompressionLevel::Best);
     hub.handle.reload(with(best)).expect("it may change");
     let after = spoke("after", 1, vec![remote()]);
     until("both are there", || {

@@ -4,7 +4,6 @@
 //! A *hub* listens and a *spoke* dials. After the handshake, both sides behave the same. `session/leaf/`
 //! contains the sessions of leaf connections.
 
-mod compression;
 mod connect;
 mod error;
 mod info;
@@ -13,8 +12,6 @@ mod write;
 
 use std::time::Duration;
 
-pub(crate) use compression::level_name;
-pub use compression::{Compressed, LeafCompression};
 pub(crate) use connect::LeafConnect;
 pub use error::LeafError;
 pub(crate) use info::{InfoRecipient, Port, Welcome, line as info_line};

@@ -123,6 +123,8 @@ pub enum CloseReason {
     DuplicateRemoteLeafnode,
     #[error("Duplicate Route")]
     DuplicateRoute,
+    #[error("Route Removed")]
+    RouteRemoved,
     #[error("Duplicate Server Name")]
     DuplicateServerName,
     #[error("Cluster Name Conflict")]

@@ -41,6 +41,8 @@ pub struct ServerInfo {
     pub tls: TlsInfo,
     /// Fields that differ for WebSocket clients, if there is a WebSocket listener.
     pub websocket: Option<Box<ListenerInfo>>,
+    /// Whether the name of the cluster was generated. Not sent to clients.
+    pub cluster_is_generated: bool,
     /// Whether the server is in lame duck mode.
     pub lame_duck: bool,
     /// Start time since 1970 UTC. Not sent to clients.

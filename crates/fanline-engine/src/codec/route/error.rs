@@ -24,6 +24,17 @@ pub enum RouteError {
     /// The dialer requests a dedicated connection for an account that has none here: disconnected.
     #[error("No route for account {0:?}")]
     NoRouteForAccount(String),
+    /// The dialer requests a dedicated connection for an account that does not exist here: disconnected.
+    #[error("Unable to lookup account {0:?}: account missing")]
+    UnknownAccount(String),
+    /// The dialer requests a slot that the pool does not have: disconnected.
+    #[error("Invalid route pool index: {slot} - pool size is {size}")]
+    InvalidPoolIndex {
+        /// The requested slot.
+        slot: i64,
+        /// The larger pool size of both sides.
+        size: u32,
+    },
     /// The acceptor has assigned a slot, which only the dialer does: disconnected.
     #[error("Route pool index should not be set but is set to {0}")]
     PoolIndexSet(i64),

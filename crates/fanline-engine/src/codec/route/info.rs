@@ -69,6 +69,22 @@ pub struct RouteInfo {
     pub gateway: String,
 }
 
+/// What a route carries.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Carries {
+    /// The accounts of one slot of the pool. The only route to a peer without a pool is that of slot 0, and
+    /// carries all accounts.
+    Slot(u32),
+    /// The account of this name.
+    Account(String),
+}
+
+impl Default for Carries {
+    fn default() -> Self {
+        Carries::Slot(0)
+    }
+}
+
 /// Whether the receiver of a peer's INFO forwards it to its own peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GossipMode {
@@ -112,6 +128,14 @@ impl RouteInfo {
         // Without this check, serde would accept a list of values in the order of the fields.
         let is_object = json.starts_with(b"{");
         is_object.then(|| serde_json::from_slice(json).ok())?
+    }
+
+    /// Returns what an accepted route with this INFO is to carry.
+    pub fn carries(&self) -> Carries {
+        match &*self.route_account {
+            "" => Carries::Slot(u32::try_from(self.route_pool_idx).unwrap_or(0)),
+            account => Carries::Account(account.into()),
+        }
     }
 
     /// Returns the whole INFO line.

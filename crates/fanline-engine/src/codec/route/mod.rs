@@ -12,11 +12,8 @@ mod write;
 
 pub use connect::RouteConnect;
 pub use error::RouteError;
-pub use info::{GossipMode, RouteInfo};
+pub use info::{Carries, GossipMode, RouteInfo};
 pub use write::{write_head, write_interest, write_start};
-
-/// The shard that serves all routes. One shard thus knows all peers.
-pub(crate) const ROUTE_SHARD: u16 = 0;
 
 /// Largest length in bytes of a line, without a payload. If a line is longer, the peer receives `maximum
 /// control line exceeded` and is disconnected.
@@ -25,6 +22,9 @@ pub const ROUTE_LINE_BYTES_MAX: usize = 64 * 1024;
 /// Largest size in bytes of a message. `max_payload` limits clients only, and servers of one cluster may have
 /// different limits. A peer that sends a larger message is disconnected.
 pub const ROUTE_PAYLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Largest number of slots of a pool. Further slots of a peer are not used.
+pub const ROUTE_POOL_SIZE_MAX: u32 = 1024;
 
 /// The version of the protocol. Version 3 also means that traces are continued.
 pub const PROTOCOL: u8 = 2;

@@ -113,6 +113,12 @@ impl Routers {
         groups.map(|(g, _)| g.name.as_slice().to_vec()).collect()
     }
 
+    /// Returns the accounts with a router.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = AccountId> + use<> {
+        let count = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        (0..count).map(AccountId)
+    }
+
     /// Returns the number of accounts with a router.
     pub(crate) fn len(&self) -> usize {
         self.all.len()

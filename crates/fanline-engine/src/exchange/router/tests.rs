@@ -119,7 +119,7 @@ proptest! {
                     prop_assert_eq!(plain, expected(false));
                     prop_assert_eq!(members, expected(true));
                     let shards: BTreeSet<u16> = (route.plain_remote.iter())
-                        .map(|remote| remote.shard())
+                        .map(|remote| remote.shard(1))
                         .collect();
                     let expected: BTreeSet<u16> = remote.iter()
                         .filter(|(_, f)| Filter::parse(f.as_bytes()).unwrap().matches(subject.as_bytes()))

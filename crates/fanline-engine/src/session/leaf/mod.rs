@@ -21,7 +21,7 @@ pub use settings::{Agreed, Dialled, LeafRemote};
 pub(crate) use state::{Leaf, Phase, Side};
 pub use state::{LeafCredentials, LeafEnded, LeafStatus};
 
-pub use crate::codec::leaf::{Compressed, LeafCompression};
+pub use crate::codec::compression::{Compressed, LinkCompression};
 pub use crate::exchange::LeafListener;
 
 /// The handle of a leaf connection's session.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::announced::Announced;
 use super::{Compressed, Dialled, LeafRemote, Rules};
-use crate::codec::leaf::level_name;
+use crate::codec::compression::level_name;
 use crate::codec::s2::Level;
 
 /// Credentials for a hub; fields without a value are empty.

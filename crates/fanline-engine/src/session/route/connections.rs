@@ -1,10 +1,11 @@
-//! The peers of this server, and events about them for the runtime.
+//! The registered routes of a shard by lane, and events about them for the runtime.
 
 use hashbrown::HashMap;
 
-use super::imports::Imports;
+use super::imports::{Imports, Place};
 use crate::auth::AccountId;
-use crate::codec::route::GossipMode;
+use crate::codec::route::{Carries, GossipMode, RouteInfo};
+use crate::exchange::route_settings::Lane;
 use crate::exchange::session::SessionId;
 use crate::session::announced::Announced;
 
@@ -15,19 +16,56 @@ const EVENTS_MAX: usize = 4096;
 /// State that routes share on one shard.
 #[derive(Default)]
 pub(crate) struct RouteConnections {
-    /// The registered route of each peer, by the peer's id.
-    pub(super) peers: HashMap<String, SessionId>,
-    /// All registered routes, in the order of registration.
-    pub(super) ready: Vec<SessionId>,
-    /// The interest that was announced to all peers, by account.
-    pub(super) announced: HashMap<AccountId, AnnouncedIn>,
-    pub(super) imports: Imports,
+    lanes: [LaneRoutes; Lane::ALL.len()],
+    /// Number of registered routes in all lanes.
+    pub(super) count: usize,
+    /// Weights of filters at leaf nodes that another shard serves.
+    pub(super) below: HashMap<Place, u32>,
     /// Reused buffer for lines of interest.
     pub(super) lines: Vec<u8>,
     events: Vec<RouteEvent>,
 }
 
-/// The interest in one account that was announced to all peers.
+/// The registered routes of one lane, and the interest that was announced to them.
+#[derive(Default)]
+pub(super) struct LaneRoutes {
+    /// The routes in the order of registration.
+    pub(super) ready: Vec<Registered>,
+    /// The interest that was announced in each account that one of the routes carries.
+    pub(super) announced: HashMap<AccountId, AnnouncedIn>,
+    pub(super) imports: Imports,
+}
+
+/// A registered route.
+#[derive(Clone)]
+pub(super) struct Registered {
+    pub(super) id: SessionId,
+    /// The peer's id.
+    pub(super) peer: String,
+    pub(super) load: Load,
+}
+
+/// The accounts that a registered route carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    All,
+    Slot(u32),
+    Account(AccountId),
+}
+
+impl Load {
+    /// Returns whether the route carries an account with this slot. The slot of an account with a dedicated
+    /// route is `None`.
+    pub(super) fn has(self, account: AccountId, slot: Option<u32>) -> bool {
+        match self {
+            Load::All => true,
+            Load::Slot(own) => slot == Some(own),
+            Load::Account(own) => own == account,
+        }
+    }
+}
+
+/// The interest in one account that was announced to all routes that carry it.
 pub(super) struct AnnouncedIn {
     /// Name of the account. A removed account has no other name, and its interest must be withdrawn.
     pub(super) name: Box<[u8]>,
@@ -37,19 +75,44 @@ pub(super) struct AnnouncedIn {
 /// An event that concerns the whole server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteEvent {
-    /// A peer was registered.
+    /// A route was registered.
     Joined {
         /// The peer's id.
         id: String,
         /// The peer's name.
         name: String,
+        /// What the route carries.
+        carries: Carries,
         /// The peer's addresses for clients, as `host:port`.
         client_urls: Vec<String>,
     },
-    /// The route to a peer has ended.
+    /// A registered route has ended.
     Left {
         /// The peer's id.
         id: String,
+        /// What the route carried.
+        carries: Carries,
+    },
+    /// The server has taken over the name of a peer's cluster, instead of its own, which was generated. The
+    /// runtime passes it to [`Shard::adopt_cluster_name`](crate::Shard::adopt_cluster_name) of all shards.
+    ClusterNamed {
+        /// The new name.
+        name: String,
+        /// Whether the new name was generated.
+        is_generated: bool,
+    },
+    /// A peer is in lame duck mode, and accepts no more clients.
+    LeavesSoon {
+        /// The peer's id.
+        id: String,
+    },
+    /// The peer of a dialed route has accepted this server's credentials, and also has a pool. The runtime now
+    /// dials the other slots, and the dedicated routes.
+    Proven {
+        /// [`RouteDial::id`](super::RouteDial::id) of the route.
+        dial: u64,
+        /// Number of slots.
+        pool_size: u32,
     },
     /// A peer has announced another server. The runtime dials it, unless it is among the configured routes.
     Discovered {
@@ -60,12 +123,41 @@ pub enum RouteEvent {
         /// The mode of the gossip.
         gossip_mode: GossipMode,
     },
+    /// The other peers are to learn of a peer's dedicated route, and this shard does not know all peers. The
+    /// runtime passes it to [`Shard::introduce`](crate::Shard::introduce) of the first shard.
+    Introduced(Box<Introduction>),
+}
+
+/// A peer that other peers are to learn of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Introduction {
+    /// The INFO of the peer.
+    pub info: RouteInfo,
+    /// The mode of the gossip; `None` means one that depends on its receiver.
+    pub mode: Option<GossipMode>,
 }
 
 impl RouteConnections {
-    /// Returns whether a server is a registered peer.
-    pub(crate) fn has_peer(&self, id: &str) -> bool {
-        self.peers.contains_key(id)
+    pub(super) fn lane(&self, lane: Lane) -> &LaneRoutes {
+        &self.lanes[lane.index()]
+    }
+
+    pub(super) fn lane_mut(&mut self, lane: Lane) -> &mut LaneRoutes {
+        &mut self.lanes[lane.index()]
+    }
+
+    /// Returns the lanes with a registered route.
+    pub(super) fn used_lanes(&self) -> impl Iterator<Item = Lane> + use<> {
+        let is_used = Lane::ALL.map(|lane| !self.lane(lane).ready.is_empty());
+        Lane::ALL
+            .into_iter()
+            .filter(move |lane| is_used[lane.index()])
+    }
+
+    /// Returns whether a server is a registered peer on this shard.
+    pub(super) fn has_peer(&self, id: &str) -> bool {
+        let mut all = self.lanes.iter().flat_map(|lane| &lane.ready);
+        all.any(|route| route.peer == id)
     }
 
     pub(super) fn push_event(&mut self, event: RouteEvent) {

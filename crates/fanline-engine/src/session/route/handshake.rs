@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 
-use super::imports::Imports;
+use super::connections::{Load, Registered};
 use super::state::Phase;
-use super::{RouteEvent, RouteOutcome, RouteSession};
+use super::{Introduction, RouteDial, RouteEvent, RouteOutcome, RouteSession};
+use crate::codec::compression::LinkCompression;
 use crate::codec::nats::error::CloseReason;
-use crate::codec::route::{GossipMode, PROTOCOL, RouteConnect, RouteError, RouteInfo};
+use crate::codec::route::{
+    Carries, GossipMode, PROTOCOL, ROUTE_POOL_SIZE_MAX, RouteConnect, RouteError, RouteInfo,
+};
 use crate::exchange::RouteSettings;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::session::SessionId;
-use crate::session::Broker;
+use crate::session::{Broker, Kind};
 
 impl Broker {
     /// Returns the settings of routes.
@@ -22,7 +25,7 @@ impl Broker {
     }
 
     /// Returns this server's INFO on routes.
-    fn route_info(&self) -> RouteInfo {
+    pub(crate) fn route_info(&self) -> RouteInfo {
         let settings = self.route_settings();
         let server = &self.exchange.info;
         let advertised = settings.advertise.as_ref();
@@ -41,30 +44,150 @@ impl Broker {
             tls_verify: settings.has_tls,
             max_payload: i64::try_from(server.max_payload).unwrap_or(i64::MAX),
             cluster: server.cluster.clone().unwrap_or_default(),
+            cluster_dynamic: server.cluster_is_generated,
             domain: server.domain.clone().unwrap_or_default(),
             connect_urls: settings.client_urls.clone(),
+            compression: (settings.compression.as_ref())
+                .map_or("off", LinkCompression::name)
+                .into(),
+            route_pool_size: i64::from(settings.pool_size),
             ..RouteInfo::default()
         }
+    }
+
+    /// Returns the CONNECT of a dialed route.
+    pub(crate) fn route_connect(&self, dial: &RouteDial) -> RouteConnect {
+        let server = &self.exchange.info;
+        RouteConnect {
+            echo: true,
+            user: dial.user.clone(),
+            pass: dial.password.clone(),
+            tls_required: self.route_settings().has_tls,
+            headers: server.headers,
+            name: server.server_id.clone(),
+            cluster: server.cluster.clone().unwrap_or_default(),
+            cluster_dynamic: server.cluster_is_generated,
+            ..RouteConnect::default()
+        }
+    }
+
+    /// Returns the INFO that a dialer sends after that of the acceptor, which learns from it what the route is
+    /// to carry.
+    pub(crate) fn delayed_info(&self, dial: &RouteDial) -> RouteInfo {
+        let mut own = RouteInfo {
+            gossip_mode: dial.gossip_mode,
+            ..self.route_info()
+        };
+        match &dial.carries {
+            Carries::Slot(slot) => own.route_pool_idx = i64::from(*slot),
+            Carries::Account(name) => own.route_account.clone_from(name),
+        }
+        own
+    }
+
+    /// Returns the reason for which a dialer with this CONNECT is refused; `Err(None)` means its credentials.
+    pub(crate) fn judge_route(
+        &self,
+        connect: &RouteConnect,
+    ) -> Result<(), Option<(RouteError, CloseReason)>> {
+        let settings = self.route_settings();
+        let equal = |ours: &str, theirs: &str| ours.as_bytes().ct_eq(theirs.as_bytes());
+        let user = equal(&settings.user, &connect.user);
+        let is_authorized = user & equal(&settings.password, &connect.pass);
+        if !settings.user.is_empty() && !bool::from(is_authorized) {
+            return Err(None);
+        }
+        if !connect.lang.is_empty() {
+            return Err(Some((RouteError::Client, CloseReason::WrongPort)));
+        }
+        if !connect.gateway.is_empty() {
+            let error = RouteError::Gateway(connect.gateway.clone());
+            return Err(Some((error, CloseReason::WrongGateway)));
+        }
+        if self.compare_name(&connect.cluster, connect.cluster_dynamic) == Name::Conflict {
+            let error = RouteError::ClusterName {
+                theirs: connect.cluster.clone(),
+                ours: self.exchange.info.cluster_name().to_owned(),
+            };
+            return Err(Some((error, CloseReason::ClusterNameConflict)));
+        }
+        Ok(())
+    }
+
+    /// Compares the name of a peer's cluster with that of this server. A generated name yields to a configured
+    /// one, and to a greater generated one.
+    fn compare_name(&self, theirs: &str, is_generated: bool) -> Name {
+        let server = &self.exchange.info;
+        let ours = server.cluster_name();
+        if theirs == ours {
+            Name::Same
+        } else if server.cluster_is_generated
+            && !theirs.is_empty()
+            && (!is_generated || theirs > ours)
+        {
+            Name::Adopted
+        } else {
+            Name::Conflict
+        }
+    }
+
+    /// Takes over the name of a peer's cluster, unless this server has got a better one. Closes the routes to
+    /// servers with another name, except one, and the connections to hubs, which know this server by its name.
+    pub(crate) fn adopt_cluster_name(
+        &mut self,
+        name: &str,
+        is_generated: bool,
+        except: Option<SessionId>,
+    ) {
+        if self.compare_name(name, is_generated) != Name::Adopted {
+            return;
+        }
+        self.exchange.info.cluster = Some(name.to_owned());
+        self.exchange.info.cluster_is_generated = is_generated;
+        let is_other = |kind: &Kind| match kind {
+            Kind::Route(route) => route.info.cluster != name,
+            Kind::Leaf(leaf) => leaf.remote().is_some(),
+            Kind::Client(_) | Kind::Mqtt(_) => false,
+        };
+        let sessions = self.exchange.sessions.iter();
+        let others: Vec<SessionId> = sessions
+            .filter(|(_, session)| is_other(&session.kind))
+            .map(|(index, _)| SessionId::from_index(index))
+            .filter(|id| Some(*id) != except)
+            .collect();
+        for id in others {
+            self.end(id, CloseReason::ClusterNameConflict);
+        }
+    }
+}
+
+/// The name of a peer's cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Same,
+    /// This server takes it over.
+    Adopted,
+    Conflict,
+}
+
+/// Returns the number of slots that this server uses with a peer; 0 if one of both has no pool.
+fn pool_size(ours: u32, info: &RouteInfo) -> u32 {
+    let theirs = u32::try_from(info.route_pool_size.max(0)).unwrap_or(u32::MAX);
+    match ours.min(theirs) {
+        0 => 0,
+        _ => ours.max(theirs).min(ROUTE_POOL_SIZE_MAX),
     }
 }
 
 impl RouteSession<'_> {
     /// Sends the first line of this side: CONNECT as the dialer, INFO as the acceptor.
     pub(crate) fn begin(&mut self) {
-        let server = &self.broker.exchange.info;
+        if self.session().peer.is_greeted {
+            return;
+        }
         let line = match &self.state().dial {
             None => self.broker.route_info().line(),
-            Some(dial) => RouteConnect {
-                echo: true,
-                user: dial.user.clone(),
-                pass: dial.password.clone(),
-                tls_required: self.broker.route_settings().has_tls,
-                headers: server.headers,
-                name: server.server_id.clone(),
-                cluster: server.cluster.clone().unwrap_or_default(),
-                ..RouteConnect::default()
-            }
-            .line(),
+            Some(dial) => self.broker.route_connect(dial).line(),
         };
         self.broker.exchange.send(self.id, &line);
     }
@@ -80,38 +203,29 @@ impl RouteSession<'_> {
         let options = &mut self.session_mut().options;
         options.user.clone_from(&connect.user);
         options.name.clone_from(&connect.name);
-        if !self.is_authorized(&connect) {
-            return self.broker.any(self.id).refuse_credentials();
+        match self.broker.judge_route(&connect) {
+            Ok(()) => {}
+            Err(None) => return self.broker.any(self.id).refuse_credentials(),
+            Err(Some((error, reason))) => return self.refuse(&error, reason),
         }
-        if !connect.lang.is_empty() {
-            return self.refuse(&RouteError::Client, CloseReason::WrongPort);
-        }
-        if !connect.gateway.is_empty() {
-            let error = RouteError::Gateway(connect.gateway);
-            return self.refuse(&error, CloseReason::WrongGateway);
-        }
-        let ours = self.broker.exchange.info.cluster_name();
-        if connect.cluster != ours {
-            let error = RouteError::ClusterName {
-                theirs: connect.cluster,
-                ours: ours.to_owned(),
-            };
-            return self.refuse(&error, CloseReason::ClusterNameConflict);
-        }
+        self.adopt_name(&connect.cluster, connect.cluster_dynamic);
         let headers = self.broker.exchange.info.headers;
         self.session_mut().takes_headers = connect.headers && headers;
         self.state_mut().phase = Phase::Greeting;
     }
 
-    /// Returns whether a dialer has sent the cluster's user and password.
-    fn is_authorized(&self, connect: &RouteConnect) -> bool {
-        let settings = self.broker.route_settings();
-        if settings.user.is_empty() {
-            return true;
+    /// Takes over the name of the peer's cluster if it is better than that of this server.
+    fn adopt_name(&mut self, name: &str, is_generated: bool) {
+        if self.broker.compare_name(name, is_generated) != Name::Adopted {
+            return;
         }
-        let equal = |ours: &str, theirs: &str| ours.as_bytes().ct_eq(theirs.as_bytes());
-        let user = equal(&settings.user, &connect.user);
-        (user & equal(&settings.password, &connect.pass)).into()
+        let id = Some(self.id);
+        self.broker.adopt_cluster_name(name, is_generated, id);
+        let routes = &mut self.broker.exchange.shared.routes;
+        routes.push_event(RouteEvent::ClusterNamed {
+            name: name.to_owned(),
+            is_generated,
+        });
     }
 
     /// Handles INFO.
@@ -125,22 +239,36 @@ impl RouteSession<'_> {
             self.state_mut().outcome = RouteOutcome::OwnServer;
             return self.broker.end(self.id, CloseReason::DuplicateRoute);
         }
-        if !info.cluster.is_empty() && info.cluster != server.cluster_name() {
-            let (theirs, ours) = (info.cluster, server.cluster_name());
-            let line = format!("Cluster name {theirs:?} does not match {ours:?}");
-            self.broker.exchange.outputs.notice(self.id, || line);
-            return self.broker.end(self.id, CloseReason::ClusterNameConflict);
+        if !info.cluster.is_empty() {
+            let name = &info.cluster;
+            if self.broker.compare_name(name, info.cluster_dynamic) == Name::Conflict {
+                let line = format!(
+                    "Cluster name {name:?} does not match {:?}",
+                    server.cluster_name()
+                );
+                self.broker.exchange.outputs.notice(self.id, || line);
+                return self.broker.end(self.id, CloseReason::ClusterNameConflict);
+            }
+            self.adopt_name(name, info.cluster_dynamic);
         }
         if !self.state().is_ready() {
             return self.register(info);
         }
         // Gateways are not supported, so their gossip has no effect.
-        if info.gateway.is_empty() && info.server_id != self.state().info.server_id {
-            self.handle_gossip(info);
+        if !info.gateway.is_empty() {
+            return;
+        }
+        if info.server_id != self.state().info.server_id {
+            return self.handle_gossip(info);
+        }
+        if info.ldm {
+            let event = RouteEvent::LeavesSoon { id: info.server_id };
+            self.broker.exchange.shared.routes.push_event(event);
         }
     }
 
-    /// Handles gossip about another server.
+    /// Handles gossip about another server. This server dials dedicated routes of all its accounts, so gossip
+    /// about such a route contains no news.
     fn handle_gossip(&mut self, info: RouteInfo) {
         let routes = &mut self.broker.exchange.shared.routes;
         if !info.ip.is_empty() && info.route_account.is_empty() && !routes.has_peer(&info.server_id)
@@ -153,32 +281,83 @@ impl RouteSession<'_> {
         }
     }
 
+    /// Returns what a route is to carry whose peer has sent this INFO.
+    fn load_of(&self, info: &RouteInfo) -> Result<(Carries, Load), RouteError> {
+        let settings = self.broker.route_settings();
+        let size = pool_size(settings.pool_size, info);
+        let index = info.route_pool_idx;
+        let invalid = |slot| RouteError::InvalidPoolIndex { slot, size };
+        let carries = match &self.state().dial {
+            Some(_) if index != 0 => return Err(RouteError::PoolIndexSet(index)),
+            Some(dial) => dial.carries.clone(),
+            None if u32::try_from(index).is_err() => return Err(invalid(index)),
+            None => info.carries(),
+        };
+        let load = match &carries {
+            Carries::Account(name) if size == 0 => {
+                return Err(RouteError::DedicatedImpossible(name.clone()));
+            }
+            Carries::Account(name) => {
+                let known = self.broker.exchange.access.account_id(name);
+                let account = known.ok_or_else(|| RouteError::UnknownAccount(name.clone()))?;
+                if settings.slot_of(name.as_bytes()).is_some() {
+                    return Err(RouteError::NoRouteForAccount(name.clone()));
+                }
+                Load::Account(account)
+            }
+            Carries::Slot(0) if size == 0 => Load::All,
+            Carries::Slot(slot) if *slot < size => Load::Slot(*slot),
+            Carries::Slot(slot) => return Err(invalid(i64::from(*slot))),
+        };
+        Ok((carries, load))
+    }
+
+    /// Refuses a route that cannot carry what it is to carry.
+    fn refuse_load(&mut self, error: &RouteError) {
+        let is_dialed = self.state().dial.is_some();
+        let is_superfluous = matches!(
+            error,
+            RouteError::InvalidPoolIndex { .. } | RouteError::DedicatedImpossible(_)
+        );
+        if is_dialed && is_superfluous {
+            self.state_mut().outcome = RouteOutcome::Superfluous;
+        }
+        match error {
+            // The peer has a smaller pool than before.
+            RouteError::InvalidPoolIndex { .. } if is_dialed => {
+                self.broker.end(self.id, CloseReason::DuplicateRoute);
+            }
+            RouteError::UnknownAccount(_) => self.refuse(error, CloseReason::MissingAccount),
+            _ => self.refuse(error, CloseReason::ProtocolViolation),
+        }
+    }
+
     /// Registers the route of a peer whose INFO has arrived.
     fn register(&mut self, mut info: RouteInfo) {
         let is_dialer = self.state().dial.is_some();
-        if !info.route_account.is_empty() {
-            let error = RouteError::DedicatedImpossible(info.route_account);
-            return self.refuse(&error, CloseReason::ProtocolViolation);
-        }
-        if is_dialer && info.route_pool_idx != 0 {
-            let error = RouteError::PoolIndexSet(info.route_pool_idx);
-            return self.refuse(&error, CloseReason::ProtocolViolation);
-        }
-        if !is_dialer && info.server_name == self.broker.exchange.info.server_name {
+        let (carries, load) = match self.load_of(&info) {
+            Ok(load) => load,
+            Err(error) => return self.refuse_load(&error),
+        };
+        let exchange = &mut self.broker.exchange;
+        if !is_dialer && info.server_name == exchange.info.server_name {
             let line = format!("Remote server has a duplicate name: {:?}", info.server_name);
-            self.broker.exchange.outputs.notice(self.id, || line);
+            exchange.outputs.notice(self.id, || line);
             return self.broker.end(self.id, CloseReason::DuplicateServerName);
         }
-        if let Some(known) = self
-            .broker
-            .exchange
-            .shared
-            .routes
-            .peers
-            .get(&info.server_id)
-        {
-            let known = *known;
+        let lane = carries.lane();
+        if !exchange.serves(LinkSet::Routes(lane)) {
+            // The runtime has passed the connection to the wrong shard.
+            return self.broker.end(self.id, CloseReason::ProtocolViolation);
+        }
+        let mut ready = exchange.shared.routes.lane(lane).ready.iter();
+        let is_same = |route: &&Registered| route.peer == info.server_id && route.load == load;
+        if let Some(known) = ready.find(is_same).map(|route| route.id) {
             return self.end_as_duplicate(known, info.server_id);
+        }
+        if info.cluster.is_empty() {
+            let own = self.broker.exchange.info.cluster_name();
+            own.clone_into(&mut info.cluster);
         }
         if info.ip.is_empty() {
             let peer = &self.session().peer;
@@ -197,34 +376,67 @@ impl RouteSession<'_> {
         let route = session.kind.expect_route_mut();
         route.phase = Phase::Ready;
         route.info = info;
+        route.carries = carries;
+        route.dedicated_to = match load {
+            Load::Account(account) => Some(account),
+            Load::All | Load::Slot(_) => None,
+        };
         self.broker.exchange.rearm(self.id, ping_at);
-        if is_dialer {
-            let gossip_mode = self.state().dial.as_ref().map(|dial| dial.gossip_mode);
-            let own = RouteInfo {
-                gossip_mode: gossip_mode.unwrap_or_default(),
-                ..self.broker.route_info()
-            };
+        if let Some(dial) = &self.state().dial {
+            let mut own = self.broker.delayed_info(dial);
+            if let Some(compressed) = &self.state().compressed {
+                compressed.by.name().clone_into(&mut own.compression);
+            }
             self.broker.exchange.send(self.id, &own.line());
         }
-        self.join();
+        self.join(load);
         self.gossip();
     }
 
     /// Adds the registered route to those that receive interest and messages.
-    fn join(&mut self) {
-        let info = &self.state().info;
+    fn join(&mut self, load: Load) {
+        let route = self.state();
+        let (info, carries) = (&route.info, route.carries.clone());
         let (id, name) = (info.server_id.clone(), info.server_name.clone());
         let client_urls = info.connect_urls.clone();
+        let is_first_of_pool = route.dial.is_some() && load == Load::Slot(0);
+        let lane = carries.lane();
         let exchange = &mut self.broker.exchange;
-        exchange.announce_all_to_route(self.id);
+        exchange.announce_all_to_route(self.id, lane, load);
         let routes = &mut exchange.shared.routes;
-        routes.ready.push(self.id);
-        routes.peers.insert(id.clone(), self.id);
+        routes.count += 1;
+        routes.lane_mut(lane).ready.push(Registered {
+            id: self.id,
+            peer: id.clone(),
+            load,
+        });
         routes.push_event(RouteEvent::Joined {
             id,
             name,
+            carries,
             client_urls,
         });
+        if is_first_of_pool {
+            // A peer that refuses the password does not answer.
+            exchange.send(self.id, b"PING\r\n");
+        }
+    }
+
+    /// Handles that the peer has responded to a ping. The first response of a peer with a pool lets the
+    /// runtime dial its other slots.
+    pub(super) fn prove(&mut self) {
+        let route = self.state_mut();
+        let is_due = route.is_ready() && !std::mem::replace(&mut route.is_proven, true);
+        let Some(dial) = route.dial.as_ref().filter(|_| is_due) else {
+            return;
+        };
+        let (dial, is_first) = (dial.id, dial.carries == Carries::Slot(0));
+        let ours = self.broker.route_settings().pool_size;
+        let pool_size = pool_size(ours, &self.state().info);
+        if is_first && pool_size > 0 {
+            let routes = &mut self.broker.exchange.shared.routes;
+            routes.push_event(RouteEvent::Proven { dial, pool_size });
+        }
     }
 
     /// Closes a connection to a peer that is registered already. If this side dialed, the registered route
@@ -240,52 +452,84 @@ impl RouteSession<'_> {
         self.broker.end(self.id, CloseReason::DuplicateRoute);
     }
 
-    /// Announces the new peer to the other peers, if that is this server's task.
+    /// Announces the new peer to the other peers, if that is this server's task. Peers without a pool have one
+    /// route; of others, the route of slot 0 and dedicated ones are announced.
     fn gossip(&mut self) {
         let route = self.state();
-        if route.info.gossip_mode == GossipMode::Disabled {
+        let is_announced = !matches!(route.carries, Carries::Slot(1..));
+        if route.info.gossip_mode == GossipMode::Disabled || !is_announced {
             return;
         }
-        let dial = route.dial.as_ref();
-        let mode_of: fn(bool) -> GossipMode = match dial {
-            None => |to_explicit| match to_explicit {
-                true => GossipMode::Override,
-                false => GossipMode::Disabled,
-            },
-            Some(dial) if dial.is_explicit => |_| GossipMode::Override,
-            Some(dial) if dial.gossip_mode == GossipMode::Override => |_| GossipMode::Default,
+        let mode = match route.dial.as_ref() {
+            None => None,
+            Some(dial) if dial.is_explicit => Some(GossipMode::Override),
+            Some(dial) if dial.gossip_mode == GossipMode::Override => Some(GossipMode::Default),
             Some(_) => return,
         };
-        let info = route.info.clone();
-        let others = self.broker.exchange.shared.routes.ready.clone();
-        for other in others.into_iter().filter(|other| *other != self.id) {
-            let session = self.broker.exchange.sessions.get(other.index());
-            let Some(route) = session.and_then(|session| session.kind.route()) else {
-                continue;
-            };
-            let info = RouteInfo {
-                gossip_mode: mode_of(route.is_explicit),
-                ..info.clone()
-            };
-            self.broker.exchange.send(other, &info.line());
+        let mut info = route.info.clone();
+        info.route_pool_idx = 0;
+        if let Carries::Account(name) = &route.carries {
+            info.route_account.clone_from(name);
+        }
+        let introduction = Introduction { info, mode };
+        let exchange = &mut self.broker.exchange;
+        match exchange.serves(LinkSet::Routes(Carries::default().lane())) {
+            true => self.broker.introduce(&introduction),
+            false => {
+                let event = RouteEvent::Introduced(Box::new(introduction));
+                exchange.shared.routes.push_event(event);
+            }
         }
     }
 
     /// Handles that the connection is about to be closed. Its interest has been removed.
     pub(crate) fn leave(&mut self) {
-        let peer = self.state().info.server_id.clone();
+        let route = self.state();
+        let (peer, carries) = (route.info.server_id.clone(), route.carries.clone());
+        let lane = carries.lane();
         let exchange = &mut self.broker.exchange;
-        let routes = &mut exchange.shared.routes;
-        if routes.peers.get(&peer) != Some(&self.id) {
-            return;
+        let mut ready = exchange.shared.routes.lane(lane).ready.iter();
+        if ready.any(|route| route.id == self.id) {
+            exchange.leave_lane(self.id, lane);
+            let event = RouteEvent::Left { id: peer, carries };
+            exchange.shared.routes.push_event(event);
         }
-        routes.peers.remove(&peer);
-        routes.ready.retain(|other| *other != self.id);
-        routes.push_event(RouteEvent::Left { id: peer });
-        if routes.ready.is_empty() {
-            routes.announced.clear();
-            routes.imports = Imports::default();
-            exchange.routers.watch_all(LinkSet::Routes, false);
+    }
+}
+
+impl Broker {
+    /// Returns the route of each peer that carries slot 0. Only the first shard serves them.
+    pub(crate) fn first_routes(&self) -> Vec<SessionId> {
+        let lane = Carries::default().lane();
+        let is_first = |route: &&Registered| matches!(route.load, Load::All | Load::Slot(0));
+        let ready = self.exchange.shared.routes.lane(lane).ready.iter();
+        ready.filter(is_first).map(|route| route.id).collect()
+    }
+
+    /// Announces a peer to the other peers, each over the route of its slot 0.
+    pub(crate) fn introduce(&mut self, introduction: &Introduction) {
+        let Introduction { info, mode } = introduction;
+        for other in self.first_routes() {
+            let session = self.exchange.sessions.get(other.index());
+            let Some(route) = session.and_then(|session| session.kind.route()) else {
+                continue;
+            };
+            let has_pool = route.info.route_pool_size > 0;
+            if route.info.server_id == info.server_id
+                || !(has_pool || info.route_account.is_empty())
+            {
+                continue;
+            }
+            // The acceptor of a new peer lets only servers forward it that it has dialed itself.
+            let by_receiver = match route.is_explicit {
+                true => GossipMode::Override,
+                false => GossipMode::Disabled,
+            };
+            let info = RouteInfo {
+                gossip_mode: mode.unwrap_or(by_receiver),
+                ..info.clone()
+            };
+            self.exchange.send(other, &info.line());
         }
     }
 }

@@ -1,18 +1,22 @@
 //! Interest of peers, and interest that is announced to them.
 //!
-//! All peers receive the same lines. The shard therefore stores once what it has announced, computes each
-//! change once, and appends the same bytes to every route.
+//! All routes that carry an account receive the same lines. A lane therefore stores once what it has announced
+//! in each account, computes each change once, and appends the same bytes to every route.
 
 use super::super::Exchange;
 use super::super::announced::{Announced, Key};
 use super::RouteSession;
-use super::connections::AnnouncedIn;
+use super::connections::{AnnouncedIn, LaneRoutes, Load};
 use super::imports::{Imports, Place};
 use crate::auth::AccountId;
+use crate::codec::leaf::LEAF_SHARD;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::route::parse::RouteInterest;
 use crate::codec::route::{RouteError, write_interest};
+use crate::exchange::deliver::Kind as _;
+use crate::exchange::links::WeightBelow;
 use crate::exchange::remote::LinkSet;
+use crate::exchange::route_settings::Lane;
 use crate::exchange::router::{REPLIES, SubId, replies_of};
 use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
@@ -42,10 +46,18 @@ pub(crate) fn account_of(sid: &[u8]) -> Option<AccountId> {
 }
 
 impl RouteSession<'_> {
-    /// Returns the account of this name. Logs a line if there is none.
+    /// Returns the account of a line.
+    fn account_in(&self, interest: &RouteInterest<'_>) -> Option<AccountId> {
+        let named = || {
+            let name = std::str::from_utf8(interest.account).ok()?;
+            self.broker.exchange.access.account_id(name)
+        };
+        self.state().dedicated_to.or_else(named)
+    }
+
+    /// Does the same, and logs a line if there is no such account.
     fn known_account(&mut self, interest: &RouteInterest<'_>) -> Option<AccountId> {
-        let name = std::str::from_utf8(interest.account).ok();
-        let account = name.and_then(|name| self.broker.exchange.access.account_id(name));
+        let account = self.account_in(interest);
         if account.is_none() {
             self.broker.exchange.outputs.notice(self.id, || {
                 let (name, filter) = (text(interest.account), text(interest.filter));
@@ -80,41 +92,44 @@ impl RouteSession<'_> {
         if self.session().subscriptions >= SUBSCRIPTIONS_MAX {
             return self.broker.end(self.id, CloseReason::ProtocolViolation);
         }
+        let links = self.links();
         let exchange = &mut self.broker.exchange;
         exchange.routers.ensure(account);
-        let router = exchange.links[LinkSet::Routes].routers.of(account);
+        let router = exchange.links[links].routers.of(account);
         let joined = router.subscribe(&mut exchange.subs, self.id.0, &sid, parsed, queue);
         if let Some((sub, _)) = joined {
             exchange.subs.get_mut(sub).set_weight(weight);
             exchange.sessions[self.id.index()].subscriptions += 1;
-            exchange.announce_links_interest(LinkSet::Routes, account, filter, queue);
+            exchange.announce_links_interest(links, account, filter, queue);
         }
     }
 
     /// Changes the weight of a subscription. A weight of 0 removes it.
     fn set_weight(&mut self, id: SubId, account: AccountId, interest: &RouteInterest<'_>) {
+        let links = self.links();
         let exchange = &mut self.broker.exchange;
         if interest.weight == 0 {
-            exchange.drop_link_subscription(LinkSet::Routes, id);
+            exchange.drop_link_subscription(links, id);
             return;
         }
         let sub = exchange.subs.get_mut(id);
         if sub.weight() != interest.weight {
             sub.set_weight(interest.weight);
             let (filter, queue) = (interest.filter, interest.queue);
-            exchange.announce_links_interest(LinkSet::Routes, account, filter, queue);
+            exchange.announce_links_interest(links, account, filter, queue);
         }
     }
 
     /// Unsubscribes the peer from a filter.
     pub(super) fn unsubscribe(&mut self, interest: &RouteInterest<'_>) {
-        let name = std::str::from_utf8(interest.account).ok();
-        let account = name.and_then(|name| self.broker.exchange.access.account_id(name));
-        let Some(account) = account else { return };
+        let Some(account) = self.account_in(interest) else {
+            return;
+        };
+        let links = self.links();
         let sid = sid_of(account, &Key::new(interest.filter, interest.queue));
         let exchange = &mut self.broker.exchange;
         if let Some(sub) = exchange.subs.find(self.id.0, &sid) {
-            exchange.drop_link_subscription(LinkSet::Routes, sub);
+            exchange.drop_link_subscription(links, sub);
         }
     }
 }
@@ -123,31 +138,82 @@ impl Exchange {
     /// Announces changes of interest to all peers.
     #[inline]
     pub(crate) fn announce_to_routes(&mut self) {
-        if !self.shared.routes.ready.is_empty() {
-            self.announce_changes_to_routes();
+        if self.shared.routes.count > 0 {
+            for lane in self.shared.routes.used_lanes() {
+                self.announce_changes_to_lane(lane);
+            }
         }
     }
 
-    fn announce_changes_to_routes(&mut self) {
+    /// Announces changes of interest to the routes of one lane.
+    #[inline]
+    pub(crate) fn announce_to_lane(&mut self, lane: Lane) {
+        if !self.shared.routes.lane(lane).ready.is_empty() {
+            self.announce_changes_to_lane(lane);
+        }
+    }
+
+    fn announce_changes_to_lane(&mut self, lane: Lane) {
+        let set = LinkSet::Routes(lane);
         let mut changed = Vec::new();
-        for account in self.routers.take_changed(LinkSet::Routes) {
-            let mut news = self.routers.of(account).take_news(LinkSet::Routes);
+        for account in self.routers.take_changed(set) {
+            let mut news = self.routers.of(account).take_news(set);
             news.sort_unstable();
             news.dedup();
             let keys = news.iter().map(|(filter, queue)| Key::new(filter, queue));
-            self.follow_imports(account, keys.collect(), &mut changed);
+            self.follow_imports(lane, account, keys.collect(), &mut changed);
         }
-        self.announce_places(changed);
+        self.announce_places(lane, changed);
     }
 
-    /// Announces the current interest in these places to all peers, where it has changed.
-    fn announce_places(&mut self, places: Vec<Place>) {
-        let mut lines = std::mem::take(&mut self.shared.routes.lines);
-        for (account, key) in places {
-            self.record_place(account, key, &mut lines);
+    /// Announces the current interest in these places to the routes that carry them, where it has changed.
+    fn announce_places(&mut self, lane: Lane, mut places: Vec<Place>) {
+        places.sort_by_key(|(account, _)| *account);
+        for places in places.chunk_by(|one, other| one.0 == other.0) {
+            let account = places[0].0;
+            let carriers = self.carriers_of(lane, account);
+            if carriers.is_empty() {
+                continue;
+            }
+            let record = |place| {
+                let weight = self.record_place(lane, place)?;
+                Some((&place.1, weight))
+            };
+            let news: Vec<(&Key, u32)> = places.iter().filter_map(record).collect();
+            if !news.is_empty() {
+                self.send_interest(lane, account, &carriers, &news);
+            }
         }
-        if !lines.is_empty() {
-            for id in self.shared.routes.ready.clone() {
+    }
+
+    /// Sends weights in an account to routes.
+    fn send_interest(
+        &mut self,
+        lane: Lane,
+        account: AccountId,
+        to: &[SessionId],
+        weights: &[(&Key, u32)],
+    ) {
+        let mut lines = std::mem::take(&mut self.shared.routes.lines);
+        for is_named in [true, false] {
+            let form = |id: &&SessionId| self.sessions[id.index()].kind.names_account();
+            let to: Vec<SessionId> = to
+                .iter()
+                .filter(|id| form(id) == is_named)
+                .copied()
+                .collect();
+            if to.is_empty() {
+                continue;
+            }
+            let name = match self.shared.routes.lane(lane).announced.get(&account) {
+                Some(announced) if is_named => &*announced.name,
+                _ => b"",
+            };
+            lines.clear();
+            for (key, weight) in weights {
+                write_interest(&mut lines, name, key.filter(), key.queue(), *weight);
+            }
+            for id in to {
                 self.outputs.announced_bytes += lines.len();
                 self.send(id, &lines);
             }
@@ -157,36 +223,61 @@ impl Exchange {
         self.shared.routes.lines = lines;
     }
 
-    /// Records the current interest in a place as announced, and writes a line if it has changed.
-    fn record_place(&mut self, account: AccountId, key: Key, lines: &mut Vec<u8>) {
-        let own = self.own_weight_for_routes(account, &key);
-        let place = (account, key);
-        let imported = self.shared.routes.imports.weight(&place);
-        let key = place.1;
+    /// Returns the slot of an account by its name; `None` if it has dedicated routes.
+    fn slot_of(&self, name: &[u8]) -> Option<u32> {
+        let settings = self.config.routes.as_ref();
+        settings.map_or(Some(0), |settings| settings.slot_of(name))
+    }
+
+    /// Returns the routes of a lane that carry an account.
+    fn carriers_of(&self, lane: Lane, account: AccountId) -> Vec<SessionId> {
+        let routes = self.shared.routes.lane(lane);
+        let announced = routes.announced.get(&account);
+        let name = announced.map_or_else(|| self.access.name_of(account), |own| &own.name);
+        let slot = self.slot_of(name);
+        let carriers = routes
+            .ready
+            .iter()
+            .filter(|route| route.load.has(account, slot));
+        carriers.map(|route| route.id).collect()
+    }
+
+    /// Records the current interest in a place as announced. Returns its weight if it has changed.
+    fn record_place(&mut self, lane: Lane, place: &Place) -> Option<u32> {
+        let (account, key) = place;
+        let own = self.own_weight_for_routes(*account, key);
+        let routes = self.shared.routes.lane_mut(lane);
+        let imported = routes.imports.weight(place);
         let weight = match key.queue() {
             [] => own.max(imported.min(1)),
             _ => own.saturating_add(imported),
         };
-        let announced = self.shared.routes.announced.entry(account);
+        let announced = routes.announced.entry(*account);
         let announced = announced.or_insert_with(|| AnnouncedIn {
-            name: self.access.name_of(account).into(),
+            name: self.access.name_of(*account).into(),
             weights: Announced::default(),
         });
         // An account that was removed before its first announcement has no name.
-        if !announced.name.is_empty() && announced.weights.record(&key, weight) {
-            write_interest(lines, &announced.name, key.filter(), key.queue(), weight);
-        }
+        let is_news = !announced.name.is_empty() && announced.weights.record(key, weight);
+        is_news.then_some(weight)
     }
 
     /// Adds the places of these filters of an account to `changed`, and those in other accounts from which it
     /// imports the filters.
-    fn follow_imports(&mut self, account: AccountId, keys: Vec<Key>, changed: &mut Vec<Place>) {
-        let is_importer = self.shared.routes.imports.has_importer(account);
+    fn follow_imports(
+        &mut self,
+        lane: Lane,
+        account: AccountId,
+        keys: Vec<Key>,
+        changed: &mut Vec<Place>,
+    ) {
+        let is_importer = self.shared.routes.lane(lane).imports.has_importer(account);
         for key in keys {
             let place = (account, key);
             if is_importer {
                 let weight = self.own_weight_for_routes(account, &place.1);
-                self.shared.routes.imports.count(&place, weight, changed);
+                let imports = &mut self.shared.routes.lane_mut(lane).imports;
+                imports.count(&place, weight, changed);
             }
             changed.push(place);
         }
@@ -194,61 +285,115 @@ impl Exchange {
 
     /// Announces what has changed because accounts have other imports.
     pub(crate) fn renew_imports(&mut self) {
-        if self.shared.routes.ready.is_empty() {
-            return;
+        for lane in self.shared.routes.used_lanes() {
+            let imports = Imports::of(&self.access);
+            let routes = self.shared.routes.lane_mut(lane);
+            let before = std::mem::replace(&mut routes.imports, imports);
+            let mut changed = before.places().cloned().collect();
+            self.follow_all_imports(lane, &mut changed);
+            self.announce_places(lane, changed);
         }
-        let imports = Imports::of(&self.access);
-        let before = std::mem::replace(&mut self.shared.routes.imports, imports);
-        let mut changed = before.places().cloned().collect();
-        self.follow_all_imports(&mut changed);
-        self.announce_places(changed);
     }
 
-    /// Calls [`follow_imports`](Self::follow_imports) with all interest.
-    fn follow_all_imports(&mut self, changed: &mut Vec<Place>) {
-        for account in (0..self.routers.len()).filter_map(|at| u32::try_from(at).ok()) {
-            let account = AccountId(account);
+    /// Calls [`follow_imports`](Self::follow_imports) with all interest of accounts that import streams.
+    fn follow_all_imports(&mut self, lane: Lane, changed: &mut Vec<Place>) {
+        for account in self.routers.accounts() {
+            if !self.shared.routes.lane(lane).imports.has_importer(account) {
+                continue;
+            }
             let mut keys = Vec::new();
             let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
             self.routers[account].each_interest(&mut note);
-            self.follow_imports(account, keys, changed);
+            self.follow_imports(lane, account, keys, changed);
         }
     }
 
-    /// Announces all interest to a new peer.
-    pub(super) fn announce_all_to_route(&mut self, id: SessionId) {
-        match self.shared.routes.ready.is_empty() {
-            true => self.record_all_for_routes(),
-            false => self.announce_changes_to_routes(),
+    /// Announces all interest in the accounts of a route that is about to be registered.
+    pub(super) fn announce_all_to_route(&mut self, id: SessionId, lane: Lane, load: Load) {
+        if self.shared.routes.lane(lane).ready.is_empty() {
+            self.routers.watch_all(LinkSet::Routes(lane), true);
+            self.shared.routes.lane_mut(lane).imports = Imports::of(&self.access);
+            self.follow_all_imports(lane, &mut Vec::new());
+        } else {
+            self.announce_changes_to_lane(lane);
         }
-        let mut lines = std::mem::take(&mut self.shared.routes.lines);
-        for announced in self.shared.routes.announced.values() {
-            for (key, weight) in announced.weights.iter() {
-                write_interest(
-                    &mut lines,
-                    &announced.name,
-                    key.filter(),
-                    key.queue(),
-                    weight,
-                );
+        self.record_accounts(lane, load);
+        let routes = self.shared.routes.lane(lane);
+        let in_load = |(account, announced): (&AccountId, &AnnouncedIn)| {
+            load.has(*account, self.slot_of(&announced.name))
+                .then_some(*account)
+        };
+        let accounts: Vec<AccountId> = routes.announced.iter().filter_map(in_load).collect();
+        for account in accounts {
+            let routes = self.shared.routes.lane_mut(lane);
+            let Some(announced) = routes.announced.get_mut(&account) else {
+                continue;
+            };
+            let taken = std::mem::take(&mut announced.weights);
+            let weights: Vec<(&Key, u32)> = taken.iter().collect();
+            if !weights.is_empty() {
+                self.send_interest(lane, account, &[id], &weights);
+            }
+            let routes = self.shared.routes.lane_mut(lane);
+            if let Some(announced) = routes.announced.get_mut(&account) {
+                announced.weights = taken;
             }
         }
-        if !lines.is_empty() {
-            self.outputs.announced_bytes += lines.len();
-            self.send(id, &lines);
-        }
-        lines.clear();
-        lines.shrink_to(LINES_BYTES);
-        self.shared.routes.lines = lines;
     }
 
-    /// Begins to record changes of interest, and records all present interest as announced.
-    fn record_all_for_routes(&mut self) {
-        self.routers.watch_all(LinkSet::Routes, true);
-        self.shared.routes.imports = Imports::of(&self.access);
-        let mut places = Vec::new();
-        self.follow_all_imports(&mut places);
-        self.announce_places(places);
+    /// Records the interest in the accounts of a route that no other route of the lane carries.
+    fn record_accounts(&mut self, lane: Lane, load: Load) {
+        let routes = self.shared.routes.lane(lane);
+        let is_missing = |account: AccountId| {
+            let slot = self.slot_of(self.access.name_of(account));
+            load.has(account, slot) && !routes.announced.contains_key(&account)
+        };
+        let caused = routes.imports.places();
+        let mut places: Vec<Place> = caused
+            .filter(|place| is_missing(place.0))
+            .cloned()
+            .collect();
+        for account in self
+            .routers
+            .accounts()
+            .filter(|account| is_missing(*account))
+        {
+            let mut note =
+                |filter: &[u8], queue: &[u8]| places.push((account, Key::new(filter, queue)));
+            self.routers[account].each_interest(&mut note);
+        }
+        for place in &places {
+            self.record_place(lane, place);
+        }
+    }
+
+    /// Removes a route from its lane, and the announced interest that no other route of the lane carries.
+    pub(super) fn leave_lane(&mut self, id: SessionId, lane: Lane) {
+        let routes = self.shared.routes.lane_mut(lane);
+        routes.ready.retain(|route| route.id != id);
+        self.shared.routes.count -= 1;
+        if self.shared.routes.lane(lane).ready.is_empty() {
+            *self.shared.routes.lane_mut(lane) = LaneRoutes::default();
+            return self.routers.watch_all(LinkSet::Routes(lane), false);
+        }
+        let accounts = self.shared.routes.lane(lane).announced.keys();
+        let is_unused = |account: &AccountId| self.carriers_of(lane, *account).is_empty();
+        let unused: Vec<AccountId> = accounts.copied().filter(is_unused).collect();
+        for account in unused {
+            self.shared.routes.lane_mut(lane).announced.remove(&account);
+        }
+    }
+
+    /// Records the weight of a filter at leaf nodes that another shard serves.
+    pub(crate) fn record_weight_below(&mut self, report: &WeightBelow) {
+        let (account, filter, queue) = (report.account, &report.filter, &report.queue);
+        let place = (account, Key::new(filter, queue));
+        let below = &mut self.shared.routes.below;
+        match report.weight {
+            0 => below.remove(&place),
+            weight => below.insert(place, weight),
+        };
+        self.routers.changing(account).record_change(filter, queue);
     }
 
     /// Returns the weight of a filter to announce to peers, without that of imports: that of this server's
@@ -272,19 +417,14 @@ impl Exchange {
         if queue.is_empty() && own > 0 {
             return own;
         }
-        let is_below = |sub: &&SubId| {
-            let session = self.subs.get(**sub).session();
-            let leaf = self.sessions[session as usize].kind.leaf();
-            leaf.is_some_and(|leaf| !leaf.is_spoke())
+        let below = match self.index {
+            LEAF_SHARD => self.weight_below(account, filter, queue),
+            _ if self.shared.routes.below.is_empty() => 0,
+            _ => {
+                let below = self.shared.routes.below.get(&(account, key.clone()));
+                below.copied().unwrap_or(0)
+            }
         };
-        let members = self.links[LinkSet::Leafs].routers.get(account);
-        let members = members.map_or(&[][..], |router| router.members(filter, queue));
-        let mut below = members.iter().filter(is_below);
-        match queue {
-            [] => u32::from(below.next().is_some()),
-            _ => below.fold(own, |sum, sub| {
-                sum.saturating_add(self.subs.get(*sub).weight())
-            }),
-        }
+        own.saturating_add(below)
     }
 }

@@ -10,15 +10,17 @@ mod state;
 use super::{Broker, Kind, Session};
 use crate::codec::nats::error::CloseReason;
 use crate::codec::route::RouteError;
+use crate::exchange::remote::LinkSet;
 use crate::exchange::session::SessionId;
 
 pub(crate) use connections::RouteConnections;
-pub use connections::RouteEvent;
+pub use connections::{Introduction, RouteEvent};
 pub(crate) use interest::account_of;
 pub(crate) use state::Route;
 pub use state::{RouteDial, RouteEnded, RouteOutcome, RouteStatus};
 
-pub use crate::codec::route::{GossipMode, RouteInfo};
+pub use crate::codec::compression::{Compressed, LinkCompression};
+pub use crate::codec::route::{Carries, GossipMode, RouteInfo};
 pub use crate::exchange::RouteSettings;
 
 /// The handle of a route's session.
@@ -43,6 +45,11 @@ impl RouteSession<'_> {
 
     fn state_mut(&mut self) -> &mut Route {
         self.session_mut().kind.expect_route_mut()
+    }
+
+    /// Returns the links that the route belongs to.
+    fn links(&self) -> LinkSet {
+        LinkSet::Routes(self.state().carries.lane())
     }
 
     /// Sends an error to the peer, and closes the connection.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::super::Receipt;
 use super::RouteSession;
 use super::state::Phase;
+use crate::auth::AccountId;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::parse::Publish;
 use crate::codec::route::parse::{RouteMessage, RouteParsed, RouteVerb, parse_route};
@@ -34,9 +35,10 @@ impl RouteSession<'_> {
     pub(crate) fn receive(&mut self, chunk: &Chunk, range: Range<usize>, now: Duration) -> Receipt {
         let input = &chunk[range.clone()];
         let mut receipt = Receipt::default();
+        let rtt_before = self.session().rtt;
         self.broker.begin_input(self.id, now);
         let mut intake = self.begin_intake(chunk);
-        let mut place = Place::default();
+        let mut place = self.begin_place(&mut intake);
         while receipt.consumed < input.len() {
             if self.session().ending.is_some() {
                 receipt.consumed = input.len();
@@ -44,7 +46,7 @@ impl RouteSession<'_> {
             }
             let rest = &input[receipt.consumed..];
             let from = range.start + receipt.consumed;
-            match parse_route(rest, false) {
+            match parse_route(rest, self.state().dedicated_to.is_some()) {
                 RouteParsed::Verb(RouteVerb::Message(message), taken) => {
                     self.message(&mut intake, &mut place, &message, from);
                     receipt.consumed += taken;
@@ -54,7 +56,7 @@ impl RouteSession<'_> {
                     self.broker.end_intake(&intake);
                     self.handle(&verb, now);
                     intake = self.begin_intake(chunk);
-                    place = Place::default();
+                    place = self.begin_place(&mut intake);
                     receipt.consumed += taken;
                 }
                 RouteParsed::Partial { frame_bytes } => {
@@ -69,6 +71,7 @@ impl RouteSession<'_> {
             }
         }
         self.broker.end_input(&intake, &mut receipt);
+        receipt.was_measured = self.session().rtt != rtt_before;
         receipt
     }
 
@@ -82,7 +85,10 @@ impl RouteSession<'_> {
             RouteVerb::Info(json) => self.info(json),
             RouteVerb::Error(error) => self.handle_error(error),
             RouteVerb::Ping => self.broker.exchange.send(self.id, b"PONG\r\n"),
-            RouteVerb::Pong => self.broker.any(self.id).pong(now),
+            RouteVerb::Pong => {
+                self.broker.any(self.id).pong(now);
+                self.prove();
+            }
             RouteVerb::Ok | RouteVerb::Account | RouteVerb::Message(_) => {}
             RouteVerb::Subscribe(_) | RouteVerb::Unsubscribe(_) if !self.state().is_ready() => {
                 self.broker.end(self.id, CloseReason::ProtocolViolation);
@@ -115,6 +121,21 @@ impl RouteSession<'_> {
         // Each account has its own cached route.
         intake.memo = RouteMemo::default();
         intake
+    }
+
+    /// Begins with the messages of the account of a dedicated route, or of no account.
+    fn begin_place(&self, intake: &mut Intake<'_>) -> Place<'static> {
+        let account = self.state().dedicated_to;
+        intake.account = account.unwrap_or(intake.account);
+        Place {
+            name: b"",
+            is_known: account.is_some_and(|account| self.has_router(account)),
+        }
+    }
+
+    /// Returns whether an account has a router. Without one it has no subscriber, because interest creates it.
+    fn has_router(&self, account: AccountId) -> bool {
+        account.index() < self.broker.exchange.routers.len()
     }
 
     /// Handles a message. `from` is the offset of its verb in the chunk.
@@ -154,11 +175,9 @@ impl RouteSession<'_> {
 
     /// Continues an intake with the messages of another account.
     fn enter_account<'a>(&self, intake: &mut Intake<'a>, place: &mut Place<'a>, name: &'a [u8]) {
-        let exchange = &self.broker.exchange;
         let account = std::str::from_utf8(name).ok();
-        let account = account.and_then(|name| exchange.access.account_id(name));
-        // Without a router the account has no subscriber, because interest creates it.
-        let account = account.filter(|account| account.index() < exchange.routers.len());
+        let account = account.and_then(|name| self.broker.exchange.access.account_id(name));
+        let account = account.filter(|account| self.has_router(*account));
         *place = Place {
             name,
             is_known: account.is_some(),

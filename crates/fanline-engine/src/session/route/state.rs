@@ -3,7 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::codec::route::{GossipMode, RouteInfo};
+use crate::auth::AccountId;
+use crate::codec::compression::Compressed;
+use crate::codec::route::{Carries, GossipMode, RouteInfo};
+use crate::codec::s2::Level;
 
 /// A connection to a peer that this server has dialed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct RouteDial {
     pub is_explicit: bool,
     /// The mode of the gossip that the server has learned of the peer by.
     pub gossip_mode: GossipMode,
+    /// What the route is to carry.
+    pub carries: Carries,
 }
 
 // Secrets never reach a log, not even through `{:?}`.
@@ -27,6 +32,7 @@ impl fmt::Debug for RouteDial {
             .field("id", &self.id)
             .field("is_explicit", &self.is_explicit)
             .field("gossip_mode", &self.gossip_mode)
+            .field("carries", &self.carries)
             .finish_non_exhaustive()
     }
 }
@@ -50,8 +56,10 @@ pub enum RouteOutcome {
     Ended,
     /// The peer is this server itself.
     OwnServer,
-    /// The peer, whose id this is, is connected by another route.
+    /// The peer, whose id this is, is connected by another route that carries the same.
     Duplicate(String),
+    /// The peer has no such slot, or one of both sides has no pool.
+    Superfluous,
 }
 
 /// The state of one route.
@@ -62,27 +70,45 @@ pub(crate) struct Route {
     pub(crate) phase: Phase,
     /// The peer's INFO; default before it has arrived.
     pub(crate) info: RouteInfo,
+    /// What the route carries. Before it is registered, this is what the dialer requests.
+    pub(crate) carries: Carries,
+    /// The account of a dedicated route. Its lines do not contain the account.
+    pub(crate) dedicated_to: Option<AccountId>,
+    /// Whether the peer has accepted this server's credentials.
+    pub(crate) is_proven: bool,
     /// Whether this server or the configuration of it has the peer among its routes.
     pub(crate) is_explicit: bool,
     pub(crate) outcome: RouteOutcome,
     /// The error that the peer sent.
     pub(crate) complaint: Option<String>,
+    /// The compression of the connection.
+    pub(crate) compressed: Option<Compressed>,
 }
 
 impl Route {
     /// Creates the state of a connection: a dialed one with `dial`, otherwise an accepted one.
-    pub(crate) fn new(dial: Option<RouteDial>) -> Self {
+    pub(crate) fn new(dial: Option<RouteDial>, compressed: Option<Compressed>) -> Self {
         Route {
             phase: match dial {
                 Some(_) => Phase::Greeting,
                 None => Phase::Connecting,
             },
+            carries: (dial.as_ref()).map_or_else(Carries::default, |dial| dial.carries.clone()),
+            dedicated_to: None,
+            is_proven: false,
             is_explicit: dial.as_ref().is_some_and(|dial| dial.is_explicit),
             dial,
             info: RouteInfo::default(),
             outcome: RouteOutcome::default(),
             complaint: None,
+            compressed,
         }
+    }
+
+    /// Returns the compression level of output for a round-trip time.
+    pub(crate) fn level(&self, rtt: Option<Duration>) -> Option<Level> {
+        let compressed = self.compressed.as_ref()?;
+        Some(compressed.level(rtt))
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -133,4 +159,8 @@ pub struct RouteStatus {
     pub in_bytes: u64,
     pub out_bytes: u64,
     pub subscriptions: usize,
+    /// Name of the account of a dedicated route; empty for other routes.
+    pub account: String,
+    /// Name of the compression.
+    pub compression: &'static str,
 }

@@ -1,8 +1,11 @@
 //! The cluster: its name, the listener for routes, and the servers that it dials.
 
+use fanline_engine::codec::route::ROUTE_POOL_SIZE_MAX;
+use fanline_engine::codec::s2::Level;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
+use super::leafnodes::{COMPRESSIONS, Compression, compression, show_compression};
 use super::listener::Listener;
 use super::tls::{self, TlsBlock, timeout};
 use crate::cluster::RouteAddress;
@@ -10,11 +13,10 @@ use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Any, Block, Duration, Integer, Text, Texts};
 use crate::config::table::{self, Entry, set};
-use crate::{ClientCertificates, ClusterOptions, TlsOptions};
+use crate::{ClientCertificates, ClusterOptions, LinkCompression, TlsOptions};
 
 /// The reason in the warning for options of routes that have no effect.
-const LATER: &str =
-    "not supported by Fanline yet: it uses one connection without compression for each route";
+const LATER: &str = "not supported by Fanline yet";
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new("cluster", Block, read, show)
     .block::<ClusterBlock>()
@@ -73,7 +75,9 @@ impl table::Block for ClusterBlock {
             |block| table::show(Credentials(block.options.clone())),
         )
         .block::<Credentials>()
-        .help("User and password that the other servers must send."),
+        .apart()
+        .reloads()
+        .help("User and password that the other servers must send. A reload affects new connections."),
         Entry::<Self>::new(
             "routes",
             Texts,
@@ -86,9 +90,11 @@ impl table::Block for ClusterBlock {
             },
             |block| json!(block.options.shown_routes()),
         )
+        .apart()
+        .reloads()
         .help(
             "Other servers of the cluster, as `nats-route://user:password@host:6222`. One of them is enough to \
-             find the others.",
+             find the others. A reload closes routes to removed addresses, and dials new ones.",
         ),
         Entry::<Self>::text("advertise", |block| &mut block.options.advertise)
             .alias(&["cluster_advertise"])
@@ -106,9 +112,13 @@ impl table::Block for ClusterBlock {
             |block| json!(block.options.connect_retries),
         )
         .default("0")
+        .apart()
+        .reloads()
         .help("Number of further attempts to reach a server that is not among `routes`."),
         Entry::<Self>::flag("connect_backoff", |block| &mut block.options.connect_backoff)
             .default("false")
+            .apart()
+            .reloads()
             .help("Double the delay between attempts, from 1 s to 30 s."),
         Entry::<Self>::new(
             "tls",
@@ -125,9 +135,51 @@ impl table::Block for ClusterBlock {
         ),
         Entry::refused("permissions", Block, "permissions of routes are not supported by Fanline yet")
             .help("Subjects that cross routes, which Fanline does not support yet."),
-        Entry::warned("pool_size", Integer, LATER).help("Number of connections to each server."),
-        Entry::warned("accounts", Texts, LATER).help("Accounts with a connection of their own."),
-        Entry::warned("compression", Any, LATER).help("Compression of routes."),
+        Entry::<Self>::new(
+            "pool_size",
+            Integer,
+            |block, given| {
+                block.options.pool_size = match given.integer()? {
+                    0 => ClusterOptions::default().pool_size,
+                    size => u32::try_from(size).unwrap_or(0),
+                };
+                match block.options.pool_size {
+                    ..=ROUTE_POOL_SIZE_MAX => Ok(()),
+                    _ => Err(given.fault(format!("at most {ROUTE_POOL_SIZE_MAX} connections are possible"))),
+                }
+            },
+            |block| match block.options.pool_size {
+                0 => json!(-1),
+                size => json!(size),
+            },
+        )
+        .default("3")
+        .limit("at most 1024")
+        .help(
+            "Number of connections to each server, among which accounts are divided by their names. -1 means one \
+             connection for all accounts.",
+        ),
+        Entry::<Self>::texts("accounts", |block| &mut block.options.accounts)
+            .help("Accounts with a connection of their own to each server. The system account always has one."),
+        Entry::<Self>::new(
+            "compression",
+            Any,
+            |block, given| {
+                let on = LinkCompression::Always(Level::Fast);
+                set(&mut block.options.compression, compression(given, &on))
+            },
+            |block| show_compression(&block.options.compression),
+        )
+        .block::<Compression>()
+        .like("leafnodes.compression")
+        .limit(COMPRESSIONS)
+        .default("accept")
+        .apart()
+        .reloads()
+        .help(
+            "Compression of routes, as that of leaf connections. `on` is `s2_fast`. A reload affects new \
+             connections.",
+        ),
         Entry::warned("ping_interval", Duration, LATER).help("Interval of pings; that of clients, at most 30 s."),
         Entry::warned("ping_max", Integer, LATER).help("Number of unanswered pings; that of clients."),
         Entry::warned("write_deadline", Duration, LATER).help("Time limit of a blocked write; that of clients."),

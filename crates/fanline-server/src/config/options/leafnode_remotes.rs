@@ -10,7 +10,7 @@ use crate::config::read::{Given, Read};
 use crate::config::table::Kind::{Any, Block, Text, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::leaf;
-use crate::{LeafnodeProxy, LeafnodeRemote};
+use crate::{LeafnodeProxy, LeafnodeRemote, LinkCompression};
 
 /// An entry of `remotes`.
 pub(super) struct RemoteBlock(LeafnodeRemote);
@@ -95,7 +95,7 @@ impl table::Block for RemoteBlock {
         Entry::<Self>::new(
             "compression",
             Any,
-            |block, given| set(&mut block.0.compression, compression(given)),
+            |block, given| set(&mut block.0.compression, compression(given, &LinkCompression::default())),
             |block| show_compression(&block.0.compression),
         )
         .block::<Compression>()

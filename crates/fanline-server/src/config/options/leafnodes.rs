@@ -14,7 +14,7 @@ use crate::config::table::Kind::{Any, Block, Blocks, Integer, Text, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::config::value::Value;
 use crate::leaf;
-use crate::{LeafCompression, LeafnodeListener, LeafnodeOptions, LeafnodeUser, Limits, TlsOptions};
+use crate::{LeafnodeListener, LeafnodeOptions, LeafnodeUser, Limits, LinkCompression, TlsOptions};
 
 pub(super) const COMPRESSIONS: &str =
     "`off`, `accept`, `s2_auto`, `s2_uncompressed`, `s2_fast`, `s2_better`, `s2_best`";
@@ -114,7 +114,7 @@ impl table::Block for LeafnodesBlock {
         Entry::<Self>::new(
             "compression",
             Any,
-            |block, given| set(&mut block.listener.compression, compression(given)),
+            |block, given| set(&mut block.listener.compression, compression(given, &LinkCompression::default())),
             |block| show_compression(&block.listener.compression),
         )
         .block::<Compression>()
@@ -236,7 +236,9 @@ fn show(draft: &Draft) -> Json {
 /// The block `compression`.
 #[derive(Default)]
 pub(super) struct Compression {
-    mode: LeafCompression,
+    mode: LinkCompression,
+    /// The mode whose name is `on`.
+    on: LinkCompression,
     thresholds: Vec<std::time::Duration>,
 }
 
@@ -245,7 +247,10 @@ impl table::Block for Compression {
         Entry::<Self>::new(
             "mode",
             Text,
-            |block, given| set(&mut block.mode, compression(given)),
+            |block, given| {
+                let on = block.on.clone();
+                set(&mut block.mode, compression(given, &on))
+            },
             |block| block.mode.name().into(),
         )
         .limit(COMPRESSIONS)
@@ -268,23 +273,30 @@ impl table::Block for Compression {
     ];
 }
 
-/// Reads compression.
-pub(super) fn compression(field: &Given<'_>) -> Read<LeafCompression> {
+/// Reads compression. `on` is the mode of this name.
+pub(super) fn compression(field: &Given<'_>, on: &LinkCompression) -> Read<LinkCompression> {
     match &field.node.value {
-        Value::Bool(true) => Ok(LeafCompression::default()),
-        Value::Bool(false) => Ok(LeafCompression::Off),
+        Value::Bool(true) => Ok(on.clone()),
+        Value::Bool(false) => Ok(LinkCompression::Off),
         Value::Map(_) => {
-            let block = table::read(Compression::default(), field)?;
+            let block = Compression {
+                on: on.clone(),
+                ..Compression::default()
+            };
+            let block = table::read(block, field)?;
             Ok(match block.mode {
-                LeafCompression::Auto(_) if !block.thresholds.is_empty() => {
-                    LeafCompression::Auto(block.thresholds)
+                LinkCompression::Auto(_) if !block.thresholds.is_empty() => {
+                    LinkCompression::Auto(block.thresholds)
                 }
                 mode => mode,
             })
         }
         _ => {
             let name = field.text()?;
-            LeafCompression::parse(name)
+            if ["on", "enabled"].contains(&&*name.to_ascii_lowercase()) {
+                return Ok(on.clone());
+            }
+            LinkCompression::parse(name)
                 .ok_or_else(|| field.fault(format!("unsupported compression mode {name:?}")))
         }
     }
@@ -307,12 +319,13 @@ fn rtt_thresholds(field: &Given<'_>) -> Read<Vec<std::time::Duration>> {
 }
 
 /// Returns compression as JSON.
-pub(super) fn show_compression(compression: &LeafCompression) -> Json {
+pub(super) fn show_compression(compression: &LinkCompression) -> Json {
     match compression {
-        LeafCompression::Auto(thresholds) if *compression != LeafCompression::default() => {
+        LinkCompression::Auto(thresholds) if *compression != LinkCompression::default() => {
             table::show(Compression {
                 mode: compression.clone(),
                 thresholds: thresholds.to_vec(),
+                ..Compression::default()
             })
         }
         other => other.name().into(),

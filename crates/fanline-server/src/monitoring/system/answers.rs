@@ -77,10 +77,11 @@ impl System {
     fn is_addressed(&self, body: &Body) -> bool {
         let info = &self.monitor.shared.info;
         let options = self.monitor.shared.options();
+        let cluster = self.monitor.shared.cluster_name();
         body.is_for(&ServerIdentity {
             name: &info.server_name,
             host: &info.host,
-            cluster: info.cluster.as_deref().unwrap_or_default(),
+            cluster: cluster.as_deref().unwrap_or_default(),
             domain: info.domain.as_deref(),
             tags: &options.server_tags,
         })

@@ -36,8 +36,8 @@ impl Envelope {
             "seq": self.sequence.get(),
             "time": now_text(),
         });
-        if let Some(cluster) = &info.cluster {
-            server["cluster"] = cluster.as_str().into();
+        if let Some(cluster) = monitor.shared.cluster_name() {
+            server["cluster"] = cluster.into();
         }
         if let Some(domain) = &info.domain {
             server["domain"] = domain.as_str().into();

@@ -1,4 +1,4 @@
-//! Compression of leaf connections, and its levels.
+//! Compression of connections to other servers, and its levels.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::codec::s2::Level;
 
 /// The compression that one side requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeafCompression {
+pub enum LinkCompression {
     /// No compression.
     Off,
     /// The compression that the other side requests.
@@ -19,31 +19,31 @@ pub enum LeafCompression {
     Always(Level),
 }
 
-/// Default thresholds of [`LeafCompression::Auto`].
+/// Default thresholds of [`LinkCompression::Auto`].
 const RTT_THRESHOLDS: [Duration; 3] = [
     Duration::from_millis(10),
     Duration::from_millis(50),
     Duration::from_millis(100),
 ];
 
-impl Default for LeafCompression {
+impl Default for LinkCompression {
     fn default() -> Self {
-        LeafCompression::Auto(RTT_THRESHOLDS.to_vec())
+        LinkCompression::Auto(RTT_THRESHOLDS.to_vec())
     }
 }
 
-impl LeafCompression {
+impl LinkCompression {
     /// Parses a name, such as `s2_fast` or `fast`.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         Some(match name.strip_prefix("s2_").unwrap_or(&name) {
-            "off" | "disabled" => LeafCompression::Off,
-            "accept" => LeafCompression::Accept,
-            "auto" | "on" | "enabled" => LeafCompression::default(),
-            "uncompressed" => LeafCompression::Always(Level::Uncompressed),
-            "fast" => LeafCompression::Always(Level::Fast),
-            "better" => LeafCompression::Always(Level::Better),
-            "best" => LeafCompression::Always(Level::Best),
+            "off" | "disabled" => LinkCompression::Off,
+            "accept" => LinkCompression::Accept,
+            "auto" | "on" | "enabled" => LinkCompression::default(),
+            "uncompressed" => LinkCompression::Always(Level::Uncompressed),
+            "fast" => LinkCompression::Always(Level::Fast),
+            "better" => LinkCompression::Always(Level::Better),
+            "best" => LinkCompression::Always(Level::Best),
             _ => return None,
         })
     }
@@ -51,26 +51,26 @@ impl LeafCompression {
     /// Returns the name in INFO and CONNECT.
     pub fn name(&self) -> &'static str {
         match self {
-            LeafCompression::Off => "off",
-            LeafCompression::Accept => "accept",
-            LeafCompression::Auto(_) => "s2_auto",
-            LeafCompression::Always(level) => level_name(*level),
+            LinkCompression::Off => "off",
+            LinkCompression::Accept => "accept",
+            LinkCompression::Auto(_) => "s2_auto",
+            LinkCompression::Always(level) => level_name(*level),
         }
     }
 
     /// Returns the compression of this side, given the request of the other side; `None` means no
     /// compression.
     pub fn agree(&self, announced: &str) -> Option<Self> {
-        let announced = LeafCompression::parse(announced).unwrap_or(LeafCompression::Off);
+        let announced = LinkCompression::parse(announced).unwrap_or(LinkCompression::Off);
         match (self, announced) {
-            (LeafCompression::Off, _) | (_, LeafCompression::Off) => None,
-            (LeafCompression::Accept, LeafCompression::Accept) => None,
+            (LinkCompression::Off, _) | (_, LinkCompression::Off) => None,
+            (LinkCompression::Accept, LinkCompression::Accept) => None,
             // The side that requested `auto` adapts its level to the round trip. The other side uses a fixed
             // level.
-            (LeafCompression::Accept, LeafCompression::Auto(_)) => {
-                Some(LeafCompression::Always(Level::Fast))
+            (LinkCompression::Accept, LinkCompression::Auto(_)) => {
+                Some(LinkCompression::Always(Level::Fast))
             }
-            (LeafCompression::Accept, theirs) => Some(theirs),
+            (LinkCompression::Accept, theirs) => Some(theirs),
             (ours, _) => Some(ours.clone()),
         }
     }
@@ -78,9 +78,9 @@ impl LeafCompression {
     /// Returns the compression level for a round-trip time.
     pub fn level(&self, rtt: Duration) -> Level {
         match self {
-            LeafCompression::Off | LeafCompression::Accept => Level::Uncompressed,
-            LeafCompression::Always(level) => *level,
-            LeafCompression::Auto(thresholds) => {
+            LinkCompression::Off | LinkCompression::Accept => Level::Uncompressed,
+            LinkCompression::Always(level) => *level,
+            LinkCompression::Auto(thresholds) => {
                 let levels = [Level::Uncompressed, Level::Fast, Level::Better];
                 let reached = thresholds.iter().position(|most| rtt <= *most);
                 let level = reached.and_then(|at| levels.get(at));
@@ -104,7 +104,7 @@ pub(crate) fn level_name(level: Level) -> &'static str {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compressed {
     /// The compression of this side.
-    pub by: LeafCompression,
+    pub by: LinkCompression,
     /// Round-trip time during the negotiation.
     pub rtt: Duration,
 }
@@ -138,21 +138,21 @@ mod tests {
             ("s2_fast", "off", None),
             ("s2_fast", "not supported", None),
         ] {
-            let agreed = LeafCompression::parse(ours).unwrap().agree(announced);
+            let agreed = LinkCompression::parse(ours).unwrap().agree(announced);
             assert_eq!(
                 agreed.map(|by| by.name()),
                 expected,
                 "{ours} and {announced}"
             );
         }
-        assert_eq!(LeafCompression::parse("zstd"), None);
+        assert_eq!(LinkCompression::parse("zstd"), None);
     }
 
     #[test]
     fn long_round_trips_have_higher_levels() {
         let millis = |list: &[u64]| list.iter().map(|ms| Duration::from_millis(*ms)).collect();
-        let usual = LeafCompression::default();
-        let never_plain = LeafCompression::Auto(millis(&[0, 50]));
+        let usual = LinkCompression::default();
+        let never_plain = LinkCompression::Auto(millis(&[0, 50]));
         for (by, rtt, expected) in [
             (&usual, 1, "s2_uncompressed"),
             (&usual, 10, "s2_uncompressed"),
