@@ -142,7 +142,7 @@ const LEAF_QUICK: &[&str] = &[
     "--quick",
     "--row", "up-128",
     "--row", "down-128",
-    "--row", "request-128",
+    "--row", "request-up-128",
     "--row", "interest-down",
     "--row", "mirror",
 ];
