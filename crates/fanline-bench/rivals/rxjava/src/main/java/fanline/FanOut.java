@@ -47,7 +47,7 @@ final class FanOut implements Load {
                 long expected = extra == ONLY_THE_LAST ? 1 : messages + extra;
                 subject.onComplete();
                 for (Counter counter : counters) {
-                    Load.expect(counter.count(), expected);
+                    Load.expect(counter.count, expected);
                 }
             }
         };
@@ -70,60 +70,39 @@ final class FanOut implements Load {
         };
     }
 
-    private interface Counter extends Observer<Integer> {
-        long count();
+    private abstract static class Counter implements Observer<Integer> {
+        long count;
 
         @Override
-        default void onSubscribe(Disposable disposable) {}
+        public void onSubscribe(Disposable disposable) {}
 
         @Override
-        default void onError(Throwable error) {
+        public void onError(Throwable error) {
             throw new IllegalStateException(error);
         }
 
         @Override
-        default void onComplete() {}
+        public void onComplete() {}
     }
 
-    private static final class First implements Counter {
-        private long count;
-
+    private static final class First extends Counter {
         @Override
         public void onNext(Integer value) {
             count++;
         }
-
-        @Override
-        public long count() {
-            return count;
-        }
     }
 
-    private static final class Second implements Counter {
-        private long count;
-
+    private static final class Second extends Counter {
         @Override
         public void onNext(Integer value) {
             count++;
         }
-
-        @Override
-        public long count() {
-            return count;
-        }
     }
 
-    private static final class Third implements Counter {
-        private long count;
-
+    private static final class Third extends Counter {
         @Override
         public void onNext(Integer value) {
             count++;
-        }
-
-        @Override
-        public long count() {
-            return count;
         }
     }
 }
