@@ -1,4 +1,5 @@
 //! The checks behind the fuzz targets.
 
 pub mod checks;
+pub mod consensus_checks;
 pub mod server_checks;

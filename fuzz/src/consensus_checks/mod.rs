@@ -1,0 +1,6 @@
+//! Checks like those in `checks`, for the code of `fanline-consensus`.
+
+#[path = "../checks/memory_disk.rs"]
+#[allow(dead_code, reason = "other checks use the rest")]
+mod memory_disk;
+pub mod wal;
