@@ -1,0 +1,485 @@
+//! A [`Group`] over noraft.
+//!
+//! noraft decides elections, replication, and changes of members by joint consensus. It knows entries by their
+//! positions only, counts the leader's own entries before they are synced, and has no pre-vote, check-quorum, or
+//! transfer. This module adds these: it holds back messages until the votes and entries that they confirm are synced (`hold.rs`), and
+//! decides when a node may start an election (`elections.rs`).
+//!
+//! Not for large groups or logs yet: all entries above the floor are in memory, and a follower removes entries that
+//! the leader does not have one by one, with a round trip each.
+
+mod codec;
+mod elections;
+mod hold;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use noraft::{
+    Actions, ClusterConfig, Log, LogEntries, LogEntry, LogIndex, LogPosition, Message, Node, Term,
+};
+
+use crate::port::{Entry, Group, Members, MessageError, NodeId, Output, Refused, Token};
+use crate::wal::Vote;
+use codec::Packet;
+use elections::Elections;
+use hold::Hold;
+
+/// Maximum bytes of entries in one message, at least one entry. The rest follows after the answer.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Times of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Id of this node, not 0.
+    pub node: NodeId,
+    /// Interval between messages of an idle leader.
+    pub heartbeat: Duration,
+    /// Time without a leader after which a voter may start an election; it draws up to twice this time.
+    pub election: Duration,
+    /// Seed of the drawn times.
+    pub seed: u64,
+}
+
+/// The stored state of a group on a node.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// Its term and vote.
+    pub vote: Vote,
+    /// Index and term of the last compacted entry.
+    pub floor: (u64, u64),
+    /// The note of the compaction; empty if nothing was compacted.
+    pub note: Vec<u8>,
+    /// The entries above the floor, in order, as [`Output::Append`] had them.
+    pub entries: Vec<Vec<u8>>,
+}
+
+/// One group, decided by noraft.
+#[derive(Debug)]
+pub struct NoraftGroup {
+    node: Node,
+    /// Stored entries above the floor.
+    stored: BTreeMap<u64, Vec<u8>>,
+    outputs: VecDeque<Output>,
+    hold: Hold,
+    elections: Elections,
+    /// The vote that was requested to be stored.
+    vote: Vote,
+    commit: u64,
+    leader: (Option<NodeId>, u64),
+}
+
+impl NoraftGroup {
+    /// Starts a node of a group. `founders` are the voters with which the group began; a node that joins a group
+    /// later, and whose log is empty, has none. Returns `None` if the stored entries are invalid.
+    ///
+    /// A node whose lane of the log is not [intact](crate::wal::Condition::Intact) must not be started.
+    pub fn start(
+        settings: Settings,
+        founders: &[NodeId],
+        stored: Stored,
+        now: Duration,
+    ) -> Option<Self> {
+        let floor = LogPosition::new(Term::new(stored.floor.1), LogIndex::new(stored.floor.0));
+        let config = match stored.note.is_empty() {
+            true => ClusterConfig {
+                voters: founders.iter().copied().map(noraft::NodeId::new).collect(),
+                ..ClusterConfig::new()
+            },
+            false => codec::read_config(&stored.note)?,
+        };
+        let mut entries = LogEntries::new(floor);
+        let mut by_index = BTreeMap::new();
+        for (index, bytes) in (stored.floor.0 + 1..).zip(stored.entries) {
+            entries.push(codec::read_entry(&bytes)?);
+            by_index.insert(index, bytes);
+        }
+        let last = entries.last_position();
+        let voted_for = stored.vote.voted_for.map(noraft::NodeId::new);
+        let id = noraft::NodeId::new(settings.node);
+        let node = Node::restart(
+            id,
+            Term::new(stored.vote.term),
+            voted_for,
+            Log::new(config, entries),
+        );
+        let mut group = NoraftGroup {
+            node,
+            stored: by_index,
+            outputs: VecDeque::new(),
+            hold: Hold::new(last.index.get()),
+            elections: Elections::new(settings, now),
+            vote: stored.vote,
+            commit: stored.floor.0,
+            leader: (None, stored.vote.term),
+        };
+        group.take_actions(&[]);
+        Some(group)
+    }
+
+    /// Whether this node leads, and is in contact with a majority.
+    pub fn is_leader(&self) -> bool {
+        self.node.role().is_leader() && !self.elections.is_suspended
+    }
+
+    /// Returns the current term.
+    pub fn term(&self) -> u64 {
+        self.node.current_term().get()
+    }
+
+    /// Returns index and term of the last entry.
+    pub fn last(&self) -> (u64, u64) {
+        let last = self.node.log().last_position();
+        (last.index.get(), last.term.get())
+    }
+
+    /// Returns the term of an entry.
+    pub fn term_of(&self, index: u64) -> Option<u64> {
+        let term = self.node.log().entries().get_term(LogIndex::new(index));
+        term.map(Term::get)
+    }
+
+    /// Returns an entry as it is stored, for the [repair](crate::wal::Wal::repair) of another node's log.
+    pub fn stored(&self, index: u64) -> Option<&[u8]> {
+        self.stored.get(&index).map(Vec::as_slice)
+    }
+
+    /// Returns the members. During a change, the voters are those of before.
+    pub fn members(&self) -> Members {
+        let config = self.node.config();
+        Members {
+            voters: config.voters.iter().map(|node| node.get()).collect(),
+            learners: config.non_voters.iter().map(|node| node.get()).collect(),
+        }
+    }
+
+    /// Executes the library's actions. `fresh` are the stored bytes of the entries that a message or a
+    /// proposal brought, with the index of the first.
+    fn take_actions(&mut self, fresh: &[(u64, Vec<u8>)]) {
+        let actions = std::mem::take(self.node.actions_mut());
+        let Actions {
+            set_election_timeout,
+            save_current_term,
+            save_voted_for,
+            append_log_entries,
+            broadcast_message,
+            send_messages,
+            install_snapshots,
+        } = actions;
+        if set_election_timeout {
+            self.elections.restart_timer(self.node.role());
+        }
+        if save_current_term || save_voted_for {
+            self.save_vote();
+        }
+        if let Some(entries) = append_log_entries {
+            self.append(&entries, fresh);
+        }
+        if let Some(message) = broadcast_message {
+            let peers: Vec<_> = self.node.peers().collect();
+            for peer in peers {
+                self.send_raft(peer, message.clone());
+            }
+        }
+        for (to, message) in send_messages {
+            self.send_raft(to, message);
+        }
+        for peer in install_snapshots {
+            self.outputs
+                .push_back(Output::NeedSnapshot { peer: peer.get() });
+        }
+        self.report();
+    }
+
+    /// Requests that term and vote are stored. The library also stores the leader of a term in place of the vote,
+    /// and forgets the vote when a leader steps down; only the first vote of a term matters.
+    fn save_vote(&mut self) {
+        let vote = Vote {
+            term: self.term(),
+            voted_for: self.node.voted_for().map(noraft::NodeId::get),
+        };
+        let is_decided = self.vote.term == vote.term && self.vote.voted_for.is_some();
+        if vote == self.vote || is_decided {
+            return;
+        }
+        self.vote = vote;
+        let token = self.hold.next_token();
+        self.hold.note_vote();
+        self.outputs.push_back(Output::Vote {
+            term: vote.term,
+            voted_for: vote.voted_for,
+            token,
+        });
+    }
+
+    fn append(&mut self, entries: &LogEntries, fresh: &[(u64, Vec<u8>)]) {
+        let before = entries.prev_position().index.get();
+        self.stored.split_off(&(before + 1));
+        self.hold.truncate(before);
+        let token = self.hold.next_token();
+        for (position, entry) in entries.iter_with_positions() {
+            let index = position.index.get();
+            // They are in order, without gaps.
+            let first = fresh.first().map_or(u64::MAX, |(first, _)| *first);
+            let at = usize::try_from(index.wrapping_sub(first)).unwrap_or(usize::MAX);
+            let bytes = match fresh.get(at) {
+                Some((_, bytes)) => bytes.clone(),
+                None => codec::write_entry(&entry, &[]),
+            };
+            self.stored.insert(index, bytes.clone());
+            self.outputs.push_back(Output::Append {
+                index,
+                term: position.term.get(),
+                bytes,
+                token,
+            });
+        }
+        self.hold.note_append(entries.last_position().index.get());
+    }
+
+    fn send_raft(&mut self, to: noraft::NodeId, mut message: Message) {
+        let after = match &mut message {
+            Message::RequestVoteCall { .. } | Message::RequestVoteReply { .. } => self.hold.vote(),
+            // Entries may leave before they are synced here, but nothing before the vote for this term.
+            Message::AppendEntriesCall {
+                commit_index,
+                entries,
+                ..
+            } => {
+                *commit_index = LogIndex::new(commit_index.get().min(self.hold.durable()));
+                let mut bytes = 0;
+                let indices =
+                    entries.prev_position().index.get() + 1..=entries.last_position().index.get();
+                let count = indices.take_while(|index| {
+                    let is_more = bytes == 0 || bytes < MESSAGE_BYTES_MAX;
+                    bytes += self.stored.get(index).map_or(0, Vec::len);
+                    is_more
+                });
+                entries.truncate(count.count());
+                self.hold.vote()
+            }
+            Message::AppendEntriesReply { .. } => self.hold.last_token(),
+        };
+        let is_transfer = self.elections.is_transfer(message.term().get());
+        self.send(
+            to,
+            &Packet::Raft {
+                message,
+                is_transfer,
+            },
+            after,
+        );
+    }
+
+    fn send(&mut self, to: noraft::NodeId, packet: &Packet, after: Token) {
+        // An entry that was compacted cannot be sent; the answer to a later message requests a snapshot.
+        let Some(bytes) = codec::write(packet, |index| self.stored.get(&index).cloned()) else {
+            return;
+        };
+        let output = Output::Send {
+            to: to.get(),
+            bytes,
+        };
+        self.outputs.extend(self.hold.hold(after, output));
+    }
+
+    /// Reports commits and changes of leadership.
+    fn report(&mut self) {
+        let commit = self.node.commit_index().get().min(self.hold.durable());
+        if commit > self.commit {
+            self.commit = commit;
+            self.outputs.push_back(Output::Commit { index: commit });
+        }
+        let term = self.term();
+        let node = match self.node.role().is_leader() {
+            true => (!self.elections.is_suspended).then_some(self.node.id().get()),
+            false => self.elections.leader_of(term),
+        };
+        if self.leader != (node, term) {
+            self.leader = (node, term);
+            self.outputs.push_back(Output::Leader { node, term });
+        }
+    }
+
+    fn handle_raft(
+        &mut self,
+        message: &Message,
+        fresh: &[(u64, Vec<u8>)],
+    ) -> Result<(), MessageError> {
+        let result = self.node.handle_message(message);
+        self.take_actions(fresh);
+        result.map_err(|_| MessageError::Contradiction)
+    }
+
+    /// Handles the answers of followers that waited for this node's own sync.
+    fn handle_waiting_replies(&mut self) {
+        for reply in self.hold.take_replies() {
+            // It was checked when it came, and replies cannot contradict a snapshot.
+            let _ = self.handle_raft(&reply, &[]);
+        }
+    }
+
+    /// Returns the members at an index, and the index of the entry that made them members.
+    fn last_config(&self, index: u64) -> (u64, ClusterConfig) {
+        let entries = self.stored.range(..=index).rev();
+        let mut configs = entries.filter_map(|(index, bytes)| match codec::read_entry(bytes)? {
+            LogEntry::ClusterConfig(config) => Some((*index, config)),
+            LogEntry::Term(_) | LogEntry::Command => None,
+        });
+        let floor = || (0, self.node.log().snapshot_config().clone());
+        configs.next().unwrap_or_else(floor)
+    }
+
+    /// Removes the entries up to an index, or all if this node has another entry of that index.
+    fn move_floor(&mut self, index: u64, term: Option<u64>, config: ClusterConfig) -> bool {
+        let Some(term) = term else { return false };
+        let note = codec::write_config(&config);
+        let position = LogPosition::new(Term::new(term), LogIndex::new(index));
+        if !self.node.handle_snapshot_installed(position, config) {
+            return false;
+        }
+        let last = self.node.log().last_position().index.get();
+        self.stored = self.stored.split_off(&(index + 1));
+        self.stored.split_off(&(last + 1));
+        self.hold.truncate(last);
+        let token = self.hold.next_token();
+        self.hold
+            .note_append(last.min(self.hold.durable().max(index)));
+        self.commit = self.commit.max(index);
+        self.outputs.push_back(Output::Compact {
+            index,
+            term,
+            note,
+            token,
+        });
+        true
+    }
+
+    fn config_is_committed(&self) -> bool {
+        let first_of_term = self.node.log().entries().get_term(self.node.commit_index());
+        let is_own = first_of_term == Some(self.node.current_term());
+        is_own
+            && !self.node.config().is_joint_consensus()
+            && self.last_config(u64::MAX).0 <= self.commit
+    }
+}
+
+impl Group for NoraftGroup {
+    fn propose(&mut self, command: &[u8]) -> Result<u64, Refused> {
+        if !self.is_leader() {
+            return Err(Refused::NotLeader);
+        }
+        let index = self.node.propose_command().index.get();
+        let bytes = codec::write_entry(&LogEntry::Command, command);
+        self.take_actions(&[(index, bytes)]);
+        Ok(index)
+    }
+
+    fn deliver(&mut self, from: NodeId, bytes: &[u8]) -> Result<(), MessageError> {
+        let (packet, stored) =
+            codec::read(noraft::NodeId::new(from), bytes).ok_or(MessageError::Malformed)?;
+        match packet {
+            Packet::Raft {
+                message,
+                is_transfer,
+            } => self.deliver_raft(from, &message, is_transfer, stored),
+            other => {
+                self.deliver_election(from, &other);
+                Ok(())
+            }
+        }
+    }
+
+    fn synced(&mut self, token: Token) {
+        self.outputs.extend(self.hold.synced(token));
+        self.handle_waiting_replies();
+        self.report();
+    }
+
+    fn tick(&mut self, now: Duration) {
+        self.tick_elections(now);
+        self.report();
+    }
+
+    fn change_members(&mut self, members: &Members) -> Result<(), Refused> {
+        if !self.is_leader() {
+            return Err(Refused::NotLeader);
+        }
+        if members.voters.is_empty() {
+            return Err(Refused::NoVoters);
+        }
+        if !self.config_is_committed() {
+            return Err(Refused::Pending);
+        }
+        let mut config = self.node.config().clone();
+        let wanted: std::collections::BTreeSet<_> = members
+            .voters
+            .iter()
+            .copied()
+            .map(noraft::NodeId::new)
+            .collect();
+        for node in wanted.difference(&config.voters) {
+            let has_all = self
+                .node
+                .follower_match_index(*node)
+                .is_some_and(|index| index.get() >= self.commit);
+            if !has_all {
+                return Err(Refused::Behind(node.get()));
+            }
+        }
+        let learners = members.learners.iter().copied().map(noraft::NodeId::new);
+        config.non_voters = learners
+            .filter(|node| !config.voters.contains(node) && !wanted.contains(node))
+            .collect();
+        if wanted != config.voters {
+            config.new_voters = wanted;
+        }
+        self.node.propose_config(config);
+        self.take_actions(&[]);
+        Ok(())
+    }
+
+    fn transfer(&mut self, to: NodeId) -> Result<(), Refused> {
+        if !self.is_leader() {
+            return Err(Refused::NotLeader);
+        }
+        let node = noraft::NodeId::new(to);
+        let has_all =
+            self.node.follower_match_index(node) == Some(self.node.log().last_position().index);
+        if !has_all || !self.node.config().voters.contains(&node) {
+            return Err(Refused::Behind(to));
+        }
+        self.send(
+            node,
+            &Packet::StartElection(self.node.current_term()),
+            self.hold.vote(),
+        );
+        Ok(())
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn entry(&self, index: u64) -> Option<Entry<'_>> {
+        match self.stored.get(&index)?.split_first()? {
+            (0, command) => Some(Entry::Command(command)),
+            _ => Some(Entry::Internal),
+        }
+    }
+
+    fn compact(&mut self, index: u64) -> bool {
+        if index > self.commit || index <= self.node.log().snapshot_position().index.get() {
+            return false;
+        }
+        let config = self.last_config(index).1;
+        self.move_floor(index, self.term_of(index), config)
+    }
+
+    fn install(&mut self, index: u64, term: u64, note: &[u8]) -> bool {
+        let config = codec::read_config(note).filter(|_| index > self.commit);
+        config.is_some_and(|config| self.move_floor(index, Some(term), config))
+    }
+}

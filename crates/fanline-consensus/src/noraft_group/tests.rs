@@ -1,0 +1,410 @@
+//! Single rules of a group, with syncs and messages by hand.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{NoraftGroup, Settings, Stored};
+use crate::port::{Entry, Group as _, Members, MessageError, NodeId, Output, Refused, Token};
+use crate::wal::Vote;
+
+/// Nodes that receive each other's messages at once. Syncs are finished at once, except at `slow` nodes.
+#[derive(Default)]
+struct Cluster {
+    groups: BTreeMap<NodeId, NoraftGroup>,
+    now: Duration,
+    slow: Vec<NodeId>,
+    /// Nodes whose messages are lost.
+    cut: Vec<NodeId>,
+    stored: BTreeMap<NodeId, Stored>,
+    committed: BTreeMap<NodeId, u64>,
+    needs_snapshot: Vec<NodeId>,
+}
+
+fn settings(node: NodeId) -> Settings {
+    Settings {
+        node,
+        heartbeat: Duration::from_millis(50),
+        election: Duration::from_millis(200),
+        seed: node * 7919,
+    }
+}
+
+impl Cluster {
+    fn of(nodes: &[NodeId]) -> Self {
+        let mut cluster = Cluster::default();
+        for node in nodes {
+            cluster.add(*node, nodes);
+        }
+        cluster
+    }
+
+    fn add(&mut self, node: NodeId, founders: &[NodeId]) {
+        let stored = self.stored.entry(node).or_default().clone();
+        let group = NoraftGroup::start(settings(node), founders, stored, self.now).unwrap();
+        self.groups.insert(node, group);
+    }
+
+    fn leader(&self) -> Option<NodeId> {
+        let mut leaders = self.groups.iter().filter(|(_, group)| group.is_leader());
+        leaders.next().map(|(node, _)| *node)
+    }
+
+    fn group(&mut self, node: NodeId) -> &mut NoraftGroup {
+        self.groups.get_mut(&node).unwrap()
+    }
+
+    /// Lets messages pass until there are none.
+    fn settle(&mut self) {
+        let nodes: Vec<_> = self.groups.keys().copied().collect();
+        let mut is_busy = true;
+        while is_busy {
+            is_busy = false;
+            for node in &nodes {
+                while let Some(output) = self.group(*node).poll_output() {
+                    is_busy = true;
+                    self.handle(*node, output);
+                }
+            }
+        }
+    }
+
+    fn handle(&mut self, node: NodeId, output: Output) {
+        let stored = self.stored.entry(node).or_default();
+        let mut done = None;
+        match output {
+            Output::Vote {
+                term,
+                voted_for,
+                token,
+            } => {
+                stored.vote = Vote { term, voted_for };
+                done = Some(token);
+            }
+            Output::Append {
+                index,
+                bytes,
+                token,
+                ..
+            } => {
+                stored
+                    .entries
+                    .truncate(usize::try_from(index - stored.floor.0 - 1).unwrap());
+                stored.entries.push(bytes);
+                done = Some(token);
+            }
+            Output::Compact {
+                index,
+                term,
+                note,
+                token,
+            } => {
+                let count = usize::try_from(index - stored.floor.0).unwrap();
+                stored.entries.drain(..count.min(stored.entries.len()));
+                (stored.floor, stored.note) = ((index, term), note);
+                done = Some(token);
+            }
+            Output::Send { to, bytes } => {
+                let is_cut = self.cut.contains(&node) || self.cut.contains(&to);
+                if let Some(group) = self.groups.get_mut(&to).filter(|_| !is_cut) {
+                    group.deliver(node, &bytes).unwrap();
+                }
+            }
+            Output::Commit { index } => {
+                self.committed.insert(node, index);
+            }
+            Output::NeedSnapshot { peer } => self.needs_snapshot.push(peer),
+            Output::Leader { .. } => {}
+        }
+        if let Some(token) = done.filter(|_| !self.slow.contains(&node)) {
+            self.group(node).synced(token);
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        for _ in 0..millis / 10 {
+            self.now += Duration::from_millis(10);
+            for group in self.groups.values_mut() {
+                group.tick(self.now);
+            }
+            self.settle();
+        }
+    }
+
+    fn elect(&mut self) -> NodeId {
+        self.pass(1000);
+        self.leader().expect("a leader within a second")
+    }
+
+    fn committed(&self, node: NodeId) -> u64 {
+        self.committed.get(&node).copied().unwrap_or(0)
+    }
+}
+
+#[test]
+fn leader_counts_itself_only_after_its_own_sync() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let before = cluster.committed(leader);
+    cluster.slow = vec![leader];
+    let index = cluster.group(leader).propose(b"order").unwrap();
+    cluster.pass(100);
+    assert_eq!(cluster.group(leader).last().0, index);
+    assert_eq!(
+        cluster.committed(leader),
+        before,
+        "two followers have it, the leader does not"
+    );
+    cluster.group(leader).synced(Token(u64::MAX));
+    cluster.pass(100);
+    assert!(
+        (1..=3).all(|node| cluster.committed(node) == index),
+        "{:?}",
+        cluster.committed
+    );
+    assert_eq!(
+        cluster.group(2).entry(index),
+        Some(Entry::Command(b"order"))
+    );
+}
+
+#[test]
+fn single_voter_commits_after_its_sync() {
+    let mut cluster = Cluster::of(&[1]);
+    let leader = cluster.elect();
+    cluster.slow = vec![1];
+    let index = cluster.group(leader).propose(b"x").unwrap();
+    cluster.settle();
+    assert!(cluster.committed(1) < index);
+    cluster.group(1).synced(Token(u64::MAX));
+    cluster.settle();
+    assert_eq!(cluster.committed(1), index);
+}
+
+#[test]
+fn follower_without_a_sync_does_not_count() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let before = cluster.committed(leader);
+    cluster.slow = (1..=3).filter(|node| *node != leader).collect();
+    cluster.group(leader).propose(b"x").unwrap();
+    cluster.pass(100);
+    assert_eq!(cluster.committed(leader), before);
+}
+
+#[test]
+fn vote_leaves_after_its_sync() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    cluster.slow = vec![1, 2, 3];
+    cluster.pass(2000);
+    assert_eq!(cluster.leader(), None, "nobody's vote is synced");
+}
+
+#[test]
+fn leader_without_contact_refuses_and_another_one_is_elected() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let old = cluster.elect();
+    let term = cluster.group(old).term();
+    cluster.cut = vec![old];
+    cluster.pass(300);
+    assert_eq!(cluster.group(old).propose(b"x"), Err(Refused::NotLeader));
+    let new = cluster.elect();
+    assert_ne!(new, old);
+    assert!(cluster.group(new).term() > term);
+
+    // Pre-vote: the old leader returns without raising the term.
+    let term = cluster.group(new).term();
+    cluster.cut.clear();
+    cluster.pass(1000);
+    assert_eq!(
+        (cluster.leader(), cluster.group(old).term()),
+        (Some(new), term)
+    );
+}
+
+#[test]
+fn cut_off_node_does_not_disturb_the_leader() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let term = cluster.group(leader).term();
+    let other = if leader == 1 { 2 } else { 1 };
+    cluster.cut = vec![other];
+    cluster.pass(3000);
+    cluster.cut.clear();
+    cluster.pass(1000);
+    assert_eq!(
+        (cluster.leader(), cluster.group(leader).term()),
+        (Some(leader), term)
+    );
+}
+
+/// Two nodes are left: a leader without contact for a while, and a follower that lacks its last entry. The leader
+/// sent nothing, and refused the follower its vote.
+#[test]
+fn leader_without_contact_leads_on_if_no_other_can() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let others: Vec<_> = (1..=3).filter(|node| *node != leader).collect();
+    cluster.cut = others.clone();
+    let index = cluster.group(leader).propose(b"x").unwrap();
+    cluster.pass(1000);
+    assert_eq!(cluster.leader(), None);
+    cluster.cut = vec![others[0]];
+    assert_eq!(cluster.elect(), leader);
+    assert!(cluster.committed(others[1]) >= index);
+}
+
+#[test]
+fn transfer_makes_another_voter_the_leader_at_once() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let other = if leader == 1 { 2 } else { 1 };
+    cluster.group(leader).transfer(other).unwrap();
+    cluster.settle();
+    assert!(cluster.group(other).is_leader());
+    assert_eq!(cluster.group(other).transfer(9), Err(Refused::Behind(9)));
+}
+
+#[test]
+fn new_voter_is_a_learner_first() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    cluster.add(4, &[]);
+    let leader = cluster.elect();
+    let with = |voters: &[NodeId], learners: &[NodeId]| Members {
+        voters: voters.to_vec(),
+        learners: learners.to_vec(),
+    };
+    let group = cluster.group(leader);
+    assert_eq!(
+        group.change_members(&with(&[], &[])),
+        Err(Refused::NoVoters)
+    );
+    assert_eq!(
+        group.change_members(&with(&[1, 2, 3, 4], &[])),
+        Err(Refused::Behind(4))
+    );
+    group.change_members(&with(&[1, 2, 3], &[4])).unwrap();
+    assert_eq!(
+        group.change_members(&with(&[1, 2, 3], &[])),
+        Err(Refused::Pending)
+    );
+    cluster.pass(100);
+    assert_eq!(cluster.committed(4), cluster.committed(leader));
+    cluster
+        .group(leader)
+        .change_members(&with(&[1, 2, 3, 4], &[]))
+        .unwrap();
+    cluster.pass(100);
+    assert_eq!(cluster.group(4).members(), with(&[1, 2, 3, 4], &[]));
+}
+
+#[test]
+fn learner_does_not_count() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    cluster.add(4, &[]);
+    let leader = cluster.elect();
+    let members = Members {
+        voters: vec![1, 2, 3],
+        learners: vec![4],
+    };
+    cluster.group(leader).change_members(&members).unwrap();
+    cluster.pass(100);
+    let before = cluster.committed(leader);
+    cluster.slow = (1..=3).filter(|node| *node != leader).collect();
+    let index = cluster.group(leader).propose(b"x").unwrap();
+    cluster.pass(100);
+    assert_eq!(cluster.group(4).last().0, index);
+    assert_eq!(
+        cluster.committed(leader),
+        before,
+        "the leader and the learner have it"
+    );
+}
+
+#[test]
+fn node_behind_the_floor_gets_a_snapshot() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let behind = if leader == 1 { 2 } else { 1 };
+    cluster.cut = vec![behind];
+    for _ in 0..5 {
+        cluster.group(leader).propose(b"x").unwrap();
+        cluster.settle();
+    }
+    let index = cluster.committed(leader);
+    assert!(!cluster.group(leader).compact(index + 1), "not committed");
+    assert!(cluster.group(leader).compact(index));
+    assert!(!cluster.group(leader).compact(index), "again");
+    cluster.settle();
+    let stored = cluster.stored[&leader].clone();
+    let (term, note) = (stored.floor.1, stored.note);
+    assert_eq!(cluster.group(leader).entry(index), None);
+    cluster.cut.clear();
+    cluster.pass(200);
+    assert!(cluster.needs_snapshot.contains(&behind));
+    assert!(cluster.group(behind).install(index, term, &note));
+    assert!(
+        !cluster.group(behind).install(index, term, &note),
+        "it has it already"
+    );
+    let index = cluster.group(leader).propose(b"after").unwrap();
+    cluster.pass(200);
+    assert_eq!(cluster.committed(behind), index);
+    assert_eq!(
+        cluster.group(behind).entry(index),
+        Some(Entry::Command(b"after"))
+    );
+
+    // The note has the members.
+    cluster.add(behind, &[]);
+    assert_eq!(cluster.group(behind).members().voters, [1, 2, 3]);
+    assert_eq!(cluster.group(behind).last().0, index);
+}
+
+#[test]
+fn restarted_nodes_continue() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let index = cluster.group(leader).propose(b"before").unwrap();
+    cluster.settle();
+    let term = cluster.group(leader).term();
+    for node in 1..=3 {
+        cluster.add(node, &[1, 2, 3]);
+    }
+    let leader = cluster.elect();
+    assert!(cluster.group(leader).term() > term);
+    assert!(cluster.committed(leader) > index);
+    assert_eq!(
+        cluster.group(3).entry(index),
+        Some(Entry::Command(b"before"))
+    );
+}
+
+#[test]
+fn invalid_messages_are_refused_and_have_no_effect() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let mut messages = Vec::new();
+    cluster.group(leader).propose(b"order").unwrap();
+    while let Some(output) = cluster.group(leader).poll_output() {
+        if let Output::Send { to, bytes } = output {
+            messages.push((to, bytes));
+        }
+    }
+    let (to, message) = messages.pop().unwrap();
+    let last = cluster.group(to).last();
+    for length in 0..message.len() {
+        let result = cluster.group(to).deliver(leader, &message[..length]);
+        assert_eq!(result, Err(MessageError::Malformed), "{length} bytes");
+    }
+    for byte in [0, 1] {
+        let mut wrong = message.clone();
+        wrong[byte] = 99;
+        assert_eq!(
+            cluster.group(to).deliver(leader, &wrong),
+            Err(MessageError::Malformed)
+        );
+    }
+    assert_eq!(cluster.group(to).last(), last);
+    cluster.group(to).deliver(leader, &message).unwrap();
+    assert_eq!(cluster.group(to).last().0, last.0 + 1);
+}

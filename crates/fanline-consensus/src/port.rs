@@ -1,0 +1,172 @@
+//! The interface between a node and a consensus library, for one group.
+//!
+//! A [`Group`] decides and does no I/O: the caller passes in messages, finished syncs, and the time, and then takes
+//! [`Output`]s until there are none. Outputs for the
+//! [log](crate::wal) carry a [`Token`]. The caller writes them in order, and reports a token when everything up to it is synced. Votes, acknowledgements
+//! of followers, and commits leave only after the sync that they depend on.
+
+use std::time::Duration;
+
+/// Id of a node: a random number of one incarnation of its log, so that a node that lost its log is another one.
+pub type NodeId = u64;
+
+/// Number of outputs that must be synced, in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Token(pub u64);
+
+/// An action for the caller. Actions are executed in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Output {
+    /// Write term and vote to the log.
+    Vote {
+        /// Current term.
+        term: u64,
+        /// The node that receives the vote.
+        voted_for: Option<NodeId>,
+        /// To report when it is synced.
+        token: Token,
+    },
+    /// Write an entry to the log. Entries from this index on are replaced.
+    Append {
+        /// Index of the entry.
+        index: u64,
+        /// Its term.
+        term: u64,
+        /// The entry as it is stored.
+        bytes: Vec<u8>,
+        /// To report when it is synced.
+        token: Token,
+    },
+    /// Write a compaction to the log: the entries up to an index are removed, and the note is stored with them.
+    Compact {
+        /// Index of the last removed entry.
+        index: u64,
+        /// Its term.
+        term: u64,
+        /// Bytes for [`Wal::compact`](crate::wal::Wal::compact).
+        note: Vec<u8>,
+        /// To report when it is synced.
+        token: Token,
+    },
+    /// Send a message to the same group of another node. It may get lost or overtaken.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        bytes: Vec<u8>,
+    },
+    /// All entries up to an index are on the disks of a majority. Apply them.
+    Commit {
+        /// Index of the last committed entry.
+        index: u64,
+    },
+    /// The leader has changed. If this node was the leader, its pending proposals may or may not be committed
+    /// later.
+    Leader {
+        /// The leader, if known.
+        node: Option<NodeId>,
+        /// Its term.
+        term: u64,
+    },
+    /// Send a snapshot to a node, because the entries that it needs were compacted.
+    NeedSnapshot {
+        /// The node.
+        peer: NodeId,
+    },
+}
+
+/// The members of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// Nodes that vote and count.
+    pub voters: Vec<NodeId>,
+    /// Nodes that receive entries, and neither vote nor count.
+    pub learners: Vec<NodeId>,
+}
+
+/// Reason for which a group refused a request. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// This node does not lead the group, or has lost contact with the majority.
+    #[error("this node is not the leader")]
+    NotLeader,
+    /// An earlier change of members, or the first entry of this leader, is not committed yet.
+    #[error("an earlier change is not committed")]
+    Pending,
+    /// A new voter must be a learner first, and have all entries; so must a node that takes over leadership.
+    #[error("node {0} does not have all entries")]
+    Behind(NodeId),
+    /// A group needs a voter.
+    #[error("a group must have at least one voter")]
+    NoVoters,
+}
+
+/// Reason for which a message was not handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// The message is invalid. It has no effect.
+    #[error("invalid message of a peer")]
+    Malformed,
+    /// The leader's entries contradict a snapshot of this node. The group must stop on this node.
+    #[error("the leader's entries contradict a committed snapshot")]
+    Contradiction,
+}
+
+/// A stored entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// Bytes that were proposed.
+    Command(&'a [u8]),
+    /// An entry of the library. It has no effect for the caller.
+    Internal,
+}
+
+/// One consensus group on one node.
+pub trait Group {
+    /// Proposes a command. It is committed when [`Output::Commit`] reaches the returned index in the same term.
+    ///
+    /// # Errors
+    /// [`Refused::NotLeader`].
+    fn propose(&mut self, command: &[u8]) -> Result<u64, Refused>;
+
+    /// Handles a message of another node.
+    ///
+    /// # Errors
+    /// [`MessageError`].
+    fn deliver(&mut self, from: NodeId, bytes: &[u8]) -> Result<(), MessageError>;
+
+    /// Reports that all outputs up to a token are synced.
+    fn synced(&mut self, token: Token);
+
+    /// Reports the time, which must not go back. Call it every few milliseconds.
+    fn tick(&mut self, now: Duration);
+
+    /// Changes the members in two steps, each committed by a majority of the old and the new voters.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    fn change_members(&mut self, members: &Members) -> Result<(), Refused>;
+
+    /// Lets another voter start an election at once.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    fn transfer(&mut self, to: NodeId) -> Result<(), Refused>;
+
+    /// Returns the next output.
+    fn poll_output(&mut self) -> Option<Output>;
+
+    /// Returns an entry that was not compacted.
+    fn entry(&self, index: u64) -> Option<Entry<'_>>;
+
+    /// Removes the entries up to a committed index, because a snapshot on the disk contains their effects. Returns
+    /// whether there were any.
+    fn compact(&mut self, index: u64) -> bool;
+
+    /// Replaces the entries up to an index by a snapshot of another node, which is on the disk. `note` is that
+    /// node's. Returns false if this node has these entries already; then the snapshot has no effect.
+    fn install(&mut self, index: u64, term: u64, note: &[u8]) -> bool;
+}
