@@ -1,5 +1,6 @@
 //! Integration tests.
 
+mod cluster;
 #[path = "../../../../fuzz/src/consensus_checks/mod.rs"]
 #[allow(
     unreachable_pub,

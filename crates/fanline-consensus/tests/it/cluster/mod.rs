@@ -1,0 +1,24 @@
+//! Nodes of a cluster in one thread: each has a write-ahead log on a simulated disk, and groups over noraft. A seed
+//! determines everything.
+
+mod network;
+mod node;
+mod record;
+mod tests;
+mod world;
+
+/// Groups of the cluster. They share each node's log.
+pub(crate) const LANES: u16 = 2;
+
+/// A bug that the checks must find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// An append counts as synced when it is written.
+    AcknowledgeBeforeSync,
+    /// A vote counts as synced when it is written.
+    SkipSyncOfVote,
+    /// A lane with a damaged entry loses it and all later ones, and the node votes on.
+    TruncateAtDamage,
+    /// A learner's answers count as those of a voter.
+    CountLearner,
+}

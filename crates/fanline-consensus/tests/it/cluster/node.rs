@@ -1,0 +1,409 @@
+//! A node: a disk, a log, groups, and a clock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use fanline_consensus::noraft_group::{NoraftGroup, Settings, Stored};
+use fanline_consensus::port::{Group as _, NodeId, Output, Token};
+use fanline_consensus::wal::{Condition, Identity, Options, Position, Vote, Wal, WalError};
+use fanline_engine::store::SyncRequest;
+use fanline_engine::store::simulated_disk::{Dice, Reach, SimulatedDisk};
+
+use super::network::Envelope;
+use super::record::{Record, Violation};
+use super::{Bug, LANES};
+
+const RUNNING: &str = "the node is running";
+
+/// Entries of a lane that are synced, as the node's own bookkeeping.
+pub(crate) type Shadow = BTreeMap<u64, Vec<u8>>;
+
+/// A process of a node. A crash ends it.
+struct Process {
+    wal: Wal<SimulatedDisk>,
+    groups: Vec<NoraftGroup>,
+    /// Tokens of each lane, and the positions that must be durable for them.
+    tokens: Vec<VecDeque<(Token, Position)>>,
+    /// Entries that are not synced, and compactions, which have no bytes.
+    appends: VecDeque<(Position, u16, u64, Option<Vec<u8>>)>,
+    sync: Option<(SyncRequest, Reach, u64)>,
+    applied: [u64; LANES as usize],
+}
+
+pub(crate) struct Node {
+    pub place: usize,
+    pub id: NodeId,
+    pub disk: SimulatedDisk,
+    process: Option<Process>,
+    /// Its clock: an offset and a rate in percent of the world's.
+    clock: (u64, u64),
+    /// Until when it does not run.
+    pub asleep_until: u64,
+    pub shadows: Vec<Shadow>,
+    /// The synced floor of each lane.
+    pub floors: [u64; LANES as usize],
+    /// Proposals of this process: lane and index to term.
+    proposals: BTreeMap<(u16, u64), u64>,
+    bug: Option<Bug>,
+}
+
+/// The results of a step of a node.
+#[derive(Default)]
+pub(crate) struct Step {
+    pub messages: Vec<Envelope>,
+    pub acknowledged: Vec<(u16, u64, Vec<u8>)>,
+}
+
+impl Node {
+    pub(crate) fn new(place: usize, bug: Option<Bug>, dice: &mut Dice) -> Self {
+        Node {
+            place,
+            id: place as u64 + 1,
+            disk: SimulatedDisk::new(),
+            process: None,
+            clock: (dice.below(10_000) as u64, 90 + dice.below(20) as u64),
+            asleep_until: 0,
+            shadows: vec![Shadow::new(); usize::from(LANES)],
+            floors: [0; LANES as usize],
+            proposals: BTreeMap::new(),
+            bug,
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
+    pub(crate) fn group(&self, lane: u16) -> Option<&NoraftGroup> {
+        self.process
+            .as_ref()
+            .map(|process| &process.groups[usize::from(lane)])
+    }
+
+    pub(crate) fn group_mut(&mut self, lane: u16) -> Option<&mut NoraftGroup> {
+        self.process
+            .as_mut()
+            .map(|process| &mut process.groups[usize::from(lane)])
+    }
+
+    pub(crate) fn applied(&self) -> [u64; LANES as usize] {
+        self.process
+            .as_ref()
+            .map_or([0; LANES as usize], |process| process.applied)
+    }
+
+    pub(crate) fn propose(&mut self, lane: u16, command: &[u8]) {
+        let Some(group) = self.group_mut(lane) else {
+            return;
+        };
+        if let Ok(index) = group.propose(command) {
+            let term = group.term();
+            self.proposals.insert((lane, index), term);
+        }
+    }
+
+    /// Compacts a lane up to the entry that was applied last.
+    pub(crate) fn compact(&mut self, lane: u16) {
+        let index = self.applied()[usize::from(lane)];
+        if let Some(group) = self.group_mut(lane) {
+            group.compact(index);
+        }
+    }
+
+    fn now(&self, now: u64) -> Duration {
+        Duration::from_millis(self.clock.0 + now * self.clock.1 / 100)
+    }
+
+    /// Ends the process. `dice` also cut the power.
+    pub(crate) fn crash(&mut self, dice: Option<&mut Dice>) {
+        self.process = None;
+        self.proposals.clear();
+        match dice {
+            Some(dice) => self.disk.crash(dice),
+            None => self.disk.kill(),
+        }
+    }
+
+    /// Starts the process. `copy_of` returns an entry of a lane, index, and term at another node. Returns false
+    /// if the log is damaged, and no other node has what is missing.
+    pub(crate) fn start(
+        &mut self,
+        now: u64,
+        founders: &[NodeId],
+        copy_of: impl Fn(u16, u64, u64) -> Option<Vec<u8>>,
+    ) -> Result<bool, Violation> {
+        self.disk.set_failing_syncs(0);
+        let identity = Identity {
+            cluster: 1,
+            node: self.id,
+        };
+        let options = Options {
+            segment_bytes: 8000,
+            segments_wanted: 2,
+            ..Options::new(identity, self.id, 7)
+        };
+        let (mut wal, _) =
+            Wal::open(self.disk.clone(), &options).map_err(|error| error.to_string())?;
+        for lane in 0..LANES {
+            match wal.condition(lane) {
+                Condition::Intact => {}
+                Condition::Missing(missing) if self.bug == Some(Bug::TruncateAtDamage) => {
+                    wal.truncate(lane, missing[0] - 1)
+                        .map_err(|error| error.to_string())?;
+                }
+                Condition::Missing(missing) => {
+                    for index in missing {
+                        let term = wal.term(lane, index).expect("the head is intact");
+                        let Some(bytes) = copy_of(lane, index, term) else {
+                            return Ok(false);
+                        };
+                        wal.repair(lane, index, term, &bytes)
+                            .map_err(|error| error.to_string())?;
+                    }
+                }
+                Condition::Suspect => return Err("one wrong bit lost a frame".to_owned()),
+            }
+        }
+        let mut groups = Vec::new();
+        for lane in 0..LANES {
+            let settings = Settings {
+                node: self.id,
+                heartbeat: Duration::from_millis(50),
+                election: Duration::from_millis(200),
+                seed: now * 64 + self.id * 8 + u64::from(lane) + 1,
+            };
+            let stored = stored(&mut wal, lane)?;
+            let first = stored.floor.0 + 1;
+            self.floors[usize::from(lane)] = stored.floor.0;
+            self.shadows[usize::from(lane)] =
+                (first..).zip(stored.entries.iter().cloned()).collect();
+            groups.push(
+                NoraftGroup::start(settings, founders, stored, self.now(now))
+                    .ok_or("invalid entries")?,
+            );
+        }
+        self.process = Some(Process {
+            wal,
+            groups,
+            tokens: vec![VecDeque::new(); usize::from(LANES)],
+            appends: VecDeque::new(),
+            sync: None,
+            applied: self.floors,
+        });
+        Ok(true)
+    }
+
+    pub(crate) fn deliver(&mut self, from: NodeId, envelope: &Envelope) -> Result<(), Violation> {
+        let Some(group) = self.group_mut(envelope.lane) else {
+            return Ok(());
+        };
+        if let Some((index, term, note)) = &envelope.snapshot {
+            group.install(*index, *term, note);
+            return Ok(());
+        }
+        group
+            .deliver(from, &envelope.bytes)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Lets time pass, and executes the actions of the groups.
+    pub(crate) fn step(
+        &mut self,
+        now: u64,
+        record: &mut Record,
+        dice: &mut Dice,
+    ) -> Result<Step, Violation> {
+        let mut step = Step::default();
+        let at = self.now(now);
+        self.end_sync(now, dice)?;
+        if self.process.is_none() {
+            return Ok(step);
+        }
+        for lane in 0..LANES {
+            self.group_mut(lane).expect(RUNNING).tick(at);
+            // A bug may release further outputs.
+            while let Some(output) = self.group_mut(lane).expect(RUNNING).poll_output() {
+                self.handle(lane, output, record, &mut step)?;
+            }
+        }
+        self.start_sync(now, dice);
+        Ok(step)
+    }
+
+    fn handle(
+        &mut self,
+        lane: u16,
+        output: Output,
+        record: &mut Record,
+        step: &mut Step,
+    ) -> Result<(), Violation> {
+        let place = self.place;
+        let process = self.process.as_mut().expect(RUNNING);
+        let envelope = |to, bytes, snapshot| Envelope {
+            from: place,
+            to: place_of(to),
+            lane,
+            bytes,
+            snapshot,
+        };
+        match output {
+            Output::Send { to, bytes } => step.messages.push(envelope(to, bytes, None)),
+            Output::NeedSnapshot { peer } => {
+                let floor = process.wal.floor(lane);
+                let snapshot = (floor.index, floor.term, floor.note);
+                let message = envelope(peer, Vec::new(), Some(snapshot));
+                step.messages.push(message);
+            }
+            Output::Commit { index } => self.apply(lane, index, record, step)?,
+            Output::Leader { node, term } if node == Some(self.id) => {
+                record.lead(lane, term, place)?;
+                let stored = stored(&mut process.wal, lane)?;
+                let entry = |index: u64| {
+                    let at = place_of(index - stored.floor.0);
+                    stored.entries.get(at).cloned()
+                };
+                record.check_leader(lane, term, stored.floor.0, entry)?;
+            }
+            Output::Leader { .. } => {}
+            other => {
+                let text = format!("{other:?}");
+                let result = self.write(lane, other);
+                result.map_err(|error| format!("{text}: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes an output to the log.
+    fn write(&mut self, lane: u16, output: Output) -> Result<(), WalError> {
+        let process = self.process.as_mut().expect(RUNNING);
+        let (wal, appends) = (&mut process.wal, &mut process.appends);
+        let (token, position, unsafe_with) = match output {
+            Output::Vote {
+                term,
+                voted_for,
+                token,
+            } => {
+                let position = wal.set_vote(lane, Vote { term, voted_for })?;
+                (token, position, Some(Bug::SkipSyncOfVote))
+            }
+            Output::Append {
+                index,
+                term,
+                bytes,
+                token,
+            } => {
+                let position = wal.append(lane, index, term, &bytes)?;
+                appends.push_back((position, lane, index, Some(bytes)));
+                (token, position, Some(Bug::AcknowledgeBeforeSync))
+            }
+            Output::Compact {
+                index,
+                term,
+                note,
+                token,
+            } => {
+                let position = wal.compact(lane, index, term, &note)?;
+                appends.push_back((position, lane, index, None));
+                let applied = &mut process.applied[usize::from(lane)];
+                *applied = index.max(*applied);
+                (token, position, None)
+            }
+            _ => return Ok(()),
+        };
+        process.tokens[usize::from(lane)].push_back((token, position));
+        if self.bug.is_some() && self.bug == unsafe_with {
+            process.groups[usize::from(lane)].synced(token);
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        lane: u16,
+        index: u64,
+        record: &mut Record,
+        step: &mut Step,
+    ) -> Result<(), Violation> {
+        let process = self.process.as_mut().expect(RUNNING);
+        let term = process.groups[usize::from(lane)].term();
+        for index in process.applied[usize::from(lane)] + 1..=index {
+            let bytes = process
+                .wal
+                .read(lane, index)
+                .map_err(|error| format!("apply {index}: {error}"))?;
+            record.commit(lane, index, term, &bytes)?;
+            if self.proposals.remove(&(lane, index)) == Some(term) {
+                record.acknowledged += 1;
+                step.acknowledged.push((lane, index, bytes));
+            }
+        }
+        process.applied[usize::from(lane)] = index;
+        Ok(())
+    }
+
+    fn start_sync(&mut self, now: u64, dice: &mut Dice) {
+        let process = self.process.as_mut().expect(RUNNING);
+        if let Ok(Some(request)) = process.wal.poll_sync() {
+            let reach = self.disk.reach(&request);
+            let delay = if dice.one_in(50) {
+                dice.below(300)
+            } else {
+                dice.below(8)
+            };
+            process.sync = Some((request, reach, now + delay as u64));
+        }
+    }
+
+    fn end_sync(&mut self, now: u64, dice: &mut Dice) -> Result<(), Violation> {
+        let Some(process) = &mut self.process else {
+            return Ok(());
+        };
+        let Some((request, reach, _)) = process.sync.take_if(|(.., due)| *due <= now) else {
+            return Ok(());
+        };
+        let result = self.disk.perform_until(&request, &reach, dice);
+        let Ok(durable) = process.wal.handle_synced(request.id, result) else {
+            // The node is out until it is restarted.
+            self.crash(None);
+            return Ok(());
+        };
+        while let Some((_, lane, index, bytes)) =
+            process.appends.pop_front_if(|(at, ..)| *at <= durable)
+        {
+            let shadow = &mut self.shadows[usize::from(lane)];
+            let Some(bytes) = bytes else {
+                self.floors[usize::from(lane)] = index;
+                continue;
+            };
+            shadow.split_off(&index);
+            shadow.insert(index, bytes);
+        }
+        for (group, tokens) in process.groups.iter_mut().zip(&mut process.tokens) {
+            while let Some((token, _)) = tokens.pop_front_if(|(_, at)| *at <= durable) {
+                group.synced(token);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the offset in a list of something that is counted from 1.
+fn place_of(number: u64) -> usize {
+    usize::try_from(number).expect("simulations are small") - 1
+}
+
+fn stored(wal: &mut Wal<SimulatedDisk>, lane: u16) -> Result<Stored, Violation> {
+    let floor = wal.floor(lane);
+    let indices = floor.index + 1..=wal.last(lane).0;
+    let entries = indices.map(|index| {
+        wal.read(lane, index)
+            .map_err(|error| format!("entry {index}: {error}"))
+    });
+    Ok(Stored {
+        entries: entries.collect::<Result<_, _>>()?,
+        vote: wal.vote(lane),
+        floor: (floor.index, floor.term),
+        note: floor.note,
+    })
+}

@@ -1,0 +1,62 @@
+//! Seeds that must pass, and bugs that must be found.
+
+use super::Bug;
+use super::world::{Summary, run};
+
+/// Returns the seeds of `FANLINE_SEEDS`, as `from..to`, or the first of all.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let text = std::env::var("FANLINE_SEEDS").ok();
+    let range = text.and_then(|text| {
+        let (from, to) = text.split_once("..")?;
+        Some(from.parse().ok()?..to.parse().ok()?)
+    });
+    range.unwrap_or(0..count)
+}
+
+#[test]
+fn clusters_agree_and_lose_nothing() {
+    let mut sum = Summary::default();
+    for seed in seeds(60) {
+        match run(seed, None) {
+            Ok(summary) => {
+                sum.acknowledged += summary.acknowledged;
+                sum.elections += summary.elections;
+                sum.committed += summary.committed;
+            }
+            Err(violation) => panic!("seed {seed}: {violation}"),
+        }
+    }
+    println!("{sum:?}");
+    assert!(sum.acknowledged > 0 && sum.elections > 0);
+}
+
+#[test]
+fn same_seed_gives_the_same_run() {
+    assert_eq!(run(3, None), run(3, None));
+}
+
+fn find(bug: Bug) {
+    let found = seeds(10_000).find_map(|seed| Some((seed, run(seed, Some(bug)).err()?)));
+    let (seed, violation) = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
+    println!("{bug:?} was found by seed {seed}: {violation}");
+}
+
+#[test]
+fn acknowledgement_before_the_sync_is_found() {
+    find(Bug::AcknowledgeBeforeSync);
+}
+
+#[test]
+fn vote_without_a_sync_is_found() {
+    find(Bug::SkipSyncOfVote);
+}
+
+#[test]
+fn truncation_at_damage_is_found() {
+    find(Bug::TruncateAtDamage);
+}
+
+#[test]
+fn counted_learner_is_found() {
+    find(Bug::CountLearner);
+}
