@@ -150,13 +150,7 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
             } => {
                 connection::spawn(runtime, transport, cid, is_full, arrival);
             }
-            Command::HasInterest(subject, to) => {
-                // Interest changes that were announced before the question are applied first.
-                runtime.take_batches();
-                runtime.settle(usize::MAX);
-                let mut engine = runtime.engine.borrow_mut();
-                let _ = to.send(engine.has_subscriber(AccountId::GLOBAL, subject.as_bytes()));
-            }
+            Command::HasInterest(subject, to) => drop(to.send(runtime.has_interest(&subject))),
             Command::Status(to) => drop(to.send(runtime.engine.borrow().status_by_account())),
             Command::Kick(cid, to) => runtime.change_client(to, |shard| shard.kick(cid)),
             Command::CloseOverLimit(cid, to) => {
@@ -263,6 +257,15 @@ async fn read_mailbox(runtime: Rc<Runtime>) {
 }
 
 impl Runtime {
+    /// Returns whether a subscription in the global account matches the subject.
+    fn has_interest(&self, subject: &str) -> bool {
+        // Interest changes that were announced before the question are applied first.
+        self.take_batches();
+        self.settle(usize::MAX);
+        let mut engine = self.engine.borrow_mut();
+        engine.has_subscriber(AccountId::GLOBAL, subject.as_bytes())
+    }
+
     /// Changes a client, and reports whether it was found.
     fn change_client(&self, to: oneshot::Sender<bool>, change: impl FnOnce(&mut Shard) -> bool) {
         let found = change(&mut self.engine.borrow_mut());

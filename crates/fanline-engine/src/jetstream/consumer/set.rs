@@ -428,7 +428,7 @@ impl Consumers {
     pub fn handle_acks<'a>(
         &mut self,
         first: &[u8],
-        run: &mut dyn Iterator<Item = Message<'a>>,
+        mut run: &mut dyn Iterator<Item = Message<'a>>,
         context: &mut Context<'_>,
     ) -> Option<Message<'a>> {
         let tokens = AckTokens::of(first);
@@ -437,12 +437,7 @@ impl Consumers {
         };
         let rest = self.and_ready(id, context, |consumer, call| {
             consumer.catch_up(call);
-            for message in &mut *run {
-                if !consumer.handle_next_ack(&message, call) {
-                    return Some(message);
-                }
-            }
-            None
+            Iterator::find(&mut run, |message| !consumer.handle_next_ack(message, call))
         });
         rest.flatten()
     }
