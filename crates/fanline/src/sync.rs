@@ -26,6 +26,15 @@ mod exports {
     }
 }
 
+/// Returns a model with a bound on preemptions, which `LOOM_MAX_PREEMPTIONS` may lower.
+#[cfg(all(test, fanline_loom))]
+pub(crate) fn model(preemptions: usize) -> loom::model::Builder {
+    let mut model = loom::model::Builder::new();
+    let max = model.preemption_bound.unwrap_or(preemptions);
+    model.preemption_bound = Some(preemptions.min(max));
+    model
+}
+
 #[cfg(all(feature = "std", not(all(test, fanline_loom))))]
 mod exports {
     pub(crate) use std::sync::atomic::{

@@ -90,9 +90,7 @@ impl Observer<u32> for Seen {
 }
 
 fn model(f: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(f);
+    crate::sync::model(3).check(f);
 }
 
 /// A lost wake-up would block the receiving thread forever, which loom reports as a deadlock.

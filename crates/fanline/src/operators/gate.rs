@@ -430,9 +430,7 @@ mod models {
     }
 
     fn explore(model: impl Fn() + Sync + Send + 'static) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
-        builder.check(model);
+        crate::sync::model(3).check(model);
     }
 
     #[test]

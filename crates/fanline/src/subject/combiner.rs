@@ -237,9 +237,7 @@ mod models {
 
     /// Emits the given number of values on each thread, and checks that all are emitted in order.
     fn check(counts: &'static [u32], fences: Fences, preemptions: usize) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(preemptions);
-        builder.check(move || {
+        crate::sync::model(preemptions).check(move || {
             let harness = Arc::new(Harness {
                 combiner: Combiner::new(fences),
                 queue: Mutex::new(Vec::new()),

@@ -52,9 +52,7 @@ fn subscribe<P: Rules>(subject: &Arc<Subject<P>>) -> (Seen, Guard) {
 /// Explores a model with each kind of fences, because the code differs between them.
 fn explore(model: impl Fn(Fences) + Copy + Sync + Send + 'static) {
     for fences in [Fences::Symmetric, Fences::Asymmetric] {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(3);
-        builder.check(move || model(fences));
+        crate::sync::model(3).check(move || model(fences));
     }
 }
 

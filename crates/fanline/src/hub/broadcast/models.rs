@@ -11,15 +11,12 @@ use crate::hub::blocking::block_on;
 use crate::sync::thread;
 
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(body);
+    crate::sync::model(preemptions).check(body);
 }
 
 /// Runs only the first `runs` interleavings of a model that has too many to run all.
 fn model_in_part(preemptions: usize, runs: usize, body: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    let mut builder = crate::sync::model(preemptions);
     builder.max_permutations = Some(runs);
     builder.check(body);
 }
