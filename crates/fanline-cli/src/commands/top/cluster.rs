@@ -213,7 +213,7 @@ mod tests {
         let rows = rows(&sample(0, &[("a", 10)]), &sample(2, &[("b", 7), ("a", 30)]));
         let rates: Vec<f64> = rows.iter().map(|row| row.rates.in_msgs).collect();
         assert_eq!(rates, [10.0, 0.0]);
-        assert!(lines(&rows)[1].starts_with("name of a"));
+        assert!(lines(&rows)[2].starts_with("name of a"));
         assert_eq!(to_json(&rows)["servers"][1]["rates"]["in_msgs"], 0.0);
     }
 }
