@@ -61,136 +61,77 @@ const UNFINISHED: &str = "new.json";
 struct Table {
     name: &'static str,
     heading: &'static str,
-    /// Options for a run with `--quick`.
+    /// Arguments for a run with `--quick`.
     quick: &'static [&'static str],
-    has_rivals: bool,
-    /// Whether the table needs a nats-server and a Fanline server.
-    has_servers: bool,
-    /// Whether these servers write files.
-    has_files: bool,
+    /// Options that the table's command has.
+    takes: &'static [&'static str],
 }
 
 const QUICK: &[&str] = &["--quick"];
+const SERVERS: &[&str] = &[NATS_SERVER, FANLINE];
+const FILES: &[&str] = &[NATS_SERVER, FANLINE, DIR];
+const NATS_SERVER: &str = "--nats-server";
+const FANLINE: &str = "--fanline";
+const DIR: &str = "--dir";
+const RIVALS: &str = "--rivals";
 
+const fn table(
+    name: &'static str,
+    heading: &'static str,
+    quick: &'static [&'static str],
+    takes: &'static [&'static str],
+) -> Table {
+    Table {
+        name,
+        heading,
+        quick,
+        takes,
+    }
+}
+
+#[rustfmt::skip]
 const TABLES: &[Table] = &[
-    Table::new("core", "Core NATS, beside nats-server", QUICK).servers(),
-    Table::new(
-        "jetstream",
-        "JetStream, beside nats-server",
-        JETSTREAM_QUICK,
-    )
-    .files(),
-    Table::new("mqtt", "MQTT, beside nats-server and mosquitto", QUICK).files(),
-    Table::new("transports", "TLS and WebSocket, beside nats-server", QUICK).servers(),
-    Table::new(
-        "leaf",
-        "A leaf link to a nats-server, beside a nats-server leaf",
-        LEAF_QUICK,
-    )
-    .files(),
-    Table::new(
-        "cluster",
-        "A cluster of three servers, beside nats-servers",
-        CLUSTER_QUICK,
-    )
-    .files(),
-    Table::new("bridge", "The bridge", QUICK),
-    Table::new(
-        "replay",
-        "Subjects and replay, beside reference loops",
-        QUICK,
-    )
-    .rivals(),
-    Table::new(
-        "footprint",
-        "What a subject costs besides messages",
-        &["--rounds", "2"],
-    )
-    .rivals(),
-    Table::new("schedulers", "Schedulers", QUICK).rivals(),
-    Table::new("hubs", "Hubs", QUICK).rivals(),
-    Table::new(
-        "micro",
-        "The engine's parts, on one core",
-        &["--samples", "5"],
-    ),
-];
-
-/// Arguments for a quick run: one row of each kind. A run with all rows takes four minutes.
-#[rustfmt::skip]
-const JETSTREAM_QUICK: &[&str] = &[
-    "--quick",
-    "--row", "sync-memory",
-    "--row", "async-memory",
-    "--row", "async-file",
-    "--row", "async-file-always",
-    "--row", "ordered-pull",
-    "--row", "fetch-acks",
-    "--row", "kv-get",
-    "--row", "recover-killed",
-];
-
-#[rustfmt::skip]
-const CLUSTER_QUICK: &[&str] = &[
-    "--quick",
-    "--row", "one-128",
-    "--row", "request-128",
-];
-
-#[rustfmt::skip]
-const LEAF_QUICK: &[&str] = &[
-    "--quick",
-    "--row", "up-128",
-    "--row", "down-128",
-    "--row", "request-up-128",
-    "--row", "interest-down",
-    "--row", "mirror",
+    table("core", "Core NATS, beside nats-server", QUICK, SERVERS),
+    // One row of each kind. A run with all rows takes four minutes.
+    table("jetstream", "JetStream, beside nats-server", &[
+        "--quick",
+        "--row", "sync-memory",
+        "--row", "async-memory",
+        "--row", "async-file",
+        "--row", "async-file-always",
+        "--row", "ordered-pull",
+        "--row", "fetch-acks",
+        "--row", "kv-get",
+        "--row", "recover-killed",
+    ], FILES),
+    table("mqtt", "MQTT, beside nats-server and mosquitto", QUICK, FILES),
+    table("transports", "TLS and WebSocket, beside nats-server", QUICK, SERVERS),
+    table("leaf", "A leaf link to a nats-server, beside a nats-server leaf", &[
+        "--quick",
+        "--row", "up-128",
+        "--row", "down-128",
+        "--row", "request-up-128",
+        "--row", "interest-down",
+        "--row", "mirror",
+    ], FILES),
+    table("cluster", "A cluster of three servers, beside nats-servers", &[
+        "--quick",
+        "--row", "one-128",
+        "--row", "request-128",
+    ], FILES),
+    table("bridge", "The bridge", QUICK, &[]),
+    table("replay", "Subjects and replay, beside reference loops", QUICK, &[RIVALS]),
+    table("footprint", "What a subject costs besides messages", QUICK, &[RIVALS]),
+    table("schedulers", "Schedulers", QUICK, &[RIVALS]),
+    table("hubs", "Hubs", QUICK, &[RIVALS]),
+    table("micro", "The engine's parts, on one core", &["--samples", "5"], &[]),
 ];
 
 impl Table {
-    const fn new(
-        name: &'static str,
-        heading: &'static str,
-        quick: &'static [&'static str],
-    ) -> Self {
-        Table {
-            name,
-            heading,
-            quick,
-            has_rivals: false,
-            has_servers: false,
-            has_files: false,
-        }
-    }
-
-    /// Returns the table with a nats-server and a Fanline server.
-    const fn servers(self) -> Self {
-        Table {
-            has_servers: true,
-            ..self
-        }
-    }
-
-    /// Returns the table with servers that write files.
-    const fn files(self) -> Self {
-        Table {
-            has_files: true,
-            ..self.servers()
-        }
-    }
-
-    const fn rivals(self) -> Self {
-        Table {
-            has_rivals: true,
-            ..self
-        }
-    }
-
     fn file(&self, folder: &Path, end: &str) -> PathBuf {
         folder.join(format!("{}.{end}", self.name))
     }
 
-    /// Returns the arguments with which this program measures the table.
     fn arguments(&self, all: &Arguments, with_rivals: bool) -> Vec<String> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut arguments = vec![self.name.to_owned(), "--json".to_owned()];
@@ -198,15 +139,15 @@ impl Table {
         if all.quick {
             arguments.extend(self.quick.iter().map(|word| (*word).to_owned()));
         }
-        if self.has_rivals && with_rivals {
-            arguments.push("--rivals".to_owned());
+        if self.takes.contains(&RIVALS) && with_rivals {
+            arguments.push(RIVALS.to_owned());
         }
-        for (name, given, takes_it) in [
-            ("--nats-server", &all.nats_server, self.has_servers),
-            ("--fanline", &all.fanline, self.has_servers),
-            ("--dir", &all.dir, self.has_files),
+        for (name, given) in [
+            (NATS_SERVER, &all.nats_server),
+            (FANLINE, &all.fanline),
+            (DIR, &all.dir),
         ] {
-            if let Some(given) = given.as_deref().filter(|_| takes_it) {
+            if let Some(given) = given.as_deref().filter(|_| self.takes.contains(&name)) {
                 arguments.extend([name.to_owned(), path(given)]);
             }
         }
@@ -220,7 +161,7 @@ impl Table {
         if self.run(all, with_rivals)? {
             return Ok(true);
         }
-        if !(self.has_rivals && with_rivals) {
+        if !(self.takes.contains(&RIVALS) && with_rivals) {
             return Ok(false);
         }
         eprintln!("== {}: measuring again without rivals", self.name);
@@ -258,7 +199,6 @@ impl Table {
     }
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let tables = chosen(&arguments.tables)?;
     fs::create_dir_all(&arguments.folder)?;
@@ -322,7 +262,6 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
     Ok(TABLES.iter().filter(is_chosen).collect())
 }
 
-/// The results of one table.
 struct Entry {
     table: &'static Table,
     results: Option<Report>,
@@ -451,7 +390,7 @@ mod tests {
     use crate::report::behind::Rule;
     use crate::report::metric::Metric;
     use crate::report::target::{Bound, Target, Unit};
-    use crate::report::{Failure, Kind, Row};
+    use crate::report::{Kind, Row};
 
     #[test]
     fn page_becomes_section() {
@@ -481,10 +420,7 @@ mod tests {
         row.record_value("Fanline", Metric::ServerCpu, 8.8);
         row.record_value("nats-server", Metric::ServerCpu, 8.0);
         row.compare("Fanline", "nats-server", Metric::ServerCpu, Rule::Median);
-        row.failures.push(Failure {
-            system: "nats-server".to_owned(),
-            error: "too slow".to_owned(),
-        });
+        row.fail("nats-server", "too slow");
         report.rows.push(row);
         for (what, most) in [("rate", 10.0), ("CPU", 8.0)] {
             let (bound, unit) = (Bound::AtMost(most), Unit::Of(Metric::ServerCpu));

@@ -17,7 +17,6 @@ thread_local! {
     static TOTALS: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
 }
 
-/// The allocations of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocations {
     /// Number of allocations. The growth of a block counts as one.
@@ -27,12 +26,10 @@ pub(crate) struct Allocations {
 }
 
 impl Allocations {
-    /// Returns all allocations of the calling thread so far.
     pub(crate) fn of_this_thread() -> Self {
         TOTALS.get()
     }
 
-    /// Returns the allocations since `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             count: self.count - earlier.count,

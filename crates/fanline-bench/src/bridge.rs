@@ -17,8 +17,7 @@ use clap::Args;
 use crate::report::behind::Rule;
 use crate::report::metric::Metric;
 use crate::report::target::{Bound, Target, Unit};
-use crate::report::{self, Kind, Output, Report, Row};
-use measure::Measurement;
+use crate::report::{Kind, Output, Report, Row};
 
 /// Number of repetitions and output files.
 #[derive(Args)]
@@ -33,157 +32,131 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
+/// A kind of load: name of its row, heading of its table, and metric.
+type Load = (&'static str, &'static str, Metric);
+
 /// A result, with the load and the system that it measures, and the target.
 struct Entry {
-    load: &'static Load,
+    load: Load,
     system: &'static str,
     kind: Kind,
-    result: Measurement,
-    limit: Option<Limit>,
-}
-
-/// A kind of load.
-struct Load {
-    name: &'static str,
-    group: &'static str,
-    metric: Metric,
+    /// Returns the result with the given divisor of the number of messages.
+    measure: fn(u64) -> Result<f64>,
+    target: Option<Against>,
 }
 
 /// A target: a minimum share of another system's result, or a maximum.
-enum Limit {
+#[derive(Clone, Copy)]
+enum Against {
     ShareOf(&'static str, f64),
     AtMost(f64),
 }
 
-const IN_PROCESS: &Load = &Load {
-    name: "in-process",
-    group: "In process, one observer",
-    metric: Metric::Rate,
-};
-const TO_NETWORK: &Load = &Load {
-    name: "to-network",
-    group: "To the network, 128 B",
-    metric: Metric::Rate,
-};
-const ROUND_TRIP: &Load = &Load {
-    name: "round-trip",
-    group: "Round trip",
-    metric: Metric::P50,
-};
+const IN_PROCESS: Load = ("in-process", "In process, one observer", Metric::Rate);
+const TO_NETWORK: Load = ("to-network", "To the network, 128 B", Metric::Rate);
+const ROUND_TRIP: Load = ("round-trip", "Round trip", Metric::P50);
 
 const UNBOUND: &str = "unbound subject";
 const SOCKET: &str = "raw socket";
 
 const fn own(
-    load: &'static Load,
+    load: Load,
     system: &'static str,
-    result: Measurement,
-    limit: Option<Limit>,
+    measure: fn(u64) -> Result<f64>,
+    target: Option<Against>,
 ) -> Entry {
     Entry {
         load,
         system,
         kind: Kind::Own,
-        result,
-        limit,
+        measure,
+        target,
     }
 }
 
-const fn reference(load: &'static Load, system: &'static str, result: Measurement) -> Entry {
+const fn reference(load: Load, system: &'static str, measure: fn(u64) -> Result<f64>) -> Entry {
     Entry {
         kind: Kind::Reference,
-        ..own(load, system, result, None)
+        ..own(load, system, measure, None)
     }
 }
 
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
-    reference(IN_PROCESS, UNBOUND, Measurement::Bare),
-    own(IN_PROCESS, "bound, no network subscriber", Measurement::Bound, Some(Limit::ShareOf(UNBOUND, 0.5))),
-    own(IN_PROCESS, "bound, observed at the server's subject", Measurement::Observed, None),
-    reference(TO_NETWORK, SOCKET, Measurement::Core),
-    own(TO_NETWORK, "bound, slices of 64", Measurement::Slices, Some(Limit::ShareOf(SOCKET, 0.8))),
-    own(TO_NETWORK, "bound, one by one", Measurement::Singles, None),
-    own(ROUND_TRIP, "in the process", Measurement::Back, Some(Limit::AtMost(3_000.0))),
-    own(ROUND_TRIP, "through the server", Measurement::AllTheWay, None),
+    reference(IN_PROCESS, UNBOUND, measure::unbound),
+    own(IN_PROCESS, "bound, no network subscriber", measure::bound, Some(Against::ShareOf(UNBOUND, 0.5))),
+    own(IN_PROCESS, "bound, observed at the server's subject", measure::bound_and_observed, None),
+    reference(TO_NETWORK, SOCKET, measure::raw_socket),
+    own(TO_NETWORK, "bound, slices of 64", measure::slices_to_network, Some(Against::ShareOf(SOCKET, 0.8))),
+    own(TO_NETWORK, "bound, one by one", measure::singles_to_network, None),
+    own(ROUND_TRIP, "in the process", measure::round_trip, Some(Against::AtMost(3_000.0))),
+    own(ROUND_TRIP, "through the server", measure::round_trip_through_server, None),
 ];
 
 impl Entry {
     /// Returns the target with its result, which is in the row of the entry's load.
-    fn target(&self, row: Option<&Row>) -> Option<Target> {
-        let metric = self.load.metric;
-        let (measured, bound, unit, to) = match *self.limit.as_ref()? {
-            Limit::ShareOf(other, share) => {
+    fn target(&self, report: &Report) -> Option<Target> {
+        let (name, group, metric) = self.load;
+        let row = report.row(name);
+        let what = format!("{group}: {}", self.system);
+        Some(match self.target? {
+            Against::ShareOf(other, share) => {
                 let measured = row.and_then(|row| row.ratio(self.system, other, metric));
-                (
-                    measured,
-                    Bound::AtLeast(share),
-                    Unit::Share,
-                    format!(", to {other}"),
-                )
+                let what = format!("{what}, to {other}");
+                Target::new(what, vec![measured], Bound::AtLeast(share), Unit::Share)
             }
-            Limit::AtMost(most) => {
+            Against::AtMost(most) => {
                 let measured = row.and_then(|row| row.value(self.system, metric));
-                (
-                    measured,
-                    Bound::AtMost(most),
-                    Unit::Of(metric),
-                    String::new(),
-                )
+                Target::new(what, vec![measured], Bound::AtMost(most), Unit::Of(metric))
             }
-        };
-        let what = format!("{}: {}{to}", self.load.group, self.system);
-        Some(Target::new(what, vec![measured], bound, unit))
+        })
     }
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.output.list {
-        let lines = ENTRIES.iter().map(|entry| {
-            let target = entry.target(None).map(|target| target.bound());
-            let (group, system) = (entry.load.group.to_owned(), entry.system.to_owned());
-            [group, system, target.unwrap_or_default()]
-        });
-        print!("{}", report::list(lines));
+    let mut report = Report::new("The bridge");
+    let line = |entry: &Entry| {
+        let target = entry.target(&report).map(|target| target.bound());
+        let [group, system] = [entry.load.1, entry.system].map(str::to_owned);
+        [group, system, target.unwrap_or_default()]
+    };
+    if arguments
+        .output
+        .lists(|| ENTRIES.iter().map(line).collect())
+    {
         return Ok(());
     }
+    let rounds = arguments.rounds;
+    let divisor = if arguments.quick { 10 } else { 1 };
     let mut samples = vec![Vec::new(); ENTRIES.len()];
-    for round in 0..arguments.rounds {
-        eprintln!("round {} of {}", round + 1, arguments.rounds);
+    for round in 0..rounds {
+        eprintln!("round {} of {rounds}", round + 1);
         for (entry, samples) in ENTRIES.iter().zip(&mut samples) {
-            samples.push(measure::measure(entry.result, arguments.quick)?);
+            samples.push((entry.measure)(divisor)?);
         }
     }
-    arguments.output.write(&report(arguments.rounds, samples))
-}
-
-fn report(rounds: u32, samples: Vec<Vec<f64>>) -> Report {
-    let mut report = Report::new("The bridge");
     report.set("rounds", f64::from(rounds));
     report.notes.push(format!(
         "Medians of {rounds} round(s). Server, publisher and subscriber share the machine and the process."
     ));
-    for load in [IN_PROCESS, TO_NETWORK, ROUND_TRIP] {
-        report.rows.push(Row {
-            headline: load.metric,
-            ..Row::new(load.name, load.group)
-        });
-    }
-    for (entry, samples) in ENTRIES.iter().zip(samples) {
-        let Entry {
-            load, system, kind, ..
-        } = entry;
-        report.add_system(system, *kind, "");
-        let row = report.rows.iter_mut().find(|row| row.name == load.name);
-        if let Some(row) = row {
-            row.record_samples(system, load.metric, samples);
-            if let Some(Limit::ShareOf(other, _)) = entry.limit {
-                row.compare(system, other, load.metric, Rule::Never);
+    for (name, group, headline) in [IN_PROCESS, TO_NETWORK, ROUND_TRIP] {
+        let mut row = Row {
+            headline,
+            ..Row::new(name, group)
+        };
+        for (entry, samples) in ENTRIES.iter().zip(&samples) {
+            if entry.load.0 != name {
+                continue;
+            }
+            report.add_system(entry.system, entry.kind, "");
+            row.record_samples(entry.system, headline, samples.clone());
+            if let Some(Against::ShareOf(other, _)) = entry.target {
+                row.compare(entry.system, other, headline, Rule::Never);
             }
         }
-        let target = entry.target(report.row(load.name));
-        report.targets.extend(target);
+        report.rows.push(row);
     }
-    report
+    let targets = ENTRIES.iter().filter_map(|entry| entry.target(&report));
+    report.targets = targets.collect();
+    arguments.output.write(&report)
 }

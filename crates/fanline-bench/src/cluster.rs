@@ -6,7 +6,6 @@ pub(crate) mod rows;
 
 use anyhow::Result;
 
-use crate::comparison::no_others;
 use crate::comparison::site::{Site, StoredComparison};
 use rows::ROWS;
 
@@ -19,10 +18,9 @@ const NOTES: [&str; 4] = [
     "Interest is ready when a server that joins passes a message to the subject of the last subscription; the time includes its start.",
 ];
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &StoredComparison) -> Result<()> {
     let comparison = &arguments.comparison;
-    comparison.run(TITLE, ROWS, &NOTES, no_others, |run, row| {
+    comparison.run(TITLE, ROWS, &NOTES, Vec::new(), |run, row| {
         let others = comparison.nats_server()?;
         let site = Site::new(&arguments.dir)?;
         run.measure(row, |program, duration| {

@@ -51,7 +51,6 @@ impl Change {
     }
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     ensure!(
         arguments.slower >= 1.0,
@@ -103,7 +102,6 @@ fn metric(name: &str) -> Result<Metric, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// Returns the results of Fanline that both reports have.
 pub(crate) fn results(old: &Report, new: &Report) -> Vec<Change> {
     let mut changes = Vec::new();
     for row in &new.rows {

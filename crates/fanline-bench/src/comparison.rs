@@ -14,9 +14,10 @@ use indicatif::ProgressBar;
 
 use crate::report::behind::Rule;
 use crate::report::metric::{Metric, Sample};
-use crate::report::target::{Bound, Target, Unit, Verdict};
-use crate::report::{self, Failure, Kind, Output, Report, Row};
+use crate::report::target::Limit;
+use crate::report::{self, Kind, Output, Report, Row};
 use crate::servers::{Program, System, binaries, process};
+use crate::turns;
 
 /// Rows and servers to compare, number and length of measurements, and output files.
 #[derive(Args)]
@@ -53,14 +54,11 @@ pub(crate) struct Comparison {
 pub(crate) struct Case<W> {
     /// Name on the command line.
     pub(crate) name: &'static str,
-    /// Title in reports.
     pub(crate) title: &'static str,
-    /// The generator's work.
     pub(crate) work: W,
     pub(crate) targets: &'static [Limit],
 }
 
-/// Returns a case.
 pub(crate) const fn case<W>(
     name: &'static str,
     title: &'static str,
@@ -75,7 +73,6 @@ pub(crate) const fn case<W>(
     }
 }
 
-/// The generator's work for a case.
 pub(crate) trait Work {
     /// Returns how reports show the results.
     fn shown(&self) -> Shown;
@@ -87,7 +84,6 @@ pub(crate) struct Shown {
     pub(crate) group: &'static str,
     /// Unit of [`Metric::Rate`].
     pub(crate) rate: &'static str,
-    /// Metric of the plot.
     pub(crate) headline: Metric,
 }
 
@@ -107,102 +103,34 @@ impl Shown {
     }
 }
 
-/// The target for one of Fanline's results.
-#[derive(Clone, Copy)]
-pub(crate) struct Limit {
-    metric: Metric,
-    /// The server by whose result Fanline's result is divided.
-    to: Option<System>,
-    bound: Bound,
-}
-
-impl Limit {
-    /// Returns the same target relative to mosquitto's result.
-    pub(crate) const fn of_mosquitto(self) -> Self {
-        Self {
-            to: Some(System::Mosquitto),
-            ..self
-        }
-    }
-
-    /// Returns the same target independent of other servers.
-    pub(crate) const fn alone(self) -> Self {
-        Self { to: None, ..self }
-    }
-
-    fn unit(self) -> Unit {
-        match self.to {
-            Some(_) => Unit::Times,
-            None => Unit::Of(self.metric),
-        }
-    }
-
-    fn describe(self) -> String {
-        let to = match self.to {
-            Some(System::Mosquitto) => " mosquitto",
-            _ => "",
-        };
-        let bound = self.bound.words(self.unit());
-        format!("{} {bound}{to}", self.metric.label())
-    }
-
-    /// Returns the target with its result. If a run of Fanline failed, no target is met.
-    fn check(self, row: &Row) -> Target {
-        let own = System::Fanline.label();
-        let measured = match self.to {
-            Some(other) => row.ratio(own, other.label(), self.metric),
-            None => row.value(own, self.metric),
-        };
-        let to = self.to.map(|to| format!(", to {}", to.label()));
-        let metric = row.metric_title(self.metric);
-        let what = format!("{}, {metric}{}", row.title, to.unwrap_or_default());
-        let mut target = Target::new(what, vec![measured], self.bound, self.unit());
-        if row.has_failed(own) {
-            target.verdict = Verdict::Missed;
-        }
-        target
-    }
-}
-
 /// Returns a target with a lower bound, as a multiple of nats-server's result.
 pub(crate) const fn at_least(metric: Metric, least: f64) -> Limit {
-    Limit {
-        metric,
-        to: Some(System::Nats),
-        bound: Bound::AtLeast(least),
-    }
+    Limit::at_least(metric, least).to(System::Nats.label())
 }
 
 /// Returns a target with an upper bound, as a multiple of nats-server's result.
 pub(crate) const fn at_most(metric: Metric, most: f64) -> Limit {
-    Limit {
-        metric,
-        to: Some(System::Nats),
-        bound: Bound::AtMost(most),
-    }
+    Limit::at_most(metric, most).to(System::Nats.label())
 }
 
 impl Comparison {
     /// Finds the servers and measures the requested cases, each by a call of `measure`. Then prints the report
-    /// and writes the requested files. `others` returns servers in addition to nats-server and Fanline, and may
-    /// add a note.
+    /// and writes the requested files. `others` are servers in addition to nats-server and Fanline.
     pub(crate) fn run<W: Work>(
         &self,
         title: &str,
         cases: &'static [Case<W>],
         notes: &[&str],
-        others: impl FnOnce(&mut Vec<String>) -> Result<Vec<Program>>,
+        others: Vec<Program>,
         mut measure: impl FnMut(&mut Run, &'static Case<W>) -> Result<()>,
     ) -> Result<()> {
-        if self.output.list {
-            print!("{}", report::list(cases.iter().map(line)));
+        if self.output.lists(|| cases.iter().map(line).collect()) {
             return Ok(());
         }
         process::end_children_on_signals()?;
         let chosen = self.choose(cases)?;
-        let mut notes: Vec<String> = notes.iter().copied().map(str::to_owned).collect();
-        let others = others(&mut notes)?;
         let mut run = self.begin(title, chosen.len(), others)?;
+        let notes = notes.iter().map(|note| (*note).to_owned());
         run.report.notes.extend(notes);
         for case in chosen {
             measure(&mut run, case)?;
@@ -211,7 +139,6 @@ impl Comparison {
         self.output.write(&run.report)
     }
 
-    /// Returns the cases with the requested names, or all cases.
     fn choose<W>(&self, cases: &'static [Case<W>]) -> Result<Vec<&'static Case<W>>> {
         if self.rows.is_empty() {
             return Ok(cases.iter().collect());
@@ -224,7 +151,13 @@ impl Comparison {
     }
 
     fn begin(&self, title: &str, cases: usize, others: Vec<Program>) -> Result<Run> {
-        let mut programs = self.programs()?;
+        let mut programs = Vec::new();
+        if self.wants(System::Nats) {
+            programs.push(self.nats_server()?);
+        }
+        if self.wants(System::Fanline) {
+            programs.push(binaries::fanline(self.fanline.as_deref(), self.shards)?);
+        }
         programs.extend(others.into_iter().filter(|other| self.wants(other.system)));
         process::raise_file_limit();
         let (rounds, seconds) = match self.quick {
@@ -263,31 +196,17 @@ impl Comparison {
         binaries::nats_server(self.nats_server.as_deref())
     }
 
-    fn programs(&self) -> Result<Vec<Program>> {
-        let mut programs = Vec::new();
-        if self.wants(System::Nats) {
-            programs.push(self.nats_server()?);
-        }
-        if self.wants(System::Fanline) {
-            programs.push(binaries::fanline(self.fanline.as_deref(), self.shards)?);
-        }
-        Ok(programs)
-    }
-
     /// Returns whether a server must be measured.
     pub(crate) fn wants(&self, system: System) -> bool {
         self.only.is_none_or(|only| only == system)
     }
 }
 
-/// Returns a case as a line of `--list`.
 fn line<W>(case: &Case<W>) -> [String; 3] {
-    let targets = case.targets.iter().map(|target| target.describe());
-    let targets = targets.collect::<Vec<_>>().join(", ");
-    [case.name.to_owned(), case.title.to_owned(), targets]
+    let [name, title] = [case.name, case.title].map(str::to_owned);
+    [name, title, Limit::list(case.targets)]
 }
 
-/// A report in progress.
 pub(crate) struct Run {
     programs: Vec<Program>,
     rounds: u32,
@@ -297,22 +216,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Measures one case on all servers in sequence.
-    pub(crate) fn measure<W: Work>(
+    /// Measures one case on all servers in alternating order. `measure` may return `None` for a server that does
+    /// not support the case.
+    pub(crate) fn measure<W: Work, S: Into<Option<Sample>>>(
         &mut self,
         case: &Case<W>,
-        mut measure: impl FnMut(&Program, Duration) -> Result<Sample>,
-    ) {
-        self.measure_where(case, |program, duration| {
-            measure(program, duration).map(Some)
-        });
-    }
-
-    /// Does the same as [`measure`](Self::measure), for cases that some servers do not support.
-    pub(crate) fn measure_where<W: Work>(
-        &mut self,
-        case: &Case<W>,
-        mut measure: impl FnMut(&Program, Duration) -> Result<Option<Sample>>,
+        mut measure: impl FnMut(&Program, Duration) -> Result<S>,
     ) {
         let shown = case.work.shown();
         let mut row = Row {
@@ -322,28 +231,23 @@ impl Run {
             ..Row::new(case.name, shown.group)
         };
         let mut samples: Vec<(System, Sample)> = Vec::new();
-        for round in 0..self.rounds {
-            let mut order = self.programs.iter().collect::<Vec<_>>();
-            // Alternating the order makes drift of the machine affect both servers equally.
-            if round % 2 == 1 {
-                order.reverse();
-            }
-            for program in order {
-                let label = program.system.label();
-                self.progress
-                    .set_message(format!("{}: {label}", case.title));
-                match measure(program, self.duration) {
-                    Ok(sample) => samples.extend(sample.map(|sample| (program.system, sample))),
-                    Err(error) => row.failures.push(Failure {
-                        system: label.to_owned(),
-                        error: format!("{error:#}"),
-                    }),
+        for index in turns::order(self.rounds, self.programs.len()) {
+            let program = &self.programs[index];
+            let label = program.system.label();
+            self.progress
+                .set_message(format!("{}: {label}", case.title));
+            match measure(program, self.duration) {
+                Ok(sample) => {
+                    let sample = sample.into();
+                    samples.extend(sample.map(|sample| (program.system, sample)));
                 }
-                self.progress.inc(1);
+                Err(error) => row.fail(label, format!("{error:#}")),
             }
+            self.progress.inc(1);
         }
         self.record(&mut row, &samples);
-        let targets = case.targets.iter().map(|target| target.check(&row));
+        let own = System::Fanline.label();
+        let targets = case.targets.iter().map(|target| target.check(&row, own));
         self.report.targets.extend(targets);
         self.report.rows.push(row);
     }
@@ -352,36 +256,30 @@ impl Run {
     fn record(&self, row: &mut Row, samples: &[(System, Sample)]) {
         let metrics = samples.iter().flat_map(|(_, sample)| sample.metrics());
         let metrics: BTreeSet<Metric> = metrics.collect();
-        for program in &self.programs {
+        let systems = self.programs.iter().map(|program| program.system);
+        for system in systems.clone() {
             for metric in &metrics {
-                let of_system = samples.iter().filter(|entry| entry.0 == program.system);
+                let of_system = samples.iter().filter(|entry| entry.0 == system);
                 let values = of_system.filter_map(|entry| entry.1.get(*metric));
-                row.record_samples(program.system.label(), *metric, values.collect());
+                row.record_samples(system.label(), *metric, values.collect());
             }
         }
-        let own = System::Fanline.label();
-        let others = self.programs.iter().map(|program| program.system.label());
-        for other in others.filter(|other| *other != own) {
+        for other in systems.filter(|other| *other != System::Fanline) {
             for metric in &metrics {
                 let rule = match metric {
                     // This time does not measure a server.
                     Metric::GeneratorCpu => Rule::Never,
                     _ => Rule::Range,
                 };
-                row.compare(own, other, *metric, rule);
+                row.compare(System::Fanline.label(), other.label(), *metric, rule);
             }
         }
     }
 
     /// Adds a note, which is printed below the tables.
-    pub(crate) fn note(&mut self, note: impl Into<String>) {
-        self.report.notes.push(note.into());
+    pub(crate) fn note(&mut self, note: String) {
+        self.report.notes.push(note);
     }
-}
-
-/// Returns no servers in addition to nats-server and Fanline.
-pub(crate) fn no_others(_: &mut Vec<String>) -> Result<Vec<Program>> {
-    Ok(Vec::new())
 }
 
 #[cfg(test)]
@@ -396,27 +294,10 @@ mod tests {
 
     #[test]
     fn row_names_are_unique() {
-        check(crate::core_nats::shapes::SHAPES);
+        check(crate::core_nats::SHAPES);
         check(crate::jetstream::rows::ROWS);
         check(crate::leaf::rows::ROWS);
         check(crate::mqtt::rows::ROWS);
-        check(crate::transports::rows::ROWS);
-    }
-
-    #[test]
-    fn failed_run_of_fanline_misses_targets() {
-        let target = at_most(Metric::Ready, 2.0);
-        let mut row = Row::new("row", "group");
-        for (system, value) in [(System::Fanline, 3.0), (System::Nats, 2.0)] {
-            row.record_value(system.label(), Metric::Ready, value);
-        }
-        assert_eq!(target.check(&row).verdict, Verdict::Met);
-        assert_eq!(target.alone().check(&row).verdict, Verdict::Missed);
-        assert_eq!(target.of_mosquitto().check(&row).verdict, Verdict::Unknown);
-        row.failures.push(Failure {
-            system: System::Fanline.label().to_owned(),
-            error: String::new(),
-        });
-        assert_eq!(target.check(&row).verdict, Verdict::Missed);
+        check(crate::transports::ROWS);
     }
 }

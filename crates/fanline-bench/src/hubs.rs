@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::report::{self, Output};
-use load::{Cell, Load, Part};
+use crate::report::Output;
+use load::{Load, Part};
 use measure::Plan;
 use targets::{ALLOCATIONS_CONSUMERS, GROWTH_THREADS, JOIN_PRESENT, LAW_BUFFERS};
 
@@ -85,16 +85,17 @@ struct Options {
     pekko_threads: usize,
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let (plan, output) = (plan(arguments), &arguments.output);
-    if output.list {
+    let targets = || {
         let targets = targets::all(&measure::empty(plan)).into_iter();
         let lines = targets.map(|target| {
             let bound = target.bound();
             [target.what, bound, target.cells]
         });
-        print!("{}", report::list(lines));
+        lines.collect()
+    };
+    if output.lists(targets) {
         return Ok(());
     }
     let json = output.json.as_deref();
@@ -107,97 +108,74 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn plan(arguments: &Arguments) -> Plan {
-    let quick = arguments.quick;
-    Plan {
-        rounds: if quick { 3 } else { arguments.rounds },
+    let plan = Plan {
+        rounds: arguments.rounds,
         elements: arguments.elements,
-        rivals_consumers_max: if quick {
-            2000
-        } else {
-            arguments.rivals_consumers_max
+        rivals_consumers_max: arguments.rivals_consumers_max,
+        run_millis: arguments.run_millis,
+    };
+    match arguments.quick {
+        true => Plan {
+            rounds: 3,
+            rivals_consumers_max: 2000,
+            run_millis: 100,
+            ..plan
         },
-        run_millis: if quick { 100 } else { arguments.run_millis },
+        false => plan,
     }
 }
 
 /// Returns all loads of the requested parts.
 fn loads(arguments: &Arguments) -> Vec<Load> {
-    let parts = if arguments.parts.is_empty() {
-        Part::value_variants()
-    } else {
-        &arguments.parts
-    };
-    let mut loads = Vec::new();
-    for part in Part::value_variants() {
-        if parts.contains(part) {
-            loads.extend(of_part(*part, arguments));
-        }
-    }
-    loads
+    let parts = &arguments.parts;
+    let all = Part::value_variants().iter();
+    let wanted = all.filter(|part| parts.is_empty() || parts.contains(part));
+    wanted.flat_map(|part| of_part(*part, arguments)).collect()
 }
 
 fn of_part(part: Part, arguments: &Arguments) -> Vec<Load> {
-    let each_thread = |load: fn(usize, usize) -> Load, counts: &[usize]| {
+    let on_each_thread = |peers: &[usize]| {
         let threads = arguments.threads.iter();
-        let all = threads.flat_map(|threads| counts.iter().map(|count| load(*threads, *count)));
-        all.collect::<Vec<_>>()
+        let loads = threads.flat_map(|threads| peers.iter().map(|peers| (*threads, *peers)));
+        loads.collect::<Vec<_>>()
     };
-    match part {
-        Part::Lockstep => lockstep(arguments),
-        Part::Law => law(),
-        Part::JoinLeave => {
-            let present = [0, 100, JOIN_PRESENT, 100_000];
-            present.map(|present| Load::JoinLeave { present }).to_vec()
-        }
-        Part::Memory => vec![Load::Memory { consumers: 100_000 }],
-        Part::Allocations => vec![Load::Allocations {
-            consumers: ALLOCATIONS_CONSUMERS,
-        }],
-        Part::Slow => each_thread(|threads, fast| Load::Slow { threads, fast }, &[0, 255]),
-        Part::Latency => each_thread(
-            |threads, consumers| Load::Latency { threads, consumers },
-            &[1, 100, 1000],
-        ),
-        Part::Merge => each_thread(
-            |threads, producers| Load::Merge { threads, producers },
-            &[1, 4, 16],
-        ),
-        Part::Partition => each_thread(
-            |threads, consumers| Load::Partition { threads, consumers },
-            &[1, 4, 16],
-        ),
-    }
+    let loads = match part {
+        Part::Lockstep => return lockstep(arguments),
+        Part::Law => return law(),
+        Part::JoinLeave => [0, 100, JOIN_PRESENT, 100_000]
+            .map(|present| (0, present))
+            .to_vec(),
+        Part::Memory => vec![(0, 100_000)],
+        Part::Allocations => vec![(0, ALLOCATIONS_CONSUMERS)],
+        Part::Slow => on_each_thread(&[0, 255]),
+        Part::Latency => on_each_thread(&[1, 100, 1000]),
+        Part::Merge | Part::Partition => on_each_thread(&[1, 4, 16]),
+    };
+    let loads = loads.into_iter();
+    loads
+        .map(|(threads, peers)| Load::new(part, threads, peers))
+        .collect()
 }
 
 fn lockstep(arguments: &Arguments) -> Vec<Load> {
     let mut loads = Vec::new();
     for &threads in &arguments.threads {
         for &buffer in &arguments.buffers {
-            loads.extend(arguments.consumers.iter().map(|&consumers| {
-                Load::Lockstep(Cell {
-                    threads,
-                    buffer,
-                    consumers,
-                })
-            }));
+            let consumers = arguments.consumers.iter();
+            let load = |count: &usize| Load::broadcast(Part::Lockstep, threads, buffer, *count);
+            loads.extend(consumers.map(load));
         }
     }
     loads
 }
 
 fn law() -> Vec<Load> {
-    let cells = LAW_BUFFERS.into_iter().flat_map(|buffer| {
-        [64, 1000, 10_000].map(|consumers| {
-            Load::Law(Cell {
-                threads: 1,
-                buffer,
-                consumers,
-            })
-        })
-    });
-    let grown = GROWTH_THREADS.into_iter().flat_map(targets::growth_cells);
-    let mut loads: Vec<Load> = cells.collect();
-    for load in grown.map(Load::Law) {
+    let mut loads = Vec::new();
+    for buffer in LAW_BUFFERS {
+        let consumers = [64, 1000, 10_000];
+        loads.extend(consumers.map(|count| Load::broadcast(Part::Law, 1, buffer, count)));
+    }
+    for load in GROWTH_THREADS.into_iter().flat_map(targets::growth_loads) {
         if !loads.contains(&load) {
             loads.push(load);
         }

@@ -5,16 +5,14 @@ pub(crate) mod rows;
 
 use anyhow::Result;
 
-use crate::comparison::no_others;
 use crate::comparison::site::{Site, StoredComparison};
 use rows::ROWS;
 
 const TITLE: &str = "JetStream: Fanline beside nats-server";
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &StoredComparison) -> Result<()> {
     let comparison = &arguments.comparison;
-    comparison.run(TITLE, ROWS, &[], no_others, |run, row| {
+    comparison.run(TITLE, ROWS, &[], Vec::new(), |run, row| {
         let site = Site::new(&arguments.dir)?;
         run.measure(row, |program, duration| {
             measure::measure(program, &row.work, &site, duration, comparison.quick)

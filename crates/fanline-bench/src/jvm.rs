@@ -8,10 +8,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 /// Builds a project with Maven, which downloads dependencies the first time. Returns the project's directory.
-///
-/// # Errors
-///
-/// Returns an error if Maven is missing or fails.
 pub(crate) fn package(project: &str) -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("rivals")
@@ -41,17 +37,13 @@ pub(crate) struct Jvm {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// Name of the project, for error messages.
-    name: String,
+    pub(crate) name: String,
     /// The first line that the JVM prints: the versions.
     pub(crate) banner: String,
 }
 
 impl Jvm {
     /// Starts the program in the project's `folder`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if `java` is missing or the program fails.
     pub(crate) fn start(java: &Path, folder: &Path, options: &[&str], load: &str) -> Result<Self> {
         let mut child = Command::new(java)
             .args(options)
@@ -79,10 +71,6 @@ impl Jvm {
     }
 
     /// Sends a line, and returns the response.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JVM ends, for instance because a consumer missed an element.
     pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
         let input = self.input.as_mut().context("the JVM is being ended")?;
         writeln!(input, "{line}").with_context(|| self.name.clone())?;

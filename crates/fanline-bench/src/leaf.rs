@@ -7,7 +7,6 @@ pub(crate) mod rows;
 
 use anyhow::Result;
 
-use crate::comparison::no_others;
 use crate::comparison::site::{Site, StoredComparison};
 use crate::report::metric::{Metric, Summary};
 use crate::servers::System;
@@ -23,10 +22,9 @@ const NOTES: [&str; 5] = [
     "Fanline syncs its mirror before it counts a record, nats-server every two minutes; both are the defaults.",
 ];
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &StoredComparison) -> Result<()> {
     let comparison = &arguments.comparison;
-    comparison.run(TITLE, ROWS, &NOTES, no_others, |run, row| {
+    comparison.run(TITLE, ROWS, &NOTES, Vec::new(), |run, row| {
         let hub = comparison.nats_server()?;
         let site = Site::new(&arguments.dir)?;
         let mut bound = Bound::default();

@@ -4,31 +4,6 @@
 //! Each subcommand is one kind of comparison. The modules that generate load and start servers do not know
 //! reports, and the modules that write reports do not know sockets. A subcommand connects them.
 //!
-//! - `core`: core NATS, compared with nats-server.
-//! - `jetstream`: storage on disk and in memory, compared with nats-server.
-//! - `transports`: the server over TLS and WebSocket, compared with nats-server.
-//! - `cluster`: three servers on this machine, all Fanline, all nats-server, or mixed.
-//! - `leaf`: a leaf connection to nats-server, with Fanline and with nats-server as the leaf node.
-//! - `mqtt`: MQTT, and messages between MQTT and NATS, compared with nats-server and mosquitto.
-//! - `micro`: the engine's parts on one core.
-//! - `replay`: the library's subjects with the loads of RxPerfTests: 1,000 to 1,000,000 messages to 1 to 16
-//!   subscribers. Each flavor is measured in both forms (exclusive and shared), next to a reference loop for
-//!   exactly this load (`replay/reference_loops.rs`, which lists what the loop omits). `--rivals` adds RxJava
-//!   3, rxRust, and tokio's broadcast. All systems of a cell are measured in alternation (`turns.rs`), so a
-//!   share is a ratio within one run. A further table lists the library's targets.
-//! - `hubs`: the broadcast hub in lockstep with 64 to 100,000 consumers, with each of its methods to send and
-//!   to receive, next to a hand-written reference loop (`hubs/floor.rs`). `--rivals` adds tokio's broadcast,
-//!   async-broadcast, asyncband, and Pekko. Further tables measure joining, memory, slow consumers, and
-//!   latency, and compare the merge and the partition hub with tokio's mpsc. `--resume` continues an
-//!   interrupted run.
-//! - `footprint`: what a subject costs besides messages: short visits, memory, code size, and compile time, next
-//!   to rxRust, tokio's channels, and RxJava.
-//! - `bridge`: a subject bound to a server, compared with an unbound one and a raw socket.
-//! - `schedulers`: values on another thread, compared with hand-written reference loops
-//!   (`schedulers/floors.rs`) and RxJava. Published results of other libraries are in separate columns.
-//! - `all`: all of these, in one report.
-//! - `compare`: two results of one command, measured at different times.
-//!
 //! The systems in Java are Maven projects in the folder `rivals`. Each is a process that responds to every
 //! line of input with one line (`jvm.rs`). RxJava has one process for each kind of load (`rxjava.rs`). Rust
 //! code is compiled ahead of time, and Java code at run time. So Java code has a warm-up of its own, before
@@ -41,6 +16,7 @@ mod cluster;
 mod compare;
 mod comparison;
 mod core_nats;
+mod engine;
 mod footprint;
 mod generator;
 mod hubs;
@@ -54,6 +30,7 @@ mod report;
 mod rxjava;
 mod schedulers;
 mod servers;
+mod subjects;
 mod transports;
 mod turns;
 
@@ -144,7 +121,7 @@ enum Command {
     /// thread takes most of the time of the first two loads, and varies between runs on a shared machine. So
     /// compare results with the reference loop ("floor") of the same run. src/schedulers/floors.rs contains
     /// these loops and lists what they omit.
-    Schedulers(schedulers::Arguments),
+    Schedulers(turns::Options),
     /// Keep the cores awake until standard input ends; for internal use
     #[command(hide = true, name = SPIN_COMMAND)]
     Spin,

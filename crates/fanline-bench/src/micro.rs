@@ -1,22 +1,19 @@
 //! `fanline-bench micro`: the parts of the engine, measured one at a time on one core, without a network.
 
-mod cases;
 mod matcher;
 mod parser;
-mod sampling;
 mod shard;
 mod store;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use crate::report::metric::Metric;
-use crate::report::target::{Target, Unit};
+use crate::allocations::Allocations;
+use crate::report::metric::{Metric, Summary};
+use crate::report::target::Limit;
 use crate::report::{self, Kind, Output, Report, Row};
-use cases::Case;
-use sampling::Measurements;
 
 /// Measured parts, number and length of samples, and output files.
 #[derive(Args)]
@@ -34,14 +31,72 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-/// Name of the measured system in reports.
 const FANLINE: &str = "Fanline";
 
-/// Runs the subcommand.
+/// The cases of each part of the engine.
+const PARTS: &[(&str, &[Case])] = &[
+    ("Matcher", matcher::CASES),
+    ("Parser", parser::CASES),
+    ("Shard", shard::CASES),
+    ("Store", store::CASES),
+];
+
+/// A closure that runs an operation at least the given number of times, and returns the actual number.
+type Work = dyn FnMut(u64) -> u64;
+
+struct Case {
+    name: &'static str,
+    /// The unit that is counted, such as a message.
+    unit: &'static str,
+    targets: &'static [Limit],
+    /// Builds the data, and returns the work.
+    prepare: fn() -> Box<Work>,
+}
+
+const NO_ALLOCATION: Limit = Limit::at_most(Metric::Allocations, 0.0);
+
+const fn case(
+    name: &'static str,
+    unit: &'static str,
+    targets: &'static [Limit],
+    prepare: fn() -> Box<Work>,
+) -> Case {
+    Case {
+        name,
+        unit,
+        targets,
+        prepare,
+    }
+}
+
+/// Returns a closure that runs `batch` until enough operations were done. Each call does `done` operations.
+fn in_batches(done: u64, mut batch: impl FnMut() + 'static) -> Box<Work> {
+    Box::new(move |operations| {
+        let batches = operations.div_ceil(done);
+        for _ in 0..batches {
+            batch();
+        }
+        batches * done
+    })
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let cases = chosen(&arguments.cases)?;
-    if arguments.output.list {
-        print!("{}", report::list(cases.iter().map(line)));
+    let names = &arguments.cases;
+    let is_wanted =
+        |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
+    let all = PARTS
+        .iter()
+        .flat_map(|(part, cases)| cases.iter().map(move |case| (*part, case)));
+    let cases: Vec<(&str, &Case)> = all.filter(|(_, case)| is_wanted(case)).collect();
+    ensure!(
+        !cases.is_empty(),
+        "no case has such a name; --list shows them"
+    );
+    let line = |(_, case): &(&str, &Case)| {
+        let targets = Limit::list(case.targets);
+        [case.name.to_owned(), String::new(), targets]
+    };
+    if arguments.output.lists(|| cases.iter().map(line).collect()) {
         return Ok(());
     }
     let length = Duration::from_millis(arguments.millis);
@@ -56,11 +111,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.samples, arguments.millis
     ));
     let progress = report::progress(cases.len() as u64);
-    for case in cases {
+    for (part, case) in cases {
         progress.set_message(case.name);
-        let results = sampling::measure(&mut *(case.prepare)(), arguments.samples, length);
-        let row = row(&case, &results);
-        report.targets.extend(targets(&case, &row));
+        let mut row = Row {
+            title: case.name.to_owned(),
+            rate: format!("{}/s", case.unit),
+            headline: Metric::Operation,
+            ..Row::new(case.name, part)
+        };
+        measure(&mut *(case.prepare)(), arguments.samples, length, &mut row);
+        let targets = case.targets.iter().map(|limit| limit.check(&row, FANLINE));
+        report.targets.extend(targets);
         report.rows.push(row);
         progress.inc(1);
     }
@@ -68,54 +129,63 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.output.write(&report)
 }
 
-/// Returns a case as a line of `--list`.
-fn line(case: &Case) -> [String; 3] {
-    let targets = case.targets.iter().map(|target| {
-        let (bound, metric) = target.bound();
-        let bound = bound.words(Unit::Of(metric));
-        format!("{} {bound}", metric.label())
-    });
-    let targets = targets.collect::<Vec<_>>().join(", ");
-    [case.name.to_owned(), String::new(), targets]
+/// Length of the warm-up before the first sample, in samples.
+const WARM_UP_SAMPLES: u32 = 3;
+
+fn measure(work: &mut Work, samples: u32, length: Duration, row: &mut Row) {
+    let operations = calibrate(work, length);
+    for _ in 0..WARM_UP_SAMPLES {
+        work(operations);
+    }
+    let mut nanos = Vec::with_capacity(samples as usize);
+    let mut done = 0;
+    let before = Allocations::of_this_thread();
+    for _ in 0..samples {
+        let start = Instant::now();
+        let count = work(operations);
+        nanos.push(start.elapsed().as_nanos() as f64 / count as f64);
+        done += count;
+    }
+    let allocated = Allocations::of_this_thread().since(before);
+    if let Some(nanos) = Summary::of(nanos.into_iter()) {
+        row.record(FANLINE, Metric::Rate, nanos.inverse(1e9));
+        row.record(FANLINE, Metric::Operation, nanos);
+    }
+    for (metric, total) in [
+        (Metric::Allocations, allocated.count),
+        (Metric::Bytes, allocated.bytes),
+    ] {
+        row.record_value(FANLINE, metric, total as f64 / done as f64);
+    }
 }
 
-fn row(case: &Case, results: &Measurements) -> Row {
-    let mut row = Row {
-        title: case.name.to_owned(),
-        rate: format!("{}/s", case.unit),
-        headline: Metric::Operation,
-        ..Row::new(case.name, case.part())
-    };
-    row.record(FANLINE, Metric::Rate, results.nanos.inverse(1e9));
-    row.record(FANLINE, Metric::Operation, results.nanos);
-    row.record_value(FANLINE, Metric::Allocations, results.allocations);
-    row.record_value(FANLINE, Metric::Bytes, results.bytes);
-    row
+/// Returns the number of operations that take about `length`.
+fn calibrate(work: &mut Work, length: Duration) -> u64 {
+    let mut operations = 1;
+    loop {
+        let start = Instant::now();
+        let done = work(operations);
+        let elapsed = start.elapsed();
+        if elapsed * 4 >= length {
+            let wanted = u128::from(done) * length.as_nanos() / elapsed.as_nanos().max(1);
+            return u64::try_from(wanted).unwrap_or(u64::MAX).max(1);
+        }
+        operations = done.max(operations) * 2;
+    }
 }
 
-fn targets(case: &Case, row: &Row) -> Vec<Target> {
-    let targets = case.targets.iter().map(|target| {
-        let (bound, metric) = target.bound();
-        let what = format!("{}, {}", case.name, row.metric_title(metric));
-        Target::new(
-            what,
-            vec![row.value(FANLINE, metric)],
-            bound,
-            Unit::Of(metric),
-        )
-    });
-    targets.collect()
-}
+/// A small random number generator (xorshift64*). Its numbers are the same in each run.
+struct Numbers(u64);
 
-fn chosen(names: &[String]) -> Result<Vec<Case>> {
-    let is_wanted =
-        |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
-    let all = matcher::CASES.iter().chain(parser::CASES);
-    let all = all.chain(shard::CASES).chain(store::CASES);
-    let chosen: Vec<Case> = all.copied().filter(is_wanted).collect();
-    ensure!(
-        !chosen.is_empty(),
-        "no case has such a name; --list shows them"
-    );
-    Ok(chosen)
+impl Numbers {
+    fn new() -> Self {
+        Self(0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
+    }
 }

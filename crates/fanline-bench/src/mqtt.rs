@@ -4,14 +4,13 @@ mod allocations;
 mod measure;
 pub(crate) mod rows;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::comparison::Comparison;
 use crate::comparison::site::{Site, StoredComparison};
-use crate::servers::{Program, System, binaries};
+use crate::servers::{System, binaries};
 use rows::{NOTES, ROWS};
 
 const TITLE: &str = "MQTT: Fanline beside nats-server and mosquitto";
@@ -26,35 +25,26 @@ pub(crate) struct Arguments {
     stored: StoredComparison,
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let comparison = &arguments.stored.comparison;
-    let others =
-        |notes: &mut Vec<String>| mosquitto(comparison, arguments.mosquitto.as_deref(), notes);
-    comparison.run(TITLE, ROWS, NOTES, others, |run, row| {
+    let mut notes = NOTES.to_vec();
+    let missing;
+    let others = match binaries::mosquitto(arguments.mosquitto.as_deref()) {
+        _ if !comparison.wants(System::Mosquitto) => Vec::new(),
+        Ok(program) => vec![program],
+        // Compare the other two servers, unless mosquitto was requested by name.
+        Err(error) if arguments.mosquitto.is_none() && comparison.wants(System::Fanline) => {
+            missing = format!("Without mosquitto: {error}.");
+            notes.push(&missing);
+            Vec::new()
+        }
+        Err(error) => return Err(error),
+    };
+    comparison.run(TITLE, ROWS, &notes, others, |run, row| {
         let site = Site::new(&arguments.stored.dir)?;
-        run.measure_where(row, |program, duration| {
+        run.measure(row, |program, duration| {
             measure::measure(program, &row.work, &site, duration)
         });
         Ok(())
     })
-}
-
-/// Returns mosquitto. Without it, compares the other two servers, unless it was requested by name.
-fn mosquitto(
-    comparison: &Comparison,
-    given: Option<&Path>,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Program>> {
-    if !comparison.wants(System::Mosquitto) {
-        return Ok(Vec::new());
-    }
-    match binaries::mosquitto(given) {
-        Ok(program) => Ok(vec![program]),
-        Err(missing) if given.is_none() && comparison.wants(System::Fanline) => {
-            notes.push(format!("Without mosquitto: {missing}."));
-            Ok(Vec::new())
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -7,68 +7,56 @@ mod grid;
 mod hand_written;
 mod library;
 mod measure;
-mod outcome;
 mod reference_loops;
 mod rivals;
 mod rows;
 mod running;
 mod targets;
 
-use std::time::Duration;
-
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::report::{self, Output};
-use crate::turns::Plan;
+use crate::report::Report;
+use crate::turns::{Options, Plan};
 use grid::{Flavor, MESSAGES, SUBSCRIBERS};
-use outcome::Outcome;
 
-/// The measured parts of the grid, the compared libraries, and output files.
+/// The measured parts of the grid. With `--quick`, these are the cells that have targets: 100,000 and 1,000,000
+/// messages to 1 and 16 subscribers.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Measure only this flavor; repeatable
     #[arg(long = "flavor", value_name = "NAME")]
     flavors: Vec<Flavor>,
     /// Numbers of messages of a repetition, instead of 1,000 to 1,000,000; separated by commas
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..),
+          conflicts_with = "quick")]
     messages: Vec<u32>,
     /// Numbers of subscribers, instead of 1, 2, 4, 8 and 16; separated by commas
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = subscribers)]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = subscribers, conflicts_with = "quick")]
     subscribers: Vec<usize>,
-    /// Number of rounds; each measures every system once, in alternating order
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-    /// Target measuring time of a system per round, in milliseconds; at least one repetition
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60_000))]
-    millis: u64,
-    /// Measure only the cells that have targets, in three rounds: 100,000 and 1,000,000 messages to 1 and 16
-    /// subscribers
-    #[arg(long, conflicts_with_all = ["rounds", "messages", "subscribers"])]
-    quick: bool,
-    /// Include RxJava 3 (needs Maven and a JDK), rxRust, and tokio's broadcast in the same run
-    #[arg(long)]
-    rivals: bool,
     #[command(flatten)]
-    output: Output,
+    options: Options,
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.output.list {
-        let targets = targets::speeds(&Outcome::default(), Flavor::value_variants());
+    let options = &arguments.options;
+    let targets = || {
+        let targets = targets::speeds(&Report::new(""), Flavor::value_variants());
         let lines = targets.into_iter().map(|target| {
             let bound = target.bound();
             [target.what, bound, String::new()]
         });
-        print!("{}", report::list(lines));
+        lines.collect()
+    };
+    if options.output.lists(targets) {
         return Ok(());
     }
-    let report = measure::all(&sizes(arguments), &plan(arguments), arguments.rivals)?;
-    arguments.output.write(&report)
+    let plan = options.plan(Plan::new(5, 10, 20, 400), Plan::new(3, 10, 5, 200));
+    let report = measure::all(&sizes(arguments), &plan, options.rivals)?;
+    options.output.write(&report)
 }
 
-/// The measured part of the grid of flavors, messages, and subscribers.
+/// The measured part of the grid of flavors, messages, and subscribers. All are ascending.
 struct Sizes {
     flavors: Vec<Flavor>,
     messages: Vec<u32>,
@@ -76,15 +64,9 @@ struct Sizes {
 }
 
 fn sizes(arguments: &Arguments) -> Sizes {
-    let messages: &[u32] = if arguments.quick {
-        &[100_000, 1_000_000]
-    } else {
-        &MESSAGES
-    };
-    let subscribers: &[usize] = if arguments.quick {
-        &[1, 16]
-    } else {
-        &SUBSCRIBERS
+    let (messages, subscribers): (&[u32], &[usize]) = match arguments.options.quick {
+        true => (&[100_000, 1_000_000], &[1, 16]),
+        false => (&MESSAGES, &SUBSCRIBERS),
     };
     Sizes {
         flavors: given_or(&arguments.flavors, Flavor::value_variants()),
@@ -99,16 +81,6 @@ fn given_or<T: Clone + Ord>(given: &[T], all: &[T]) -> Vec<T> {
     chosen.sort();
     chosen.dedup();
     chosen
-}
-
-fn plan(arguments: &Arguments) -> Plan {
-    let quick = arguments.quick;
-    Plan {
-        rounds: if quick { 3 } else { arguments.rounds },
-        turn: Duration::from_millis(arguments.millis),
-        warm_up: Duration::from_millis(if quick { 5 } else { 20 }),
-        warm_up_jvm: Duration::from_millis(if quick { 200 } else { 400 }),
-    }
 }
 
 fn subscribers(text: &str) -> Result<usize, String> {

@@ -37,19 +37,27 @@ pub(crate) const SCHEMA: u32 = 1;
 pub(crate) struct Output {
     /// List the rows and the targets, without measuring
     #[arg(long)]
-    pub(crate) list: bool,
+    list: bool,
     /// Write the report as Markdown
     #[arg(long, value_name = "FILE")]
-    pub(crate) markdown: Option<PathBuf>,
+    markdown: Option<PathBuf>,
     /// Write a plot as SVG
     #[arg(long, value_name = "FILE", alias = "plot")]
-    pub(crate) svg: Option<PathBuf>,
+    svg: Option<PathBuf>,
     /// Write every result as JSON, for `fanline-bench compare` and other programs
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
 
 impl Output {
+    /// With `--list`, prints the lines, which consist of a name, a title, and targets. Returns whether it did.
+    pub(crate) fn lists(&self, lines: impl FnOnce() -> Vec<[String; 3]>) -> bool {
+        if self.list {
+            print!("{}", list(&lines()));
+        }
+        self.list
+    }
+
     /// Prints the report and writes the requested files.
     pub(crate) fn write(&self, report: &Report) -> Result<()> {
         print!("{}", table::terminal(report));
@@ -68,9 +76,7 @@ impl Output {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) schema: u32,
-    /// Title of the page.
     pub(crate) title: String,
-    /// Command line of the run.
     pub(crate) command: String,
     pub(crate) machine: Machine,
     /// Number and length of runs. A run can be resumed only with the same settings.
@@ -79,13 +85,11 @@ pub(crate) struct Report {
     pub(crate) systems: Vec<System>,
     pub(crate) rows: Vec<Row>,
     pub(crate) targets: Vec<Target>,
-    /// Notes on the results.
     pub(crate) notes: Vec<String>,
     /// Whether the plot has one logarithmic scale for all rows, instead of one scale for each row.
     pub(crate) is_logarithmic: bool,
 }
 
-/// A measured system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct System {
     pub(crate) name: String,
@@ -125,11 +129,9 @@ pub(crate) struct Row {
     pub(crate) is_plotted: bool,
     pub(crate) results: Vec<Measured>,
     pub(crate) ratios: Vec<Ratio>,
-    /// The failed runs.
     pub(crate) failures: Vec<Failure>,
 }
 
-/// One result of one system.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) system: String,
@@ -152,7 +154,6 @@ pub(crate) struct Ratio {
     pub(crate) is_behind: bool,
 }
 
-/// A failed run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) system: String,
@@ -176,7 +177,6 @@ impl Report {
         }
     }
 
-    /// Stores a setting of the run.
     pub(crate) fn set(&mut self, name: &str, value: f64) {
         self.settings.insert(name.to_owned(), value);
     }
@@ -192,7 +192,14 @@ impl Report {
         }
     }
 
-    /// Returns the system with this name.
+    /// Adds a system if a row has a result of it.
+    pub(crate) fn add_measured(&mut self, name: &str, kind: Kind, version: impl Into<String>) {
+        let mut results = self.rows.iter().flat_map(|row| &row.results);
+        if results.any(|result| result.system == name) {
+            self.add_system(name, kind, version);
+        }
+    }
+
     pub(crate) fn system(&self, name: &str) -> Option<&System> {
         self.systems.iter().find(|system| system.name == name)
     }
@@ -202,14 +209,12 @@ impl Report {
         self.system(name).is_some_and(|system| system.kind == kind)
     }
 
-    /// Returns the row with this name.
     pub(crate) fn row(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.name == name)
     }
 }
 
 impl Row {
-    /// Creates a row without results.
     pub(crate) fn new(name: impl Into<String>, group: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -225,17 +230,19 @@ impl Row {
         }
     }
 
-    /// Stores a result.
     pub(crate) fn record(&mut self, system: &str, metric: Metric, summary: Summary) {
+        self.record_with(system, metric, summary, Vec::new());
+    }
+
+    fn record_with(&mut self, system: &str, metric: Metric, summary: Summary, samples: Vec<f64>) {
         self.results.push(Measured {
             system: system.to_owned(),
             metric,
             summary,
-            samples: Vec::new(),
+            samples,
         });
     }
 
-    /// Stores a result that is a single number.
     pub(crate) fn record_value(&mut self, system: &str, metric: Metric, value: f64) {
         self.record(system, metric, Summary::single(value));
     }
@@ -243,13 +250,15 @@ impl Row {
     /// Stores the median and spread of several runs, and their results. Does nothing without runs.
     pub(crate) fn record_samples(&mut self, system: &str, metric: Metric, samples: Vec<f64>) {
         if let Some(summary) = Summary::of(samples.iter().copied()) {
-            self.results.push(Measured {
-                system: system.to_owned(),
-                metric,
-                summary,
-                samples,
-            });
+            self.record_with(system, metric, summary, samples);
         }
+    }
+
+    pub(crate) fn fail(&mut self, system: &str, error: impl Into<String>) {
+        self.failures.push(Failure {
+            system: system.to_owned(),
+            error: error.into(),
+        });
     }
 
     /// Stores the ratio of two systems' medians, if both have a result.
@@ -276,7 +285,6 @@ impl Row {
         self.results.iter().find(is_it).map(|result| result.summary)
     }
 
-    /// Returns the median of a system's result.
     pub(crate) fn value(&self, system: &str, metric: Metric) -> Option<f64> {
         self.summary(system, metric).map(|summary| summary.median)
     }
@@ -303,7 +311,6 @@ impl Row {
         parts.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether a run of the system failed.
     pub(crate) fn has_failed(&self, system: &str) -> bool {
         self.failures.iter().any(|failure| failure.system == system)
     }
@@ -336,9 +343,7 @@ pub(crate) fn progress(runs: u64) -> ProgressBar {
     bar
 }
 
-/// Returns the lines of `--list`: a name, a title, and targets.
-pub(crate) fn list(lines: impl IntoIterator<Item = [String; 3]>) -> String {
-    let lines: Vec<[String; 3]> = lines.into_iter().collect();
+fn list(lines: &[[String; 3]]) -> String {
     let width = |column: usize| {
         let widths = lines.iter().map(|line| line[column].chars().count() + 2);
         widths.max().unwrap_or_default()

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 
-use crate::jvm;
+use crate::jvm::{self, Jvm};
 use crate::turns::{REPETITIONS_MAX, Repetition};
 
 /// Options of the JVM: the collector with the cheapest write barriers, and a heap whose pages are touched
@@ -23,14 +23,6 @@ const HEAP: [&str; 2] = ["-Xms1g", "-Xmx1g"];
 /// Names of the loads that retain values.
 const REPLAY: [&str; 5] = ["all", "one", "many", "within", "many-within"];
 
-fn heap(load: &str) -> [&'static str; 2] {
-    if REPLAY.contains(&load) {
-        HEAP_OF_REPLAY
-    } else {
-        HEAP
-    }
-}
-
 /// The compiled Maven project.
 pub(crate) struct RxJava {
     folder: PathBuf,
@@ -40,51 +32,31 @@ pub(crate) struct RxJava {
 
 impl RxJava {
     /// Builds the project, which downloads RxJava the first time.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if Maven or the JVM is missing or fails.
     pub(crate) fn build() -> Result<Self> {
-        let folder = jvm::package("rxjava")?;
         let mut rxjava = Self {
-            folder,
+            folder: jvm::package("rxjava")?,
             version: String::new(),
         };
         rxjava.version = format!(
             "{}, {}, heap of 4 GiB for replay, 1 GiB else",
-            rxjava.start("subject")?.jvm.banner,
+            rxjava.start("subject")?.banner,
             OPTIONS.join(" ")
         );
         Ok(rxjava)
     }
 
-    /// Starts a JVM for one kind of load.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if `java` is missing or the program fails.
     pub(crate) fn start(&self, load: &str) -> Result<Jvm> {
-        let options = [OPTIONS, &heap(load)].concat();
-        let jvm = jvm::Jvm::start(Path::new("java"), &self.folder, &options, load)?;
-        Ok(Jvm {
-            jvm,
-            load: load.to_owned(),
-        })
+        let heap = match REPLAY.contains(&load) {
+            true => HEAP_OF_REPLAY,
+            false => HEAP,
+        };
+        let options = [OPTIONS, &heap].concat();
+        Jvm::start(Path::new("java"), &self.folder, &options, load)
     }
 }
 
-/// A running JVM. Dropping it ends the process.
-pub(crate) struct Jvm {
-    jvm: jvm::Jvm,
-    load: String,
-}
-
 impl Jvm {
-    /// Runs one turn: repeats the load until `budget` is used up.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JVM ends, for instance because a subscriber missed a value.
+    /// Runs one turn of RxJava: repeats the load until `budget` is used up.
     pub(crate) fn turn(
         &mut self,
         messages: u32,
@@ -93,13 +65,11 @@ impl Jvm {
     ) -> Result<Vec<Repetition>> {
         let nanos = budget.as_nanos();
         let line = format!("{messages} {subscribers} {nanos} {REPETITIONS_MAX}");
-        let answer = self.jvm.ask(&line)?;
+        let answer = self.ask(&line)?;
         let repetitions = answer.split_whitespace().map(repetition);
         let repetitions: Option<Vec<_>> = repetitions.collect();
-        match repetitions {
-            Some(repetitions) if !repetitions.is_empty() => Ok(repetitions),
-            _ => bail!("RxJava, {}: no answer, but {answer:?}", self.load),
-        }
+        let repetitions = repetitions.filter(|all| !all.is_empty());
+        repetitions.with_context(|| format!("{}: no answer, but {answer:?}", self.name))
     }
 }
 

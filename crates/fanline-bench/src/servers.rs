@@ -5,7 +5,7 @@ pub(crate) mod cpu;
 pub(crate) mod process;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -22,7 +22,7 @@ pub(crate) enum System {
 
 impl System {
     /// Returns the name in columns and messages.
-    pub(crate) fn label(self) -> &'static str {
+    pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Nats => "nats-server",
             Self::Fanline => "Fanline",
@@ -52,6 +52,17 @@ pub(crate) enum Streams {
 }
 
 impl Program {
+    /// Creates a program with default settings.
+    pub(crate) fn new(system: System, path: PathBuf, version: &str) -> Self {
+        Self {
+            system,
+            path,
+            version: version.to_owned(),
+            shards: None,
+            options: Vec::new(),
+        }
+    }
+
     /// Returns the same program with these options in place of its further options.
     pub(crate) fn with(&self, options: Vec<String>) -> Self {
         Self {
@@ -61,15 +72,10 @@ impl Program {
     }
 
     /// Returns the same program with a configuration file in `folder`, whose text is `config`.
-    pub(crate) fn with_config(
-        &self,
-        folder: &Path,
-        config: &str,
-        streams: Streams,
-    ) -> Result<Self> {
-        let file = folder.join("server.conf");
-        fs::write(&file, config).with_context(|| file.display().to_string())?;
-        let mut options = vec!["-c".to_owned(), file.display().to_string()];
+    pub(crate) fn with_config(&self, folder: &str, config: &str, streams: Streams) -> Result<Self> {
+        let file = format!("{folder}/server.conf");
+        fs::write(&file, config).with_context(|| file.clone())?;
+        let mut options = vec!["-c".to_owned(), file];
         if self.system == System::Fanline && streams == Streams::None {
             // nats-server has no JetStream by default, so disable it in Fanline too.
             options.push("--no-jetstream".to_owned());
@@ -77,7 +83,6 @@ impl Program {
         Ok(self.with(options))
     }
 
-    /// Returns the arguments for a server on a loopback `port`.
     pub(crate) fn arguments(&self, port: &str) -> Vec<String> {
         let is_plain = self.shards.is_none() && self.options.is_empty();
         match self.system {

@@ -2,14 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
+use clap::Args;
+
 use crate::allocations::Allocations;
-use crate::report::Report;
 use crate::report::metric::Summary;
+use crate::report::{Output, Report};
 
 /// Maximum number of repetitions in a turn. More would not improve the result, even if a repetition is short.
 pub(crate) const REPETITIONS_MAX: u32 = 2000;
 
-/// Number and length of turns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Number of rounds. Each system has one turn per round.
@@ -23,7 +25,16 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Stores the plan in a report.
+    /// Creates a plan. All times are in milliseconds.
+    pub(crate) const fn new(rounds: u32, turn: u64, warm_up: u64, warm_up_jvm: u64) -> Self {
+        Self {
+            rounds,
+            turn: Duration::from_millis(turn),
+            warm_up: Duration::from_millis(warm_up),
+            warm_up_jvm: Duration::from_millis(warm_up_jvm),
+        }
+    }
+
     pub(crate) fn note(&self, report: &mut Report) {
         report.set("rounds", f64::from(self.rounds));
         for (name, duration) in [
@@ -36,7 +47,65 @@ impl Plan {
     }
 }
 
-/// The result of one repetition.
+/// Number and length of turns, whether to measure other systems, and output files.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Number of rounds; each measures every system once, in alternating order
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+    /// Target measuring time of a system per round, in milliseconds; at least one repetition
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    millis: Option<u64>,
+    /// Measure with fewer and shorter rounds
+    #[arg(long, conflicts_with = "rounds")]
+    pub(crate) quick: bool,
+    /// Include other libraries in the same run; RxJava 3 needs Maven and a JDK
+    #[arg(long)]
+    pub(crate) rivals: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+impl Options {
+    pub(crate) fn plan(&self, usual: Plan, quick: Plan) -> Plan {
+        let plan = if self.quick { quick } else { usual };
+        Plan {
+            rounds: self.rounds.unwrap_or(plan.rounds),
+            turn: self.millis.map_or(plan.turn, Duration::from_millis),
+            ..plan
+        }
+    }
+}
+
+/// Returns the index of each of `count` systems once per round. The order is reversed in every second round, so
+/// that drift of the machine affects all systems equally.
+pub(crate) fn order(rounds: u32, count: usize) -> impl Iterator<Item = usize> {
+    (0..rounds).flat_map(move |round| {
+        (0..count).map(move |index| match round % 2 {
+            0 => index,
+            _ => count - 1 - index,
+        })
+    })
+}
+
+/// A turn of one system, which lasts about the given time.
+pub(crate) type Turn<'a> = Box<dyn FnMut(Duration) -> Result<Vec<Repetition>> + 'a>;
+
+/// Measures systems in alternating turns. Returns the results in the given order.
+pub(crate) fn contest(
+    plan: &Plan,
+    mut systems: Vec<(&'static str, Turn<'_>)>,
+) -> Result<Vec<(&'static str, Measurements)>> {
+    let mut repetitions = vec![Vec::new(); systems.len()];
+    for index in order(plan.rounds, systems.len()) {
+        let (name, turn) = &mut systems[index];
+        repetitions[index].extend(turn(plan.turn).context(*name)?);
+    }
+    let results = systems.iter().zip(&repetitions);
+    let results = results.filter_map(|((name, _), all)| Some((*name, Measurements::of(all)?)));
+    Ok(results.collect())
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Repetition {
     pub(crate) nanos: f64,
@@ -61,14 +130,10 @@ pub(crate) fn timed(work: impl FnOnce()) -> Repetition {
 }
 
 /// Repeats `repeat` until `budget` is used up, at least once.
-///
-/// # Errors
-///
-/// Returns the first error of a repetition.
 pub(crate) fn turn(
     budget: Duration,
-    mut repeat: impl FnMut() -> anyhow::Result<Repetition>,
-) -> anyhow::Result<Vec<Repetition>> {
+    mut repeat: impl FnMut() -> Result<Repetition>,
+) -> Result<Vec<Repetition>> {
     let budget_nanos = budget.as_nanos() as f64;
     let mut done = Vec::new();
     let mut nanos = 0.0;
@@ -85,7 +150,6 @@ pub(crate) fn turn(
 pub(crate) struct Measurements {
     /// Nanoseconds of one repetition.
     pub(crate) nanos: Summary,
-    /// Number of allocations in one repetition.
     pub(crate) allocations: Option<f64>,
     /// Number of bytes allocated in one repetition.
     pub(crate) bytes: f64,

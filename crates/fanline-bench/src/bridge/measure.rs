@@ -21,70 +21,65 @@ use crate::generator::frames;
 use crate::generator::receive::{Verify, receive};
 
 const SUBJECT: &str = "bench";
-/// The payload of each message.
 const PAYLOAD: [u8; 128] = [b'x'; 128];
-/// Number of messages of one result. `--quick` reduces it.
 const MESSAGES: u64 = 4_000_000;
 const ROUND_TRIPS: u64 = 100_000;
-const SLICE: usize = 64;
 /// Time limit of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A measured result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Measurement {
-    Bare,
-    Bound,
-    Observed,
-    Core,
-    Slices,
-    Singles,
-    Back,
-    AllTheWay,
+/// Emits messages to one observer. The argument of this and of the other measurements divides the number of
+/// messages. Returns messages per second.
+pub(super) fn unbound(divisor: u64) -> Result<f64> {
+    Ok(emit(MESSAGES / divisor, None))
 }
 
-/// Returns the result, in messages per second or in nanoseconds.
-pub(super) fn measure(result: Measurement, is_quick: bool) -> Result<f64> {
-    let less = |number: u64| if is_quick { number / 10 } else { number };
-    let messages = less(MESSAGES);
-    match result {
-        Measurement::Bare => Ok(emit(messages, None).0),
-        Measurement::Bound => {
-            with_server(Auth::Open, |_, bridge| Ok(emit(messages, Some(bridge)).0))
-        }
-        Measurement::Observed => with_server(Auth::Open, |_, bridge| {
-            let (_guard, seen) = observed(bridge)?;
-            let (rate, emitted) = emit(messages, Some(bridge));
-            ensure!(
-                seen.load(Ordering::Relaxed) == emitted,
-                "some were not observed"
-            );
-            Ok(rate)
-        }),
-        Measurement::Core => with_server(Auth::Open, |server, _| {
-            raw(server.addresses().clients, messages)
-        }),
-        Measurement::Slices => with_server(Auth::Open, |server, bridge| {
-            to_wire(server, bridge, messages, SLICE)
-        }),
-        Measurement::Singles => with_server(Auth::Open, |server, bridge| {
-            to_wire(server, bridge, messages, 1)
-        }),
-        Measurement::Back => with_server(Auth::Open, |_, bridge| back(bridge, less(ROUND_TRIPS))),
-        Measurement::AllTheWay => with_server(directory()?, |_, bridge| {
-            back(bridge, less(ROUND_TRIPS) / 10)
-        }),
-    }
+pub(super) fn bound(divisor: u64) -> Result<f64> {
+    with_server(Auth::Open, |_, bridge| {
+        Ok(emit(MESSAGES / divisor, Some(bridge)))
+    })
 }
 
-/// Returns a configuration with accounts. With accounts, all messages pass through the server.
-fn directory() -> Result<Auth> {
+pub(super) fn bound_and_observed(divisor: u64) -> Result<f64> {
+    with_server(Auth::Open, |_, bridge| {
+        let (_guard, seen) = observed(bridge)?;
+        let messages = MESSAGES / divisor;
+        let rate = emit(messages, Some(bridge));
+        let is_complete = seen.load(Ordering::Relaxed) == messages;
+        ensure!(is_complete, "some were not observed");
+        Ok(rate)
+    })
+}
+
+pub(super) fn raw_socket(divisor: u64) -> Result<f64> {
+    with_server(Auth::Open, |server, _| {
+        raw(server.addresses().clients, MESSAGES / divisor)
+    })
+}
+
+pub(super) fn slices_to_network(divisor: u64) -> Result<f64> {
+    with_server(Auth::Open, |server, bridge| {
+        to_wire(server, bridge, MESSAGES / divisor, 64)
+    })
+}
+
+pub(super) fn singles_to_network(divisor: u64) -> Result<f64> {
+    with_server(Auth::Open, |server, bridge| {
+        to_wire(server, bridge, MESSAGES / divisor, 1)
+    })
+}
+
+/// Returns the median time in nanoseconds.
+pub(super) fn round_trip(divisor: u64) -> Result<f64> {
+    with_server(Auth::Open, |_, bridge| back(bridge, ROUND_TRIPS / divisor))
+}
+
+/// Returns the median time in nanoseconds. With accounts, all messages pass through the server.
+pub(super) fn round_trip_through_server(divisor: u64) -> Result<f64> {
     let mut config = AccessConfig::default();
-    config
-        .account_mut("$G")
-        .users
-        .push(User::new("bench", "bench"));
-    Ok(Auth::Directory(Arc::new(Access::new(config)?)))
+    let users = &mut config.account_mut("$G").users;
+    users.push(User::new("bench", "bench"));
+    let auth = Auth::Directory(Arc::new(Access::new(config)?));
+    with_server(auth, |_, bridge| back(bridge, ROUND_TRIPS / divisor / 10))
 }
 
 fn with_server<T>(auth: Auth, act: impl FnOnce(&Handle, &Bridge) -> Result<T>) -> Result<T> {
@@ -100,9 +95,8 @@ fn with_server<T>(auth: Auth, act: impl FnOnce(&Handle, &Bridge) -> Result<T>) -
     outcome
 }
 
-/// Emits to one observer, and through a bridge if there is one. Returns the messages per second, and the
-/// number of messages that the observer received.
-fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
+/// Emits to one observer, and through a bridge if there is one. Returns the messages per second.
+fn emit(messages: u64, bridge: Option<&Bridge>) -> f64 {
     let (mut producer, source) = fanline::subject::<Bytes>();
     let binding = bridge.and_then(|bridge| bridge.publish_from(SUBJECT, &source, Raw).ok());
     let mut count = 0_u64;
@@ -117,7 +111,7 @@ fn emit(messages: u64, bridge: Option<&Bridge>) -> (f64, u64) {
     }
     let took = start.elapsed();
     drop((guard, binding));
-    (messages as f64 / took.as_secs_f64(), messages)
+    messages as f64 / took.as_secs_f64()
 }
 
 /// Counts the messages of the server's subject with an observer in this process.

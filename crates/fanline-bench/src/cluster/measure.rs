@@ -12,6 +12,7 @@ use crate::comparison::site::Site;
 use crate::generator::connection::Connection;
 use crate::generator::interest::{new_subject, settle, wait_until_known};
 use crate::generator::requests::{self, Cores, Party};
+use crate::generator::side::Side;
 use crate::generator::throughput::{Fixture, Topology};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::Program;
@@ -43,29 +44,21 @@ fn throughput(
     duration: Duration,
 ) -> Result<Sample> {
     let mesh = plan.start_all()?;
-    let topology = Topology {
-        publishers: 1,
-        subscribers,
-        paired: false,
-        payload_bytes,
-    };
     let (from, to) = (mesh.address(0), mesh.address(1));
-    let fixture = Fixture::open_between(from, to, topology)?;
+    let topology = Topology::new(1, subscribers, payload_bytes);
+    let fixture = Fixture::open(Side::Nats(from), Side::Nats(to), topology)?;
     settle(from, to)?;
     cost::throughput(&mesh.servers[..], &fixture, duration)
 }
 
 fn requests(plan: &Plan, payload_bytes: usize, duration: Duration) -> Result<Sample> {
     let mesh = plan.start_all()?;
-    let party = Party {
-        clients: 1,
-        services: 1,
-        in_flight: 1,
-        payload_bytes,
-        cores: Cores::Awake,
-    };
     let (requester, responder) = (mesh.address(0), mesh.address(1));
-    let fixture = requests::Fixture::open_between(requester, responder, party)?;
+    let party = Party {
+        cores: Cores::Awake,
+        ..Party::one(payload_bytes)
+    };
+    let fixture = requests::Fixture::open(requester, responder, party)?;
     settle(requester, responder)?;
     settle(responder, requester)?;
     cost::requests(&mesh.servers[..], &fixture, duration)

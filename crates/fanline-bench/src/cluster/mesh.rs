@@ -1,7 +1,6 @@
 //! Three servers, which are new processes, and their routes.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use anyhow::Result;
 
@@ -42,7 +41,7 @@ impl Plan {
             let folder = site.empty_for(&name)?;
             let cluster = format!("name: bench, listen: \"{at}\", routes: [{known}]");
             let config = format!("server_name: {name}\ncluster {{ {cluster} }}\n");
-            programs.push(program.with_config(Path::new(&folder), &config, Streams::None)?);
+            programs.push(program.with_config(&folder, &config, Streams::None)?);
         }
         Ok(Self { programs })
     }

@@ -1,7 +1,8 @@
 //! The measured rows and their targets. Runs and reports use the same list.
 
-use crate::comparison::{self, Case, Limit, Shown, at_least, at_most, case};
+use crate::comparison::{self, Case, Shown, at_least, at_most, case};
 use crate::report::metric::Metric;
+use crate::report::target::Limit;
 
 /// One kind of load.
 #[derive(Clone, Copy)]

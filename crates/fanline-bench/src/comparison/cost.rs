@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::generator::receive::Verify;
-use crate::generator::requests;
-use crate::generator::throughput::Fixture;
+use crate::generator::requests::{self, Answers};
+use crate::generator::throughput::{Burst, Fixture};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::cpu::CpuClock;
 use crate::servers::process::Server;
@@ -46,7 +46,6 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Starts measuring.
     pub(crate) fn start(counted: &(impl Counted + ?Sized)) -> Result<Self> {
         let clocks = counted.servers().iter().map(Server::cpu);
         Ok(Self {
@@ -55,17 +54,42 @@ impl Cost {
         })
     }
 
-    /// Returns a sample with the cost of `messages` messages since the start.
+    /// Returns a sample with the cost of `messages` messages since the start, and the peak memory.
     pub(crate) fn end(self, counted: &(impl Counted + ?Sized), messages: u64) -> Result<Sample> {
         ensure!(messages > 0, "no message in the whole run");
         let generator_nanos = (own_cpu()? - self.generator).as_nanos() as f64;
-        let mut server_nanos = 0.0;
+        let (mut server_nanos, mut peak) = (0.0, 0.0);
         for (server, before) in counted.servers().iter().zip(&self.servers) {
             server_nanos += server.cpu()?.nanos_since(before) as f64;
+            peak += server.memory()?.peak as f64;
         }
         let mut sample = Sample::default();
         sample.set(Metric::ServerCpu, server_nanos / messages as f64);
         sample.set(Metric::GeneratorCpu, generator_nanos / messages as f64);
+        sample.set(Metric::PeakMemory, peak);
+        Ok(sample)
+    }
+
+    /// Returns a sample with cost, rate, and latency of the requests since the start.
+    pub(crate) fn of_answers(
+        self,
+        counted: &(impl Counted + ?Sized),
+        answers: &Answers,
+    ) -> Result<Sample> {
+        let mut sample = self.end(counted, answers.requests)?;
+        sample.set_rate(answers.requests, answers.elapsed);
+        sample.set_latency(&answers.latency);
+        Ok(sample)
+    }
+
+    /// Returns a sample with cost and rate of the messages since the start.
+    pub(crate) fn of_burst(
+        self,
+        counted: &(impl Counted + ?Sized),
+        burst: &Burst,
+    ) -> Result<Sample> {
+        let mut sample = self.end(counted, burst.messages)?;
+        sample.set_rate(burst.messages, burst.elapsed);
         Ok(sample)
     }
 }
@@ -84,10 +108,7 @@ pub(crate) fn throughput(
 ) -> Result<Sample> {
     let chunks = fixture.calibrate(duration)?;
     let cost = Cost::start(server)?;
-    let burst = fixture.burst(chunks, Verify::Tail)?;
-    let mut sample = cost.end(server, burst.messages)?;
-    sample.set_rate(burst.messages, burst.elapsed);
-    Ok(sample)
+    cost.of_burst(server, &fixture.burst(chunks, Verify::Tail)?)
 }
 
 /// Measures requests and their replies for `duration`.
@@ -99,11 +120,7 @@ pub(crate) fn requests(
     fixture.while_served(|| {
         fixture.ask(WARM_UP)?;
         let cost = Cost::start(server)?;
-        let answers = fixture.ask(duration)?;
-        let mut sample = cost.end(server, answers.requests)?;
-        sample.set_rate(answers.requests, answers.elapsed);
-        sample.set_latency(&answers.latency);
-        Ok(sample)
+        cost.of_answers(server, &fixture.ask(duration)?)
     })
 }
 
@@ -118,10 +135,12 @@ pub(crate) fn idle<T>(
     let numbered = |index| open(index).with_context(|| format!("at connection {index} of {count}"));
     let connections = (0..count).map(numbered).collect::<Result<Vec<_>>>()?;
     thread::sleep(SETTLE);
-    let after = server.memory()?.resident as f64;
+    let memory = server.memory()?;
+    let after = memory.resident as f64;
     let mut sample = Sample::default();
     sample.set(Metric::IdleMemory, after);
     let each = (after - before) / connections.len() as f64;
     sample.set(Metric::ConnectionMemory, each);
+    sample.set(Metric::PeakMemory, memory.peak as f64);
     Ok(sample)
 }

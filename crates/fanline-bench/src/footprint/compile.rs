@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use super::add_system;
+use super::is_own;
 use crate::report::metric::Metric;
 use crate::report::{Report, Row};
+use crate::subjects::EXCLUSIVE;
 
 /// A program with one dependency.
 struct Program {
@@ -25,93 +26,78 @@ const FANLINE: &str = "fanline = { path = \"FANLINE\" }";
 const RXRUST: &str = "rxrust = { version = \"1.0.0-rc.6\" }";
 const TOKIO: &str = "tokio = { version = \"1\", default-features = false, features = [\"sync\"] }";
 
+/// A chain of ten operators. The sources and the argument of `scan` differ between libraries.
+macro_rules! chain {
+    ($prelude:literal, $source:literal, $value:literal) => {
+        concat!(
+            "use ",
+            $prelude,
+            "::prelude::*;
+            fn main() {
+                let limit = std::env::args().count() as u32;
+                let _guard = ",
+            $source,
+            "::from_iter(0..1000 * limit)
+                    .map(|value| value + 1)
+                    .filter(|value| value % 2 == 0)
+                    .skip(3)
+                    .take(500)
+                    .scan(0u32, |sum, value| sum.wrapping_add(",
+            $value,
+            "))
+                    .distinct_until_changed()
+                    .skip_while(|value| *value < 10)
+                    .take_while(|value| *value < 100_000)
+                    .pairwise()
+                    .map(|(one, other)| other - one)
+                    .subscribe(|value| println!(\"{value}\"));
+            }"
+        )
+    };
+}
+
+const fn program(
+    row: &'static str,
+    system: &'static str,
+    dependency: &'static str,
+    main: &'static str,
+) -> Program {
+    Program {
+        row,
+        system,
+        dependency,
+        main,
+    }
+}
+
 /// The program whose size is subtracted.
-const EMPTY: Program = Program {
-    row: "empty",
-    system: "nothing",
-    dependency: "",
-    main: "fn main() { println!(\"{}\", std::env::args().count() as u32); }",
-};
+#[rustfmt::skip]
+const EMPTY: Program = program("empty", "nothing", "", "fn main() { println!(\"{}\", std::env::args().count() as u32); }");
 
 /// A subject with one observer, and a chain of ten operators.
+#[rustfmt::skip]
 const PROGRAMS: &[Program] = &[
-    Program {
-        row: "subject",
-        system: "Fanline, exclusive",
-        dependency: FANLINE,
-        main: "use fanline::prelude::*;
+    program("subject", EXCLUSIVE, FANLINE, "use fanline::prelude::*;
             fn main() {
                 let (mut tx, source) = fanline::subject::<u32>();
                 let _guard = source.subscribe(|value| println!(\"{value}\"));
                 tx.next(std::env::args().count() as u32);
-            }",
-    },
-    Program {
-        row: "subject",
-        system: "rxRust, Local",
-        dependency: RXRUST,
-        main: "use rxrust::prelude::*;
+            }"),
+    program("subject", "rxRust, Local", RXRUST, "use rxrust::prelude::*;
             fn main() {
                 let mut subject = Local::subject::<'static, u32, std::convert::Infallible>();
                 let _guard = subject.clone().subscribe(|value| println!(\"{value}\"));
                 subject.next(std::env::args().count() as u32);
-            }",
-    },
-    Program {
-        row: "subject",
-        system: "tokio broadcast",
-        dependency: TOKIO,
-        main: "fn main() {
+            }"),
+    program("subject", "tokio broadcast", TOKIO, "fn main() {
                 let (tx, mut rx) = tokio::sync::broadcast::channel(16);
                 tx.send(std::env::args().count() as u32).unwrap();
                 println!(\"{}\", rx.try_recv().unwrap());
-            }",
-    },
-    Program {
-        row: "chain",
-        system: "Fanline, exclusive",
-        dependency: FANLINE,
-        main: "use fanline::prelude::*;
-            fn main() {
-                let limit = std::env::args().count() as u32;
-                let _guard = fanline::create::from_iter(0..1000 * limit)
-                    .map(|value| value + 1)
-                    .filter(|value| value % 2 == 0)
-                    .skip(3)
-                    .take(500)
-                    .scan(0u32, |sum, value| sum.wrapping_add(*value))
-                    .distinct_until_changed()
-                    .skip_while(|value| *value < 10)
-                    .take_while(|value| *value < 100_000)
-                    .pairwise()
-                    .map(|(one, other)| other - one)
-                    .subscribe(|value| println!(\"{value}\"));
-            }",
-    },
-    Program {
-        row: "chain",
-        system: "rxRust, Local",
-        dependency: RXRUST,
-        main: "use rxrust::prelude::*;
-            fn main() {
-                let limit = std::env::args().count() as u32;
-                let _guard = Local::from_iter(0..1000 * limit)
-                    .map(|value| value + 1)
-                    .filter(|value| value % 2 == 0)
-                    .skip(3)
-                    .take(500)
-                    .scan(0u32, |sum, value| sum.wrapping_add(value))
-                    .distinct_until_changed()
-                    .skip_while(|value| *value < 10)
-                    .take_while(|value| *value < 100_000)
-                    .pairwise()
-                    .map(|(one, other)| other - one)
-                    .subscribe(|value| println!(\"{value}\"));
-            }",
-    },
+            }"),
+    program("chain", EXCLUSIVE, FANLINE, chain!("fanline", "fanline::create", "*value")),
+    program("chain", "rxRust, Local", RXRUST, chain!("rxrust", "Local", "value")),
 ];
 
-/// Adds a row for each kind of program.
 pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result<()> {
     let empty = EMPTY.build(1)?.size;
     for (name, title) in [
@@ -125,10 +111,9 @@ pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result
             ..Row::new(format!("program-{name}"), "Programs")
         };
         for program in PROGRAMS.iter().filter(|program| program.row == name) {
-            if !with_rivals && !program.system.starts_with("Fanline") {
+            if !with_rivals && !is_own(program.system) {
                 continue;
             }
-            add_system(report, program.system, None);
             let built = program.build(rounds)?;
             row.record_value(program.system, Metric::CodeSize, built.size - empty);
             row.record_samples(program.system, Metric::CompileTime, built.nanos);
@@ -138,7 +123,6 @@ pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result
     Ok(())
 }
 
-/// The results of a program.
 struct Built {
     /// Bytes of the stripped program.
     size: f64,

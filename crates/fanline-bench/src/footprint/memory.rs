@@ -12,9 +12,10 @@ use fanline::{BehaviorSubject, Replay, ReplaySubject, Subject};
 use rxrust::prelude::{Local, ObservableFactory, Observer as _, Shared};
 use tokio::sync::{broadcast, watch};
 
-use super::add_system;
+use super::is_own;
 use crate::report::metric::Metric;
 use crate::report::{Report, Row};
+use crate::subjects::{EXCLUSIVE, Emits, SHARED};
 
 type Value = [u8; 64];
 
@@ -22,10 +23,8 @@ type Value = [u8; 64];
 const SUBJECTS: u32 = 20_000;
 const VALUES: u8 = 100;
 
-/// Number of keys of the cache, each with one value.
 const KEYS: u32 = 100_000;
 
-/// One kind of object.
 struct Kept {
     row: &'static str,
     system: &'static str,
@@ -33,45 +32,26 @@ struct Kept {
     measure: fn() -> Result<f64>,
 }
 
-/// Creates the pair and emits values.
-macro_rules! exclusive {
-    ($pair:expr) => {
-        || {
-            resident(SUBJECTS, |_| {
-                let (mut tx, source) = $pair;
-                (0..VALUES).for_each(|value| tx.next([value; 64]));
-                (tx, source)
-            })
-        }
-    };
+/// Measures one of Fanline's subjects after it has emitted values.
+fn emitted<S: Emits<Value>>(new: impl Fn() -> S) -> Result<f64> {
+    sent(new, |subject, value| subject.next(value))
 }
 
-/// Creates the subject and emits values.
-macro_rules! shared {
-    ($(#[$mutable:meta])? $subject:expr, $send:ident) => {
-        || {
-            resident(SUBJECTS, |_| {
-                #[allow(unused_mut, reason = "only rxRust needs a mutable subject")]
-                let mut subject = $subject;
-                for value in 0..VALUES {
-                    let _ = subject.$send([value; 64]);
-                }
-                subject
-            })
-        }
-    };
+/// Measures a subject after it has emitted values.
+fn sent<T>(new: impl Fn() -> T, send: impl Fn(&mut T, Value)) -> Result<f64> {
+    resident(SUBJECTS, |_| {
+        let mut subject = new();
+        (0..VALUES).for_each(|value| send(&mut subject, [value; 64]));
+        subject
+    })
 }
 
-/// Creates one object with one value for each key.
-macro_rules! cache {
-    ($new:expr) => {
-        || {
-            let mut cache = HashMap::new();
-            resident(KEYS, |key| {
-                cache.insert(key, ($new)([key.to_le_bytes()[0]; 64]));
-            })
-        }
-    };
+/// Measures one object with one value for each key.
+fn cached<T>(new: fn(Value) -> T) -> Result<f64> {
+    let mut cache = HashMap::new();
+    resident(KEYS, |key| {
+        cache.insert(key, new([key.to_le_bytes()[0]; 64]));
+    })
 }
 
 const fn kept(row: &'static str, system: &'static str, measure: fn() -> Result<f64>) -> Kept {
@@ -83,107 +63,40 @@ const fn kept(row: &'static str, system: &'static str, measure: fn() -> Result<f
 }
 
 /// Every measured kind, in the order of the tables.
+#[rustfmt::skip]
 const KEPT: &[Kept] = &[
-    kept(
-        "subject",
-        "Fanline, exclusive",
-        exclusive!(fanline::subject::<Value>()),
-    ),
-    kept(
-        "subject",
-        "Fanline, shared",
-        shared!(Subject::<Value>::new(), next),
-    ),
-    kept(
-        "subject",
-        "rxRust, Local",
-        shared!(Local::subject::<'static, Value, Infallible>(), next),
-    ),
-    kept(
-        "subject",
-        "rxRust, Shared",
-        shared!(Shared::subject::<'static, Value, Infallible>(), next),
-    ),
-    kept(
-        "behavior",
-        "Fanline, exclusive",
-        exclusive!(fanline::behavior([0; 64])),
-    ),
-    kept(
-        "behavior",
-        "Fanline, shared",
-        shared!(BehaviorSubject::new([0; 64]), next),
-    ),
-    kept(
-        "behavior",
-        "rxRust, Local",
-        shared!(
-            Local::behavior_subject::<'static, Value, Infallible>([0; 64]),
-            next
-        ),
-    ),
-    kept(
-        "behavior",
-        "rxRust, Shared",
-        shared!(
-            Shared::behavior_subject::<'static, Value, Infallible>([0; 64]),
-            next
-        ),
-    ),
-    kept(
-        "behavior",
-        "tokio watch",
-        shared!(watch::channel([0; 64]).0, send),
-    ),
-    kept(
-        "one",
-        "Fanline, exclusive",
-        exclusive!(fanline::replay::<Value>(Replay::one())),
-    ),
-    kept(
-        "one",
-        "Fanline, shared",
-        shared!(ReplaySubject::<Value>::new(Replay::one()), next),
-    ),
-    kept(
-        "many",
-        "Fanline, exclusive",
-        exclusive!(fanline::replay::<Value>(Replay::many(5))),
-    ),
-    kept(
-        "many",
-        "Fanline, shared",
-        shared!(ReplaySubject::<Value>::new(Replay::many(5)), next),
-    ),
-    kept("many", "tokio broadcast", || {
-        resident(SUBJECTS, |_| {
-            let (tx, rx) = broadcast::channel::<Value>(5);
-            for value in 0..VALUES {
-                let _ = tx.send([value; 64]);
-            }
-            (tx, rx)
-        })
+    kept("subject", EXCLUSIVE, || emitted(fanline::subject)),
+    kept("subject", SHARED, || emitted(Subject::new)),
+    kept("subject", "rxRust, Local", || {
+        sent(Local::subject::<'static, Value, Infallible>, |subject, value| subject.next(value))
     }),
-    kept(
-        "cache",
-        "Fanline, exclusive",
-        cache!(fanline::behavior::<Value>),
-    ),
-    kept(
-        "cache",
-        "Fanline, shared",
-        cache!(BehaviorSubject::<Value>::new),
-    ),
-    kept(
-        "cache",
-        "tokio watch",
-        cache!(|value: Value| watch::channel(value).0),
-    ),
-    kept(
-        "cache",
-        "rxRust, Shared",
-        cache!(Shared::behavior_subject::<'static, Value, Infallible>),
-    ),
+    kept("subject", "rxRust, Shared", || {
+        sent(Shared::subject::<'static, Value, Infallible>, |subject, value| subject.next(value))
+    }),
+    kept("behavior", EXCLUSIVE, || emitted(|| fanline::behavior([0; 64]))),
+    kept("behavior", SHARED, || emitted(|| BehaviorSubject::new([0; 64]))),
+    kept("behavior", "rxRust, Local", || {
+        let new = || Local::behavior_subject::<'static, Value, Infallible>([0; 64]);
+        sent(new, |subject, value| subject.next(value))
+    }),
+    kept("behavior", "rxRust, Shared", || {
+        let new = || Shared::behavior_subject::<'static, Value, Infallible>([0; 64]);
+        sent(new, |subject, value| subject.next(value))
+    }),
+    kept("behavior", "tokio watch", || {
+        sent(|| watch::channel([0; 64]).0, |sender, value| _ = sender.send(value))
+    }),
+    kept("one", EXCLUSIVE, || emitted(|| fanline::replay(Replay::one()))),
+    kept("one", SHARED, || emitted(|| ReplaySubject::new(Replay::one()))),
+    kept("many", EXCLUSIVE, || emitted(|| fanline::replay(Replay::many(5)))),
+    kept("many", SHARED, || emitted(|| ReplaySubject::new(Replay::many(5)))),
+    kept("many", "tokio broadcast", || {
+        sent(|| broadcast::channel::<Value>(5), |pair, value| _ = pair.0.send(value))
+    }),
+    kept("cache", EXCLUSIVE, || cached(fanline::behavior)),
+    kept("cache", SHARED, || cached(BehaviorSubject::<Value>::new)),
+    kept("cache", "tokio watch", || cached(|value| watch::channel(value).0)),
+    kept("cache", "rxRust, Shared", || cached(Shared::behavior_subject::<'static, Value, Infallible>)),
 ];
 
 /// Adds a row for each kind of object.
@@ -203,10 +116,9 @@ pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result
             ..Row::new(format!("memory-{name}"), "Memory")
         };
         for kept in KEPT.iter().filter(|kept| kept.row == name) {
-            if !with_rivals && !kept.system.starts_with("Fanline") {
+            if !with_rivals && !is_own(kept.system) {
                 continue;
             }
-            add_system(report, kept.system, None);
             let samples = (0..rounds).map(|_| kept.in_a_process());
             let samples = samples.collect::<Result<Vec<f64>>>()?;
             row.record_samples(kept.system, Metric::SubjectMemory, samples);

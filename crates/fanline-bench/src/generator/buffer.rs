@@ -39,7 +39,6 @@ impl<'a> Buffer<'a> {
         Ok(())
     }
 
-    /// Returns the bytes.
     pub(crate) fn unread(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }

@@ -1,7 +1,7 @@
 //! A client connection: the handshake, subscriptions, and the PING that confirms that they are active.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -26,6 +26,14 @@ pub(crate) fn connect(address: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
+/// Closes sockets, so that threads that wait for their bytes end.
+pub(crate) fn hang_up<'a>(streams: impl IntoIterator<Item = &'a TcpStream>) {
+    for stream in streams {
+        // The connection may already be closed.
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
 /// A connected client. Only the handshake and [`flush`](Self::flush) parse the server's messages. Measured
 /// code uses the socket directly and counts bytes.
 pub(crate) struct Connection {
@@ -44,7 +52,6 @@ impl Connection {
         Self::open_with(address, LEAF_HELLO)
     }
 
-    /// Does the same as [`open`](Self::open), with credentials.
     pub(crate) fn open_as(address: SocketAddr, user: &str, password: &str) -> Result<Self> {
         let hello = format!(
             "CONNECT {{\"verbose\":false,\"pedantic\":false,\"user\":\"{user}\",\"pass\":\"{password}\"}}\r\n"

@@ -25,7 +25,6 @@ pub(crate) struct Delivered<'a> {
 }
 
 impl<'a> Delivered<'a> {
-    /// Returns the subject of the message.
     pub(crate) fn subject(&self) -> &'a [u8] {
         let mut tokens = self.line.split(|byte| *byte == b' ');
         tokens.next().unwrap_or_default()

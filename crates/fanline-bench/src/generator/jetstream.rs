@@ -12,7 +12,6 @@ use super::incoming::Incoming;
 
 const INBOX: &str = "_INBOX.api";
 
-/// A client of the JetStream API.
 pub(crate) struct Api {
     connection: Connection,
 }
@@ -50,7 +49,6 @@ impl Api {
         }
     }
 
-    /// Returns the number of messages of a stream.
     pub(crate) fn messages(&self, stream: &str) -> Result<u64> {
         let info = self.ask(&format!("STREAM.INFO.{stream}"), &Value::Null)?;
         let messages = info["state"]["messages"].as_u64();

@@ -74,7 +74,6 @@ impl<'a> Poller<'a> {
         }
     }
 
-    /// Returns one of the sockets.
     pub(crate) fn stream(&self, index: usize) -> &'a TcpStream {
         self.streams[index]
     }

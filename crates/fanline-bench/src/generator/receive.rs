@@ -14,7 +14,6 @@ use anyhow::{Context, Result, bail};
 use super::frames::{PING, PONG};
 use super::poller::Poller;
 
-/// Number of bytes of one read.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 
 /// Number of bytes that are compared after each read.
@@ -25,7 +24,6 @@ const TAIL_BYTES: usize = 8;
 pub(crate) enum Verify {
     /// The last few bytes of every read.
     Tail,
-    /// All bytes.
     All,
 }
 

@@ -5,7 +5,7 @@
 //! services of a queue group respond out of order.
 
 use std::io::Write;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use hdrhistogram::Histogram;
 
-use super::connection::Connection;
+use super::connection::{Connection, hang_up};
 use super::frames::{self, PING, PONG};
 use super::poller::Poller;
 
@@ -34,6 +34,19 @@ pub(crate) struct Party {
     pub(crate) cores: Cores,
 }
 
+impl Party {
+    /// Returns one client and one service, with one request at a time.
+    pub(crate) const fn one(payload_bytes: usize) -> Self {
+        Self {
+            clients: 1,
+            services: 1,
+            in_flight: 1,
+            payload_bytes,
+            cores: Cores::Unbound,
+        }
+    }
+}
+
 /// The state of the cores between requests. On a small machine, waking a core costs more than serving a
 /// request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +59,6 @@ pub(crate) enum Cores {
     One,
 }
 
-/// The result of one run.
 pub(crate) struct Answers {
     pub(crate) requests: u64,
     pub(crate) elapsed: Duration,
@@ -62,14 +74,9 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Connects and subscribes all clients and services.
-    pub(crate) fn open(address: SocketAddr, party: Party) -> Result<Self> {
-        Self::open_between(address, address, party)
-    }
-
-    /// Does the same as [`open`](Self::open), with clients at one server and services at another. The caller
-    /// must wait until each server knows the interest of the other.
-    pub(crate) fn open_between(
+    /// Connects and subscribes all clients and services. If these are at different servers, the caller must wait
+    /// until each server knows the interest of the other.
+    pub(crate) fn open(
         clients_at: SocketAddr,
         services_at: SocketAddr,
         party: Party,
@@ -99,7 +106,7 @@ impl Fixture {
             let serving = scope.spawn(|| {
                 let served = self.serve(&stopping);
                 if served.is_err() {
-                    hang_up(&self.clients);
+                    hang_up(self.clients.iter().map(Connection::stream));
                 }
                 served
             });
@@ -107,7 +114,7 @@ impl Fixture {
             // Release, for the Acquire in `serve`. This thread sets the flag before it closes the sockets. So
             // if the services' thread gets the error of a closed socket, it then sees the flag.
             stopping.store(true, Ordering::Release);
-            hang_up(&self.services);
+            hang_up(self.services.iter().map(Connection::stream));
             let served = serving
                 .join()
                 .map_err(|_| anyhow!("the services panicked"))?;
@@ -339,13 +346,5 @@ fn check_shares(answered: &[u64]) -> Result<()> {
     match answered.iter().min() {
         Some(least) if *least < fair / 4 => bail!("the queue group was not shared: {answered:?}"),
         _ => Ok(()),
-    }
-}
-
-fn hang_up(connections: &[Connection]) {
-    for connection in connections {
-        let stream: &TcpStream = connection.stream();
-        // The connection may already be closed.
-        let _ = stream.shutdown(Shutdown::Both);
     }
 }

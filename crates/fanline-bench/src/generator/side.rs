@@ -48,7 +48,6 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// Connects a publisher.
     pub(crate) fn publisher(self, index: usize) -> Result<Box<dyn Client>> {
         Ok(match self {
             Side::Nats(address) => Box::new(Connection::open(address)?),
@@ -60,7 +59,6 @@ impl Side {
         })
     }
 
-    /// Connects a subscriber, and subscribes to `subject`.
     pub(crate) fn subscriber(self, subject: &str, index: usize) -> Result<Box<dyn Client>> {
         Ok(match self {
             Side::Nats(address) => {

@@ -1,13 +1,13 @@
 //! Publishers and subscribers that work at full speed.
 
 use std::io::Write;
-use std::net::{Shutdown, SocketAddr};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::connection::hang_up;
 use super::frames;
 use super::receive::{Verify, receive};
 use super::side::{Client, Side};
@@ -26,7 +26,6 @@ pub(crate) struct Topology {
     pub(crate) payload_bytes: usize,
 }
 
-/// The result of one run.
 pub(crate) struct Burst {
     /// Number of deliveries. Without subscribers, the number of publications.
     pub(crate) messages: u64,
@@ -36,6 +35,16 @@ pub(crate) struct Burst {
 }
 
 impl Topology {
+    /// Returns a topology in which every publisher publishes to every subscriber.
+    pub(crate) const fn new(publishers: usize, subscribers: usize, payload_bytes: usize) -> Self {
+        Self {
+            publishers,
+            subscribers,
+            paired: false,
+            payload_bytes,
+        }
+    }
+
     /// Returns the number of deliveries if each publisher publishes `published` messages. Without
     /// subscribers, returns the number of publications.
     fn messages(&self, published: u64) -> u64 {
@@ -70,6 +79,35 @@ impl Topology {
     }
 }
 
+/// A burst that is long enough to measure the rate.
+pub(crate) struct Calibration {
+    pub(crate) chunks: u64,
+    elapsed: Duration,
+}
+
+/// Runs bursts until one takes at least `least`. The argument of `burst` is the number of chunks.
+pub(crate) fn calibrate(
+    least: Duration,
+    mut burst: impl FnMut(u64) -> Result<Duration>,
+) -> Result<Calibration> {
+    let mut chunks = 1;
+    loop {
+        let elapsed = burst(chunks)?;
+        if elapsed >= least {
+            return Ok(Calibration { chunks, elapsed });
+        }
+        chunks *= if elapsed > least / 8 { 8 } else { 2 };
+    }
+}
+
+impl Calibration {
+    /// Returns the number of chunks that take about `duration`.
+    pub(crate) fn chunks_in(&self, duration: Duration) -> Result<u64> {
+        let chunk_nanos = self.elapsed.as_nanos() / u128::from(self.chunks);
+        Ok(u64::try_from(duration.as_nanos() / chunk_nanos.max(1))?.max(1))
+    }
+}
+
 /// The connections of one topology, ready to publish.
 pub(crate) struct Fixture {
     topology: Topology,
@@ -91,25 +129,9 @@ struct Subscriber {
 }
 
 impl Fixture {
-    /// Connects all clients to one NATS server, and subscribes.
-    pub(crate) fn open(address: SocketAddr, topology: Topology) -> Result<Self> {
-        Self::open_between(address, address, topology)
-    }
-
-    /// Does the same as [`open`](Self::open), with publishers at one server and subscribers at another. The
-    /// caller must wait until the first server knows the interest of the second.
-    pub(crate) fn open_between(
-        publishers_at: SocketAddr,
-        subscribers_at: SocketAddr,
-        topology: Topology,
-    ) -> Result<Self> {
-        let (from, to) = (Side::Nats(publishers_at), Side::Nats(subscribers_at));
-        Self::between(from, to, topology)
-    }
-
-    /// Does the same as [`open`](Self::open), with publishers on the side `from` and subscribers on the side
-    /// `to`.
-    pub(crate) fn between(from: Side, to: Side, topology: Topology) -> Result<Self> {
+    /// Connects publishers on the side `from` and subscribers on the side `to`, and subscribes. If these are
+    /// different servers, the caller must wait until the first knows the interest of the second.
+    pub(crate) fn open(from: Side, to: Side, topology: Topology) -> Result<Self> {
         let payload = frames::payload(topology.payload_bytes);
         let mut subscribers = Vec::with_capacity(topology.subscribers);
         for index in 0..topology.subscribers {
@@ -135,18 +157,11 @@ impl Fixture {
         })
     }
 
-    /// Runs short bursts until one is long enough to measure the rate, and compares every byte. Returns the
-    /// number of chunks per publisher that take about `duration`.
+    /// Compares every byte of short bursts. Returns the number of chunks per publisher that take about
+    /// `duration`.
     pub(crate) fn calibrate(&self, duration: Duration) -> Result<u64> {
-        let mut chunks = 1;
-        loop {
-            let elapsed = self.burst(chunks, Verify::All)?.elapsed;
-            if elapsed >= CALIBRATION {
-                let chunk_nanos = elapsed.as_nanos() / u128::from(chunks);
-                return Ok(u64::try_from(duration.as_nanos() / chunk_nanos)?.max(1));
-            }
-            chunks *= if elapsed > CALIBRATION / 8 { 8 } else { 2 };
-        }
+        let burst = |chunks| Ok(self.burst(chunks, Verify::All)?.elapsed);
+        calibrate(CALIBRATION, burst)?.chunks_in(duration)
     }
 
     /// Makes every publisher write `chunks` chunks, and waits until every subscriber has read all of them.
@@ -207,10 +222,8 @@ impl Fixture {
     fn hang_up(&self) {
         let publishers = self.publishers.iter().map(|publisher| &publisher.client);
         let subscribers = self.subscribers.iter().map(|subscriber| &subscriber.client);
-        for client in publishers.chain(subscribers) {
-            // The connection may already be closed.
-            let _ = client.stream().shutdown(Shutdown::Both);
-        }
+        let clients = publishers.chain(subscribers);
+        hang_up(clients.map(|client| client.stream()));
     }
 }
 

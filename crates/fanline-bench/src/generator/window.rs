@@ -83,12 +83,10 @@ fn write_number(digits: &mut [u8], mut number: u64) {
     }
 }
 
-/// The end of a run.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
     /// After this number of requests.
     Count(u64),
-    /// After this time.
     Time(Duration),
 }
 

@@ -1,70 +1,123 @@
-//! Broadcast channels behind a common interface. Each has one sender, and receivers that all receive every
-//! element. Each channel is used as its documentation shows.
+//! Hubs and channels of numbers behind two traits. Each is used as its documentation shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fanline::hub::{BroadcastReceiver, BroadcastSender};
-use tokio::sync::{Notify, broadcast};
+use asyncband::broadcast::mpmc;
+use fanline::hub::{BroadcastReceiver, BroadcastSender, broadcast as hub};
+use fanline::hub::{MergeReceiver, MergeSender, PartitionReceiver, PartitionSender};
+use tokio::sync::{Notify, broadcast, mpsc};
 
-/// A lossless broadcast of numbers.
-pub(super) trait Channel: 'static {
-    type Sender: Send + 'static;
-    type Receiver: Send + 'static;
-
-    fn open(buffer: usize, receivers: usize) -> (Self::Sender, Vec<Self::Receiver>);
-
+/// The end of a channel into which numbers are sent.
+pub(super) trait Inlet: Send + 'static {
     /// Sends a value and waits until there is room.
-    fn send(tx: &mut Self::Sender, value: u64) -> impl Future<Output = ()> + Send;
+    fn put(&mut self, value: u64) -> impl Future<Output = ()> + Send;
+}
 
+/// The end of a channel from which numbers are received.
+pub(super) trait Outlet: Send + 'static {
     /// Receives the next value. Returns `None` after the sender was dropped and every value was received.
-    fn recv(rx: &mut Self::Receiver) -> impl Future<Output = Option<u64>> + Send;
+    fn take(&mut self) -> impl Future<Output = Option<u64>> + Send;
 }
 
-/// The broadcast hub with `feed`, which wakes its consumers when the hub is full.
-pub(super) struct Feed;
+/// Implements the trait with a method that waits until there is room.
+macro_rules! inlet {
+    ($type:ty, $method:ident) => {
+        impl Inlet for $type {
+            async fn put(&mut self, value: u64) {
+                self.$method(value).await.expect("open");
+            }
+        }
+    };
+}
 
-impl Channel for Feed {
-    type Sender = BroadcastSender<u64>;
-    type Receiver = BroadcastReceiver<u64>;
+/// Implements the trait with a method, and another one that makes its result an `Option`.
+macro_rules! outlet {
+    ($type:ty, $method:ident $(, $convert:ident)?) => {
+        impl Outlet for $type {
+            async fn take(&mut self) -> Option<u64> {
+                self.$method().await$(.$convert())?
+            }
+        }
+    };
+}
 
-    fn open(buffer: usize, receivers: usize) -> (Self::Sender, Vec<Self::Receiver>) {
-        let (tx, hub) = fanline::hub::broadcast(buffer);
-        (tx, (0..receivers).map(|_| hub.subscribe()).collect())
-    }
+inlet!(BroadcastSender<u64>, feed);
+inlet!(async_broadcast::Sender<u64>, broadcast_direct);
+inlet!(MergeSender<u64>, send);
+inlet!(PartitionSender<u64>, send);
+inlet!(mpsc::Sender<u64>, send);
 
-    async fn send(tx: &mut Self::Sender, value: u64) {
-        tx.feed(value).await.expect("open");
-    }
+outlet!(BroadcastReceiver<u64>, next);
+outlet!(async_broadcast::Receiver<u64>, recv_direct, ok);
+outlet!(mpmc::BoundedReceiver<u64>, recv, ok);
+outlet!(MergeReceiver<u64>, next);
+outlet!(PartitionReceiver<u64>, next);
+outlet!(mpsc::Receiver<u64>, recv);
 
-    fn recv(rx: &mut Self::Receiver) -> impl Future<Output = Option<u64>> + Send {
-        rx.next()
+impl Inlet for mpmc::BoundedSender<u64> {
+    async fn put(&mut self, value: u64) {
+        self.send(value).await;
     }
 }
 
-/// The broadcast hub with `send`, which wakes its consumers for each element.
-pub(super) struct SendEach;
+/// The broadcast hub's sender with `send`, which wakes its consumers for each element. Without this wrapper, it
+/// wakes them when the hub is full, with `feed`.
+pub(super) struct SendEach(BroadcastSender<u64>);
 
-impl Channel for SendEach {
-    type Sender = BroadcastSender<u64>;
-    type Receiver = BroadcastReceiver<u64>;
-
-    fn open(buffer: usize, receivers: usize) -> (Self::Sender, Vec<Self::Receiver>) {
-        Feed::open(buffer, receivers)
-    }
-
-    async fn send(tx: &mut Self::Sender, value: u64) {
-        tx.send(value).await.expect("open");
-    }
-
-    fn recv(rx: &mut Self::Receiver) -> impl Future<Output = Option<u64>> + Send {
-        rx.next()
+impl Inlet for SendEach {
+    async fn put(&mut self, value: u64) {
+        self.0.send(value).await.expect("open");
     }
 }
 
-/// tokio's channel. It overwrites old values and has no send that waits. So after each full buffer the
-/// receivers wait for each other, and the last one wakes the sender.
-pub(super) struct TokioBarrier;
+/// The broadcast hub's sender of elements in an `Arc`.
+pub(super) struct Arcs(BroadcastSender<Arc<u64>>);
+
+impl Inlet for Arcs {
+    async fn put(&mut self, value: u64) {
+        self.0.feed(Arc::new(value)).await.expect("open");
+    }
+}
+
+/// A sender, and receivers that all receive every element.
+type Ends<S, R> = (S, Vec<R>);
+
+/// Opens the broadcast hub with any type of element.
+pub(super) fn feed<T>(
+    buffer: usize,
+    receivers: usize,
+) -> Ends<BroadcastSender<T>, BroadcastReceiver<T>> {
+    let (tx, hub) = hub(buffer);
+    (tx, (0..receivers).map(|_| hub.subscribe()).collect())
+}
+
+pub(super) fn send_each(buffer: usize, receivers: usize) -> Ends<SendEach, BroadcastReceiver<u64>> {
+    let (tx, receivers) = feed(buffer, receivers);
+    (SendEach(tx), receivers)
+}
+
+pub(super) fn arcs(buffer: usize, receivers: usize) -> Ends<Arcs, BroadcastReceiver<Arc<u64>>> {
+    let (tx, receivers) = feed(buffer, receivers);
+    (Arcs(tx), receivers)
+}
+
+pub(super) fn async_broadcast(
+    buffer: usize,
+    receivers: usize,
+) -> Ends<async_broadcast::Sender<u64>, async_broadcast::Receiver<u64>> {
+    let (tx, rx) = async_broadcast::broadcast(buffer);
+    (tx, (0..receivers).map(|_| rx.clone()).collect())
+}
+
+pub(super) fn asyncband(
+    buffer: usize,
+    receivers: usize,
+) -> Ends<mpmc::BoundedSender<u64>, mpmc::BoundedReceiver<u64>> {
+    let (tx, _) = mpmc::bounded(buffer);
+    let receivers = (0..receivers).map(|_| tx.subscribe()).collect();
+    (tx, receivers)
+}
 
 pub(super) struct BarrierSender {
     tx: broadcast::Sender<u64>,
@@ -85,51 +138,51 @@ struct Barrier {
     all: Notify,
 }
 
-impl Channel for TokioBarrier {
-    type Sender = BarrierSender;
-    type Receiver = BarrierReceiver;
+/// Opens tokio's channel. It overwrites old values and has no send that waits. So after each full buffer the
+/// receivers wait for each other, and the last one wakes the sender.
+pub(super) fn tokio_barrier(
+    buffer: usize,
+    receivers: usize,
+) -> Ends<BarrierSender, BarrierReceiver> {
+    let (tx, _) = broadcast::channel(buffer);
+    let barrier = Arc::new(Barrier {
+        buffer,
+        receivers,
+        arrived: AtomicUsize::new(0),
+        all: Notify::new(),
+    });
+    let receivers = (0..receivers).map(|_| BarrierReceiver {
+        rx: tx.subscribe(),
+        barrier: barrier.clone(),
+        received: 0,
+    });
+    let receivers = receivers.collect();
+    let sent = 0;
+    (BarrierSender { tx, barrier, sent }, receivers)
+}
 
-    fn open(buffer: usize, receivers: usize) -> (Self::Sender, Vec<Self::Receiver>) {
-        let (tx, _) = broadcast::channel(buffer);
-        let barrier = Arc::new(Barrier {
-            buffer,
-            receivers,
-            arrived: AtomicUsize::new(0),
-            all: Notify::new(),
-        });
-        let receivers = (0..receivers).map(|_| BarrierReceiver {
-            rx: tx.subscribe(),
-            barrier: barrier.clone(),
-            received: 0,
-        });
-        let receivers = receivers.collect();
-        let sender = BarrierSender {
-            tx,
-            barrier,
-            sent: 0,
-        };
-        (sender, receivers)
-    }
-
-    async fn send(tx: &mut Self::Sender, value: u64) {
-        tx.tx.send(value).expect("open");
-        tx.sent += 1;
-        if tx.sent == tx.barrier.buffer {
-            tx.sent = 0;
-            tx.barrier.all.notified().await;
+impl Inlet for BarrierSender {
+    async fn put(&mut self, value: u64) {
+        self.tx.send(value).expect("open");
+        self.sent += 1;
+        if self.sent == self.barrier.buffer {
+            self.sent = 0;
+            self.barrier.all.notified().await;
         }
     }
+}
 
-    async fn recv(rx: &mut Self::Receiver) -> Option<u64> {
-        let value = match rx.rx.recv().await {
+impl Outlet for BarrierReceiver {
+    async fn take(&mut self) -> Option<u64> {
+        let value = match self.rx.recv().await {
             Ok(value) => value,
             Err(broadcast::error::RecvError::Closed) => return None,
             Err(error) => panic!("overtaken: {error}"),
         };
-        rx.received += 1;
-        let barrier = &rx.barrier;
-        if rx.received == barrier.buffer {
-            rx.received = 0;
+        self.received += 1;
+        let barrier = &self.barrier;
+        if self.received == barrier.buffer {
+            self.received = 0;
             // AcqRel: the last receiver that arrives sees everything that the others wrote before they
             // arrived.
             if barrier.arrived.fetch_add(1, Ordering::AcqRel) + 1 == barrier.receivers {
@@ -139,46 +192,5 @@ impl Channel for TokioBarrier {
             }
         }
         Some(value)
-    }
-}
-
-pub(super) struct AsyncBroadcast;
-
-impl Channel for AsyncBroadcast {
-    type Sender = async_broadcast::Sender<u64>;
-    type Receiver = async_broadcast::Receiver<u64>;
-
-    fn open(buffer: usize, receivers: usize) -> (Self::Sender, Vec<Self::Receiver>) {
-        let (tx, rx) = async_broadcast::broadcast(buffer);
-        (tx, (0..receivers).map(|_| rx.clone()).collect())
-    }
-
-    async fn send(tx: &mut Self::Sender, value: u64) {
-        tx.broadcast_direct(value).await.expect("open");
-    }
-
-    async fn recv(rx: &mut Self::Receiver) -> Option<u64> {
-        rx.recv_direct().await.ok()
-    }
-}
-
-pub(super) struct Asyncband;
-
-impl Channel for Asyncband {
-    type Sender = asyncband::broadcast::mpmc::BoundedSender<u64>;
-    type Receiver = asyncband::broadcast::mpmc::BoundedReceiver<u64>;
-
-    fn open(buffer: usize, receivers: usize) -> (Self::Sender, Vec<Self::Receiver>) {
-        let (tx, _) = asyncband::broadcast::mpmc::bounded(buffer);
-        let receivers = (0..receivers).map(|_| tx.subscribe()).collect();
-        (tx, receivers)
-    }
-
-    async fn send(tx: &mut Self::Sender, value: u64) {
-        tx.send(value).await;
-    }
-
-    async fn recv(rx: &mut Self::Receiver) -> Option<u64> {
-        rx.recv().await.ok()
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use super::load::Cell;
+use super::load::Load;
 use super::lockstep::{Check, join, timed};
 
 /// The state of the reference loop. It is used on one thread, so it needs no memory ordering. Relaxed atomics
@@ -27,14 +27,14 @@ struct Floor {
 }
 
 /// Returns the duration of a run on one thread.
-pub(super) fn run(cell: Cell, elements: u64) -> Duration {
+pub(super) fn run(load: Load, elements: u64) -> Duration {
     timed(1, async move {
-        let consumers = cell.consumers as u64;
+        let consumers = load.peers as u64;
         let floor = Arc::new(Floor {
-            slots: (0..cell.buffer).map(|_| AtomicU64::new(0)).collect(),
+            slots: (0..load.buffer).map(|_| AtomicU64::new(0)).collect(),
             sent: AtomicU64::new(0),
             idle: AtomicU64::new(0),
-            waiting: Mutex::new(Vec::with_capacity(cell.consumers)),
+            waiting: Mutex::new(Vec::with_capacity(load.peers)),
             producer: Mutex::new(None),
         });
         let tasks = (0..consumers).map(|_| {

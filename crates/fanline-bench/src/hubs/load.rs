@@ -32,74 +32,53 @@ pub(super) enum Part {
     Partition,
 }
 
-/// One kind of load. Each variant documents the unit of its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Load {
-    /// Elements per second.
-    Lockstep(Cell),
-    /// Elements per second, of the hub's stream and of the reference loop.
-    Law(Cell),
-    /// Nanoseconds per pair of joining and leaving.
-    JoinLeave { present: usize },
-    /// Bytes per consumer.
-    Memory { consumers: usize },
-    /// Allocations per element.
-    Allocations { consumers: usize },
-    /// Elements per second.
-    Slow { threads: usize, fast: usize },
-    /// Microseconds.
-    Latency { threads: usize, consumers: usize },
-    /// Elements per second.
-    Merge { threads: usize, producers: usize },
-    /// Elements per second.
-    Partition { threads: usize, consumers: usize },
-}
-
-/// A broadcast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(super) struct Load {
+    pub(super) part: Part,
+    /// Number of threads; 0 if the part does not vary it.
     pub(super) threads: usize,
+    /// Size of the buffer; 0 if the part does not vary it.
     pub(super) buffer: usize,
-    pub(super) consumers: usize,
+    /// Number of consumers, or of producers of a merge. These are the other consumers while one joins and leaves,
+    /// and the fast consumers beside a slow one.
+    pub(super) peers: usize,
 }
 
 impl Load {
-    pub(super) fn part(self) -> Part {
-        match self {
-            Self::Lockstep(_) => Part::Lockstep,
-            Self::Law(_) => Part::Law,
-            Self::JoinLeave { .. } => Part::JoinLeave,
-            Self::Memory { .. } => Part::Memory,
-            Self::Allocations { .. } => Part::Allocations,
-            Self::Slow { .. } => Part::Slow,
-            Self::Latency { .. } => Part::Latency,
-            Self::Merge { .. } => Part::Merge,
-            Self::Partition { .. } => Part::Partition,
+    pub(super) const fn broadcast(part: Part, threads: usize, buffer: usize, peers: usize) -> Self {
+        Self {
+            part,
+            threads,
+            buffer,
+            peers,
         }
+    }
+
+    pub(super) const fn new(part: Part, threads: usize, peers: usize) -> Self {
+        Self::broadcast(part, threads, 0, peers)
+    }
+
+    fn is_broadcast(self) -> bool {
+        matches!(self.part, Part::Lockstep | Part::Law)
     }
 
     /// Returns the minimum number of elements of a run, or `None` for loads that do not have a number of
     /// elements.
     pub(super) fn elements_min(self) -> Option<u64> {
-        match self {
+        match self.part {
             // Creating a task takes a microsecond. With this many elements, deliveries take most of the time.
-            Self::Lockstep(cell) | Self::Law(cell) if cell.consumers > 10_000 => {
-                Some(16 * cell.buffer as u64)
-            }
-            Self::Lockstep(cell) | Self::Law(cell) => Some(2 * cell.buffer as u64),
-            Self::Slow { .. } | Self::Merge { .. } | Self::Partition { .. } => Some(512),
-            Self::JoinLeave { .. }
-            | Self::Memory { .. }
-            | Self::Allocations { .. }
-            | Self::Latency { .. } => None,
+            Part::Lockstep | Part::Law if self.peers > 10_000 => Some(16 * self.buffer as u64),
+            Part::Lockstep | Part::Law => Some(2 * self.buffer as u64),
+            Part::Slow | Part::Merge | Part::Partition => Some(512),
+            Part::JoinLeave | Part::Memory | Part::Allocations | Part::Latency => None,
         }
     }
 
     /// Returns the minimum duration of a run. Creating and ending a task takes one or two microseconds. In a
     /// longer run that time does not dominate the measured cost of a delivery.
     pub(super) fn run_min(self) -> Duration {
-        match self {
-            Self::Law(cell) => TASK_RUN * u32::try_from(cell.consumers).unwrap_or(u32::MAX),
+        match self.part {
+            Part::Law => TASK_RUN * u32::try_from(self.peers).unwrap_or(u32::MAX),
             _ => Duration::ZERO,
         }
     }
@@ -107,114 +86,88 @@ impl Load {
     /// Returns the number of elements of a run, as a multiple of the number for a broadcast. In loads of the
     /// merge and the partition hub, an element has only one delivery, so they need more elements.
     pub(super) fn elements_factor(self) -> u64 {
-        match self {
-            Self::Merge { .. } | Self::Partition { .. } => 10,
+        match self.part {
+            Part::Merge | Part::Partition => 10,
             _ => 1,
         }
     }
 
-    /// Returns the number of threads (0 if the load does not vary it) and the number of peers.
-    fn place(self) -> (usize, usize) {
-        match self {
-            Self::Lockstep(cell) | Self::Law(cell) => (cell.threads, cell.consumers),
-            Self::JoinLeave { present } => (0, present),
-            Self::Memory { consumers } | Self::Allocations { consumers } => (0, consumers),
-            Self::Slow { threads, fast } => (threads, fast),
-            Self::Merge { threads, producers } => (threads, producers),
-            Self::Latency { threads, consumers } | Self::Partition { threads, consumers } => {
-                (threads, consumers)
-            }
-        }
-    }
-
-    /// Returns the name of the load's row.
     pub(super) fn name(self) -> String {
-        let (threads, peers) = self.place();
-        let part = self.part().to_possible_value();
+        let part = self.part.to_possible_value();
         let part = part.as_ref().map_or("", |part| part.get_name());
-        match self {
-            Self::Lockstep(cell) | Self::Law(cell) => {
-                format!("{part}-{threads}-{}-{peers}", cell.buffer)
-            }
-            _ => format!("{part}-{threads}-{peers}"),
+        let (threads, buffer, peers) = (self.threads, self.buffer, self.peers);
+        match buffer {
+            0 => format!("{part}-{threads}-{peers}"),
+            _ => format!("{part}-{threads}-{buffer}-{peers}"),
         }
     }
 
     /// Returns the metric in which systems are compared.
     pub(super) fn metric(self) -> Metric {
-        match self {
-            Self::JoinLeave { .. } => Metric::Pair,
-            Self::Memory { .. } => Metric::Bytes,
-            Self::Allocations { .. } => Metric::Allocations,
-            Self::Latency { .. } => Metric::P50,
+        match self.part {
+            Part::JoinLeave => Metric::Pair,
+            Part::Memory => Metric::Bytes,
+            Part::Allocations => Metric::Allocations,
+            Part::Latency => Metric::P50,
             _ => Metric::Rate,
         }
     }
 
     /// Returns the number of deliveries of an element for loads whose rate counts deliveries, otherwise 1.
     pub(super) fn deliveries(self) -> usize {
-        match self {
-            Self::Lockstep(cell) | Self::Law(cell) => cell.consumers,
-            _ => 1,
-        }
+        if self.is_broadcast() { self.peers } else { 1 }
     }
 
-    /// Returns a row without results.
     pub(super) fn row(self) -> Row {
-        let (threads, peers) = self.place();
-        let is_broadcast = matches!(self, Self::Lockstep(_) | Self::Law(_));
+        let (threads, buffer) = (self.threads, self.buffer);
+        let rate = match self.is_broadcast() {
+            true => "deliveries/s",
+            false => "elements/s",
+        };
         Row {
-            title: match self {
-                Self::Lockstep(_) => String::new(),
-                Self::Law(cell) if threads == 1 => {
-                    let most = three_digits(law(cell.buffer));
-                    format!("buffer {}, at most {most} ns", cell.buffer)
+            title: match self.part {
+                Part::Lockstep => String::new(),
+                Part::Law if threads == 1 => {
+                    let most = three_digits(law(buffer));
+                    format!("buffer {buffer}, at most {most} ns")
                 }
-                Self::Law(cell) => format!("buffer {}", cell.buffer),
+                Part::Law => format!("buffer {buffer}"),
                 _ if threads == 0 => String::new(),
                 _ => format!("{threads} thread(s)"),
             },
-            column: count(peers),
-            rate: if is_broadcast {
-                "deliveries/s"
-            } else {
-                "elements/s"
-            }
-            .to_owned(),
-            headline: match self {
-                Self::Law(_) => Metric::Delivery,
+            column: count(self.peers),
+            rate: rate.to_owned(),
+            headline: match self.part {
+                Part::Law => Metric::Delivery,
                 _ => self.metric(),
             },
-            is_plotted: matches!(self, Self::Lockstep(_)),
+            is_plotted: self.part == Part::Lockstep,
             ..Row::new(self.name(), self.group())
         }
     }
 
     /// Returns the heading of the load's table.
     fn group(self) -> String {
-        let group = match self {
-            Self::Lockstep(cell) => {
-                let Cell {
-                    threads, buffer, ..
-                } = cell;
+        let (threads, buffer) = (self.threads, self.buffer);
+        let group = match self.part {
+            Part::Lockstep => {
                 return format!("Broadcast, {threads} thread(s), buffer {buffer}, by consumers");
             }
-            Self::Law(cell) => {
-                let threads = cell.threads;
+            Part::Law => {
                 return format!("What a delivery costs on {threads} thread(s), by consumers");
             }
-            Self::Slow { .. } => {
+            Part::Slow => {
                 let micros = SLOW_WORK.as_micros();
                 return format!(
                     "One consumer that works {micros} µs on each element, by fast ones beside it"
                 );
             }
-            Self::JoinLeave { .. } => "A consumer comes and goes, by consumers present",
-            Self::Memory { .. } => "Memory for each consumer, its handle included, by consumers",
-            Self::Allocations { .. } => "Allocations for each element, by consumers",
-            Self::Latency { .. } => "From before a send to the last receive, by consumers",
-            Self::Merge { .. } => "Merge hub, by producers",
-            Self::Partition { .. } => "Partition hub, in turn, by consumers",
+            Part::JoinLeave => "A consumer comes and goes, by consumers present",
+            Part::Memory => "Memory for each consumer, its handle included, by consumers",
+            Part::Allocations => "Allocations for each element, by consumers",
+            Part::Latency => "From before a send to the last receive, by consumers",
+            Part::Merge => "Merge hub, by producers",
+            Part::Partition => "Partition hub, in turn, by consumers",
         };
         group.to_owned()
     }
@@ -222,27 +175,29 @@ impl Load {
     /// Returns the measured systems. Other systems than Fanline are omitted above `rivals_most` consumers; 0
     /// omits all of them.
     pub(super) fn systems(self, rivals_most: usize) -> Vec<System> {
-        let own: &[System] = match self {
+        use System::{Fanline, Floor, Pekko, Relay, Send, Stream, TokioMpsc};
+        let is_parallel = self.threads > 1;
+        let own: &[System] = match self.part {
             // On one thread, a relay only adds a step.
-            Self::Lockstep(cell) if cell.threads > 1 => &System::WAYS_WITH_RELAY,
-            Self::Lockstep(_) => &System::WAYS,
+            Part::Lockstep if is_parallel => &[System::WAYS, &[Relay]].concat(),
+            Part::Lockstep => System::WAYS,
             // The reference loop is written for one thread.
-            Self::Law(cell) if cell.threads > 1 => &[System::Stream],
-            Self::Law(_) => &[System::Stream, System::Floor],
-            Self::Slow { .. } => &[System::Stream],
-            Self::Allocations { .. } => &[System::Stream, System::Send],
-            Self::Latency { .. } => &[System::Send],
-            Self::JoinLeave { .. } | Self::Memory { .. } => &[System::Fanline],
-            Self::Merge { .. } | Self::Partition { .. } => &[System::Fanline],
+            Part::Law if is_parallel => &[Stream],
+            Part::Law => &[Stream, Floor],
+            Part::Slow => &[Stream],
+            Part::Allocations => &[Stream, Send],
+            Part::Latency => &[Send],
+            Part::JoinLeave | Part::Memory | Part::Merge | Part::Partition => &[Fanline],
         };
-        let rivals: &[System] = match self {
+        let rivals: &[System] = match self.part {
             _ if rivals_most == 0 => &[],
-            Self::Law(_) => &[],
-            Self::Lockstep(cell) if cell.consumers > rivals_most => &[],
-            Self::Lockstep(cell) if cell.consumers > PEKKO_CONSUMERS_MAX => &System::CRATES,
-            Self::Lockstep(_) => &System::ALL_RIVALS,
-            Self::Merge { .. } | Self::Partition { .. } => &[System::TokioMpsc],
-            _ => &System::CRATES,
+            Part::Law => &[],
+            Part::Lockstep if self.peers > rivals_most => &[],
+            Part::Lockstep if self.peers <= PEKKO_CONSUMERS_MAX => {
+                &[System::CRATES, &[Pekko]].concat()
+            }
+            Part::Merge | Part::Partition => &[TokioMpsc],
+            _ => System::CRATES,
         };
         [own, rivals].concat()
     }
@@ -283,7 +238,8 @@ pub(super) enum System {
 }
 
 impl System {
-    const WAYS: [Self; 6] = [
+    /// Fanline's ways to send and to receive.
+    const WAYS: &[Self] = &[
         Self::Stream,
         Self::Ref,
         Self::Each,
@@ -291,22 +247,19 @@ impl System {
         Self::OwnedArc,
         Self::Send,
     ];
-    const WAYS_WITH_RELAY: [Self; 7] = [
-        Self::Stream,
-        Self::Ref,
-        Self::Each,
-        Self::Slice,
-        Self::OwnedArc,
-        Self::Send,
-        Self::Relay,
-    ];
-    const CRATES: [Self; 3] = [Self::TokioBroadcast, Self::AsyncBroadcast, Self::Asyncband];
-    const ALL_RIVALS: [Self; 4] = [
-        Self::TokioBroadcast,
-        Self::AsyncBroadcast,
-        Self::Asyncband,
-        Self::Pekko,
-    ];
+    const CRATES: &[Self] = &[Self::TokioBroadcast, Self::AsyncBroadcast, Self::Asyncband];
+
+    /// Returns all systems, in the order of reports.
+    pub(super) fn all() -> Vec<Self> {
+        let own = [Self::Relay, Self::Fanline, Self::Floor];
+        [
+            Self::WAYS,
+            &own,
+            Self::CRATES,
+            &[Self::Pekko, Self::TokioMpsc],
+        ]
+        .concat()
+    }
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -327,19 +280,6 @@ impl System {
         }
     }
 
-    /// Returns all systems, in the order of reports.
-    pub(super) fn all() -> Vec<Self> {
-        let single = [Self::Fanline, Self::Floor];
-        [
-            &Self::WAYS_WITH_RELAY[..],
-            &single,
-            &Self::ALL_RIVALS,
-            &[Self::TokioMpsc],
-        ]
-        .concat()
-    }
-
-    /// Returns the role of the system in reports.
     pub(super) fn kind(self) -> Kind {
         match self {
             Self::Floor => Kind::Reference,

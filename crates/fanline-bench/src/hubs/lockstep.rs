@@ -3,29 +3,29 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanline::hub::{BroadcastHub, BroadcastReceiver, BroadcastSender, broadcast};
+use fanline::hub::{BroadcastHub, BroadcastReceiver, broadcast};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use super::channel::{AsyncBroadcast, Asyncband, Channel, Feed, SendEach, TokioBarrier};
+use super::channel::{self, Inlet, Outlet};
 use super::floor;
-use super::load::{Cell, System};
+use super::load::{Load, System};
 
 /// Returns the duration of a run, from before the hub is created until the last consumer has ended. Returns
 /// `None` for systems that do not run in this process.
-pub(super) fn run(system: System, cell: Cell, elements: u64) -> Option<Duration> {
+pub(super) fn run(system: System, load: Load, elements: u64) -> Option<Duration> {
     Some(match system {
-        System::Stream => channel::<Feed>(cell, elements),
-        System::Send => channel::<SendEach>(cell, elements),
-        System::TokioBroadcast => channel::<TokioBarrier>(cell, elements),
-        System::AsyncBroadcast => channel::<AsyncBroadcast>(cell, elements),
-        System::Asyncband => channel::<Asyncband>(cell, elements),
-        System::Ref => timed(cell.threads, by_ref(cell, elements)),
-        System::Each => timed(cell.threads, each(cell, elements)),
-        System::Slice => timed(cell.threads, by_slice(cell, elements)),
-        System::OwnedArc => timed(cell.threads, owned_arc(cell, elements)),
-        System::Relay => relayed(cell, elements),
-        System::Floor => floor::run(cell, elements),
+        System::Stream => lockstep(load, elements, channel::feed, check_all),
+        System::Send => lockstep(load, elements, channel::send_each, check_all),
+        System::TokioBroadcast => lockstep(load, elements, channel::tokio_barrier, check_all),
+        System::AsyncBroadcast => lockstep(load, elements, channel::async_broadcast, check_all),
+        System::Asyncband => lockstep(load, elements, channel::asyncband, check_all),
+        System::Ref => lockstep(load, elements, channel::feed, by_ref),
+        System::Each => lockstep(load, elements, channel::feed, each),
+        System::Slice => lockstep(load, elements, channel::feed, by_slice),
+        System::OwnedArc => lockstep(load, elements, channel::arcs, owned_arc),
+        System::Relay => relayed(load, elements),
+        System::Floor => floor::run(load, elements),
         System::Fanline | System::Pekko | System::TokioMpsc => return None,
     })
 }
@@ -78,103 +78,94 @@ impl Check {
     }
 }
 
-fn channel<C: Channel>(cell: Cell, elements: u64) -> Duration {
-    timed(cell.threads, async move {
-        let (mut tx, receivers) = C::open(cell.buffer, cell.consumers);
-        let tasks = receivers.into_iter().map(|mut rx| {
-            tokio::spawn(async move {
-                let mut check = Check::default();
-                while let Some(value) = C::recv(&mut rx).await {
-                    check.take(value);
-                }
-                check.finish(elements);
-            })
-        });
-        let tasks = tasks.collect();
-        for value in 0..elements {
-            C::send(&mut tx, value).await;
-        }
-        drop(tx);
-        join(tasks).await;
+/// Runs a hub that `open` creates, with consumers of any kind.
+fn lockstep<S: Inlet, R: Send + 'static, F>(
+    load: Load,
+    elements: u64,
+    open: fn(usize, usize) -> (S, Vec<R>),
+    consume: impl Fn(R, u64) -> F + Send + 'static,
+) -> Duration
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    timed(load.threads, async move {
+        let ends = open(load.buffer, load.peers);
+        drive(ends, elements, move |_, rx| consume(rx, elements)).await;
     })
 }
 
-/// Runs the hub with any element type and any kind of consumer.
-async fn feed<T, F>(
-    cell: Cell,
+/// Starts a task for each receiver, sends all elements, and waits for the tasks. `consume` also receives the index
+/// of the task.
+pub(super) async fn drive<S: Inlet, R, F>(
+    (tx, receivers): (S, Vec<R>),
     elements: u64,
-    make: impl Fn(u64) -> T,
-    consume: impl Fn(BroadcastReceiver<T>) -> F,
+    consume: impl Fn(usize, R) -> F,
 ) where
-    F: Future<Output = Check> + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
 {
-    let (mut tx, hub) = broadcast(cell.buffer);
-    let tasks = (0..cell.consumers).map(|_| {
-        let consumer = consume(hub.subscribe());
-        tokio::spawn(async move { consumer.await.finish(elements) })
-    });
+    let tasks = receivers.into_iter().enumerate();
+    let tasks = tasks.map(|(index, rx)| tokio::spawn(consume(index, rx)));
     let tasks = tasks.collect();
-    for value in 0..elements {
-        tx.feed(make(value)).await.expect("open");
-    }
-    drop(tx);
+    put_all(tx, elements).await;
     join(tasks).await;
 }
 
-async fn by_ref(cell: Cell, elements: u64) {
-    let consume = |mut rx: BroadcastReceiver<u64>| async move {
-        let mut check = Check::default();
-        while let Some(value) = rx.next_ref().await {
+async fn put_all(mut tx: impl Inlet, elements: u64) {
+    for value in 0..elements {
+        tx.put(value).await;
+    }
+}
+
+async fn check_all(mut rx: impl Outlet, elements: u64) {
+    let mut check = Check::default();
+    while let Some(value) = rx.take().await {
+        check.take(value);
+    }
+    check.finish(elements);
+}
+
+async fn by_ref(mut rx: BroadcastReceiver<u64>, elements: u64) {
+    let mut check = Check::default();
+    while let Some(value) = rx.next_ref().await {
+        check.take(*value);
+    }
+    check.finish(elements);
+}
+
+async fn each(mut rx: BroadcastReceiver<u64>, elements: u64) {
+    let mut check = Check::default();
+    rx.for_each_ref(|value| check.take(*value)).await;
+    check.finish(elements);
+}
+
+async fn by_slice(mut rx: BroadcastReceiver<u64>, elements: u64) {
+    let mut check = Check::default();
+    while let Some(values) = rx.next_slice().await {
+        for value in values {
             check.take(*value);
         }
-        check
-    };
-    feed(cell, elements, |value| value, consume).await;
+    }
+    check.finish(elements);
 }
 
-async fn each(cell: Cell, elements: u64) {
-    let consume = |mut rx: BroadcastReceiver<u64>| async move {
-        let mut check = Check::default();
-        rx.for_each_ref(|value| check.take(*value)).await;
-        check
-    };
-    feed(cell, elements, |value| value, consume).await;
-}
-
-async fn by_slice(cell: Cell, elements: u64) {
-    let consume = |mut rx: BroadcastReceiver<u64>| async move {
-        let mut check = Check::default();
-        while let Some(values) = rx.next_slice().await {
-            for value in values {
-                check.take(*value);
-            }
-        }
-        check
-    };
-    feed(cell, elements, |value| value, consume).await;
-}
-
-async fn owned_arc(cell: Cell, elements: u64) {
-    let consume = |mut rx: BroadcastReceiver<Arc<u64>>| async move {
-        let mut check = Check::default();
-        while let Some(value) = rx.next().await {
-            check.take(*value);
-        }
-        check
-    };
-    feed(cell, elements, Arc::new, consume).await;
+async fn owned_arc(mut rx: BroadcastReceiver<Arc<u64>>, elements: u64) {
+    let mut check = Check::default();
+    while let Some(value) = rx.next().await {
+        check.take(*value);
+    }
+    check.finish(elements);
 }
 
 /// Runs the hub with a relay and a single-threaded runtime for each thread. The first thread also runs the
 /// producer.
-fn relayed(cell: Cell, elements: u64) -> Duration {
+fn relayed(load: Load, elements: u64) -> Duration {
     let begin = Instant::now();
-    let (tx, hub) = broadcast(cell.buffer);
+    let (tx, hub) = broadcast(load.buffer);
     let mut producer = Some(tx);
-    let threads: Vec<_> = (0..cell.threads)
+    let threads: Vec<_> = (0..load.threads)
         .map(|index| {
-            let (relay, shard) = hub.relay(BroadcastHub::options().capacity(cell.buffer));
-            let consumers = (index..cell.consumers).step_by(cell.threads);
+            let (relay, shard) = hub.relay(BroadcastHub::options().capacity(load.buffer));
+            let consumers = (index..load.peers).step_by(load.threads);
             let consumers: Vec<_> = consumers.map(|_| shard.subscribe()).collect();
             let producer = producer.take();
             std::thread::spawn(move || {
@@ -183,7 +174,7 @@ fn relayed(cell: Cell, elements: u64) -> Duration {
                         .into_iter()
                         .map(|rx| tokio::spawn(check_all(rx, elements)))
                         .collect();
-                    tasks.extend(producer.map(|tx| tokio::spawn(feed_all(tx, elements))));
+                    tasks.extend(producer.map(|tx| tokio::spawn(put_all(tx, elements))));
                     assert_eq!(relay.await, 0);
                     join(tasks).await;
                 });
@@ -194,18 +185,4 @@ fn relayed(cell: Cell, elements: u64) -> Duration {
         thread.join().expect("no panic");
     }
     begin.elapsed()
-}
-
-async fn check_all(mut rx: BroadcastReceiver<u64>, elements: u64) {
-    let mut check = Check::default();
-    while let Some(value) = rx.next().await {
-        check.take(value);
-    }
-    check.finish(elements);
-}
-
-async fn feed_all(mut tx: BroadcastSender<u64>, elements: u64) {
-    for value in 0..elements {
-        tx.feed(value).await.expect("open");
-    }
 }

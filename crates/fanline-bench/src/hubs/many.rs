@@ -6,8 +6,9 @@ use std::time::Duration;
 use fanline::hub::{PartitionHub, Partitioner, merge};
 use tokio::sync::mpsc;
 
-use super::load::System;
-use super::lockstep::{join, timed};
+use super::channel::{Inlet, Outlet};
+use super::load::{Load, System};
+use super::lockstep::{drive, join, timed};
 
 /// Number of buffered elements per producer or consumer.
 const BUFFER: usize = 256;
@@ -17,54 +18,42 @@ const BUFFER: usize = 256;
 const PRODUCER_SHIFT: u32 = 40;
 
 /// Measures many producers that send one element at a time to one consumer.
-pub(super) fn run_merge(
-    system: System,
-    threads: usize,
-    producers: usize,
-    elements: u64,
-) -> Duration {
+pub(super) fn run_merge(system: System, load: Load, elements: u64) -> Duration {
+    let producers = load.peers;
     let share = elements / producers as u64;
-    match system {
-        System::TokioMpsc => timed(threads, async move {
-            let (tx, mut rx) = mpsc::channel(BUFFER * producers);
-            let tasks = (0..producers as u64).map(|producer| {
-                let tx = tx.clone();
-                tokio::spawn(async move {
-                    for index in 0..share {
-                        let sent = tx.send(producer << PRODUCER_SHIFT | index).await;
-                        sent.expect("open");
-                    }
-                })
-            });
-            let tasks = tasks.collect();
-            drop(tx);
-            let mut order = Order::new(producers);
-            while let Some(value) = rx.recv().await {
-                order.take(value);
-            }
-            order.finish(share);
-            join(tasks).await;
-        }),
-        _ => timed(threads, async move {
-            let (hub, mut rx) = merge(BUFFER);
-            let tasks = (0..producers as u64).map(|producer| {
-                let mut tx = hub.producer();
-                tokio::spawn(async move {
-                    for index in 0..share {
-                        let sent = tx.send(producer << PRODUCER_SHIFT | index).await;
-                        sent.expect("open");
-                    }
-                })
-            });
-            let tasks = tasks.collect();
+    timed(load.threads, async move {
+        if system == System::TokioMpsc {
+            let (tx, rx) = mpsc::channel(BUFFER * producers);
+            merge_into(vec![tx; producers], rx, share).await;
+        } else {
+            let (hub, rx) = merge(BUFFER);
+            let senders = (0..producers).map(|_| hub.producer()).collect();
             drop(hub);
-            let mut order = Order::new(producers);
-            while let Some(value) = rx.next().await {
-                order.take(value);
-            }
-            order.finish(share);
-            join(tasks).await;
-        }),
+            merge_into(senders, rx, share).await;
+        }
+    })
+}
+
+fn merge_into<S: Inlet>(
+    senders: Vec<S>,
+    mut rx: impl Outlet,
+    share: u64,
+) -> impl Future<Output = ()> + Send {
+    let mut order = Order::new(senders.len());
+    async move {
+        let tasks = (0..).zip(senders).map(|(producer, mut tx): (u64, S)| {
+            tokio::spawn(async move {
+                for index in 0..share {
+                    tx.put(producer << PRODUCER_SHIFT | index).await;
+                }
+            })
+        });
+        let tasks = tasks.collect();
+        while let Some(value) = rx.take().await {
+            order.take(value);
+        }
+        order.finish(share);
+        join(tasks).await;
     }
 }
 
@@ -94,55 +83,53 @@ impl Order {
 }
 
 /// Measures one producer whose elements go to each consumer in turn.
-pub(super) fn run_partition(
-    system: System,
-    threads: usize,
-    consumers: usize,
-    elements: u64,
-) -> Duration {
-    match system {
-        System::TokioMpsc => timed(threads, async move {
-            let (senders, receivers): (Vec<_>, Vec<_>) =
+pub(super) fn run_partition(system: System, load: Load, elements: u64) -> Duration {
+    let consumers = load.peers;
+    timed(load.threads, async move {
+        if system == System::TokioMpsc {
+            let (senders, receivers): (_, Vec<_>) =
                 (0..consumers).map(|_| mpsc::channel(BUFFER)).unzip();
-            let tasks = receivers.into_iter().zip(0..).map(|(mut rx, first)| {
-                tokio::spawn(async move {
-                    let mut turn = Turn::new(first, consumers);
-                    while let Some(value) = rx.recv().await {
-                        turn.take(value);
-                    }
-                    turn.finish(elements);
-                })
-            });
-            let tasks = tasks.collect();
-            for (value, tx) in (0..elements).zip(senders.iter().cycle()) {
-                tx.send(value).await.expect("open");
-            }
-            drop(senders);
-            join(tasks).await;
-        }),
-        _ => timed(threads, async move {
+            partition((InTurn { senders, next: 0 }, receivers), elements).await;
+        } else {
             let options = PartitionHub::<u64>::options()
                 .capacity(BUFFER * consumers)
                 .per_consumer(BUFFER);
             let in_turn = |count, value: &u64| (*value % count as u64).cast_signed();
-            let (mut tx, hub) = options.build(Partitioner::by_index(in_turn));
-            let tasks = (0..consumers as u64).map(|first| {
-                let mut rx = hub.subscribe();
-                tokio::spawn(async move {
-                    let mut turn = Turn::new(first, consumers);
-                    while let Some(value) = rx.next().await {
-                        turn.take(value);
-                    }
-                    turn.finish(elements);
-                })
-            });
-            let tasks = tasks.collect();
-            for value in 0..elements {
-                tx.send(value).await.expect("open");
-            }
-            drop(tx);
-            join(tasks).await;
-        }),
+            let (tx, hub) = options.build(Partitioner::by_index(in_turn));
+            let receivers = (0..consumers).map(|_| hub.subscribe()).collect();
+            partition((tx, receivers), elements).await;
+        }
+    })
+}
+
+fn partition<S: Inlet, R: Outlet>(
+    ends: (S, Vec<R>),
+    elements: u64,
+) -> impl Future<Output = ()> + Send {
+    let consumers = ends.1.len();
+    let consume = move |first, mut rx: R| async move {
+        let mut turn = Turn::new(first, consumers);
+        while let Some(value) = rx.take().await {
+            turn.take(value);
+        }
+        turn.finish(elements);
+    };
+    drive(ends, elements, consume)
+}
+
+/// Several channels, of which each receives an element in turn.
+struct InTurn {
+    senders: Vec<mpsc::Sender<u64>>,
+    next: usize,
+}
+
+impl Inlet for InTurn {
+    async fn put(&mut self, value: u64) {
+        self.senders[self.next].put(value).await;
+        self.next += 1;
+        if self.next == self.senders.len() {
+            self.next = 0;
+        }
     }
 }
 
@@ -153,9 +140,9 @@ struct Turn {
 }
 
 impl Turn {
-    fn new(first: u64, consumers: usize) -> Self {
+    fn new(first: usize, consumers: usize) -> Self {
         Self {
-            next: first,
+            next: first as u64,
             consumers: consumers as u64,
         }
     }

@@ -7,19 +7,18 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
 
-use super::load::{Load, System};
+use super::load::{Load, Part, System};
 use super::pekko::Pekko;
 use super::{Options, lockstep, many, others, targets};
 use crate::report::behind::Rule;
 use crate::report::metric::{Metric, Summary};
 use crate::report::{self, Kind, Report, Row, json, versions};
+use crate::turns;
 
-/// Number and length of runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     /// Number of rounds; each runs every system once.
     pub(super) rounds: u32,
-    /// Number of elements of a run.
     pub(super) elements: u64,
     /// Target duration of a run, in milliseconds. A run that would take longer has fewer elements.
     pub(super) run_millis: u64,
@@ -29,15 +28,15 @@ pub(super) struct Plan {
 
 impl Plan {
     fn settings(&self) -> BTreeMap<String, f64> {
-        let settings = [
-            ("rounds", f64::from(self.rounds)),
-            ("elements", self.elements as f64),
-            ("run_millis", self.run_millis as f64),
-            ("rivals_consumers_max", self.rivals_consumers_max as f64),
-        ];
-        settings
-            .map(|(name, value)| (name.to_owned(), value))
-            .into()
+        BTreeMap::from([
+            ("rounds".to_owned(), f64::from(self.rounds)),
+            ("elements".to_owned(), self.elements as f64),
+            ("run_millis".to_owned(), self.run_millis as f64),
+            (
+                "rivals_consumers_max".to_owned(),
+                self.rivals_consumers_max as f64,
+            ),
+        ])
     }
 }
 
@@ -49,7 +48,6 @@ pub(super) fn empty(plan: Plan) -> Report {
     report
 }
 
-/// Reads the report of an interrupted run.
 pub(super) fn read(path: &Path, plan: Plan) -> Result<Report> {
     let report = json::read(path)?;
     ensure!(
@@ -105,7 +103,7 @@ pub(super) fn all(
         let row = contest.measure(load);
         report.rows.push(row.with_context(|| load.name())?);
         contest.progress.inc(1);
-        contest.note(load, &mut report);
+        contest.note(&mut report);
         report.rows.sort_by_key(|row| {
             let place = loads.iter().position(|load| load.name() == row.name);
             place.unwrap_or(loads.len())
@@ -122,10 +120,7 @@ pub(super) fn all(
 
 /// Limits the plot to the broadcasts with the largest buffer.
 fn plot_largest_buffer(report: &mut Report, loads: &[Load]) {
-    let buffer = |load: &Load| match load {
-        Load::Lockstep(cell) => Some(cell.buffer),
-        _ => None,
-    };
+    let buffer = |load: &Load| (load.part == Part::Lockstep).then_some(load.buffer);
     let largest = loads.iter().filter_map(buffer).max();
     for load in loads {
         let row = report.rows.iter_mut().find(|row| row.name == load.name());
@@ -139,7 +134,6 @@ fn plot_largest_buffer(report: &mut Report, loads: &[Load]) {
 /// of a run.
 const PEKKO_ELEMENTS_MIN: u64 = 5000;
 
-/// The systems that are measured, and the plan of the runs.
 struct Contest<'a> {
     plan: Plan,
     options: &'a Options,
@@ -150,12 +144,10 @@ struct Contest<'a> {
 
 impl Contest<'_> {
     fn measure(&mut self, load: Load) -> Result<Row> {
-        let rivals_most = if self.options.rivals {
-            self.plan.rivals_consumers_max
-        } else {
-            0
-        };
-        let mut systems = load.systems(rivals_most);
+        let mut systems = load.systems(match self.options.rivals {
+            true => self.plan.rivals_consumers_max,
+            false => 0,
+        });
         let wanted = &self.options.systems;
         systems.retain(|system| {
             let is_named = |text: &String| system.name().contains(text.as_str());
@@ -166,22 +158,16 @@ impl Contest<'_> {
             let elements = self.elements(system, load)?;
             taking_part.push((system, elements, Vec::new()));
         }
-        for round in 0..self.plan.rounds {
-            // Reverse the order of the systems in each round.
-            if round > 0 {
-                taking_part.reverse();
-            }
-            for (system, elements, values) in &mut taking_part {
-                values.push(match *elements {
-                    Some(elements) => {
-                        let time = self.run(*system, load, elements)?;
-                        (elements * load.deliveries() as u64) as f64 / time.as_secs_f64()
-                    }
-                    None => value(*system, load),
-                });
-            }
+        for index in turns::order(self.plan.rounds, taking_part.len()) {
+            let (system, elements, values) = &mut taking_part[index];
+            values.push(match *elements {
+                Some(elements) => {
+                    let time = self.run(*system, load, elements)?;
+                    (elements * load.deliveries() as u64) as f64 / time.as_secs_f64()
+                }
+                None => value(*system, load),
+            });
         }
-        taking_part.sort_by_key(|entry| entry.0);
         let mut row = load.row();
         for (system, elements, values) in taking_part {
             let (name, metric) = (system.name(), load.metric());
@@ -223,18 +209,14 @@ impl Contest<'_> {
     }
 
     fn run(&mut self, system: System, load: Load, elements: u64) -> Result<Duration> {
-        let time = match load {
-            Load::Lockstep(cell) if system == System::Pekko => {
-                return self.pekko()?.run(cell, elements);
+        let time = match load.part {
+            Part::Lockstep if system == System::Pekko => {
+                return self.pekko()?.run(load, elements);
             }
-            Load::Lockstep(cell) | Load::Law(cell) => lockstep::run(system, cell, elements),
-            Load::Slow { threads, fast } => Some(others::slow(system, threads, fast, elements)),
-            Load::Merge { threads, producers } => {
-                Some(many::run_merge(system, threads, producers, elements))
-            }
-            Load::Partition { threads, consumers } => {
-                Some(many::run_partition(system, threads, consumers, elements))
-            }
+            Part::Lockstep | Part::Law => lockstep::run(system, load, elements),
+            Part::Slow => Some(others::slow(system, load, elements)),
+            Part::Merge => Some(many::run_merge(system, load, elements)),
+            Part::Partition => Some(many::run_partition(system, load, elements)),
             _ => None,
         };
         time.with_context(|| format!("{} has no such run", system.name()))
@@ -248,15 +230,12 @@ impl Contest<'_> {
         self.pekko.as_mut().context("no JVM")
     }
 
-    /// Adds the systems of a load to the report, with the versions of other systems, and the crashes.
-    fn note(&mut self, load: Load, report: &mut Report) {
-        for system in System::all() {
-            let is_measured = |row: &Row| row.results.iter().any(|one| one.system == system.name());
-            if report.row(&load.name()).is_some_and(is_measured) {
-                report.add_system(system.name(), system.kind(), self.version(system));
-            }
-        }
+    /// Adds the measured systems to the report, with the versions of other systems, and the crashes.
+    fn note(&mut self, report: &mut Report) {
         let systems = System::all();
+        for system in &systems {
+            report.add_measured(system.name(), system.kind(), self.version(*system));
+        }
         report.systems.sort_by_key(|one| {
             let place = systems.iter().position(|system| system.name() == one.name);
             place.unwrap_or(systems.len())
@@ -297,16 +276,12 @@ fn compare(load: Load, row: &mut Row) {
 
 /// Measures a load that has no number of elements.
 fn value(system: System, load: Load) -> f64 {
-    match load {
-        Load::JoinLeave { present } => others::join_leave(system, present),
-        Load::Memory { consumers } => others::memory(system, consumers),
-        Load::Allocations { consumers } => others::allocations(system, consumers),
-        Load::Latency { threads, consumers } => others::latency(system, threads, consumers) * 1e3,
-        Load::Lockstep(_)
-        | Load::Law(_)
-        | Load::Slow { .. }
-        | Load::Merge { .. }
-        | Load::Partition { .. } => f64::NAN,
+    match load.part {
+        Part::JoinLeave => others::join_leave(system, load.peers),
+        Part::Memory => others::memory(system, load.peers),
+        Part::Allocations => others::allocations(system, load.peers),
+        Part::Latency => others::latency(system, load),
+        Part::Lockstep | Part::Law | Part::Slow | Part::Merge | Part::Partition => f64::NAN,
     }
 }
 
@@ -315,7 +290,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::hubs::load::Cell;
 
     const PLAN: Plan = Plan {
         rounds: 1,
@@ -340,27 +314,17 @@ mod tests {
             progress: ProgressBar::hidden(),
         };
         for threads in [1, 2] {
-            // A buffer of 4 wraps around, and 50 is not a multiple of 4.
-            let cell = Cell {
-                threads,
-                buffer: 4,
-                consumers: 3,
-            };
             for load in [
-                Load::Lockstep(cell),
-                Load::Law(cell),
-                Load::Slow { threads, fast: 2 },
-                Load::Merge {
-                    threads,
-                    producers: 5,
-                },
-                Load::Partition {
-                    threads,
-                    consumers: 3,
-                },
+                // A buffer of 4 wraps around, and 50 is not a multiple of 4.
+                Load::broadcast(Part::Lockstep, threads, 4, 3),
+                Load::broadcast(Part::Law, threads, 4, 3),
+                Load::new(Part::Slow, threads, 2),
+                Load::new(Part::Merge, threads, 5),
+                Load::new(Part::Partition, threads, 3),
             ] {
                 let systems = load.systems(PLAN.rivals_consumers_max).into_iter();
                 for system in systems.filter(|system| *system != System::Pekko) {
+                    assert!(System::all().contains(&system), "{}", system.name());
                     let time = contest.run(system, load, 50);
                     assert!(time.is_ok(), "{} in {}", system.name(), load.name());
                 }
@@ -370,7 +334,7 @@ mod tests {
 
     #[test]
     fn run_resumes_from_its_file() {
-        let load = Load::JoinLeave { present: 7 };
+        let load = Load::new(Part::JoinLeave, 0, 7);
         let mut report = empty(PLAN);
         let mut row = load.row();
         row.record_value(System::Fanline.name(), load.metric(), 2.0);
@@ -387,50 +351,18 @@ mod tests {
     }
 
     #[test]
-    fn reports_know_all_systems() {
-        for threads in [1, 2] {
-            let (buffer, consumers) = (64, 8);
-            let cell = Cell {
-                threads,
-                buffer,
-                consumers,
-            };
-            for load in [
-                Load::Lockstep(cell),
-                Load::Law(cell),
-                Load::JoinLeave { present: 1 },
-                Load::Latency { threads, consumers },
-                Load::Merge {
-                    threads,
-                    producers: 1,
-                },
-            ] {
-                let systems = load.systems(PLAN.rivals_consumers_max).into_iter();
-                for system in systems {
-                    assert!(System::all().contains(&system), "{}", system.name());
-                }
-            }
-        }
-    }
-
-    #[test]
     fn row_names_are_unique() {
-        let cell = |threads, buffer, consumers| Cell {
-            threads,
-            buffer,
-            consumers,
-        };
-        let loads = [
-            Load::Lockstep(cell(1, 64, 2)),
-            Load::Lockstep(cell(2, 64, 1)),
-            Load::Lockstep(cell(1, 2, 64)),
-            Load::Law(cell(1, 64, 2)),
-            Load::JoinLeave { present: 2 },
-            Load::Memory { consumers: 2 },
-        ];
-        for (index, load) in loads.iter().enumerate() {
-            let before = &loads[..index];
-            assert!(before.iter().all(|other| other.name() != load.name()));
+        let names = [
+            Load::broadcast(Part::Lockstep, 1, 64, 2),
+            Load::broadcast(Part::Lockstep, 2, 64, 1),
+            Load::broadcast(Part::Lockstep, 1, 2, 64),
+            Load::broadcast(Part::Law, 1, 64, 2),
+            Load::new(Part::JoinLeave, 0, 2),
+            Load::new(Part::Memory, 0, 2),
+        ]
+        .map(Load::name);
+        for (index, name) in names.iter().enumerate() {
+            assert!(!names[..index].contains(name), "{name}");
         }
     }
 }

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::channel::{AsyncBroadcast, Asyncband, Channel, Feed, SendEach, TokioBarrier};
-use super::load::System;
-use super::lockstep::{join, runtime, timed};
+use super::channel::{self, Inlet, Outlet};
+use super::load::{Load, System};
+use super::lockstep::{Check, drive, join, runtime, timed};
 use crate::allocations::Allocations;
 
-/// Calls `work` with the channel type of the given system.
+/// Calls `work` with the function that opens the channel of the given system.
 macro_rules! with_channel {
     ($system:expr, $work:ident($($argument:expr),*)) => {
         match $system {
-            System::TokioBroadcast => $work::<TokioBarrier>($($argument),*),
-            System::AsyncBroadcast => $work::<AsyncBroadcast>($($argument),*),
-            System::Asyncband => $work::<Asyncband>($($argument),*),
-            System::Send => $work::<SendEach>($($argument),*),
-            _ => $work::<Feed>($($argument),*),
+            System::TokioBroadcast => $work(channel::tokio_barrier, $($argument),*),
+            System::AsyncBroadcast => $work(channel::async_broadcast, $($argument),*),
+            System::Asyncband => $work(channel::asyncband, $($argument),*),
+            System::Send => $work(channel::send_each, $($argument),*),
+            _ => $work(channel::feed, $($argument),*),
         }
     };
 }
@@ -88,25 +88,28 @@ pub(super) fn allocations(system: System, consumers: usize) -> f64 {
     with_channel!(system, allocations_of(consumers))
 }
 
+/// Opens a channel with the given buffer and number of receivers.
+type Open<S, R> = fn(usize, usize) -> (S, Vec<R>);
+
 /// Runs on one thread, because only the allocations of the current thread are counted.
-fn allocations_of<C: Channel>(consumers: usize) -> f64 {
+fn allocations_of<S: Inlet, R: Outlet>(open: Open<S, R>, consumers: usize) -> f64 {
     const ELEMENTS: u64 = 100_000;
     runtime(1).block_on(async {
-        let (mut tx, receivers) = C::open(BUFFER, consumers);
+        let (mut tx, receivers) = open(BUFFER, consumers);
         let tasks = receivers.into_iter().map(|mut rx| {
             tokio::spawn(async move {
-                while let Some(value) = C::recv(&mut rx).await {
+                while let Some(value) = rx.take().await {
                     black_box(value);
                 }
             })
         });
         let tasks = tasks.collect();
         for value in 0..10_000 {
-            C::send(&mut tx, value).await;
+            tx.put(value).await;
         }
         let before = Allocations::of_this_thread();
         for value in 0..ELEMENTS {
-            C::send(&mut tx, value).await;
+            tx.put(value).await;
         }
         let made = Allocations::of_this_thread().since(before).count;
         drop(tx);
@@ -118,54 +121,44 @@ fn allocations_of<C: Channel>(consumers: usize) -> f64 {
 /// Time that the slow consumer works on each element.
 pub(super) const SLOW_WORK: Duration = Duration::from_micros(2);
 
-/// Measures one consumer that works on each element, and `fast` consumers that do not.
-pub(super) fn slow(system: System, threads: usize, fast: usize, elements: u64) -> Duration {
-    with_channel!(system, slow_among(threads, fast, elements))
+/// Measures one consumer that works on each element, and `load.peers` consumers that do not.
+pub(super) fn slow(system: System, load: Load, elements: u64) -> Duration {
+    with_channel!(system, slow_among(load, elements))
 }
 
-fn slow_among<C: Channel>(threads: usize, fast: usize, elements: u64) -> Duration {
-    timed(threads, async move {
-        let (mut tx, receivers) = C::open(BUFFER, fast + 1);
-        let tasks = receivers.into_iter().enumerate().map(|(index, mut rx)| {
-            let is_slow = index == 0;
-            tokio::spawn(async move {
-                let mut received = 0;
-                while let Some(value) = C::recv(&mut rx).await {
-                    assert_eq!(value, received);
-                    received += 1;
-                    if is_slow {
-                        let begin = Instant::now();
-                        while begin.elapsed() < SLOW_WORK {}
-                    }
-                }
-                assert_eq!(received, elements);
-            })
-        });
-        let tasks = tasks.collect();
-        for value in 0..elements {
-            C::send(&mut tx, value).await;
+fn slow_among<S: Inlet, R: Outlet>(open: Open<S, R>, load: Load, elements: u64) -> Duration {
+    let consume = move |index, mut rx: R| async move {
+        let mut check = Check::default();
+        while let Some(value) = rx.take().await {
+            check.take(value);
+            if index == 0 {
+                let begin = Instant::now();
+                while begin.elapsed() < SLOW_WORK {}
+            }
         }
-        drop(tx);
-        join(tasks).await;
+        check.finish(elements);
+    };
+    timed(load.threads, async move {
+        drive(open(BUFFER, load.peers + 1), elements, consume).await;
     })
 }
 
-/// Returns the median time from before a send until the last consumer has the element, in microseconds.
+/// Returns the median time from before a send until the last consumer has the element, in nanoseconds.
 /// Between two elements all tasks sleep.
-pub(super) fn latency(system: System, threads: usize, consumers: usize) -> f64 {
-    with_channel!(system, latency_of(threads, consumers))
+pub(super) fn latency(system: System, load: Load) -> f64 {
+    with_channel!(system, latency_of(load))
 }
 
-fn latency_of<C: Channel>(threads: usize, consumers: usize) -> f64 {
+fn latency_of<S: Inlet, R: Outlet>(open: Open<S, R>, load: Load) -> f64 {
     const ELEMENTS: u64 = 200;
     let work = async move {
-        let (mut tx, receivers) = C::open(BUFFER, consumers);
+        let (mut tx, receivers) = open(BUFFER, load.peers);
         let got = Arc::new((AtomicU64::new(0), Notify::new()));
-        let all = consumers as u64;
+        let all = load.peers as u64;
         for mut rx in receivers {
             let got = got.clone();
             tokio::spawn(async move {
-                while C::recv(&mut rx).await.is_some() {
+                while rx.take().await.is_some() {
                     if (got.0.fetch_add(1, Ordering::AcqRel) + 1).is_multiple_of(all) {
                         got.1.notify_one();
                     }
@@ -176,12 +169,12 @@ fn latency_of<C: Channel>(threads: usize, consumers: usize) -> f64 {
         for value in 0..ELEMENTS {
             tokio::time::sleep(Duration::from_micros(500)).await;
             let begin = Instant::now();
-            C::send(&mut tx, value).await;
+            tx.put(value).await;
             got.1.notified().await;
             times.push(begin.elapsed());
         }
         times.sort_unstable();
-        times[times.len() / 2].as_secs_f64() * 1e6
+        times[times.len() / 2].as_secs_f64() * 1e9
     };
-    runtime(threads).block_on(async { tokio::spawn(work).await.expect("no panic") })
+    runtime(load.threads).block_on(async { tokio::spawn(work).await.expect("no panic") })
 }

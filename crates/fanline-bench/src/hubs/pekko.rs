@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::load::Cell;
+use super::load::Load;
 use crate::jvm::{self, Jvm};
 
 /// The directory in which Debian installs JDKs.
@@ -64,12 +64,12 @@ impl Pekko {
         format!("{}, {}", self.jvm.banner, OPTIONS[..3].join(" "))
     }
 
-    /// Returns the duration of a run. The dispatcher determines the number of threads, and the cell's number
+    /// Returns the duration of a run. The dispatcher determines the number of threads, and the load's number
     /// is ignored.
-    pub(super) fn run(&mut self, cell: Cell, elements: u64) -> Result<Duration> {
+    pub(super) fn run(&mut self, load: Load, elements: u64) -> Result<Duration> {
         let mut tries = 1;
         loop {
-            match self.try_run(cell, elements) {
+            match run(&mut self.jvm, load.buffer, load.peers, elements) {
                 Err(error) if tries < ATTEMPTS => {
                     self.crashes.push(format!("{error:#}"));
                     self.jvm = warm(&self.java, &self.folder, self.threads)?;
@@ -78,10 +78,6 @@ impl Pekko {
                 result => return result,
             }
         }
-    }
-
-    fn try_run(&mut self, cell: Cell, elements: u64) -> Result<Duration> {
-        run(&mut self.jvm, cell.buffer, cell.consumers, elements)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The list of the hubs' targets, and their verdicts.
 
-use super::load::{Cell, Load, System};
+use super::load::{Load, Part, System};
 use crate::report::metric::Metric;
 use crate::report::target::{Bound, Target, Unit};
 use crate::report::{Report, count};
@@ -93,19 +93,13 @@ pub(super) const ALLOCATIONS_CONSUMERS: usize = 16;
 pub(super) fn all(report: &Report) -> Vec<Target> {
     let mut lines = Vec::new();
     for ratio in RATIOS {
-        lines.extend(
-            ratio
-                .buffers
-                .iter()
-                .map(|buffer| ratio.line(report, *buffer)),
-        );
+        let buffers = ratio.buffers.iter();
+        lines.extend(buffers.map(|buffer| ratio.line(report, *buffer)));
     }
     lines.extend(BOTH.iter().map(|buffer| sending(report, *buffer)));
     lines.extend(LAW_BUFFERS.map(|buffer| cost(report, buffer)));
     lines.extend(GROWTH_THREADS.map(|threads| growth(report, threads)));
-    let join_leave = Load::JoinLeave {
-        present: JOIN_PRESENT,
-    };
+    let join_leave = Load::new(Part::JoinLeave, 0, JOIN_PRESENT);
     lines.push(Target::new(
         format!("join + leave, {} present", count(JOIN_PRESENT)),
         vec![value(report, join_leave, System::Fanline)],
@@ -116,18 +110,17 @@ pub(super) fn all(report: &Report) -> Vec<Target> {
     lines
 }
 
+fn lockstep(threads: usize, buffer: usize, consumers: usize) -> Load {
+    Load::broadcast(Part::Lockstep, threads, buffer, consumers)
+}
+
 impl Ratio {
     fn line(&self, report: &Report, buffer: usize) -> Target {
-        let results = self.consumers.iter().map(|consumers| {
-            let cell = Cell {
-                threads: self.threads,
-                buffer,
-                consumers: *consumers,
-            };
-            let row = report.row(&Load::Lockstep(cell).name())?;
-            row.ratio(self.system.name(), self.against.name(), Metric::Rate)
-        });
         let (system, against) = (self.system.name(), self.against.name());
+        let results = self.consumers.iter().map(|consumers| {
+            let row = report.row(&lockstep(self.threads, buffer, *consumers).name())?;
+            row.ratio(system, against, Metric::Rate)
+        });
         let threads = threads(self.threads);
         let what = format!("{system}, {threads}, buffer {buffer}, to {against}");
         let bound = Bound::AtLeast(self.least);
@@ -138,12 +131,8 @@ impl Ratio {
 
 fn sending(report: &Report, buffer: usize) -> Target {
     let rate = |threads, consumers| {
-        let cell = Cell {
-            threads,
-            buffer,
-            consumers,
-        };
-        value(report, Load::Lockstep(cell), System::Send)
+        let load = lockstep(threads, buffer, consumers);
+        value(report, load, System::Send)
     };
     let results = CONSUMERS.map(|consumers| Some(rate(2, consumers)? / rate(1, consumers)?));
     let name = System::Send.name();
@@ -155,16 +144,10 @@ fn sending(report: &Report, buffer: usize) -> Target {
 /// Returns the line for the cost of a delivery, with all measured cells.
 fn cost(report: &Report, buffer: usize) -> Target {
     let found = LAW_CONSUMERS.into_iter().filter_map(|consumers| {
-        let cell = Cell {
-            threads: 1,
-            buffer,
-            consumers,
-        };
-        Some((consumers, delivery(report, cell, System::Stream)?))
+        let load = Load::broadcast(Part::Law, 1, buffer, consumers);
+        Some((consumers, Some(delivery(report, load)?)))
     });
-    let (consumers, mut results): (Vec<usize>, Vec<Option<f64>>) = found
-        .map(|(consumers, nanos)| (consumers, Some(nanos)))
-        .unzip();
+    let (consumers, mut results): (Vec<usize>, Vec<Option<f64>>) = found.unzip();
     if results.is_empty() {
         results.push(None);
     }
@@ -174,30 +157,23 @@ fn cost(report: &Report, buffer: usize) -> Target {
     Target::new(what, results, bound, Unit::Of(Metric::Delivery)).of_cells(of_consumers(&consumers))
 }
 
-/// Returns the time of one delivery, in nanoseconds.
-fn delivery(report: &Report, cell: Cell, system: System) -> Option<f64> {
+/// Returns the time of one delivery of the hub's stream, in nanoseconds.
+fn delivery(report: &Report, load: Load) -> Option<f64> {
+    let in_grid = lockstep(load.threads, load.buffer, load.peers);
     // Prefer the first load, because it was measured together with the reference loop.
-    let loads = [Load::Law(cell), Load::Lockstep(cell)];
-    let mut rates = loads
-        .into_iter()
-        .filter_map(|load| value(report, load, system));
-    rates.next().map(|deliveries| 1e9 / deliveries)
+    let rate = |load| value(report, load, System::Stream);
+    Some(1e9 / rate(load).or_else(|| rate(in_grid))?)
 }
 
-/// Returns the two cells between which growth is measured, for a number of threads.
-pub(super) fn growth_cells(threads: usize) -> [Cell; 2] {
+/// Returns the two loads between which growth is measured, for a number of threads.
+pub(super) fn growth_loads(threads: usize) -> [Load; 2] {
     let (few, many, _) = GROWTH;
-    [few, many].map(|consumers| Cell {
-        threads,
-        buffer: GROWTH_BUFFER,
-        consumers,
-    })
+    [few, many].map(|consumers| Load::broadcast(Part::Law, threads, GROWTH_BUFFER, consumers))
 }
 
 fn growth(report: &Report, count_of_threads: usize) -> Target {
     let (few, many, most) = GROWTH;
-    let nanos = growth_cells(count_of_threads).map(|cell| delivery(report, cell, System::Stream));
-    let [of_few, of_many] = nanos;
+    let [of_few, of_many] = growth_loads(count_of_threads).map(|load| delivery(report, load));
     let what = format!(
         "{}, {}, buffer {GROWTH_BUFFER}, a delivery to {} to one to {}",
         System::Stream.name(),
@@ -210,24 +186,18 @@ fn growth(report: &Report, count_of_threads: usize) -> Target {
 }
 
 fn allocations(report: &Report) -> Target {
-    let load = Load::Allocations {
-        consumers: ALLOCATIONS_CONSUMERS,
-    };
+    let load = Load::new(Part::Allocations, 0, ALLOCATIONS_CONSUMERS);
     let systems = [System::Stream, System::Send];
     let results = systems.map(|system| value(report, load, system));
-    Target::new(
-        "allocations for each element",
-        results.to_vec(),
-        Bound::AtMost(0.0),
-        Unit::Of(Metric::Allocations),
-    )
-    .of_cells(systems.map(System::name).join(" / "))
+    let unit = Unit::Of(Metric::Allocations);
+    let what = "allocations for each element";
+    Target::new(what, results.to_vec(), Bound::AtMost(0.0), unit)
+        .of_cells(systems.map(System::name).join(" / "))
 }
 
 fn value(report: &Report, load: Load, system: System) -> Option<f64> {
-    report
-        .row(&load.name())?
-        .value(system.name(), load.metric())
+    let row = report.row(&load.name())?;
+    row.value(system.name(), load.metric())
 }
 
 fn threads(count: usize) -> &'static str {

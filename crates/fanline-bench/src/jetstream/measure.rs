@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::rows::{End, Load, Publish, Recover, Storage, Work};
+use super::rows::{ASYNC, End, Load, Publish, Recover, Storage, Work};
 use crate::comparison::cost::{Cost, WARM_UP};
 use crate::comparison::one_core::OneCore;
 use crate::comparison::site::{Site, disk_bytes};
@@ -24,14 +24,6 @@ const SUBJECT: &str = "bench.a";
 const BUCKET: &str = "KV_bench";
 const KEYS: usize = 1000;
 const VALUE_BYTES: usize = 128;
-
-/// The load that fills a stream before other measurements.
-const FILLING: Publish = Publish {
-    payload_bytes: 128,
-    in_flight: 1000,
-    subjects: 1,
-    one_core: false,
-};
 
 /// Number of messages that are consumed at a time. It is a multiple of the size of a fetch.
 const CONSUMED: u64 = 1_000_000;
@@ -50,15 +42,17 @@ pub(crate) fn measure(
     }
     let folder = site.empty(program.system)?;
     let server = start(program, load, &folder)?;
-    let mut sample = match load.work {
-        Work::Publish(publish) => published(&server, load, publish, duration, Path::new(&folder))?,
-        Work::Consume(how) => consumed(&server, load.storage, how, quick)?,
-        Work::Put { in_flight } => put(&server, load.storage, in_flight, duration)?,
-        Work::Get { in_flight } => got(&server, load.storage, in_flight, duration)?,
-        Work::Recover(_) => Sample::default(),
-    };
-    sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
-    Ok(sample)
+    match load.work {
+        Work::Publish(publish) => published(&server, load, publish, duration, Path::new(&folder)),
+        Work::Consume(how) => consumed(&server, load.storage, how, quick),
+        Work::Put { in_flight } => {
+            create_bucket(server.address(), load.storage)?;
+            let mut window = Window::open(server.address(), values(), in_flight, is_stored)?;
+            Ok(measure_window(&server, &mut window, duration)?.0)
+        }
+        Work::Get { in_flight } => got(&server, load.storage, in_flight, duration),
+        Work::Recover(_) => Ok(Sample::default()),
+    }
 }
 
 fn start(program: &Program, load: &Load, folder: &str) -> Result<Server> {
@@ -72,7 +66,7 @@ fn start(program: &Program, load: &Load, folder: &str) -> Result<Server> {
 
 fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
     let config = json!({
-        "name": STREAM, "subjects": ["bench.>"], "storage": storage.name(), "num_replicas": 1,
+        "name": STREAM, "subjects": ["bench.>"], "storage": storage, "num_replicas": 1,
         "retention": "limits", "discard": "old", "max_age": 0, "max_msgs": -1, "max_bytes": -1,
     });
     let endpoint = format!("STREAM.CREATE.{STREAM}");
@@ -83,7 +77,7 @@ fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
 /// Creates a key-value bucket with the configuration that official clients use.
 fn create_bucket(address: SocketAddr, storage: Storage) -> Result<()> {
     let config = json!({
-        "name": BUCKET, "subjects": ["$KV.bench.>"], "storage": storage.name(), "num_replicas": 1,
+        "name": BUCKET, "subjects": ["$KV.bench.>"], "storage": storage, "num_replicas": 1,
         "retention": "limits", "discard": "new", "max_msgs_per_subject": 1, "max_age": 0,
         "max_msgs": -1, "max_bytes": -1, "allow_rollup_hdrs": true, "deny_delete": true,
         "allow_direct": true, "duplicate_window": 120_000_000_000_u64,
@@ -120,15 +114,7 @@ fn published(
         false => None,
     };
     let memory_before = server.memory()?.resident;
-    let warm_up = window.run(Until::Time(WARM_UP))?;
-    let cost = Cost::start(server)?;
-    let answers = window.run(Until::Time(duration))?;
-    let mut sample = cost.end(server, answers.requests)?;
-    sample.set_rate(answers.requests, answers.elapsed);
-    if !answers.latency.is_empty() {
-        sample.set_latency(&answers.latency);
-    }
-    let messages = warm_up.requests + answers.requests;
+    let (mut sample, messages) = measure_window(server, &mut window, duration)?;
     let kept = Api::open(address)?.messages(STREAM)?;
     ensure!(kept == messages, "{kept} of {messages} messages were kept");
     if publish.in_flight > 1 {
@@ -142,10 +128,8 @@ fn published(
     Ok(sample)
 }
 
-/// Fills a stream with `messages` messages.
-fn fill(address: SocketAddr, messages: u64, measure_window: RequestSequence) -> Result<()> {
-    let mut window = Window::open(address, measure_window, FILLING.in_flight, is_stored)?;
-    window.run(Until::Count(messages))?;
+fn fill(address: SocketAddr, messages: u64, requests: RequestSequence) -> Result<()> {
+    Window::open(address, requests, ASYNC.in_flight, is_stored)?.run(Until::Count(messages))?;
     Ok(())
 }
 
@@ -153,7 +137,7 @@ fn consumed(server: &Server, storage: Storage, how: How, quick: bool) -> Result<
     let address = server.address();
     let messages = if quick { CONSUMED_QUICK } else { CONSUMED };
     create_stream(address, storage)?;
-    fill(address, messages, publications(FILLING))?;
+    fill(address, messages, publications(ASYNC))?;
     let consuming = Consuming::open(address, STREAM, how)?;
     let cost = Cost::start(server)?;
     let elapsed = consuming.consume(messages)?;
@@ -167,13 +151,6 @@ fn values() -> RequestSequence {
     RequestSequence::new(KEYS, &payload, |key| format!("$KV.bench.key{key:04}"))
 }
 
-fn put(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
-    let address = server.address();
-    create_bucket(address, storage)?;
-    let mut window = Window::open(address, values(), in_flight, is_stored)?;
-    measure_window(server, &mut window, duration)
-}
-
 fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) -> Result<Sample> {
     let address = server.address();
     create_bucket(address, storage)?;
@@ -182,17 +159,20 @@ fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) 
         format!("$JS.API.DIRECT.GET.{BUCKET}.$KV.bench.key{key:04}")
     });
     let mut window = Window::open(address, gets, in_flight, is_message)?;
-    measure_window(server, &mut window, duration)
+    Ok(measure_window(server, &mut window, duration)?.0)
 }
 
-fn measure_window(server: &Server, window: &mut Window, duration: Duration) -> Result<Sample> {
-    window.run(Until::Time(WARM_UP))?;
+/// Measures requests after a warm-up. Also returns the number of all requests.
+fn measure_window(
+    server: &Server,
+    window: &mut Window,
+    duration: Duration,
+) -> Result<(Sample, u64)> {
+    let warm_up = window.run(Until::Time(WARM_UP))?;
     let cost = Cost::start(server)?;
     let answers = window.run(Until::Time(duration))?;
-    let mut sample = cost.end(server, answers.requests)?;
-    sample.set_rate(answers.requests, answers.elapsed);
-    sample.set_latency(&answers.latency);
-    Ok(sample)
+    let requests = warm_up.requests + answers.requests;
+    Ok((cost.of_answers(server, &answers)?, requests))
 }
 
 /// Measures the start of a server on the data of an earlier process. The first call publishes that data.
@@ -213,7 +193,13 @@ fn recovered(
     let folder = site.existing(program.system)?;
     if std::fs::read_dir(&folder)?.next().is_none() {
         let server = start(program, load, &folder)?;
-        fill_for(&server, messages, recover)?;
+        create_stream(server.address(), Storage::File)?;
+        let subjects = match recover.distinct {
+            true => usize::try_from(messages)?,
+            false => 1,
+        };
+        let publish = Publish { subjects, ..ASYNC };
+        fill(server.address(), messages, publications(publish))?;
         end(server, recover.end)?;
     }
     let begun = Instant::now();
@@ -236,19 +222,6 @@ fn recovered(
     sample.set(Metric::PeakMemory, memory.peak as f64);
     end(server, recover.end)?;
     Ok(sample)
-}
-
-fn fill_for(server: &Server, messages: u64, recover: Recover) -> Result<()> {
-    let subjects = match recover.distinct {
-        true => usize::try_from(messages)?,
-        false => 1,
-    };
-    create_stream(server.address(), Storage::File)?;
-    let publish = Publish {
-        subjects,
-        ..FILLING
-    };
-    fill(server.address(), messages, publications(publish))
 }
 
 fn end(server: Server, how: End) -> Result<()> {

@@ -1,46 +1,37 @@
 //! The measured rows and their targets. Runs and reports use the same list.
 
-use crate::comparison::{self, Case, Limit, Shown, at_least, at_most, case};
+use crate::comparison::{self, Case, Shown, at_least, at_most, case};
 use crate::generator::consume::How;
 use crate::report::metric::Metric;
+use crate::report::target::Limit;
 use crate::servers::System;
 
-/// One kind of load.
 pub(crate) struct Load {
     pub(crate) storage: Storage,
-    /// Time at which Fanline acknowledges a message. It has no effect on streams in memory.
-    pub(crate) fanline: FanlineSync,
-    /// Time at which nats-server syncs the disk. It has no effect on streams in memory.
-    pub(crate) nats: NatsSync,
+    /// It has no effect on streams in memory.
+    pub(crate) sync: Sync,
     pub(crate) work: Work,
 }
 
-/// Place where messages are stored.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Place where messages are stored, as in a stream's configuration.
+#[derive(Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Storage {
     Memory,
     File,
 }
 
-/// The time at which Fanline acknowledges a message.
+/// The times at which the servers sync the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FanlineSync {
-    /// After the message is on disk.
-    Commit,
-    /// Immediately. The disk is synced as often as nats-server syncs it.
-    Interval,
-}
-
-/// The time at which nats-server syncs the disk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NatsSync {
-    /// Every two minutes.
+pub(crate) enum Sync {
+    /// Fanline before each acknowledgement, nats-server every two minutes.
     Default,
-    /// Before each acknowledgement.
-    Always,
+    /// Both before each acknowledgement.
+    Both,
+    /// Both every two minutes.
+    Neither,
 }
 
-/// The generator's work for a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// Publish and wait for acknowledgements.
@@ -55,7 +46,6 @@ pub(crate) enum Work {
     Recover(Recover),
 }
 
-/// Parameters of publishing.
 #[derive(Clone, Copy)]
 pub(crate) struct Publish {
     pub(crate) payload_bytes: usize,
@@ -103,25 +93,20 @@ impl comparison::Work for Load {
 impl Load {
     /// Returns the options of a server that stores its files in `folder`.
     pub(crate) fn options(&self, system: System, folder: &str) -> Vec<String> {
-        let options: &[&str] = match (system, self.nats) {
-            (System::Nats, NatsSync::Default) => &["-js", "-sd", folder],
-            (System::Nats, NatsSync::Always) => &["-c", &format!("{folder}/server.conf")],
+        let options: &[&str] = match (system, self.sync) {
+            (System::Nats, Sync::Both) => &["-c", &format!("{folder}/server.conf")],
+            (System::Nats, _) => &["-js", "-sd", folder],
             // mosquitto has no streams, so no row measures it.
             (System::Mosquitto, _) => &[],
-            (System::Fanline, _) => {
-                let sync = match self.fanline {
-                    FanlineSync::Commit => "commit",
-                    FanlineSync::Interval => "2m",
-                };
-                &["--store-dir", folder, "--sync", sync]
-            }
+            (System::Fanline, Sync::Neither) => &["--store-dir", folder, "--sync", "2m"],
+            (System::Fanline, _) => &["--store-dir", folder, "--sync", "commit"],
         };
         options.iter().map(|&option| option.to_owned()).collect()
     }
 
     /// Returns nats-server's configuration file, if it needs one.
     pub(crate) fn config(&self, folder: &str) -> Option<String> {
-        (self.nats == NatsSync::Always)
+        (self.sync == Sync::Both)
             .then(|| format!("jetstream {{ store_dir: \"{folder}\", sync_interval: always }}\n"))
     }
 
@@ -138,16 +123,6 @@ impl Load {
     }
 }
 
-impl Storage {
-    /// Returns the name in a stream's configuration.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::File => "file",
-        }
-    }
-}
-
 const SYNC: Publish = Publish {
     payload_bytes: 16,
     in_flight: 1,
@@ -155,11 +130,10 @@ const SYNC: Publish = Publish {
     one_core: false,
 };
 
-const ASYNC: Publish = Publish {
+pub(crate) const ASYNC: Publish = Publish {
     payload_bytes: 128,
     in_flight: 1000,
-    subjects: 1,
-    one_core: false,
+    ..SYNC
 };
 
 const ASYNC_SUBJECTS: Publish = Publish {
@@ -167,22 +141,19 @@ const ASYNC_SUBJECTS: Publish = Publish {
     ..ASYNC
 };
 
-/// Returns a load with default settings, except that Fanline acknowledges after the disk write.
-const fn load(storage: Storage, work: Work) -> Load {
+const fn memory(work: Work) -> Load {
     Load {
-        storage,
-        fanline: FanlineSync::Commit,
-        nats: NatsSync::Default,
+        storage: Storage::Memory,
+        sync: Sync::Default,
         work,
     }
 }
 
-const fn memory(work: Work) -> Load {
-    load(Storage::Memory, work)
-}
-
 const fn file(work: Work) -> Load {
-    load(Storage::File, work)
+    Load {
+        storage: Storage::File,
+        ..memory(work)
+    }
 }
 
 const RATE_2: &[Limit] = &[at_least(Metric::Rate, 2.0)];
@@ -198,7 +169,7 @@ const RECOVER_SUBJECTS: Recover = Recover {
     messages: 1_000_000,
     messages_quick: 100_000,
     distinct: true,
-    end: End::Stopped,
+    ..RECOVER
 };
 
 const SYNC_ONE_CORE: Publish = Publish {
@@ -206,15 +177,12 @@ const SYNC_ONE_CORE: Publish = Publish {
     ..SYNC
 };
 
-const BOTH_UNSYNCED: Load = Load {
-    fanline: FanlineSync::Interval,
-    ..file(Work::Publish(ASYNC))
-};
-
-const BOTH_SYNCED: Load = Load {
-    nats: NatsSync::Always,
-    ..file(Work::Publish(ASYNC))
-};
+const fn async_file(sync: Sync) -> Load {
+    Load {
+        sync,
+        ..file(Work::Publish(ASYNC))
+    }
+}
 
 const RECOVER_KILLED: Recover = Recover {
     end: End::Killed,
@@ -224,10 +192,10 @@ const RECOVER_KILLED: Recover = Recover {
 const LATENCY: &[Limit] = &[at_most(Metric::P50, 0.7)];
 const RECOVERED: &[Limit] = &[
     at_most(Metric::Ready, 0.5),
-    at_most(Metric::MessageMemory, 24.0).alone(),
+    Limit::at_most(Metric::MessageMemory, 24.0),
 ];
 /// 120 bytes for a subject, and 24 bytes for its message.
-const SUBJECTS: &[Limit] = &[at_most(Metric::SubjectMemory, 144.0).alone()];
+const SUBJECTS: &[Limit] = &[Limit::at_most(Metric::SubjectMemory, 144.0)];
 
 const PUSH: Work = Work::Consume(How::OrderedPush);
 const PULL: Work = Work::Consume(How::OrderedPull);
@@ -241,8 +209,8 @@ pub(crate) const ROWS: &[Case<Load>] = &[
     case("sync-memory-core", "the same, all on one core", memory(Work::Publish(SYNC_ONE_CORE)), LATENCY),
     case("async-memory", "async publish, 128 B, memory", memory(Work::Publish(ASYNC)), &[at_least(Metric::Rate, 3.0)]),
     case("async-file", "async publish, 128 B, file, synced before ack", file(Work::Publish(ASYNC)), RATE_2),
-    case("async-file-interval", "async publish, 128 B, file, both unsynced", BOTH_UNSYNCED, &[at_least(Metric::Rate, 3.5)]),
-    case("async-file-always", "async publish, 128 B, file, both synced", BOTH_SYNCED, &[at_least(Metric::Rate, 80.0)]),
+    case("async-file-interval", "async publish, 128 B, file, both unsynced", async_file(Sync::Neither), &[at_least(Metric::Rate, 3.5)]),
+    case("async-file-always", "async publish, 128 B, file, both synced", async_file(Sync::Both), &[at_least(Metric::Rate, 80.0)]),
     case("async-subjects", "async publish, 128 B, file, 100,000 subjects", file(Work::Publish(ASYNC_SUBJECTS)), RATE_2),
     case("async-subjects-memory", "async publish, 128 B, memory, 100,000 subjects", memory(Work::Publish(ASYNC_SUBJECTS)), &[]),
     case("ordered-push", "ordered consumer, pushed, 128 B, file", file(PUSH), RATE_2),

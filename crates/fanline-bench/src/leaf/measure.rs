@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::link::{Alone, HUB_DOMAIN, Link};
+use super::link::{HUB_DOMAIN, Link, start_hub};
 use super::rows::{Direction, Load, Work};
 use crate::comparison::cost::{self, Cost};
 use crate::comparison::site::Site;
@@ -17,7 +17,7 @@ use crate::generator::incoming::Incoming;
 use crate::generator::interest::{new_subject, settle, wait_until_known};
 use crate::generator::jetstream::Api;
 use crate::generator::receive::Verify;
-use crate::generator::requests::{self, Cores, Party};
+use crate::generator::requests::{self, Party};
 use crate::generator::side::Side;
 use crate::generator::throughput::{Fixture, Topology};
 use crate::generator::window::{RequestSequence, Until, Window, is_stored};
@@ -45,45 +45,20 @@ pub(super) fn measure(
     quick: bool,
 ) -> Result<Sample> {
     let link = Link::start(hub, leaf, load, site)?;
-    let mut sample = match load.work {
-        Work::Throughput {
-            direction,
-            payload_bytes,
-        } => throughput(&link, direction, payload_bytes, duration)?,
-        Work::Requests {
-            direction,
-            payload_bytes,
-        } => requests(&link, direction, payload_bytes, duration)?,
-        Work::Interest {
-            direction,
-            subjects,
-        } => interest(&link, direction, subjects)?,
-        Work::Mirror { messages, .. } if !quick => mirror(&link, messages)?,
-        Work::Mirror { messages_quick, .. } => mirror(&link, messages_quick)?,
-    };
-    sample.set(Metric::PeakMemory, link.leaf.memory()?.peak as f64);
-    Ok(sample)
-}
-
-fn throughput(
-    link: &Link,
-    direction: Direction,
-    payload_bytes: usize,
-    duration: Duration,
-) -> Result<Sample> {
-    let (source, sink) = (link.source(direction), link.sink(direction));
-    let fixture = Fixture::open_between(source, sink, one_to_one(payload_bytes))?;
-    settle(source, sink)?;
-    cost::throughput(&link.leaf, &fixture, duration)
-}
-
-fn one_to_one(payload_bytes: usize) -> Topology {
-    Topology {
-        publishers: 1,
-        subscribers: 1,
-        paired: false,
-        payload_bytes,
+    match load.work {
+        Work::Throughput { payload_bytes } => throughput(&link, payload_bytes, duration),
+        Work::Requests { payload_bytes } => requests(&link, payload_bytes, duration),
+        Work::Interest { subjects } => interest(&link, subjects),
+        Work::Mirror { messages, .. } if !quick => mirror(&link, messages),
+        Work::Mirror { messages_quick, .. } => mirror(&link, messages_quick),
     }
+}
+
+fn throughput(link: &Link, payload_bytes: usize, duration: Duration) -> Result<Sample> {
+    let topology = Topology::new(1, 1, payload_bytes);
+    let fixture = Fixture::open(Side::Nats(link.source), Side::Nats(link.sink), topology)?;
+    settle(link.source, link.sink)?;
+    cost::throughput(&link.leaf, &fixture, duration)
 }
 
 /// Returns the messages per second if the generator itself is the leaf node, which is the upper bound for any
@@ -94,46 +69,34 @@ pub(super) fn without_leaf(
     site: &Site,
     duration: Duration,
 ) -> Result<Option<f64>> {
-    let Some((direction, payload_bytes)) = load.plain_throughput() else {
+    let Some(payload_bytes) = load.plain_throughput() else {
         return Ok(None);
     };
-    let alone = Alone::start(hub, load, site)?;
-    let (hub, leaf) = (Side::Nats(alone.hub.address()), Side::Leaf(alone.leafs_at));
-    let (from, to) = match direction {
-        Direction::Up => (leaf, hub),
-        Direction::Down => (hub, leaf),
+    let (hub, leafs_at) = start_hub(hub, load, site)?;
+    let (at_hub, at_leaf) = (Side::Nats(hub.address()), Side::Leaf(leafs_at));
+    let (from, to) = match load.direction {
+        Direction::Up => (at_leaf, at_hub),
+        Direction::Down => (at_hub, at_leaf),
     };
-    let fixture = Fixture::between(from, to, one_to_one(payload_bytes))?;
+    let fixture = Fixture::open(from, to, Topology::new(1, 1, payload_bytes))?;
     let burst = fixture.burst(fixture.calibrate(duration)?, Verify::Tail)?;
     Ok(Some(burst.messages as f64 / burst.elapsed.as_secs_f64()))
 }
 
-fn requests(
-    link: &Link,
-    direction: Direction,
-    payload_bytes: usize,
-    duration: Duration,
-) -> Result<Sample> {
-    let party = Party {
-        clients: 1,
-        services: 1,
-        in_flight: 1,
-        payload_bytes,
-        cores: Cores::Unbound,
-    };
-    let (requester, responder) = (link.source(direction), link.sink(direction));
-    let fixture = requests::Fixture::open_between(requester, responder, party)?;
-    settle(requester, responder)?;
-    settle(responder, requester)?;
+fn requests(link: &Link, payload_bytes: usize, duration: Duration) -> Result<Sample> {
+    let party = Party::one(payload_bytes);
+    let fixture = requests::Fixture::open(link.source, link.sink, party)?;
+    settle(link.source, link.sink)?;
+    settle(link.sink, link.source)?;
     cost::requests(&link.leaf, &fixture, duration)
 }
 
 /// Measures the time from the first subscription until a message arrives on the last subject. After that,
-/// without timing, one message per subject must arrive once and in order. Interest goes in `direction`, and
-/// messages go in the other direction.
-fn interest(link: &Link, direction: Direction, subjects: usize) -> Result<Sample> {
-    let publisher = Connection::open(link.sink(direction))?;
-    let subscriber = Connection::open(link.source(direction))?;
+/// without timing, one message per subject must arrive once and in order. Interest goes in the
+/// load's direction, and messages go in the other.
+fn interest(link: &Link, subjects: usize) -> Result<Sample> {
+    let publisher = Connection::open(link.sink)?;
+    let subscriber = Connection::open(link.source)?;
     let last = new_subject();
     // The subscription of the probe has the first ID.
     let lines = (0..subjects).map(|number| format!("SUB {} {}\r\n", subject(number), number + 2));
@@ -150,7 +113,7 @@ fn interest(link: &Link, direction: Direction, subjects: usize) -> Result<Sample
     sample.set(Metric::Ready, ready.as_nanos() as f64);
     // Read the remaining probes. After that, nothing more arrives on the connection.
     subscriber.flush()?;
-    settle(link.sink(direction), link.source(direction))?;
+    settle(link.sink, link.source)?;
     subscriber.flush()?;
     each_arrives(&publisher, &subscriber, subjects)?;
     Ok(sample)

@@ -1,11 +1,14 @@
 //! The measured rows and their targets. Runs and reports use the same list.
 
-use crate::comparison::{self, Case, Limit, Shown, at_least, at_most, case};
+use crate::comparison::{self, Case, Shown, at_least, at_most, case};
 use crate::report::metric::Metric;
+use crate::report::target::Limit;
 use crate::servers::Streams;
 
-/// One kind of load.
+#[derive(Clone, Copy)]
 pub(crate) struct Load {
+    /// Direction of the messages, or of the requests or the interest. Mirrors have the direction down.
+    pub(crate) direction: Direction,
     /// Compression of the leaf connection, in the form that configurations use.
     pub(crate) compression: &'static str,
     pub(crate) work: Work,
@@ -20,25 +23,14 @@ pub(crate) enum Direction {
     Down,
 }
 
-/// The generator's work for a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// One publisher and one subscriber, at full speed.
-    Throughput {
-        direction: Direction,
-        payload_bytes: usize,
-    },
-    /// A client and a service, with one request at a time. Requests go in `direction`, and replies in the
-    /// other.
-    Requests {
-        direction: Direction,
-        payload_bytes: usize,
-    },
+    Throughput { payload_bytes: usize },
+    /// A client and a service, with one request at a time. Replies go in the other direction.
+    Requests { payload_bytes: usize },
     /// A client subscribes to many subjects. The server at the other end must learn this interest.
-    Interest {
-        direction: Direction,
-        subjects: usize,
-    },
+    Interest { subjects: usize },
     /// A stream of the leaf node mirrors a stream of the hub.
     Mirror {
         messages: u64,
@@ -61,13 +53,10 @@ impl comparison::Work for Load {
 }
 
 impl Load {
-    /// Returns the direction and size of messages, if the row measures throughput without compression.
-    pub(crate) fn plain_throughput(&self) -> Option<(Direction, usize)> {
+    /// Returns the size of messages, if the row measures throughput without compression.
+    pub(crate) fn plain_throughput(&self) -> Option<usize> {
         match self.work {
-            Work::Throughput {
-                direction,
-                payload_bytes,
-            } if self.compression == PLAIN => Some((direction, payload_bytes)),
+            Work::Throughput { payload_bytes } if self.compression == PLAIN => Some(payload_bytes),
             _ => None,
         }
     }
@@ -79,72 +68,65 @@ impl Load {
             _ => Streams::None,
         }
     }
+
+    const fn compressed(self) -> Self {
+        Self {
+            compression: "s2_fast",
+            ..self
+        }
+    }
 }
 
 const LARGE_BYTES: usize = 16 * 1024;
 const PLAIN: &str = "off";
-const COMPRESSED: &str = "s2_fast";
 const RATE_TARGET: &[Limit] = &[at_least(Metric::Rate, 1.5)];
 const INTEREST_TARGET: &[Limit] = &[at_most(Metric::Ready, 1.0)];
 
-const fn load(compression: &'static str, work: Work) -> Load {
-    Load { compression, work }
-}
-
-const fn one_way(compression: &'static str, direction: Direction, payload_bytes: usize) -> Load {
-    let work = Work::Throughput {
+const fn load(direction: Direction, work: Work) -> Load {
+    Load {
         direction,
-        payload_bytes,
-    };
-    load(compression, work)
+        compression: PLAIN,
+        work,
+    }
 }
 
-const fn requests(compression: &'static str, direction: Direction, payload_bytes: usize) -> Load {
-    let work = Work::Requests {
-        direction,
-        payload_bytes,
-    };
-    load(compression, work)
+const fn one_way(direction: Direction, payload_bytes: usize) -> Load {
+    load(direction, Work::Throughput { payload_bytes })
 }
 
-const fn interest(direction: Direction) -> Load {
-    let work = Work::Interest {
-        direction,
-        subjects: 100_000,
-    };
-    load(PLAIN, work)
+const fn requests(direction: Direction, payload_bytes: usize) -> Load {
+    load(direction, Work::Requests { payload_bytes })
 }
 
-const MIRROR: Load = load(
-    PLAIN,
-    Work::Mirror {
-        messages: 1_000_000,
-        messages_quick: 200_000,
-    },
-);
+const INTEREST: Work = Work::Interest { subjects: 100_000 };
+
+const MIRROR: Work = Work::Mirror {
+    messages: 1_000_000,
+    messages_quick: 200_000,
+};
 
 use Direction::{Down, Up};
 
 /// Every row, in the order of the reports.
 #[rustfmt::skip]
 pub(crate) const ROWS: &[Case<Load>] = &[
-    case("up-128", "leaf → hub, 128 B", one_way(PLAIN, Up, 128), RATE_TARGET),
-    case("down-128", "hub → leaf, 128 B", one_way(PLAIN, Down, 128), RATE_TARGET),
-    case("up-16k", "leaf → hub, 16 KiB", one_way(PLAIN, Up, LARGE_BYTES), &[]),
-    case("down-16k", "hub → leaf, 16 KiB", one_way(PLAIN, Down, LARGE_BYTES), &[]),
-    case("up-128-s2", "leaf → hub, 128 B, compressed", one_way(COMPRESSED, Up, 128), &[]),
-    case("down-128-s2", "hub → leaf, 128 B, compressed", one_way(COMPRESSED, Down, 128), &[]),
-    case("up-16k-s2", "leaf → hub, 16 KiB, compressed", one_way(COMPRESSED, Up, LARGE_BYTES), &[]),
-    case("down-16k-s2", "hub → leaf, 16 KiB, compressed", one_way(COMPRESSED, Down, LARGE_BYTES), &[]),
-    case("request-up-128", "asked at the leaf, answered at the hub, 128 B", requests(PLAIN, Up, 128), &[]),
-    case("request-down-128", "asked at the hub, answered at the leaf, 128 B", requests(PLAIN, Down, 128), &[]),
-    case("request-up-16k", "asked at the leaf, answered at the hub, 16 KiB", requests(PLAIN, Up, LARGE_BYTES), &[]),
-    case("request-down-16k", "asked at the hub, answered at the leaf, 16 KiB", requests(PLAIN, Down, LARGE_BYTES), &[]),
-    case("request-up-128-s2", "asked at the leaf, 128 B, compressed", requests(COMPRESSED, Up, 128), &[]),
-    case("request-down-128-s2", "asked at the hub, 128 B, compressed", requests(COMPRESSED, Down, 128), &[]),
-    case("request-up-16k-s2", "asked at the leaf, 16 KiB, compressed", requests(COMPRESSED, Up, LARGE_BYTES), &[]),
-    case("request-down-16k-s2", "asked at the hub, 16 KiB, compressed", requests(COMPRESSED, Down, LARGE_BYTES), &[]),
-    case("interest-up", "100,000 subjects of the leaf, known at the hub", interest(Up), INTEREST_TARGET),
-    case("interest-down", "100,000 subjects of the hub, known at the leaf", interest(Down), INTEREST_TARGET),
-    case("mirror", "mirror of 1 M × 128 B (quick: 200,000), synced", MIRROR, &[at_least(Metric::Rate, 1.0)]),
+    case("up-128", "leaf → hub, 128 B", one_way(Up, 128), RATE_TARGET),
+    case("down-128", "hub → leaf, 128 B", one_way(Down, 128), RATE_TARGET),
+    case("up-16k", "leaf → hub, 16 KiB", one_way(Up, LARGE_BYTES), &[]),
+    case("down-16k", "hub → leaf, 16 KiB", one_way(Down, LARGE_BYTES), &[]),
+    case("up-128-s2", "leaf → hub, 128 B, compressed", one_way(Up, 128).compressed(), &[]),
+    case("down-128-s2", "hub → leaf, 128 B, compressed", one_way(Down, 128).compressed(), &[]),
+    case("up-16k-s2", "leaf → hub, 16 KiB, compressed", one_way(Up, LARGE_BYTES).compressed(), &[]),
+    case("down-16k-s2", "hub → leaf, 16 KiB, compressed", one_way(Down, LARGE_BYTES).compressed(), &[]),
+    case("request-up-128", "asked at the leaf, answered at the hub, 128 B", requests(Up, 128), &[]),
+    case("request-down-128", "asked at the hub, answered at the leaf, 128 B", requests(Down, 128), &[]),
+    case("request-up-16k", "asked at the leaf, answered at the hub, 16 KiB", requests(Up, LARGE_BYTES), &[]),
+    case("request-down-16k", "asked at the hub, answered at the leaf, 16 KiB", requests(Down, LARGE_BYTES), &[]),
+    case("request-up-128-s2", "asked at the leaf, 128 B, compressed", requests(Up, 128).compressed(), &[]),
+    case("request-down-128-s2", "asked at the hub, 128 B, compressed", requests(Down, 128).compressed(), &[]),
+    case("request-up-16k-s2", "asked at the leaf, 16 KiB, compressed", requests(Up, LARGE_BYTES).compressed(), &[]),
+    case("request-down-16k-s2", "asked at the hub, 16 KiB, compressed", requests(Down, LARGE_BYTES).compressed(), &[]),
+    case("interest-up", "100,000 subjects of the leaf, known at the hub", load(Up, INTEREST), INTEREST_TARGET),
+    case("interest-down", "100,000 subjects of the hub, known at the leaf", load(Down, INTEREST), INTEREST_TARGET),
+    case("mirror", "mirror of 1 M × 128 B (quick: 200,000), synced", load(Down, MIRROR), &[at_least(Metric::Rate, 1.0)]),
 ];

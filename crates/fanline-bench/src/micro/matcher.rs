@@ -4,61 +4,28 @@ use std::hint::black_box;
 
 use fanline_engine::{Filter, MatchMemo, Matcher};
 
-use super::cases::{Case, Numbers, Target, Work, case};
+use super::{Case, NO_ALLOCATION, Numbers, Work, case, in_batches};
+use crate::report::metric::Metric;
+use crate::report::target::Limit;
 
-const CACHED: &[Target] = &[Target::MillionsAtLeast(20.0), Target::NoAllocation];
+/// The targets of cases in which the cache contains all subjects.
+const CACHED: &[Limit] = &[Limit::at_least(Metric::Rate, 20e6), NO_ALLOCATION];
+const UNCACHED: &[Limit] = &[Limit::at_most(Metric::Operation, 2000.0)];
 
-/// Returns a case in which the cache contains all subjects.
-const fn cached_case(name: &'static str, prepare: fn() -> Box<Work>) -> Case {
-    case(name, "matches", CACHED, prepare)
-}
-
+#[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
-    cached_case("match exact, the same subject again", || {
-        cached(0, subscribe_exact, 1)
-    }),
-    cached_case("match exact, 64 subjects in turn", || {
-        cached(0, subscribe_exact, SUBJECTS)
-    }),
-    cached_case("match wildcard, 64 subjects in turn", || {
-        cached(0, subscribe_wildcard, SUBJECTS)
-    }),
-    cached_case("match queue group, 64 subjects in turn", || {
-        cached(0, subscribe_group, SUBJECTS)
-    }),
-    cached_case("match remote interest, 64 subjects in turn", || {
-        cached(0, subscribe_remote, SUBJECTS)
-    }),
-    cached_case("exact among 100,000 filters", || {
-        cached(FILTERS, subscribe_exact, SUBJECTS)
-    }),
-    cached_case("wildcard among 100,000 filters", || {
-        cached(FILTERS, subscribe_wildcard, SUBJECTS)
-    }),
-    cached_case("queue group among 100,000 filters", || {
-        cached(FILTERS, subscribe_group, SUBJECTS)
-    }),
-    cached_case("remote interest among 100,000 filters", || {
-        cached(FILTERS, subscribe_remote, SUBJECTS)
-    }),
-    case(
-        "uncached among 100,000 filters",
-        "matches",
-        &[Target::NanosAtMost(2000.0)],
-        uncached,
-    ),
-    case(
-        "churn exact among 100,000 filters",
-        "SUB + UNSUB",
-        &[],
-        || churn(|i| format!("_INBOX.aB3dE6gH9.{i}")),
-    ),
-    case(
-        "churn wildcard among 100,000 filters",
-        "SUB + UNSUB",
-        &[],
-        || churn(|i| format!("_INBOX.aB3dE6gH9{i}.*")),
-    ),
+    case("match exact, the same subject again", "matches", CACHED, || cached(0, subscribe_exact, 1)),
+    case("match exact, 64 subjects in turn", "matches", CACHED, || cached(0, subscribe_exact, SUBJECTS)),
+    case("match wildcard, 64 subjects in turn", "matches", CACHED, || cached(0, subscribe_wildcard, SUBJECTS)),
+    case("match queue group, 64 subjects in turn", "matches", CACHED, || cached(0, subscribe_group, SUBJECTS)),
+    case("match remote interest, 64 subjects in turn", "matches", CACHED, || cached(0, subscribe_remote, SUBJECTS)),
+    case("exact among 100,000 filters", "matches", CACHED, || cached(FILTERS, subscribe_exact, SUBJECTS)),
+    case("wildcard among 100,000 filters", "matches", CACHED, || cached(FILTERS, subscribe_wildcard, SUBJECTS)),
+    case("queue group among 100,000 filters", "matches", CACHED, || cached(FILTERS, subscribe_group, SUBJECTS)),
+    case("remote interest among 100,000 filters", "matches", CACHED, || cached(FILTERS, subscribe_remote, SUBJECTS)),
+    case("uncached among 100,000 filters", "matches", UNCACHED, uncached),
+    case("churn exact among 100,000 filters", "SUB + UNSUB", &[], || churn(|i| format!("_INBOX.aB3dE6gH9.{i}"))),
+    case("churn wildcard among 100,000 filters", "SUB + UNSUB", &[], || churn(|i| format!("_INBOX.aB3dE6gH9{i}.*"))),
 ];
 
 /// Number of subjects that are looked up in turn. They all fit into the cache, but a publisher's memo
@@ -134,16 +101,12 @@ fn cached(crowd: u64, subscribe: fn(&mut Matcher), subjects: u64) -> Box<Work> {
     add_crowd(&mut matcher, crowd);
     subscribe(&mut matcher);
     let subjects: Vec<Vec<u8>> = (0..subjects).map(|i| subject(i).into_bytes()).collect();
-    Box::new(move |operations| {
-        let mut memo = MatchMemo::default();
-        let rounds = operations.div_ceil(subjects.len() as u64);
-        for _ in 0..rounds {
-            for subject in black_box(&subjects) {
-                let matched = matcher.find(subject, &mut memo);
-                black_box((matched.subscriptions(), matched.groups(), matched.shards()));
-            }
+    let mut memo = MatchMemo::default();
+    in_batches(subjects.len() as u64, move || {
+        for subject in black_box(&subjects) {
+            let matched = matcher.find(subject, &mut memo);
+            black_box((matched.subscriptions(), matched.groups(), matched.shards()));
         }
-        rounds * subjects.len() as u64
     })
 }
 
@@ -181,15 +144,11 @@ fn churn(filter: fn(u64) -> String) -> Box<Work> {
     }
     let filters: Vec<String> = (0..1024).map(filter).collect();
     let sids: Vec<String> = (0..1024).map(|i| (1_000_000 + i).to_string()).collect();
-    Box::new(move |operations| {
-        let rounds = operations.div_ceil(filters.len() as u64);
-        for _ in 0..rounds {
-            for (filter, sid) in filters.iter().zip(&sids) {
-                let is_new = matcher.subscribe(CLIENT, sid.as_bytes(), parsed(filter), b"");
-                let was_there = matcher.unsubscribe(CLIENT, sid.as_bytes());
-                assert!(is_new && was_there);
-            }
+    in_batches(filters.len() as u64, move || {
+        for (filter, sid) in filters.iter().zip(&sids) {
+            let is_new = matcher.subscribe(CLIENT, sid.as_bytes(), parsed(filter), b"");
+            let was_there = matcher.unsubscribe(CLIENT, sid.as_bytes());
+            assert!(is_new && was_there);
         }
-        rounds * filters.len() as u64
     })
 }

@@ -5,33 +5,28 @@ use std::hint::black_box;
 use fanline_engine::Parsed;
 use fanline_engine::parse::{ParseLimits, parse};
 
-use super::cases::{Case, Target, Work, case};
+use super::{Case, NO_ALLOCATION, Work, case, in_batches};
+use crate::report::metric::Metric;
+use crate::report::target::Limit;
 
-const fn verbs(name: &'static str, prepare: fn() -> Box<Work>) -> Case {
-    case(name, "verbs", &[Target::NoAllocation], prepare)
-}
+const NONE: &[Limit] = &[NO_ALLOCATION];
+const FAST: &[Limit] = &[Limit::at_least(Metric::Rate, 25e6), NO_ALLOCATION];
 
+#[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
-    verbs("parse PING", || frames(b"PING\r\n")),
-    case(
-        "parse PUB 16 B",
-        "verbs",
-        &[Target::MillionsAtLeast(25.0), Target::NoAllocation],
-        || frames(b"PUB bench.orders.new 16\r\n0123456789abcdef\r\n"),
-    ),
-    verbs("parse PUB 16 B with reply", || {
+    case("parse PING", "verbs", NONE, || frames(b"PING\r\n")),
+    case("parse PUB 16 B", "verbs", FAST, || frames(b"PUB bench.orders.new 16\r\n0123456789abcdef\r\n")),
+    case("parse PUB 16 B with reply", "verbs", NONE, || {
         frames(b"PUB bench.orders.new _INBOX.aB3dE6gH9.1234 16\r\n0123456789abcdef\r\n")
     }),
-    verbs("parse HPUB 16 B and 22 B of headers", || {
+    case("parse HPUB 16 B and 22 B of headers", "verbs", NONE, || {
         frames(b"HPUB bench.orders.new 22 38\r\nNATS/1.0\r\nKey: abc\r\n\r\n0123456789abcdef\r\n")
     }),
-    verbs("parse HPUB 16 B with reply", || {
+    case("parse HPUB 16 B with reply", "verbs", NONE, || {
         frames(b"HPUB bench.orders.new _INBOX.aB3dE6gH9.1234 22 38\r\nNATS/1.0\r\nKey: abc\r\n\r\n0123456789abcdef\r\n")
     }),
-    verbs("parse SUB and UNSUB", || {
-        frames(b"SUB bench.orders.* 1234\r\nUNSUB 1234\r\n")
-    }),
-    verbs("parse PUB 128 B, payload in two reads", split_payload),
+    case("parse SUB and UNSUB", "verbs", NONE, || frames(b"SUB bench.orders.* 1234\r\nUNSUB 1234\r\n")),
+    case("parse PUB 128 B, payload in two reads", "verbs", NONE, split_payload),
 ];
 
 /// Number of bytes of the input, about as many as one read returns.
@@ -75,17 +70,12 @@ fn split_payload() -> Box<Work> {
     let first = input.len() + 64;
     input.extend([b'x'; 128]);
     input.extend(b"\r\n");
-    Box::new(move |operations| {
-        let limits = black_box(limits());
-        for _ in 0..operations {
-            let input = black_box(&input[..]);
-            let partial = parse(&input[..first], limits);
-            assert!(
-                matches!(partial, Parsed::Partial { frame_bytes } if frame_bytes == input.len())
-            );
-            let whole = parse(input, limits);
-            assert!(matches!(black_box(&whole), Parsed::Verb(..)));
-        }
-        operations
+    let limits = black_box(limits());
+    in_batches(1, move || {
+        let input = black_box(&input[..]);
+        let partial = parse(&input[..first], limits);
+        assert!(matches!(partial, Parsed::Partial { frame_bytes } if frame_bytes == input.len()));
+        let whole = parse(input, limits);
+        assert!(matches!(black_box(&whole), Parsed::Verb(..)));
     })
 }

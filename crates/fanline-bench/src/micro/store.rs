@@ -11,102 +11,35 @@ use fanline_engine::store::{
     SyncMode,
 };
 
-use super::cases::{Case, Numbers, Work, case};
+use super::{Case, Numbers, Work, case, in_batches};
 
+#[rustfmt::skip]
 pub(super) const CASES: &[Case] = &[
-    case("store append 128 B, memory", "records", &[], || {
-        append(Store::memory(&bounded()))
+    case("store append 128 B, memory", "records", &[], || append(Store::memory(&bounded()))),
+    case("store append 128 B, file, not synced", "records", &[], || append(file(SyncMode::None))),
+    case("store append 128 B, file, 1,000 a sync", "records", &[], || append(file(SyncMode::Commit))),
+    case("store append 128 B, 100,000 subjects, file", "records", &[], || append_to_many(file(SyncMode::None))),
+    case("store put of 100,000 keys, memory", "records", &[], || append_to_many(Store::memory(&one_each()))),
+    case("store load last by subject of 100,000, memory", "records", &[], || load_last(Store::memory(&unbounded()))),
+    case("store load last by subject of 100,000, file", "records", &[], || load_last(file(SyncMode::None))),
+    case("store read of any of 1,000,000, file", "records", &[], read_any),
+    case("store last by wildcard, 1,000 of 1,000,000 subjects", "questions", &[], || {
+        ask(|store, _, _| store.last_matching(b"bench.17.*"))
     }),
-    case(
-        "store append 128 B, file, not synced",
-        "records",
-        &[],
-        || append(file(SyncMode::None)),
-    ),
-    case(
-        "store append 128 B, file, 1,000 a sync",
-        "records",
-        &[],
-        || append(file(SyncMode::Commit)),
-    ),
-    case(
-        "store append 128 B, 100,000 subjects, file",
-        "records",
-        &[],
-        || append_to_many(file(SyncMode::None)),
-    ),
-    case("store put of 100,000 keys, memory", "records", &[], || {
-        append_to_many(Store::memory(&one_each()))
+    case("store last by wildcard, all of 1,000,000 subjects", "questions", &[], || {
+        ask(|store, _, _| store.last_matching(b"bench.*.*"))
     }),
-    case(
-        "store load last by subject of 100,000, memory",
-        "records",
-        &[],
-        || load_last(Store::memory(&StoreLimits::default())),
-    ),
-    case(
-        "store load last by subject of 100,000, file",
-        "records",
-        &[],
-        || load_last(file(SyncMode::None)),
-    ),
-    case(
-        "store read of any of 1,000,000, file",
-        "records",
-        &[],
-        read_any,
-    ),
-    case(
-        "store last by wildcard, 1,000 of 1,000,000 subjects",
-        "questions",
-        &[],
-        || ask(|store, _, _| store.last_matching(b"bench.17.*")),
-    ),
-    case(
-        "store last by wildcard, all of 1,000,000 subjects",
-        "questions",
-        &[],
-        || ask(|store, _, _| store.last_matching(b"bench.*.*")),
-    ),
-    case(
-        "store next by wildcard, 1,000 of 1,000,000 subjects",
-        "records",
-        &[],
-        || ask(Store::next_matching),
-    ),
-    case(
-        "store purge of a subject but for the last",
-        "purges",
-        &[],
-        purge,
-    ),
-    case(
-        "store 1,000 appended and purged to 10,000, file, trimmed",
-        "purges",
-        &[],
-        purge_and_trim,
-    ),
-    case(
-        "store start, 1,000,000 records, after a close",
-        "starts",
-        &[],
-        || start(End::Closed),
-    ),
-    case(
-        "store start, 1,000,000 records, after a crash",
-        "starts",
-        &[],
-        || start(End::Killed),
-    ),
-    case(
-        "store start, 1,000,000 records, without an index",
-        "starts",
-        &[],
-        || start(End::WithoutIndex),
-    ),
+    case("store next by wildcard, 1,000 of 1,000,000 subjects", "records", &[], || ask(Store::next_matching)),
+    case("store purge of a subject but for the last", "purges", &[], purge),
+    case("store 1,000 appended and purged to 10,000, file, trimmed", "purges", &[], purge_and_trim),
+    case("store start, 1,000,000 records, after a close", "starts", &[], || start(End::Closed)),
+    case("store start, 1,000,000 records, after a crash", "starts", &[], || start(End::Killed)),
+    case("store start, 1,000,000 records, without an index", "starts", &[], || start(End::WithoutIndex)),
 ];
 
 const BATCH: u64 = 1000;
+const SUBJECT: &[u8] = b"bench.orders.new";
+const PAYLOAD: [u8; 128] = [b'x'; 128];
 const SUBJECTS: u64 = 100_000;
 const STORED: u64 = 1_000_000;
 /// Number of records that remain after a purge.
@@ -133,17 +66,27 @@ fn file(mode: SyncMode) -> Store {
         mode,
         ..FileOptions::default()
     };
-    let opened = Store::file(Box::new(Folder::temporary()), &options, &bounded());
+    opened(Folder::temporary(), &options, &bounded())
+}
+
+fn opened(folder: Folder, options: &FileOptions, limits: &StoreLimits) -> Store {
+    let opened = Store::file(Box::new(folder), options, limits);
     opened.expect("a temporary folder").0
 }
 
-fn record<'a>(subject: &'a [u8], payload: &'a [u8]) -> NewRecord<'a> {
-    NewRecord {
+fn unbounded() -> StoreLimits {
+    StoreLimits::default()
+}
+
+fn put(store: &mut Store, subject: &[u8], payload: &[u8]) {
+    let record = NewRecord {
         unix_nanos: 1,
         subject,
         payload,
         ..NewRecord::default()
-    }
+    };
+    let stored = store.append(&record);
+    stored.expect("a benchmark's own record");
 }
 
 /// Ends a batch like the I/O layer. The sync runs on the calling thread, not on a thread of its own.
@@ -153,112 +96,91 @@ fn end_batch(store: &mut Store) {
 }
 
 fn append(mut store: Store) -> Box<Work> {
-    let payload = [b'x'; 128];
-    Box::new(move |operations| {
-        let batches = operations.div_ceil(BATCH);
-        for _ in 0..batches {
-            for _ in 0..BATCH {
-                let stored = store.append(&record(b"bench.orders.new", &payload));
-                stored.expect("a benchmark's own record");
-            }
-            end_batch(&mut store);
+    in_batches(BATCH, move || {
+        for _ in 0..BATCH {
+            put(&mut store, SUBJECT, &PAYLOAD);
         }
-        batches * BATCH
+        end_batch(&mut store);
     })
 }
 
-fn names() -> Vec<Vec<u8>> {
-    let name = |number| format!("bench.orders.{number}").into_bytes();
-    (0..SUBJECTS).map(name).collect()
+/// Subjects, of which any can be chosen.
+struct Names {
+    names: Vec<Vec<u8>>,
+    numbers: Numbers,
 }
 
-fn any<'a>(names: &'a [Vec<u8>], numbers: &mut Numbers) -> &'a [u8] {
-    let at = numbers.below(names.len() as u64);
-    &names[usize::try_from(at).unwrap_or_default()]
+impl Names {
+    fn new() -> Self {
+        let name = |number| format!("bench.orders.{number}").into_bytes();
+        Self {
+            names: (0..SUBJECTS).map(name).collect(),
+            numbers: Numbers::new(),
+        }
+    }
+
+    fn any(&mut self) -> &[u8] {
+        let at = self.numbers.below(self.names.len() as u64);
+        &self.names[usize::try_from(at).unwrap_or_default()]
+    }
+
+    fn fill_batch(&mut self, store: &mut Store) {
+        for _ in 0..BATCH {
+            put(store, self.any(), &PAYLOAD);
+        }
+        end_batch(store);
+    }
 }
 
 fn append_to_many(mut store: Store) -> Box<Work> {
-    let payload = [b'x'; 128];
-    let names = names();
-    let mut numbers = Numbers::new();
-    Box::new(move |operations| {
-        let batches = operations.div_ceil(BATCH);
-        for _ in 0..batches {
-            for _ in 0..BATCH {
-                let name = any(&names, &mut numbers);
-                let stored = store.append(&record(name, &payload));
-                stored.expect("a benchmark's own record");
-            }
-            end_batch(&mut store);
-        }
-        batches * BATCH
-    })
+    let mut names = Names::new();
+    in_batches(BATCH, move || names.fill_batch(&mut store))
 }
 
 fn load_last(mut store: Store) -> Box<Work> {
-    let names = names();
-    for name in names.iter().chain(&names) {
-        let stored = store.append(&record(name, &[b'x'; 128]));
-        stored.expect("a benchmark's own record");
+    let mut names = Names::new();
+    for name in names.names.iter().chain(&names.names) {
+        put(&mut store, name, &PAYLOAD);
     }
     end_batch(&mut store);
-    let mut numbers = Numbers::new();
-    Box::new(move |operations| {
-        for _ in 0..operations {
-            let name = any(&names, &mut numbers);
-            let last = store.subject(name).map_or(0, |subject| subject.last);
-            let found = store.read(last).expect("a benchmark's own record");
-            std::hint::black_box(found.map(|record| record.payload.len()));
-        }
-        operations
+    in_batches(1, move || {
+        let last = store.subject(names.any()).map_or(0, |subject| subject.last);
+        read(&mut store, last);
     })
 }
 
+fn read(store: &mut Store, sequence: u64) {
+    let found = store.read(sequence).expect("a benchmark's own record");
+    std::hint::black_box(found.map(|record| record.payload.len()));
+}
+
 fn purge() -> Box<Work> {
-    let mut store = Store::memory(&StoreLimits::default());
-    let names = names();
-    let payload = [b'x'; 128];
-    let mut numbers = Numbers::new();
-    Box::new(move |operations| {
-        for _ in 0..operations {
-            let name = any(&names, &mut numbers);
-            let stored = store.append(&record(name, &payload));
-            stored.expect("a benchmark's own record");
-            std::hint::black_box(store.purge(name, None, 1)).expect("in memory");
-        }
-        operations
+    let mut store = Store::memory(&unbounded());
+    let mut names = Names::new();
+    in_batches(1, move || {
+        let name = names.any();
+        put(&mut store, name, &PAYLOAD);
+        std::hint::black_box(store.purge(name, None, 1)).expect("in memory");
     })
 }
 
 /// Purges records from the front, so that whole segments are returned to the disk.
 fn purge_and_trim() -> Box<Work> {
     let mut store = file(SyncMode::None);
-    let payload = [b'x'; 128];
-    Box::new(move |operations| {
-        for _ in 0..operations {
-            for _ in 0..BATCH {
-                let stored = store.append(&record(b"bench.orders.new", &payload));
-                stored.expect("a benchmark's own record");
-            }
-            std::hint::black_box(store.purge(b"", None, PURGED_TO)).expect("a working disk");
-            end_batch(&mut store);
+    in_batches(1, move || {
+        for _ in 0..BATCH {
+            put(&mut store, SUBJECT, &PAYLOAD);
         }
-        operations
+        std::hint::black_box(store.purge(b"", None, PURGED_TO)).expect("a working disk");
+        end_batch(&mut store);
     })
 }
 
 fn filled(folder: Folder) -> Store {
-    let options = FileOptions::default();
-    let opened = Store::file(Box::new(folder), &options, &StoreLimits::default());
-    let (mut store, _) = opened.expect("a temporary folder");
-    let names = names();
-    let mut numbers = Numbers::new();
+    let mut store = opened(folder, &FileOptions::default(), &unbounded());
+    let mut names = Names::new();
     for _ in 0..STORED / BATCH {
-        for _ in 0..BATCH {
-            let stored = store.append(&record(any(&names, &mut numbers), &[b'x'; 128]));
-            stored.expect("a benchmark's own record");
-        }
-        end_batch(&mut store);
+        names.fill_batch(&mut store);
     }
     store
 }
@@ -266,34 +188,23 @@ fn filled(folder: Folder) -> Store {
 fn read_any() -> Box<Work> {
     let mut store = filled(Folder::temporary());
     let mut numbers = Numbers::new();
-    Box::new(move |operations| {
-        for _ in 0..operations {
-            let found = store.read(1 + numbers.below(STORED));
-            let found = found.expect("a benchmark's own record");
-            std::hint::black_box(found.map(|record| record.payload.len()));
-        }
-        operations
-    })
+    in_batches(1, move || read(&mut store, 1 + numbers.below(STORED)))
 }
 
 /// Stores one record for each of a million subjects. The measured queries start at increasing sequences.
 fn ask(
     question: fn(&mut Store, &mut Filters, u64) -> Result<Option<u64>, StoreError>,
 ) -> Box<Work> {
-    let mut store = Store::memory(&StoreLimits::default());
+    let mut store = Store::memory(&unbounded());
     for number in 0..STORED {
         let name = format!("bench.{}.{number}", number % 1000);
-        let stored = store.append(&record(name.as_bytes(), b"x"));
-        stored.expect("a benchmark's own record");
+        put(&mut store, name.as_bytes(), b"x");
     }
     let mut filters = Filters::new([&b"bench.17.*"[..]]).expect("a filter");
     let mut from = 1;
-    Box::new(move |operations| {
-        for _ in 0..operations {
-            let found = question(&mut store, &mut filters, from).expect("in memory");
-            from = found.map_or(1, |sequence| sequence + 1);
-        }
-        operations
+    in_batches(1, move || {
+        let found = question(&mut store, &mut filters, from).expect("in memory");
+        from = found.map_or(1, |sequence| sequence + 1);
     })
 }
 
@@ -312,18 +223,13 @@ fn start(end: End) -> Box<Work> {
         store.close().expect("a working disk");
     }
     drop(store);
-    Box::new(move |operations| {
-        for _ in 0..operations {
-            let mut again = folder.again();
-            if end == End::WithoutIndex {
-                again.remove("index").expect("a working disk");
-            }
-            let options = FileOptions::default();
-            let opened = Store::file(Box::new(again), &options, &StoreLimits::default());
-            let (store, _) = opened.expect("a working disk");
-            assert_eq!(store.messages(), STORED);
+    in_batches(1, move || {
+        let mut again = folder.again();
+        if end == End::WithoutIndex {
+            again.remove("index").expect("a working disk");
         }
-        operations
+        let store = opened(again, &FileOptions::default(), &unbounded());
+        assert_eq!(store.messages(), STORED);
     })
 }
 
@@ -342,9 +248,15 @@ impl Folder {
         let name = format!("fanline-bench-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).expect("a temporary folder");
+        let mut folder = Self::new(path);
+        folder.is_owner = true;
+        folder
+    }
+
+    fn new(path: PathBuf) -> Self {
         Folder {
             path,
-            is_owner: true,
+            is_owner: false,
             open: HashMap::new(),
             next: 0,
         }
@@ -353,12 +265,7 @@ impl Folder {
     /// Returns a second value for the same directory. Dropping the second value does not remove the
     /// directory.
     fn again(&self) -> Self {
-        Folder {
-            path: self.path.clone(),
-            is_owner: false,
-            open: HashMap::new(),
-            next: 0,
-        }
+        Self::new(self.path.clone())
     }
 
     fn file(&self, file: FileId) -> Result<&File, DiskError> {

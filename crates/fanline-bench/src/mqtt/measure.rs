@@ -1,17 +1,16 @@
 //! The measurement of one row on one server.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 
 use super::allocations;
-use super::rows::{Load, Protocol, Work};
+use super::rows::{Load, PAYLOAD_BYTES, Protocol, Work};
 use crate::comparison::cost::{self, Cost, WARM_UP};
 use crate::comparison::site::Site;
 use crate::generator::mqtt;
-use crate::generator::mqtt::flow::{Flow, Flowing};
+use crate::generator::mqtt::flow::Flow;
 use crate::generator::side::Side;
 use crate::generator::throughput::{Fixture, Topology};
 use crate::report::metric::{Metric, Sample};
@@ -30,7 +29,7 @@ impl Peer {
         let folder = site.empty(program.system)?;
         let mqtt = free_address()?;
         let config = config(program.system, &folder, mqtt);
-        let program = program.with_config(Path::new(&folder), &config, Streams::Configured)?;
+        let program = program.with_config(&folder, &config, Streams::Configured)?;
         let server = match program.system {
             System::Mosquitto => Server::start_at(&program, mqtt)?,
             System::Nats | System::Fanline => Server::start(&program)?,
@@ -79,48 +78,36 @@ pub(crate) fn measure(
     let Some(work) = load.work(program.system) else {
         return Ok(None);
     };
-    if let Work::Allocations { payload_bytes } = work {
+    if let Work::Allocations = work {
         let mut sample = Sample::default();
-        sample.set(
-            Metric::Allocations,
-            allocations::per_message(payload_bytes)?,
-        );
+        let allocations = allocations::per_message(PAYLOAD_BYTES)?;
+        sample.set(Metric::Allocations, allocations);
         return Ok(Some(sample));
     }
     let peer = Peer::start(program, site)?;
-    let mut sample = match work {
+    let sample = match work {
         Work::Full {
             from,
             to,
             subscribers,
-            payload_bytes,
         } => {
-            let topology = Topology {
-                publishers: 1,
-                subscribers,
-                paired: false,
-                payload_bytes,
-            };
-            let fixture = Fixture::between(peer.side(from), peer.side(to), topology)?;
+            let topology = Topology::new(1, subscribers, PAYLOAD_BYTES);
+            let fixture = Fixture::open(peer.side(from), peer.side(to), topology)?;
             cost::throughput(&peer.server, &fixture, duration)?
         }
-        Work::Flow(flowing) => flow(&peer, flowing, duration)?,
+        Work::Flow { qos } => flow(&peer, qos, duration)?,
         Work::Idle { connections } => {
             let open = |index| mqtt::Connection::open(peer.mqtt, &format!("idle{index}"), true);
             cost::idle(&peer.server, connections, open)?
         }
-        Work::Allocations { .. } => Sample::default(),
+        Work::Allocations => Sample::default(),
     };
-    sample.set(Metric::PeakMemory, peer.server.memory()?.peak as f64);
     Ok(Some(sample))
 }
 
-fn flow(peer: &Peer, flowing: Flowing, duration: Duration) -> Result<Sample> {
-    let flow = Flow::open(peer.mqtt, flowing)?;
+fn flow(peer: &Peer, qos: u8, duration: Duration) -> Result<Sample> {
+    let flow = Flow::open(peer.mqtt, qos, PAYLOAD_BYTES)?;
     flow.run(WARM_UP)?;
     let cost = Cost::start(&peer.server)?;
-    let burst = flow.run(duration)?;
-    let mut sample = cost.end(&peer.server, burst.messages)?;
-    sample.set_rate(burst.messages, burst.elapsed);
-    Ok(sample)
+    cost.of_burst(&peer.server, &flow.run(duration)?)
 }

@@ -1,21 +1,18 @@
 //! The measured rows and their targets. Runs and reports use the same list.
 
-use crate::comparison::{self, Case, Limit, Shown, at_least, at_most, case};
-use crate::generator::mqtt::flow::Flowing;
+use crate::comparison::{self, Case, Shown, at_least, at_most, case};
 use crate::report::metric::Metric;
+use crate::report::target::Limit;
 use crate::servers::System;
 
-const PAYLOAD_BYTES: usize = 128;
-const IN_FLIGHT: u64 = 100;
+pub(crate) const PAYLOAD_BYTES: usize = 128;
 
-/// One kind of load.
 pub(crate) struct Load {
     work: Work,
     /// The work for mosquitto, which has no NATS clients; `None` if it is not measured.
     mosquitto: Option<Work>,
 }
 
-/// The generator's work for a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// One publisher at full speed with QoS 0.
@@ -23,17 +20,15 @@ pub(crate) enum Work {
         from: Protocol,
         to: Protocol,
         subscribers: usize,
-        payload_bytes: usize,
     },
     /// QoS 1 or 2, with a fixed number of messages in flight.
-    Flow(Flowing),
+    Flow { qos: u8 },
     /// Open connections and leave them idle.
     Idle { connections: usize },
     /// Count the engine's allocations per message of QoS 0 from one client to another.
-    Allocations { payload_bytes: usize },
+    Allocations,
 }
 
-/// The protocol at one end of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Nats,
@@ -47,11 +42,11 @@ impl comparison::Work for Load {
                 subscribers: 2.., ..
             } => Shown::rate("QoS 0", "deliveries/s"),
             Work::Full { .. } => Shown::rate("QoS 0", "messages/s"),
-            Work::Flow(_) => Shown::rate("QoS 1 and 2", "messages/s"),
+            Work::Flow { .. } => Shown::rate("QoS 1 and 2", "messages/s"),
             Work::Idle { .. } => {
                 Shown::rate("Idle clients", "messages/s").headline(Metric::IdleMemory)
             }
-            Work::Allocations { .. } => {
+            Work::Allocations => {
                 Shown::rate("Allocations", "messages/s").headline(Metric::Allocations)
             }
         }
@@ -63,7 +58,7 @@ impl Load {
     pub(crate) fn work(&self, system: System) -> Option<Work> {
         match (system, self.work) {
             (System::Mosquitto, _) => self.mosquitto,
-            (System::Nats, Work::Allocations { .. }) => None,
+            (System::Nats, Work::Allocations) => None,
             (System::Nats | System::Fanline, work) => Some(work),
         }
     }
@@ -74,16 +69,7 @@ const fn full(from: Protocol, to: Protocol, subscribers: usize) -> Work {
         from,
         to,
         subscribers,
-        payload_bytes: PAYLOAD_BYTES,
     }
-}
-
-const fn flow(qos: u8) -> Work {
-    Work::Flow(Flowing {
-        qos,
-        in_flight: IN_FLIGHT,
-        payload_bytes: PAYLOAD_BYTES,
-    })
 }
 
 const ONE_TO_ONE: Work = full(Protocol::Mqtt, Protocol::Mqtt, 1);
@@ -94,7 +80,7 @@ const IDLE: Work = Work::Idle {
 
 const QOS_0: &[Limit] = &[
     at_least(Metric::Rate, 3.0),
-    at_least(Metric::Rate, 12.0).of_mosquitto(),
+    at_least(Metric::Rate, 12.0).to(System::Mosquitto.label()),
 ];
 
 const fn all(work: Work) -> Load {
@@ -106,19 +92,16 @@ const fn all(work: Work) -> Load {
 
 const fn without_mosquitto(work: Work) -> Load {
     Load {
-        work,
         mosquitto: None,
+        ..all(work)
     }
 }
 
 const FROM_NATS: Load = Load {
     work: full(Protocol::Nats, Protocol::Mqtt, 1),
-    mosquitto: Some(ONE_TO_ONE),
+    ..all(ONE_TO_ONE)
 };
 const TO_NATS: Load = without_mosquitto(full(Protocol::Mqtt, Protocol::Nats, 1));
-const ALLOCATIONS: Load = without_mosquitto(Work::Allocations {
-    payload_bytes: PAYLOAD_BYTES,
-});
 
 /// Every row, in the order of the reports.
 #[rustfmt::skip]
@@ -127,18 +110,17 @@ pub(crate) const ROWS: &[Case<Load>] = &[
     case("qos0-1-4", "QoS 0, 1 → 4, 128 B", all(ONE_TO_FOUR), QOS_0),
     case("nats-mqtt", "NATS → MQTT, 1 → 1, 128 B", FROM_NATS, QOS_0),
     case("mqtt-nats", "MQTT → NATS, 1 → 1, 128 B", TO_NATS, &[]),
-    case("qos1", "QoS 1, 1 → 1, 128 B, 100 in flight", all(flow(1)), &[at_least(Metric::Rate, 2.0)]),
-    case("qos2", "QoS 2, 1 → 1, 128 B, 100 in flight", all(flow(2)), &[at_least(Metric::Rate, 1.5)]),
+    case("qos1", "QoS 1, 1 → 1, 128 B, 100 in flight", all(Work::Flow { qos: 1 }), &[at_least(Metric::Rate, 2.0)]),
+    case("qos2", "QoS 2, 1 → 1, 128 B, 100 in flight", all(Work::Flow { qos: 2 }), &[at_least(Metric::Rate, 1.5)]),
     case("idle-10000", "10,000 idle clients", all(IDLE), &[
         at_most(Metric::IdleMemory, 0.5),
         at_most(Metric::ConnectionMemory, 0.5),
     ]),
-    case("allocations", "Allocations, QoS 0, 1 → 1, 128 B", ALLOCATIONS, &[
-        at_most(Metric::Allocations, 0.0).alone(),
+    case("allocations", "Allocations, QoS 0, 1 → 1, 128 B", without_mosquitto(Work::Allocations), &[
+        Limit::at_most(Metric::Allocations, 0.0),
     ]),
 ];
 
-/// Notes on the results, for the report.
 pub(crate) const NOTES: &[&str] = &[
     "MQTT 3.1.1 in all three servers. In a fan-out every delivery counts.",
     "In the row NATS → MQTT, mosquitto is measured with QoS 0 from MQTT to MQTT, since it has no NATS clients.",
@@ -157,11 +139,7 @@ mod tests {
     fn mosquitto_rows_use_no_nats() {
         for row in ROWS {
             if let Some(Work::Full { from, to, .. }) = row.work.work(System::Mosquitto) {
-                assert!(
-                    from == Protocol::Mqtt && to == Protocol::Mqtt,
-                    "{}",
-                    row.name
-                );
+                assert!([from, to] == [Protocol::Mqtt; 2], "{}", row.name);
             }
         }
     }

@@ -2,7 +2,11 @@
 
 use clap::ValueEnum;
 
+use super::audience::Audience;
+use super::running::Running;
+use super::{hand_written, library, rivals};
 use crate::report::Kind;
+use crate::subjects::{EXCLUSIVE, LOCAL, SHARED};
 
 /// Numbers of messages of one repetition, as in RxPerfTests.
 pub(super) const MESSAGES: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
@@ -35,7 +39,6 @@ pub(super) enum Flavor {
 }
 
 impl Flavor {
-    /// Returns the name in reports.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Subject => "subject",
@@ -56,17 +59,9 @@ impl Flavor {
 
     /// Returns the name on the command line. The load in `rivals/rxjava` that corresponds to this flavor has the
     /// same name.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Subject => "subject",
-            Self::Behavior => "behavior",
-            Self::All => "all",
-            Self::One => "one",
-            Self::Many => "many",
-            Self::Within => "within",
-            Self::ManyWithin => "many-within",
-            Self::Async => "async",
-        }
+    pub(super) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 
@@ -95,110 +90,109 @@ impl Form {
             Self::Shared => "shared",
         }
     }
-}
 
-/// A system that is measured under the same load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum System {
-    Fanline(Form),
-    /// The reference loop: a hand-written implementation for exactly this load.
-    Reference(Form),
-    /// Fanline with observers of one known type.
-    FanlineOneType,
-    /// The reference loop with observers of one known type.
-    ReferenceOneType,
-    /// Fanline's single-threaded subject.
-    FanlineLocal,
-    RxJava,
-    /// RxJava's subject for several emitting threads.
-    RxJavaSerialized,
-    /// RxJava with observers of three classes, as in most programs.
-    RxJavaThreeClasses,
-    RxRustLocal,
-    RxRustShared,
-    TokioBroadcast,
-}
-
-impl System {
-    pub(super) const ALL: [Self; 13] = [
-        Self::Fanline(Form::Exclusive),
-        Self::Reference(Form::Exclusive),
-        Self::Fanline(Form::Shared),
-        Self::Reference(Form::Shared),
-        Self::FanlineOneType,
-        Self::ReferenceOneType,
-        Self::FanlineLocal,
-        Self::RxJava,
-        Self::RxJavaSerialized,
-        Self::RxJavaThreeClasses,
-        Self::RxRustLocal,
-        Self::RxRustShared,
-        Self::TokioBroadcast,
-    ];
-
-    /// Returns the name in reports.
-    pub(super) fn label(self) -> &'static str {
+    /// Returns the label of Fanline's system.
+    pub(super) fn fanline(self) -> &'static str {
         match self {
-            Self::Fanline(Form::Exclusive) => "Fanline, exclusive",
-            Self::Fanline(Form::Shared) => "Fanline, shared",
-            Self::Reference(Form::Exclusive) => "reference loop, exclusive",
-            Self::Reference(Form::Shared) => "reference loop, shared",
-            Self::FanlineOneType => "Fanline, observers of one type",
-            Self::ReferenceOneType => "reference loop, observers of one type",
-            Self::FanlineLocal => "Fanline, LocalSubject",
-            Self::RxJava => "RxJava",
-            Self::RxJavaSerialized => "RxJava, toSerialized",
-            Self::RxJavaThreeClasses => "RxJava, three observer classes",
-            Self::RxRustLocal => "rxRust, Local",
-            Self::RxRustShared => "rxRust, Shared",
-            Self::TokioBroadcast => "tokio broadcast, bursts of 256",
+            Self::Exclusive => EXCLUSIVE,
+            Self::Shared => SHARED,
         }
     }
 
-    /// Returns the role in reports.
-    pub(super) fn kind(self) -> Kind {
+    /// Returns the label of the reference loop.
+    pub(super) fn reference(self) -> &'static str {
         match self {
-            Self::Fanline(_) | Self::FanlineOneType | Self::FanlineLocal => Kind::Own,
-            Self::Reference(_) | Self::ReferenceOneType => Kind::Reference,
-            _ => Kind::Rival,
-        }
-    }
-
-    /// Returns the systems with which this one is compared. The exclusive form is compared with systems for one
-    /// thread, and the shared form with systems for several threads. RxJava's plain subject is in both lists: it
-    /// is made for one emitting thread, but programs use it for both.
-    pub(super) fn rivals(self) -> &'static [Self] {
-        match self {
-            Self::Fanline(Form::Exclusive) => {
-                &[Self::RxJava, Self::RxJavaThreeClasses, Self::RxRustLocal]
-            }
-            Self::Fanline(Form::Shared) => &[
-                Self::RxJava,
-                Self::RxJavaSerialized,
-                Self::RxRustShared,
-                Self::TokioBroadcast,
-            ],
-            _ => &[],
-        }
-    }
-
-    /// Returns the reference loop with which the system is compared.
-    pub(super) fn reference(self) -> Option<Self> {
-        match self {
-            Self::Fanline(form) => Some(Self::Reference(form)),
-            Self::FanlineOneType => Some(Self::ReferenceOneType),
-            _ => None,
-        }
-    }
-
-    /// Returns the name of the system's load for `flavor` in the JVM. Returns `None` if the system does not
-    /// run in a JVM or does not support the flavor.
-    pub(super) fn rxjava_load(self, flavor: Flavor) -> Option<&'static str> {
-        match (self, flavor) {
-            (Self::RxJava, flavor) => Some(flavor.name()),
-            (Self::RxJavaSerialized, Flavor::Subject) => Some("subject-serialized"),
-            (Self::RxJavaThreeClasses, Flavor::Subject) => Some("subject-three-classes"),
-            _ => None,
+            Self::Exclusive => "reference loop, exclusive",
+            Self::Shared => "reference loop, shared",
         }
     }
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) flavor: Flavor,
+    pub(super) calls: Calls,
+    pub(super) messages: u32,
+    pub(super) subscribers: usize,
+}
+
+impl Load {
+    pub(super) fn name(self) -> String {
+        let calls = match self.calls {
+            Calls::Next => "each",
+            Calls::NextSlice => "slices",
+        };
+        let flavor = self.flavor.name();
+        format!("{flavor}-{calls}-{}-{}", self.messages, self.subscribers)
+    }
+}
+
+pub(super) struct System {
+    pub(super) label: &'static str,
+    pub(super) kind: Kind,
+    pub(super) work: Work,
+}
+
+/// The way in which a system is measured. The functions return `None` if the system does not support the load.
+#[derive(Clone, Copy)]
+pub(super) enum Work {
+    Here(fn(Flavor, Calls, &Audience) -> Option<Running>),
+    /// Returns the name of the load in `rivals/rxjava`. It supports only one call per message.
+    RxJava(fn(Flavor) -> Option<String>),
+}
+
+const fn here(
+    label: &'static str,
+    kind: Kind,
+    prepare: fn(Flavor, Calls, &Audience) -> Option<Running>,
+) -> System {
+    System {
+        label,
+        kind,
+        work: Work::Here(prepare),
+    }
+}
+
+const fn rxjava(label: &'static str, load: fn(Flavor) -> Option<String>) -> System {
+    System {
+        label,
+        kind: Kind::Rival,
+        work: Work::RxJava(load),
+    }
+}
+
+use Form::{Exclusive, Shared};
+
+/// Fanline and its reference loop, with observers of one known type.
+pub(super) const ONE_TYPE: &str = "Fanline, observers of one type";
+pub(super) const REFERENCE_ONE_TYPE: &str = "reference loop, observers of one type";
+pub(super) const RXJAVA: &str = "RxJava";
+/// RxJava's subject for several emitting threads.
+pub(super) const RXJAVA_SERIALIZED: &str = "RxJava, toSerialized";
+/// RxJava with observers of three classes, as in most programs.
+pub(super) const RXJAVA_THREE_CLASSES: &str = "RxJava, three observer classes";
+pub(super) const RXRUST_LOCAL: &str = "rxRust, Local";
+pub(super) const RXRUST_SHARED: &str = "rxRust, Shared";
+pub(super) const TOKIO: &str = "tokio broadcast, bursts of 256";
+
+/// Every system, in the order of reports.
+#[rustfmt::skip]
+pub(super) const SYSTEMS: &[System] = &[
+    here(EXCLUSIVE, Kind::Own, |flavor, calls, audience| library::subject(Exclusive, flavor, calls, audience)),
+    here("reference loop, exclusive", Kind::Reference, |flavor, calls, audience| {
+        hand_written::subject(Exclusive, flavor, calls, audience)
+    }),
+    here(SHARED, Kind::Own, |flavor, calls, audience| library::subject(Shared, flavor, calls, audience)),
+    here("reference loop, shared", Kind::Reference, |flavor, calls, audience| {
+        hand_written::subject(Shared, flavor, calls, audience)
+    }),
+    here(ONE_TYPE, Kind::Own, library::one_type),
+    here(REFERENCE_ONE_TYPE, Kind::Reference, hand_written::one_type),
+    here(LOCAL, Kind::Own, library::local),
+    rxjava(RXJAVA, |flavor| Some(flavor.name())),
+    rxjava(RXJAVA_SERIALIZED, |flavor| (flavor == Flavor::Subject).then(|| "subject-serialized".to_owned())),
+    rxjava(RXJAVA_THREE_CLASSES, |flavor| (flavor == Flavor::Subject).then(|| "subject-three-classes".to_owned())),
+    here(RXRUST_LOCAL, Kind::Rival, rivals::rxrust_local),
+    here(RXRUST_SHARED, Kind::Rival, rivals::rxrust_shared),
+    here(TOKIO, Kind::Rival, rivals::tokio_broadcast),
+];

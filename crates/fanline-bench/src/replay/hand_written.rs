@@ -1,21 +1,30 @@
 //! Adapters that run the reference loops of [`reference_loops`](super::reference_loops) in a measurement.
 
 use super::audience::{Audience, Counter, Received};
-use super::grid::{Flavor, Form};
+use super::grid::{Calls, Flavor, Form};
 use super::reference_loops::{
     Boxed, BoxedFanOut, BoxedSlice, Log, Nothing, OneTypeFanOut, Reference, Ring, SliceStorage,
     Slices, Slot, Storage, StoringFanOut, TickedLog, TickedRing, TwoRmw,
 };
 use super::running::{Running, Step, emit_each, emit_slices};
 
-/// Returns the reference loop for one call per message.
-pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
+/// Returns the reference loop of a flavor.
+pub(super) fn subject(
+    form: Form,
+    flavor: Flavor,
+    calls: Calls,
+    audience: &Audience,
+) -> Option<Running> {
+    match calls {
+        Calls::Next => Some(each(flavor, form, audience)),
+        Calls::NextSlice => slices(flavor, form, audience),
+    }
+}
+
+fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
     let observers = audience.counters().map(boxed);
     match flavor {
-        Flavor::Subject => {
-            let reference = BoxedFanOut(observers.collect());
-            in_form(form, reference)
-        }
+        Flavor::Subject => in_form(form, BoxedFanOut(observers.collect())),
         Flavor::All => keeping(form, Log::default(), observers),
         Flavor::Behavior | Flavor::One => keeping(form, Slot::default(), observers),
         Flavor::Many => keeping(form, Ring::default(), observers),
@@ -32,7 +41,7 @@ pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
 }
 
 /// Returns the reference loop for slices of 64.
-pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
+fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
     if form == Form::Shared {
         return None;
     }
@@ -47,12 +56,12 @@ pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<
 }
 
 /// Returns the reference loop for observers of one type.
-pub(super) fn one_type(flavor: Flavor, audience: &Audience) -> Option<Running> {
+pub(super) fn one_type(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
     let of_one_type = audience
         .counters()
         .map(|mut counter| move |_: u32| counter.count_value());
     let reference = OneTypeFanOut(of_one_type.collect());
-    (flavor == Flavor::Subject).then(|| running(reference))
+    ((flavor, calls) == (Flavor::Subject, Calls::Next)).then(|| running(reference))
 }
 
 fn keeping<K: Storage + 'static>(

@@ -2,159 +2,115 @@
 
 use std::time::Duration;
 
-use fanline::prelude::*;
-use fanline::{AsyncSubject, BehaviorSubject, LocalSubject, Replay, ReplaySubject, Subject};
+use fanline::{
+    AsyncSubject, BehaviorSubject, Guard, LocalSubject, Replay, ReplaySubject, Subject, observer,
+};
 
 use super::audience::{Audience, Counter, Received};
-use super::grid::{Flavor, Form};
+use super::grid::{Calls, Flavor, Form};
 use super::running::{Running, Step, emit_each, emit_slices};
+use crate::subjects::Emits;
 
-/// Runs an exclusive producer. This is a macro because the producers of different flavors have different
-/// types.
-macro_rules! exclusive {
-    ($pair:expr, $audience:expr, $observe:expr, $emit:ident, $method:ident) => {{
-        let (tx, source) = $pair;
-        let counters = $audience.counters();
-        let mut guards: Vec<Guard> = counters
-            .map(|counter| source.subscribe($observe(counter)))
-            .collect();
-        let mut tx = Some(tx);
-        Box::new(move |step| match (step, &mut tx) {
-            (Step::Emit(messages), Some(tx)) => $emit(messages, |values| tx.$method(values)),
-            _ => {
-                if let Some(tx) = tx.take() {
-                    tx.complete();
-                }
-                guards.clear();
+/// Window of the flavors that retain values for a time.
+pub(super) const WINDOW: Duration = Duration::from_secs(5);
+
+/// Calls a function with a new subject, whose type depends on form and flavor.
+macro_rules! with_subject {
+    ($form:expr, $flavor:expr, $work:ident($($argument:expr),*)) => {
+        match ($form, $flavor) {
+            (Form::Exclusive, Flavor::Subject) => $work(fanline::subject(), $($argument),*),
+            (Form::Exclusive, Flavor::Behavior) => $work(fanline::behavior(0), $($argument),*),
+            (Form::Exclusive, Flavor::All) => $work(fanline::replay(Replay::all()), $($argument),*),
+            (Form::Exclusive, Flavor::One) => $work(fanline::replay(Replay::one()), $($argument),*),
+            (Form::Exclusive, Flavor::Many) => $work(fanline::replay(Replay::many(5)), $($argument),*),
+            (Form::Exclusive, Flavor::Within) => $work(fanline::replay(Replay::within(WINDOW)), $($argument),*),
+            (Form::Exclusive, Flavor::ManyWithin) => {
+                $work(fanline::replay(Replay::many_within(5, WINDOW)), $($argument),*)
             }
-        }) as Box<dyn FnMut(Step)>
-    }};
+            (Form::Exclusive, Flavor::Async) => $work(fanline::last_value(), $($argument),*),
+            (Form::Shared, Flavor::Subject) => $work(Subject::new(), $($argument),*),
+            (Form::Shared, Flavor::Behavior) => $work(BehaviorSubject::new(0), $($argument),*),
+            (Form::Shared, Flavor::All) => $work(ReplaySubject::new(Replay::all()), $($argument),*),
+            (Form::Shared, Flavor::One) => $work(ReplaySubject::new(Replay::one()), $($argument),*),
+            (Form::Shared, Flavor::Many) => $work(ReplaySubject::new(Replay::many(5)), $($argument),*),
+            (Form::Shared, Flavor::Within) => $work(ReplaySubject::new(Replay::within(WINDOW)), $($argument),*),
+            (Form::Shared, Flavor::ManyWithin) => {
+                $work(ReplaySubject::new(Replay::many_within(5, WINDOW)), $($argument),*)
+            }
+            (Form::Shared, Flavor::Async) => $work(AsyncSubject::new(), $($argument),*),
+        }
+    };
+}
+pub(super) use with_subject;
+
+/// Runs a subject with one call per message, or an exclusive producer with slices of 64.
+pub(super) fn subject(
+    form: Form,
+    flavor: Flavor,
+    calls: Calls,
+    audience: &Audience,
+) -> Option<Running> {
+    let received = match flavor {
+        Flavor::Behavior => Received::AllAndInitial,
+        Flavor::Async => Received::TheLast,
+        _ => Received::All,
+    };
+    let step = match (calls, form, flavor) {
+        (Calls::Next, ..) => with_subject!(form, flavor, each(audience)),
+        (Calls::NextSlice, Form::Shared, _) | (Calls::NextSlice, _, Flavor::Async) => return None,
+        (Calls::NextSlice, ..) => with_subject!(form, flavor, slices(audience)),
+    };
+    Some(Running { received, step })
 }
 
-/// Runs a shared handle.
-macro_rules! shared {
-    ($subject:expr, $audience:expr) => {{
-        let subject = $subject;
-        let counters = $audience.counters();
-        let mut guards: Vec<Guard> = counters
-            .map(|counter| subject.subscribe(count(counter)))
-            .collect();
-        Box::new(move |step| match step {
-            Step::Emit(messages) => emit_each(messages, |value| subject.next(value)),
-            Step::End => {
+fn each<S: Emits<u32>>(subject: S, audience: &Audience) -> Box<dyn FnMut(Step)> {
+    let subscribe = |subject: &S, counter| subject.subscribe(count(counter));
+    running(subject, audience, subscribe, |subject, messages| {
+        emit_each(messages, |value| subject.next(value));
+    })
+}
+
+fn slices<S: Emits<u32>>(subject: S, audience: &Audience) -> Box<dyn FnMut(Step)> {
+    let subscribe =
+        |subject: &S, mut counter: Counter| subject.subscribe(move |value| counter.see(*value));
+    running(subject, audience, subscribe, |subject, messages| {
+        emit_slices(messages, |values| subject.next_slice(values));
+    })
+}
+
+fn running<S: Emits<u32>>(
+    subject: S,
+    audience: &Audience,
+    subscribe: impl Fn(&S, Counter) -> Guard,
+    emit: impl Fn(&mut S, u32) + 'static,
+) -> Box<dyn FnMut(Step)> {
+    let counters = audience.counters();
+    let guards: Vec<Guard> = counters
+        .map(|counter| subscribe(&subject, counter))
+        .collect();
+    let mut open = Some((subject, guards));
+    Box::new(move |step| match (step, &mut open) {
+        (Step::Emit(messages), Some((subject, _))) => emit(subject, messages),
+        _ => {
+            if let Some((subject, guards)) = open.take() {
                 subject.complete();
-                guards.clear();
+                drop(guards);
             }
-        }) as Box<dyn FnMut(Step)>
-    }};
-}
-
-/// Evaluates an expression with a flavor's policy. This is a macro because policies have different types.
-macro_rules! with_policy {
-    ($flavor:expr, $policy:ident => $work:expr) => {
-        match $flavor {
-            Flavor::All => {
-                let $policy = Replay::all();
-                Some($work)
-            }
-            Flavor::One => {
-                let $policy = Replay::one();
-                Some($work)
-            }
-            Flavor::Many => {
-                let $policy = Replay::many(5);
-                Some($work)
-            }
-            Flavor::Within => {
-                let $policy = Replay::within(Duration::from_secs(5));
-                Some($work)
-            }
-            Flavor::ManyWithin => {
-                let $policy = Replay::many_within(5, Duration::from_secs(5));
-                Some($work)
-            }
-            _ => None,
         }
-    };
-}
-pub(super) use with_policy;
-
-/// Emits with one call per message.
-pub(super) fn each(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
-    match form {
-        Form::Exclusive => each_exclusive(flavor, audience),
-        Form::Shared => each_shared(flavor, audience),
-    }
-}
-
-fn each_exclusive(flavor: Flavor, audience: &Audience) -> Option<Running> {
-    let step = match flavor {
-        Flavor::Subject => {
-            let pair = fanline::subject::<u32>();
-            exclusive!(pair, audience, count, emit_each, next)
-        }
-        Flavor::Behavior => {
-            let pair = fanline::behavior(0);
-            exclusive!(pair, audience, count, emit_each, next)
-        }
-        Flavor::Async => {
-            let pair = fanline::last_value::<u32>();
-            exclusive!(pair, audience, count, emit_each, next)
-        }
-        _ => with_policy!(flavor, policy => {
-            let pair = fanline::replay::<u32>(policy);
-            exclusive!(pair, audience, count, emit_each, next)
-        })?,
-    };
-    let received = received(flavor);
-    Some(Running { received, step })
-}
-
-fn each_shared(flavor: Flavor, audience: &Audience) -> Option<Running> {
-    let step = match flavor {
-        Flavor::Subject => shared!(Subject::<u32>::new(), audience),
-        Flavor::Behavior => shared!(BehaviorSubject::new(0), audience),
-        Flavor::Async => shared!(AsyncSubject::new(), audience),
-        _ => with_policy!(flavor, policy => {
-            shared!(ReplaySubject::new(policy), audience)
-        })?,
-    };
-    let received = received(flavor);
-    Some(Running { received, step })
-}
-
-/// Emits slices of 64.
-pub(super) fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
-    let step = match (flavor, form) {
-        (Flavor::Async, _) | (_, Form::Shared) => return None,
-        (Flavor::Subject, Form::Exclusive) => {
-            let pair = fanline::subject::<u32>();
-            exclusive!(pair, audience, see, emit_slices, next_slice)
-        }
-        (Flavor::Behavior, Form::Exclusive) => {
-            let pair = fanline::behavior(0);
-            exclusive!(pair, audience, see, emit_slices, next_slice)
-        }
-        (_, Form::Exclusive) => with_policy!(flavor, policy => {
-            let pair = fanline::replay::<u32>(policy);
-            exclusive!(pair, audience, see, emit_slices, next_slice)
-        })?,
-    };
-    let received = received(flavor);
-    Some(Running { received, step })
+    })
 }
 
 /// Runs the single-threaded subject, which uses no atomics.
-pub(super) fn local(flavor: Flavor, audience: &Audience) -> Option<Running> {
-    (flavor == Flavor::Subject).then(|| Running {
+pub(super) fn local(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
+    ((flavor, calls) == (Flavor::Subject, Calls::Next)).then(|| Running {
         received: Received::All,
-        step: shared!(LocalSubject::<u32>::new(), audience),
+        step: each(LocalSubject::new(), audience),
     })
 }
 
 /// Runs the subject with observers of one known type.
-pub(super) fn one_type(flavor: Flavor, audience: &Audience) -> Option<Running> {
-    if flavor != Flavor::Subject {
+pub(super) fn one_type(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
+    if (flavor, calls) != (Flavor::Subject, Calls::Next) {
         return None;
     }
     let (tx, members) = fanline::subject_of();
@@ -175,18 +131,6 @@ pub(super) fn one_type(flavor: Flavor, audience: &Audience) -> Option<Running> {
     })
 }
 
-fn received(flavor: Flavor) -> Received {
-    match flavor {
-        Flavor::Behavior => Received::AllAndInitial,
-        Flavor::Async => Received::TheLast,
-        _ => Received::All,
-    }
-}
-
 fn count(mut counter: Counter) -> impl FnMut(&u32) + Send + 'static {
     move |_| counter.count_value()
-}
-
-fn see(mut counter: Counter) -> impl FnMut(&u32) + Send + 'static {
-    move |value| counter.see(*value)
 }

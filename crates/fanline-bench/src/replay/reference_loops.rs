@@ -208,7 +208,6 @@ impl Log {
         }
     }
 
-    /// Returns the number of values.
     fn len(&self) -> usize {
         self.full_values + self.filled
     }

@@ -6,25 +6,11 @@ use rxrust::prelude::{Local, Observable, ObservableFactory, Observer, Shared};
 use tokio::sync::broadcast;
 
 use super::audience::{Audience, Received};
-use super::grid::Flavor;
+use super::grid::{Calls, Flavor};
 use super::running::{Running, Step, emit_each};
 
 /// Runs an rxRust subject. rxRust has no replay and no async subject.
 macro_rules! rxrust {
-    ($context:ident, $flavor:expr, $audience:expr) => {{
-        let audience = $audience;
-        match $flavor {
-            Flavor::Subject => {
-                let subject = $context::subject::<'static, u32, Infallible>();
-                Some(rxrust!(running, subject, audience, Received::All))
-            }
-            Flavor::Behavior => {
-                let subject = $context::behavior_subject::<'static, u32, Infallible>(0);
-                Some(rxrust!(running, subject, audience, Received::AllAndInitial))
-            }
-            _ => None,
-        }
-    }};
     (running, $subject:expr, $audience:expr, $received:expr) => {{
         let mut subject = $subject;
         for mut counter in $audience.counters() {
@@ -39,16 +25,34 @@ macro_rules! rxrust {
             }),
         }
     }};
+    ($context:ident, $flavor:expr, $calls:expr, $audience:expr) => {
+        match ($flavor, $calls) {
+            (Flavor::Subject, Calls::Next) => {
+                let subject = $context::subject::<'static, u32, Infallible>();
+                Some(rxrust!(running, subject, $audience, Received::All))
+            }
+            (Flavor::Behavior, Calls::Next) => {
+                let subject = $context::behavior_subject::<'static, u32, Infallible>(0);
+                Some(rxrust!(
+                    running,
+                    subject,
+                    $audience,
+                    Received::AllAndInitial
+                ))
+            }
+            _ => None,
+        }
+    };
 }
 
 /// Runs rxRust's single-threaded subject, which uses `Rc` and `RefCell`.
-pub(super) fn rxrust_local(flavor: Flavor, audience: &Audience) -> Option<Running> {
-    rxrust!(Local, flavor, audience)
+pub(super) fn rxrust_local(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
+    rxrust!(Local, flavor, calls, audience)
 }
 
 /// Runs rxRust's multithreaded subject, which uses `Arc` and `Mutex`.
-pub(super) fn rxrust_shared(flavor: Flavor, audience: &Audience) -> Option<Running> {
-    rxrust!(Shared, flavor, audience)
+pub(super) fn rxrust_shared(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
+    rxrust!(Shared, flavor, calls, audience)
 }
 
 /// Capacity of the ring of tokio's channel.
@@ -60,8 +64,12 @@ const BURST: u32 = 256;
 /// Runs tokio's broadcast channel. Receivers pull from the channel, so one thread sends a burst of messages
 /// and then lets each receiver read it. The result is the cost per message on that thread. Between threads
 /// the channel is slower.
-pub(super) fn tokio_broadcast(flavor: Flavor, audience: &Audience) -> Option<Running> {
-    if flavor != Flavor::Subject {
+pub(super) fn tokio_broadcast(
+    flavor: Flavor,
+    calls: Calls,
+    audience: &Audience,
+) -> Option<Running> {
+    if (flavor, calls) != (Flavor::Subject, Calls::Next) {
         return None;
     }
     let (tx, _) = broadcast::channel::<u32>(CAPACITY);

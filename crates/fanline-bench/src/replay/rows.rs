@@ -1,94 +1,83 @@
 //! The results as rows of a report.
 
-use super::churn::Churn;
-use super::grid::{Calls, Flavor, Form, System};
-use super::outcome::{Cell, Load, Outcome};
-use super::targets;
+use super::Sizes;
+use super::grid::{
+    Calls, Flavor, Form, Load, ONE_TYPE, REFERENCE_ONE_TYPE, RXJAVA, RXJAVA_SERIALIZED,
+    RXJAVA_THREE_CLASSES, RXRUST_LOCAL, RXRUST_SHARED, TOKIO,
+};
+use super::measure::Cell;
+use crate::report::Row;
 use crate::report::behind::Rule;
 use crate::report::metric::{Metric, thousands};
-use crate::report::{Report, Row, count};
-use crate::turns::Plan;
+use crate::subjects::{EXCLUSIVE, SHARED};
+use crate::turns::{Measurements, Plan};
 
-const TITLE: &str = "Subjects and replay: Fanline beside its reference loops and its rivals";
-
-/// Returns the report. `versions` are those of the other libraries, if they were measured.
-pub(super) fn report(
-    outcome: &Outcome,
-    plan: &Plan,
-    versions: impl Fn(System) -> String,
-) -> Report {
-    let mut report = Report::new(TITLE);
-    plan.note(&mut report);
-    for system in System::ALL {
-        let is_measured = |cell: &Cell| cell.results(system).is_some();
-        if outcome.cells.iter().any(is_measured) {
-            report.add_system(system.label(), system.kind(), versions(system));
-        }
-    }
-    report.rows = outcome
-        .cells
-        .iter()
-        .map(|cell| speed(outcome, cell))
-        .collect();
-    for flavor in outcome.flavors() {
-        report.rows.extend(allocations(outcome, flavor));
-    }
-    report.rows.extend(outcome.churn.iter().flat_map(pairs));
-    report.targets = targets::all(outcome);
-    report.notes = notes(plan);
-    report
-}
+/// The systems with which each of Fanline's is compared. The exclusive form is compared with systems for one
+/// thread, and the shared form with systems for several threads. RxJava's plain subject is in both lists: it is
+/// made for one emitting thread, but programs use it for both.
+const RIVALS: &[(&str, &[&str])] = &[
+    (EXCLUSIVE, &[RXJAVA, RXJAVA_THREE_CLASSES, RXRUST_LOCAL]),
+    (SHARED, &[RXJAVA, RXJAVA_SERIALIZED, RXRUST_SHARED, TOKIO]),
+    (ONE_TYPE, &[]),
+];
 
 /// Returns the row of a cell. The plot has the longest runs, with the fewest and the most subscribers.
-fn speed(outcome: &Outcome, cell: &Cell) -> Row {
+pub(super) fn speed(cell: &Cell, sizes: &Sizes) -> Row {
     let Load {
         flavor,
         calls,
         messages,
         subscribers,
     } = cell.load;
-    let (each, slices) = match calls {
-        Calls::Next => ("each", ""),
-        Calls::NextSlice => ("slices", " in slices of 64"),
+    let slices = match calls {
+        Calls::Next => "",
+        Calls::NextSlice => " in slices of 64",
     };
-    let (all, is_longest) = (
-        outcome.subscribers(),
-        outcome.messages().last() == Some(&messages),
-    );
-    let is_end = [all.first(), all.last()].contains(&Some(&subscribers));
-    let name = format!("{}-{each}-{messages}-{subscribers}", flavor.name());
+    let ends = [sizes.subscribers.first(), sizes.subscribers.last()];
+    let is_longest = sizes.messages.last() == Some(&messages);
     let mut row = Row {
         title: format!("{} messages{slices}", thousands(messages.into())),
         column: match subscribers {
             1 => "1 subscriber".to_owned(),
             subscribers => format!("{subscribers} subscribers"),
         },
-        is_plotted: is_longest && is_end,
-        ..Row::new(name, flavor.title())
+        is_plotted: is_longest && ends.contains(&Some(&subscribers)),
+        ..Row::new(cell.load.name(), flavor.title())
     };
-    for (system, results) in &cell.results {
-        let (label, messages) = (system.label(), f64::from(messages));
-        row.record(label, Metric::Rate, results.rate(cell.load.messages));
+    for (label, results) in &cell.results {
+        row.record(label, Metric::Rate, results.rate(messages));
         if let Some(allocations) = results.allocations {
-            row.record_value(label, Metric::Allocations, allocations / messages);
+            let each = allocations / f64::from(messages);
+            row.record_value(label, Metric::Allocations, each);
         }
-        row.record_value(label, Metric::Bytes, results.bytes / messages);
+        row.record_value(label, Metric::Bytes, results.bytes / f64::from(messages));
     }
-    for system in System::ALL {
-        if let Some(reference) = system.reference() {
-            row.compare(system.label(), reference.label(), Metric::Rate, Rule::Never);
-        }
-        for rival in system.rivals() {
-            row.compare(system.label(), rival.label(), Metric::Rate, Rule::Median);
+    for (own, rivals) in RIVALS {
+        let reference = match *own {
+            ONE_TYPE => REFERENCE_ONE_TYPE,
+            SHARED => Form::Shared.reference(),
+            _ => Form::Exclusive.reference(),
+        };
+        row.compare(own, reference, Metric::Rate, Rule::Never);
+        for rival in *rivals {
+            row.compare(own, rival, Metric::Rate, Rule::Median);
         }
     }
     row
 }
 
-/// Returns the allocations of a flavor, for each number of messages and for each further message.
-fn allocations(outcome: &Outcome, flavor: Flavor) -> Vec<Row> {
-    let row = |column: &str, metric, value: &dyn Fn(System) -> Option<f64>| {
-        let name = format!("{}-{}-{column}", metric_name(metric), flavor.name());
+/// Column of the allocations for each additional message.
+pub(super) const FURTHER: &str = "further message";
+
+pub(super) fn allocations_name(flavor: Flavor, column: &str) -> String {
+    format!("allocations-{}-{column}", flavor.name())
+}
+
+/// Returns the allocations of a flavor, for each number of messages and for each further message. They are the
+/// maximum over all numbers of subscribers. A further message is the difference between the two longest runs, so a
+/// subject's one-time allocations do not count.
+pub(super) fn allocations(flavor: Flavor, cells: &[Cell], sizes: &Sizes) -> Vec<Row> {
+    let row = |name: String, column: &str, metric, value: &dyn Fn(&str) -> Option<f64>| {
         let mut row = Row {
             title: flavor.title().to_owned(),
             column: column.to_owned(),
@@ -97,65 +86,63 @@ fn allocations(outcome: &Outcome, flavor: Flavor) -> Vec<Row> {
             ..Row::new(name, "Per message, by messages")
         };
         for form in Form::BOTH {
-            for system in [System::Fanline(form), System::Reference(form)] {
+            for system in [form.fanline(), form.reference()] {
                 if let Some(value) = value(system) {
-                    row.record_value(system.label(), metric, value);
+                    row.record_value(system, metric, value);
                 }
             }
         }
         row
     };
+    let of = |system: &str, messages, subscribers| -> Option<Measurements> {
+        let load = Load {
+            flavor,
+            calls: Calls::Next,
+            messages,
+            subscribers,
+        };
+        let cell = cells.iter().find(|cell| cell.load == load)?;
+        let result = cell.results.iter().find(|result| result.0 == system)?;
+        Some(result.1)
+    };
     let mut rows = Vec::new();
-    for messages in outcome.messages() {
-        let worst = |system| outcome.worst(flavor, messages, system);
-        let column = thousands(messages.into());
-        rows.push(row(&column, Metric::Allocations, &worst));
+    for messages in &sizes.messages {
+        let column = thousands((*messages).into());
+        let worst = |system: &str| {
+            let all = sizes.subscribers.iter();
+            let all =
+                all.filter_map(|subscribers| of(system, *messages, *subscribers)?.allocations);
+            all.max_by(f64::total_cmp)
+                .map(|most| most / f64::from(*messages))
+        };
+        let name = allocations_name(flavor, &column);
+        rows.push(row(name, &column, Metric::Allocations, &worst));
     }
-    let further = |system| Some(outcome.per_message(flavor, system)?.0);
-    rows.push(row("further message", Metric::Allocations, &further));
-    let bytes = |system| Some(outcome.per_message(flavor, system)?.1);
-    rows.push(row("bytes of it", Metric::Bytes, &bytes));
+    let growth = |system: &str| {
+        let [.., fewer, more] = sizes.messages[..] else {
+            return None;
+        };
+        let further = f64::from(more - fewer);
+        let growth = sizes.subscribers.iter().filter_map(|subscribers| {
+            let (short, long) = (
+                of(system, fewer, *subscribers)?,
+                of(system, more, *subscribers)?,
+            );
+            let allocations = long.allocations? - short.allocations?;
+            Some((allocations / further, (long.bytes - short.bytes) / further))
+        });
+        growth.max_by(|one, other| one.0.total_cmp(&other.0))
+    };
+    let further = |system: &str| Some(growth(system)?.0);
+    let name = allocations_name(flavor, FURTHER);
+    rows.push(row(name, FURTHER, Metric::Allocations, &further));
+    let bytes = |system: &str| Some(growth(system)?.1);
+    let name = format!("bytes-{}-bytes of it", flavor.name());
+    rows.push(row(name, "bytes of it", Metric::Bytes, &bytes));
     rows
 }
 
-fn metric_name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Bytes => "bytes",
-        _ => "allocations",
-    }
-}
-
-/// Returns the time of a subscription and its end, for each number of other subscriptions.
-fn pairs(churn: &Churn) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    for result in &churn.results {
-        for (order, summary) in [
-            ("newest", result.newest_leaves),
-            ("oldest", result.oldest_leaves),
-        ] {
-            let flavor = churn.flavor;
-            let name = format!("churn-{order}-{}-{}", flavor.name(), result.present);
-            let group = format!("Subscribe and unsubscribe, the {order} leaves");
-            if rows.iter().all(|row| row.name != name) {
-                rows.push(Row {
-                    title: flavor.title().to_owned(),
-                    column: format!("{} present", count(result.present)),
-                    headline: Metric::Pair,
-                    is_plotted: false,
-                    ..Row::new(name.clone(), group)
-                });
-            }
-            let row = rows.iter_mut().find(|row| row.name == name);
-            if let Some(row) = row {
-                let label = System::Fanline(result.form).label();
-                row.record(label, Metric::Pair, summary);
-            }
-        }
-    }
-    rows
-}
-
-fn notes(plan: &Plan) -> Vec<String> {
+pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let measured = format!(
         "Medians over {} rounds in alternating order of repetitions that take about {} ms in \
          all, after a warm-up of {} ms ({} ms in a JVM, for each load, and three times that for \

@@ -5,8 +5,7 @@ use std::hint::black_box;
 use anyhow::Result;
 
 use super::audience::{Audience, Received};
-use super::grid::{Calls, Flavor, SLICE, System};
-use super::{hand_written, library, rivals};
+use super::grid::{Calls, Flavor, Load, SLICE};
 use crate::turns::{self, Repetition};
 
 /// A new subject with its subscribers.
@@ -26,50 +25,24 @@ pub(super) enum Step {
     End,
 }
 
-/// Prepares `flavor` of `system` with the subscribers of `audience`. Returns `None` if the system does not
-/// support the load.
-pub(super) fn prepare(
-    system: System,
-    flavor: Flavor,
-    calls: Calls,
-    audience: &Audience,
-) -> Option<Running> {
-    match (system, calls) {
-        (System::Fanline(form), Calls::Next) => library::each(flavor, form, audience),
-        (System::Fanline(form), Calls::NextSlice) => library::slices(flavor, form, audience),
-        (System::FanlineOneType, Calls::Next) => library::one_type(flavor, audience),
-        (System::FanlineLocal, Calls::Next) => library::local(flavor, audience),
-        (System::Reference(form), Calls::Next) => Some(hand_written::each(flavor, form, audience)),
-        (System::Reference(form), Calls::NextSlice) => hand_written::slices(flavor, form, audience),
-        (System::ReferenceOneType, Calls::Next) => hand_written::one_type(flavor, audience),
-        (System::RxRustLocal, Calls::Next) => rivals::rxrust_local(flavor, audience),
-        (System::RxRustShared, Calls::Next) => rivals::rxrust_shared(flavor, audience),
-        (System::TokioBroadcast, Calls::Next) => rivals::tokio_broadcast(flavor, audience),
-        _ => None,
-    }
-}
-
-/// Runs one repetition: creates a subject, emits with timing, ends the subject, and checks the counts.
+/// Runs one repetition: creates a subject, emits with timing, ends the subject, and checks the counts. Returns
+/// `None` if the system does not support the load.
 pub(super) fn repeat(
-    system: System,
-    flavor: Flavor,
-    calls: Calls,
-    messages: u32,
-    subscribers: usize,
+    prepare: fn(Flavor, Calls, &Audience) -> Option<Running>,
+    load: Load,
 ) -> Result<Option<Repetition>> {
-    let audience = Audience::new(subscribers);
-    let Some(running) = prepare(system, flavor, calls, &audience) else {
+    let audience = Audience::new(load.subscribers);
+    let Some(running) = prepare(load.flavor, load.calls, &audience) else {
         return Ok(None);
     };
     let Running { received, mut step } = running;
-    let repetition = turns::timed(|| step(Step::Emit(messages)));
+    let repetition = turns::timed(|| step(Step::Emit(load.messages)));
     step(Step::End);
     drop(step);
-    audience.check(messages, received)?;
+    audience.check(load.messages, received)?;
     Ok(Some(repetition))
 }
 
-/// Calls `next` with `messages` values.
 #[inline(always)]
 pub(super) fn emit_each(messages: u32, mut next: impl FnMut(u32)) {
     for value in 0..messages {
@@ -77,7 +50,6 @@ pub(super) fn emit_each(messages: u32, mut next: impl FnMut(u32)) {
     }
 }
 
-/// Calls `next_slice` with `messages` values in slices.
 #[inline(always)]
 pub(super) fn emit_slices(messages: u32, mut next_slice: impl FnMut(&[u32])) {
     let values: Vec<u32> = (0..).take(SLICE).collect();

@@ -1,8 +1,9 @@
 //! The list of the library's targets, and their verdicts.
 
-use super::churn::Churn;
-use super::grid::{Calls, Flavor, Form, System};
-use super::outcome::{Load, Outcome};
+use super::churn;
+use super::grid::{Calls, Flavor, Form, Load, RXJAVA};
+use super::rows::{FURTHER, allocations_name};
+use crate::report::Report;
 use crate::report::metric::Metric;
 use crate::report::target::{Bound, Target, Unit};
 
@@ -42,7 +43,6 @@ const ALL: &[Flavor] = &[Flavor::All];
 const FEW: &[Flavor] = &[Flavor::One, Flavor::Many];
 const TIMED: &[Flavor] = &[Flavor::Within, Flavor::ManyWithin];
 
-/// Every target for speed.
 const TARGETS: &[Speed] = &[
     next(SUBJECT, Form::Exclusive, Against::Reference, [0.60, 0.80]),
     next(SUBJECT, Form::Shared, Against::Reference, [0.85, 0.85]),
@@ -83,35 +83,33 @@ const CHURN_NANOS: f64 = 150.0;
 const CHURN_FEW: usize = 16;
 const CHURN_GROWTH: f64 = 2.0;
 
-/// Returns every target of the flavors that were measured.
-pub(super) fn all(outcome: &Outcome) -> Vec<Target> {
-    let flavors = outcome.flavors();
-    let mut targets = speeds(outcome, &flavors);
-    for flavor in &flavors {
-        targets.extend(Form::BOTH.map(|form| allocations(outcome, *flavor, form)));
-    }
-    for churn in &outcome.churn {
-        targets.extend(Form::BOTH.into_iter().flat_map(|form| pairs(churn, form)));
-    }
+pub(super) fn all(report: &Report, flavors: &[Flavor]) -> Vec<Target> {
+    let mut targets = speeds(report, flavors);
+    let both = |check: fn(&Report, Flavor, Form) -> Vec<Target>| {
+        let all = flavors
+            .iter()
+            .flat_map(|flavor| Form::BOTH.map(|form| (*flavor, form)));
+        all.flat_map(move |(flavor, form)| check(report, flavor, form))
+    };
+    targets.extend(both(allocations));
+    targets.extend(both(pairs));
     targets
 }
 
-/// Returns the targets for speed of `flavors`.
-pub(super) fn speeds(outcome: &Outcome, flavors: &[Flavor]) -> Vec<Target> {
+pub(super) fn speeds(report: &Report, flavors: &[Flavor]) -> Vec<Target> {
     let mut targets = Vec::new();
     for target in TARGETS {
         let measured = target.flavors.iter().filter(|one| flavors.contains(one));
-        targets.extend(measured.flat_map(|flavor| target.check(outcome, *flavor)));
+        targets.extend(measured.flat_map(|flavor| target.check(report, *flavor)));
     }
     targets
 }
 
 impl Speed {
-    /// Returns the target with its results, for each number of subscribers.
-    fn check(&self, outcome: &Outcome, flavor: Flavor) -> [Target; 2] {
+    fn check(&self, report: &Report, flavor: Flavor) -> [Target; 2] {
         let (other, compared, unit) = match self.against {
-            Against::Reference => (System::Reference(self.form), "reference loop", Unit::Share),
-            Against::RxJava => (System::RxJava, "RxJava", Unit::Times),
+            Against::Reference => (self.form.reference(), "reference loop", Unit::Share),
+            Against::RxJava => (RXJAVA, "RxJava", Unit::Times),
         };
         let slices = match self.calls {
             Calls::Next => "",
@@ -119,13 +117,14 @@ impl Speed {
         };
         [0, 1].map(|at| {
             let subscribers = SUBSCRIBERS[at];
-            let cell = outcome.cell(Load {
+            let load = Load {
                 flavor,
                 calls: self.calls,
                 messages: MESSAGES,
                 subscribers,
-            });
-            let measured = cell.and_then(|cell| cell.ratio(System::Fanline(self.form), other));
+            };
+            let row = report.row(&load.name());
+            let measured = row.and_then(|row| row.ratio(self.form.fanline(), other, Metric::Rate));
             let (title, form) = (flavor.title(), self.form.label());
             let what =
                 format!("{title}{slices}, {form}, {subscribers} subscriber(s), to {compared}");
@@ -135,42 +134,40 @@ impl Speed {
     }
 }
 
-fn allocations(outcome: &Outcome, flavor: Flavor, form: Form) -> Target {
-    let per_message = outcome.per_message(flavor, System::Fanline(form));
-    let most = if flavor.keeps_a_log() {
-        LOG_ALLOCATIONS
-    } else {
-        0.0
+fn allocations(report: &Report, flavor: Flavor, form: Form) -> Vec<Target> {
+    let row = report.row(&allocations_name(flavor, FURTHER));
+    let per_message = row.and_then(|row| row.value(form.fanline(), Metric::Allocations));
+    let most = match flavor.keeps_a_log() {
+        true => LOG_ALLOCATIONS,
+        false => 0.0,
     };
-    Target::new(
-        format!(
-            "{}, {}, allocations per message",
-            flavor.title(),
-            form.label()
-        ),
-        vec![per_message.map(|(allocations, _)| allocations)],
+    let (title, form) = (flavor.title(), form.label());
+    let what = format!("{title}, {form}, allocations per message");
+    let unit = Unit::Of(Metric::Allocations);
+    vec![Target::new(
+        what,
+        vec![per_message],
         Bound::AtMost(most),
-        Unit::Of(Metric::Allocations),
-    )
+        unit,
+    )]
 }
 
-fn pairs(churn: &Churn, form: Form) -> [Target; 2] {
+fn pairs(report: &Report, flavor: Flavor, form: Form) -> Vec<Target> {
     // The target applies to the more expensive of the two orders.
     let nanos = |present| {
-        let mut results = churn.results.iter();
-        let result = results.find(|one| one.form == form && one.present == present)?;
-        Some(f64::max(
-            result.newest_leaves.median,
-            result.oldest_leaves.median,
-        ))
+        let of = |order| {
+            let row = report.row(&churn::name(order, flavor, present))?;
+            row.value(form.fanline(), Metric::Pair)
+        };
+        Some(f64::max(of("newest")?, of("oldest")?))
     };
-    let many: Option<f64> = nanos(CHURN_PRESENT);
+    let many = nanos(CHURN_PRESENT);
     let growth = many.zip(nanos(CHURN_FEW)).map(|(many, few)| many / few);
-    let (title, form) = (churn.flavor.title(), form.label());
+    let (title, form) = (flavor.title(), form.label());
     let what = format!("{title}, {form}, subscribe + unsubscribe, 10,000 present");
     let of_few = format!("{what}, to 16");
     let (nanos, times) = (Unit::Of(Metric::Pair), Unit::Times);
-    [
+    vec![
         Target::new(what, vec![many], Bound::AtMost(CHURN_NANOS), nanos),
         Target::new(of_few, vec![growth], Bound::AtMost(CHURN_GROWTH), times),
     ]

@@ -28,11 +28,7 @@ fn text(report: &Report) -> Result<String> {
     Ok(head.replacen("\"rows\": []", &rows, 1) + "\n")
 }
 
-/// Reads a report.
-///
-/// # Errors
-///
-/// Returns an error if the file does not exist, or contains a report with another schema.
+/// Reads a report, which must have this version's schema.
 pub(crate) fn read(path: &Path) -> Result<Report> {
     #[derive(serde::Deserialize)]
     struct Head {

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::behind::Better;
 
-/// A kind of result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {
@@ -54,7 +53,6 @@ pub(crate) enum Metric {
     Bytes,
     /// Peak resident memory of the server, in bytes.
     PeakMemory,
-    /// Number of elements of a run.
     Elements,
     /// Size of a stripped program, in bytes, without that of an empty one.
     CodeSize,
@@ -63,7 +61,6 @@ pub(crate) enum Metric {
 }
 
 impl Metric {
-    /// Returns the name in reports.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Rate => "rate",
@@ -100,7 +97,6 @@ impl Metric {
         }
     }
 
-    /// Formats `value` with its unit.
     pub(crate) fn format(self, value: f64) -> String {
         match self {
             Self::Rate | Self::Elements => si(value),
@@ -132,23 +128,23 @@ impl Metric {
     }
 }
 
-/// The results of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample(BTreeMap<Metric, f64>);
 
 impl Sample {
-    /// Stores a result.
     pub(crate) fn set(&mut self, metric: Metric, value: f64) {
         self.0.insert(metric, value);
     }
 
-    /// Stores the rate of `times` operations in `elapsed`.
     pub(crate) fn set_rate(&mut self, times: u64, elapsed: Duration) {
         self.set(Metric::Rate, times as f64 / elapsed.as_secs_f64());
     }
 
-    /// Stores percentiles of a histogram of nanoseconds.
+    /// Stores percentiles of a histogram of nanoseconds, unless it is empty.
     pub(crate) fn set_latency(&mut self, nanos: &Histogram<u64>) {
+        if nanos.is_empty() {
+            return;
+        }
         for (metric, quantile) in [
             (Metric::P50, 0.5),
             (Metric::P99, 0.99),
@@ -158,7 +154,6 @@ impl Sample {
         }
     }
 
-    /// Returns a result, if this run has it.
     pub(crate) fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
@@ -178,7 +173,6 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Returns a summary of a single value.
     pub(crate) fn single(value: f64) -> Self {
         Self {
             median: value,

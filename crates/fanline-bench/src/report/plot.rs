@@ -27,7 +27,6 @@ struct Section<'a> {
     has_captions: bool,
 }
 
-/// Returns the plot as an SVG document.
 pub(crate) fn document(report: &Report) -> String {
     let sections = sections(report);
     let rows = sections.iter().flat_map(|section| {

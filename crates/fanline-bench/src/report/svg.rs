@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-/// Width of every plot.
 pub(crate) const WIDTH: f64 = 920.0;
 
-/// The canvas of a plot.
 pub(crate) struct Canvas {
     svg: String,
 }
@@ -55,7 +53,6 @@ impl Canvas {
         );
     }
 
-    /// Returns the document.
     pub(crate) fn finish(mut self) -> String {
         self.svg.push_str("</svg>\n");
         self.svg

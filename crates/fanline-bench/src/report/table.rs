@@ -12,12 +12,10 @@ use super::metric::{Metric, spread, three_digits};
 use super::target::{self, Target};
 use super::{Kind, Ratio, Report, Row, behind};
 
-/// Returns the report for a terminal.
 pub(crate) fn terminal(report: &Report) -> String {
     page(report, presets::UTF8_FULL_CONDENSED, "", "")
 }
 
-/// Returns the report as a page.
 pub(crate) fn markdown(report: &Report) -> String {
     let page = page(report, presets::ASCII_MARKDOWN, "## ", "- ");
     format!("# {}\n\n{page}", report.title)
@@ -73,7 +71,6 @@ fn targets(targets: &[Target], style: TableStyle) -> Table {
     table
 }
 
-/// The rows of one table.
 struct Group<'a> {
     report: &'a Report,
     rows: Vec<&'a Row>,
@@ -309,7 +306,6 @@ pub(crate) fn losses(report: &Report) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Failure;
     use super::super::behind::Rule;
     use super::*;
 
@@ -350,10 +346,7 @@ mod tests {
     #[test]
     fn metrics_are_columns_if_rows_have_none() {
         let mut report = report(&[("1 to 1", "")]);
-        report.rows[0].failures.push(Failure {
-            system: "rival".to_owned(),
-            error: "too slow".to_owned(),
-        });
+        report.rows[0].fail("rival", "too slow");
         let expected = [
             "|load|system|messages/s|server CPU|",
             "|1 to 1|rival, FAILED runs: 1|500 (400..600)||",

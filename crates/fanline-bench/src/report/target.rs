@@ -2,15 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Row;
 use super::metric::{Metric, three_digits};
 
-/// A target and its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Target {
     pub(crate) what: String,
     /// Description of the cells to which the results belong, if there is more than one.
     pub(crate) cells: String,
-    /// The result in each cell, if it was measured.
     pub(crate) measured: Vec<Option<f64>>,
     pub(crate) bound: Bound,
     pub(crate) unit: Unit,
@@ -25,19 +24,15 @@ pub(crate) enum Bound {
     AtMost(f64),
 }
 
-/// The unit of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
     /// A multiple of another result.
     Times,
-    /// A share of another result.
     Share,
-    /// The unit of a metric.
     Of(Metric),
 }
 
-/// Whether a target was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -47,8 +42,75 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
+/// A target for a result of one of Fanline's systems.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    metric: Metric,
+    /// The system by whose result Fanline's result is divided.
+    to: Option<&'static str>,
+    bound: Bound,
+}
+
+impl Limit {
+    /// Returns a target with a lower bound.
+    pub(crate) const fn at_least(metric: Metric, least: f64) -> Self {
+        Self {
+            metric,
+            to: None,
+            bound: Bound::AtLeast(least),
+        }
+    }
+
+    /// Returns a target with an upper bound.
+    pub(crate) const fn at_most(metric: Metric, most: f64) -> Self {
+        Self {
+            bound: Bound::AtMost(most),
+            ..Self::at_least(metric, 0.0)
+        }
+    }
+
+    /// Returns the same target as a multiple of another system's result.
+    pub(crate) const fn to(self, system: &'static str) -> Self {
+        Self {
+            to: Some(system),
+            ..self
+        }
+    }
+
+    fn unit(self) -> Unit {
+        match self.to {
+            Some(_) => Unit::Times,
+            None => Unit::Of(self.metric),
+        }
+    }
+
+    pub(crate) fn list(limits: &[Self]) -> String {
+        let words = limits.iter().map(|limit| {
+            let bound = limit.bound.words(limit.unit());
+            let words = [limit.metric.label(), &bound, limit.to.unwrap_or_default()];
+            words.join(" ").trim_end().to_owned()
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the target with the result of `own`. If a run of it failed, the target is missed.
+    pub(crate) fn check(self, row: &Row, own: &str) -> Target {
+        let measured = match self.to {
+            Some(other) => row.ratio(own, other, self.metric),
+            None => row.value(own, self.metric),
+        };
+        let to = self.to.map(|to| format!(", to {to}"));
+        let metric = row.metric_title(self.metric);
+        let what = format!("{}, {metric}{}", row.label(), to.unwrap_or_default());
+        let mut target = Target::new(what, vec![measured], self.bound, self.unit());
+        if row.has_failed(own) {
+            target.verdict = Verdict::Missed;
+        }
+        target
+    }
+}
+
 impl Bound {
-    /// Returns whether `measured` satisfies the bound.
     pub(crate) fn is_met(self, measured: f64) -> bool {
         match self {
             Self::AtLeast(least) => measured >= least,
@@ -56,7 +118,6 @@ impl Bound {
         }
     }
 
-    /// Returns the bound as text.
     pub(crate) fn words(self, unit: Unit) -> String {
         match self {
             Self::AtLeast(least) => format!("≥ {}", unit.format(least)),
@@ -66,7 +127,6 @@ impl Bound {
 }
 
 impl Unit {
-    /// Formats a value with the unit.
     pub(crate) fn format(self, value: f64) -> String {
         match self {
             Self::Times => format!("{}×", three_digits(value)),
@@ -77,7 +137,6 @@ impl Unit {
 }
 
 impl Verdict {
-    /// Returns the text that reports contain.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -114,7 +173,6 @@ impl Target {
         }
     }
 
-    /// Returns the target with a description of its cells.
     pub(crate) fn of_cells(self, cells: impl Into<String>) -> Self {
         Self {
             cells: cells.into(),
@@ -122,7 +180,6 @@ impl Target {
         }
     }
 
-    /// Returns the results as text.
     pub(crate) fn measured(&self) -> String {
         let words = self.measured.iter().map(|result| match result {
             Some(value) => self.unit.format(*value),
@@ -131,7 +188,6 @@ impl Target {
         words.collect::<Vec<_>>().join(" / ")
     }
 
-    /// Returns the bound as text.
     pub(crate) fn bound(&self) -> String {
         self.bound.words(self.unit)
     }
@@ -209,6 +265,20 @@ mod tests {
             missed,
             "151 ns (≤ 150 ns)",
         );
+    }
+
+    #[test]
+    fn failed_run_misses_targets() {
+        let alone = Limit::at_most(Metric::Ready, 2.0);
+        let check = |limit: Limit, row: &Row| limit.check(row, "Fanline").verdict;
+        let mut row = Row::new("row", "group");
+        row.record_value("Fanline", Metric::Ready, 3.0);
+        row.record_value("other", Metric::Ready, 2.0);
+        assert_eq!(check(alone, &row), Verdict::Missed);
+        assert_eq!(check(alone.to("other"), &row), Verdict::Met);
+        assert_eq!(check(alone.to("absent"), &row), Verdict::Unknown);
+        row.fail("Fanline", "");
+        assert_eq!(check(alone.to("other"), &row), Verdict::Missed);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 
 use super::{Program, System};
 
-/// The nats-server version of all comparisons.
 pub(crate) const NATS_SERVER_VERSION: &str = "2.15.2";
 
 /// Returns nats-server at the path `given`. Without a path, returns the one in the cache, and installs it
@@ -19,13 +18,8 @@ pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
         None => install_nats_server()?,
     };
     let version = say_version(&path)?;
-    Ok(Program {
-        system: System::Nats,
-        version: version.trim_start_matches("nats-server: ").to_owned(),
-        path,
-        shards: None,
-        options: Vec::new(),
-    })
+    let version = version.trim_start_matches("nats-server: ");
+    Ok(Program::new(System::Nats, path, version))
 }
 
 /// Returns Fanline at the path `given`. Without a path, returns the one next to this program, and builds it
@@ -35,12 +29,10 @@ pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Pro
         Some(path) => path.to_owned(),
         None => beside_or_built()?,
     };
+    let version = say_version(&path)?;
     Ok(Program {
-        system: System::Fanline,
-        version: say_version(&path)?,
-        path,
         shards,
-        options: Vec::new(),
+        ..Program::new(System::Fanline, path, &version)
     })
 }
 
@@ -57,13 +49,8 @@ pub(crate) fn mosquitto(given: Option<&Path>) -> Result<Program> {
     let output = output.context("no mosquitto: apt-get install mosquitto, or --mosquitto PATH")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.lines().next().unwrap_or_default();
-    Ok(Program {
-        system: System::Mosquitto,
-        version: version.trim_start_matches("mosquitto version ").to_owned(),
-        path,
-        shards: None,
-        options: Vec::new(),
-    })
+    let version = version.trim_start_matches("mosquitto version ");
+    Ok(Program::new(System::Mosquitto, path, version))
 }
 
 /// Returns the directory in which nats-server is installed. It is below the user's cache directory

@@ -16,7 +16,6 @@ pub(crate) struct CpuClock {
 }
 
 impl CpuClock {
-    /// Reads the clock of process `pid`.
     pub(crate) fn read(pid: u32) -> Result<Self> {
         let mut threads = BTreeMap::new();
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -55,14 +54,11 @@ impl CpuClock {
 
 /// Resident memory of a process, in bytes.
 pub(crate) struct Memory {
-    /// Current size.
     pub(crate) resident: u64,
-    /// Peak size.
     pub(crate) peak: u64,
 }
 
 impl Memory {
-    /// Reads the memory of process `pid`.
     pub(crate) fn read(pid: u32) -> Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let field = |name: &str| -> Result<u64> {

@@ -68,7 +68,6 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    /// Starts `command`.
     pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let child = command.spawn()?;
@@ -120,17 +119,14 @@ impl Server {
         Ok(server)
     }
 
-    /// Returns the listening address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the CPU time so far.
     pub(crate) fn cpu(&self) -> Result<CpuClock> {
         CpuClock::read(self.process.child.id())
     }
 
-    /// Returns the current memory.
     pub(crate) fn memory(&self) -> Result<Memory> {
         Memory::read(self.process.child.id())
     }

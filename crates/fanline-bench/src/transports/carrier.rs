@@ -12,7 +12,6 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, version
 
 use crate::generator::connection::connect;
 
-/// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tls,

@@ -1,7 +1,6 @@
 //! The measurement of one row on one new server process.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,41 +9,41 @@ use anyhow::{Context, Result, anyhow};
 use rustls::ClientConfig;
 
 use super::carrier::{Carrier, Kind, client_config};
-use super::permissions;
-use super::rows::Work;
+use super::{Work, permissions};
 use crate::comparison::cost::Cost;
+use crate::comparison::site::Site;
 use crate::generator::frames;
-use crate::report::metric::{Metric, Sample};
+use crate::generator::throughput::{Burst, calibrate};
+use crate::report::metric::Sample;
 use crate::servers::process::{Server, free_address};
 use crate::servers::{Program, Streams};
 
-/// Factor by which the length of a burst grows until a burst is long enough.
-const GROWTH: u64 = 4;
 /// Minimum duration of a burst that measures the rate reliably.
 const CALIBRATION: Duration = Duration::from_millis(50);
 
-/// A directory with a certificate and the server's configuration. It is removed when this value is dropped.
-pub(crate) struct Site {
-    folder: PathBuf,
+/// A directory with a certificate and the server's configuration.
+pub(super) struct Place {
+    folder: String,
     client: Arc<ClientConfig>,
 }
 
-impl Site {
-    pub(crate) fn new() -> Result<Self> {
-        let folder =
-            std::env::temp_dir().join(format!("fanline-transports-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
+impl Place {
+    pub(super) fn new(site: &Site) -> Result<Self> {
+        let folder = site.empty_for("server")?;
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        std::fs::write(folder.join("cert.pem"), made.cert.pem())?;
-        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem())?;
+        std::fs::write(format!("{folder}/cert.pem"), made.cert.pem())?;
+        std::fs::write(
+            format!("{folder}/key.pem"),
+            made.signing_key.serialize_pem(),
+        )?;
         let client = client_config(made.cert.der())?;
-        Ok(Site { folder, client })
+        Ok(Self { folder, client })
     }
 
     /// Starts a server with TLS or with a WebSocket listener. Returns the server and the address for that
     /// transport.
     fn start(&self, program: &Program, kind: Kind) -> Result<(Server, SocketAddr)> {
-        let folder = self.folder.display();
+        let folder = &self.folder;
         let websocket = free_address()?;
         let text = match kind {
             // TLS is optional, because the check whether the server is ready does not use it.
@@ -56,8 +55,7 @@ impl Site {
                 format!("websocket {{ listen: \"{websocket}\", no_tls: true }}\n")
             }
         };
-        let program = program.with_config(&self.folder, &text, Streams::None)?;
-        let server = Server::start(&program)?;
+        let server = Server::start(&program.with_config(folder, &text, Streams::None)?)?;
         let address = match kind {
             Kind::Tls => server.address(),
             Kind::WebSocket => websocket,
@@ -66,57 +64,47 @@ impl Site {
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        // If this fails, the remaining directory does no harm.
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 /// Starts `program`, runs `work` on it for about `duration`, and stops the server.
-pub(crate) fn measure(
-    site: &Site,
+pub(super) fn measure(
+    place: &Place,
     program: &Program,
     work: Work,
     duration: Duration,
 ) -> Result<Sample> {
-    match work {
+    let (kind, subscribers, payload_bytes) = match work {
         Work::Throughput {
             kind,
             subscribers,
             payload_bytes,
-        } => {
-            let (server, address) = site.start(program, kind)?;
-            let open = || Carrier::open(kind, address, &site.client);
-            let mut party = Party::open(open, subscribers, payload_bytes)?;
-            let chunks = party.calibrate(duration)?;
-            let cost = Cost::start(&server)?;
-            let elapsed = party.burst(chunks)?;
-            let messages = chunks * party.messages_per_chunk * subscribers.max(1) as u64;
-            let mut sample = cost.end(&server, messages)?;
-            sample.set_rate(messages, elapsed);
-            sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
-            Ok(sample)
+        } => (kind, subscribers, payload_bytes),
+        Work::Handshakes => return handshakes(place, program, duration),
+        Work::Permissions(bound) => {
+            return permissions::measure(&place.folder, program, bound, duration);
         }
-        Work::Handshakes => handshakes(site, program, duration),
-        Work::Permissions(bound) => permissions::measure(&site.folder, program, bound, duration),
-    }
+    };
+    let (server, address) = place.start(program, kind)?;
+    let open = || Carrier::open(kind, address, &place.client);
+    let mut party = Party::open(open, subscribers, payload_bytes)?;
+    let chunks = calibrate(CALIBRATION, |chunks| party.burst(chunks))?.chunks_in(duration)?;
+    let cost = Cost::start(&server)?;
+    let burst = Burst {
+        elapsed: party.burst(chunks)?,
+        messages: chunks * party.messages_per_chunk * subscribers.max(1) as u64,
+    };
+    cost.of_burst(&server, &burst)
 }
 
-fn handshakes(site: &Site, program: &Program, duration: Duration) -> Result<Sample> {
-    let (server, address) = site.start(program, Kind::Tls)?;
+fn handshakes(place: &Place, program: &Program, duration: Duration) -> Result<Sample> {
+    let (server, address) = place.start(program, Kind::Tls)?;
     let cost = Cost::start(&server)?;
     let start = Instant::now();
-    let mut count = 0;
+    let mut messages = 0;
     while start.elapsed() < duration {
-        Carrier::open(Kind::Tls, address, &site.client)?;
-        count += 1;
+        Carrier::open(Kind::Tls, address, &place.client)?;
+        messages += 1;
     }
     let elapsed = start.elapsed();
-    let mut sample = cost.end(&server, count)?;
-    sample.set_rate(count, elapsed);
-    sample.set(Metric::PeakMemory, server.memory()?.peak as f64);
-    Ok(sample)
+    cost.of_burst(&server, &Burst { messages, elapsed })
 }
 
 /// One publisher, with its subscribers.
@@ -153,18 +141,6 @@ impl Party {
             subscribers,
             frame_bytes: frames::delivery("fan.0", 1, &payload).len() as u64,
         })
-    }
-
-    fn calibrate(&mut self, duration: Duration) -> Result<u64> {
-        let mut chunks = 1;
-        loop {
-            let elapsed = self.burst(chunks)?;
-            if elapsed >= CALIBRATION {
-                let nanos = elapsed.as_nanos() / u128::from(chunks);
-                return Ok(u64::try_from(duration.as_nanos() / nanos.max(1))?.max(1));
-            }
-            chunks *= GROWTH;
-        }
     }
 
     /// Measures the time from the first write until every subscriber has read all messages. Without

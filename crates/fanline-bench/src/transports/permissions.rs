@@ -2,7 +2,6 @@
 //! affects both equally. One user is unrestricted, and the other has a list of allowed subjects.
 
 use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -10,10 +9,10 @@ use anyhow::Result;
 use crate::comparison::cost::Cost;
 use crate::generator::connection::Connection;
 use crate::generator::frames;
+use crate::generator::throughput::calibrate;
 use crate::report::metric::{Metric, Sample};
 use crate::servers::{Program, Streams, process::Server};
 
-/// Number of allowed subjects.
 const ALLOWED: usize = 50;
 const PAYLOAD_BYTES: usize = 128;
 /// Number of turns of each user during one measurement.
@@ -30,7 +29,7 @@ pub(crate) struct Bound {
 
 /// Starts `program`, lets both users publish for about `duration`, and stops the server.
 pub(crate) fn measure(
-    folder: &Path,
+    folder: &str,
     program: &Program,
     bound: Bound,
     duration: Duration,
@@ -42,7 +41,7 @@ pub(crate) fn measure(
     let restricted = Connection::open_as(server.address(), "bound", "pw")?;
     let turn = duration / (2 * TURNS);
     // Calibrate the size of a turn. This also fills the server's caches.
-    let chunks = calibrate(&open, &chunk, turn)?;
+    let chunks = calibrate(turn / 2, |chunks| burst(&open, &chunk, chunks))?.chunks;
     burst(&restricted, &chunk, chunks)?;
     let cost = Cost::start(&server)?;
     let (mut open_time, mut bound_time) = (Duration::ZERO, Duration::ZERO);
@@ -102,17 +101,6 @@ impl Chunk {
             bytes,
             messages: rounds * subjects as u64,
         }
-    }
-}
-
-fn calibrate(publisher: &Connection, chunk: &Chunk, turn: Duration) -> Result<u64> {
-    let mut chunks = 1;
-    loop {
-        let elapsed = burst(publisher, chunk, chunks)?;
-        if elapsed >= turn / 2 {
-            return Ok(chunks);
-        }
-        chunks *= 2;
     }
 }
 

@@ -9,7 +9,6 @@ use super::incoming::Incoming;
 use super::packets;
 use crate::generator::connection::connect;
 
-/// A connected client.
 pub(crate) struct Connection {
     stream: TcpStream,
 }

@@ -1,7 +1,7 @@
 //! Messages of QoS 1 or 2 from one client to another, with a fixed number of messages in flight.
 
 use std::io::Write;
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,22 +10,18 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use super::Connection;
 use super::incoming::Incoming;
 use super::packets::{self, PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL};
+use crate::generator::connection::hang_up;
 use crate::generator::throughput::Burst;
 
 const TOPIC: &str = "flow/a";
 
-/// The parameters of a load of QoS 1 or 2.
-#[derive(Clone, Copy)]
-pub(crate) struct Flowing {
-    /// QoS of the messages: 1 or 2.
-    pub(crate) qos: u8,
-    pub(crate) in_flight: u64,
-    pub(crate) payload_bytes: usize,
-}
+/// Number of messages in flight.
+const IN_FLIGHT: u64 = 100;
 
 /// The publisher and the subscriber, connected.
 pub(crate) struct Flow {
-    flowing: Flowing,
+    /// QoS of the messages: 1 or 2.
+    qos: u8,
     publisher: Connection,
     /// The subscriber, whose session outlives this connection.
     subscriber: Connection,
@@ -36,18 +32,16 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Connects both clients, and subscribes.
-    pub(crate) fn open(address: SocketAddr, flowing: Flowing) -> Result<Self> {
+    pub(crate) fn open(address: SocketAddr, qos: u8, payload_bytes: usize) -> Result<Self> {
         let subscriber = Connection::open(address, "subscriber", false)?;
-        subscriber.subscribe(TOPIC, flowing.qos)?;
+        subscriber.subscribe(TOPIC, qos)?;
         let publisher = Connection::open(address, "publisher", true)?;
-        let payload = crate::generator::frames::payload(flowing.payload_bytes);
-        let last = vec![b'!'; flowing.payload_bytes];
         Ok(Self {
-            flowing,
+            qos,
             publisher,
             subscriber,
-            payload,
-            last,
+            payload: crate::generator::frames::payload(payload_bytes),
+            last: vec![b'!'; payload_bytes],
         })
     }
 
@@ -73,25 +67,21 @@ impl Flow {
 
     fn hang_up_on_error<T>(&self, result: Result<T>) -> Result<T> {
         if result.is_err() {
-            for connection in [&self.publisher, &self.subscriber] {
-                // The connection may already be closed.
-                let _ = connection.stream().shutdown(Shutdown::Both);
-            }
+            hang_up([self.publisher.stream(), self.subscriber.stream()]);
         }
         result
     }
 
     fn publish(&self, start: Instant, duration: Duration) -> Result<u64> {
-        let Flowing { qos, in_flight, .. } = self.flowing;
-        let (usual, place) = packets::numbered_publish(TOPIC, &self.payload, qos);
-        let (last, _) = packets::numbered_publish(TOPIC, &self.last, qos);
+        let (usual, place) = packets::numbered_publish(TOPIC, &self.payload, self.qos);
+        let (last, _) = packets::numbered_publish(TOPIC, &self.last, self.qos);
         let mut stream = self.publisher.stream();
         let mut incoming = Incoming::new(stream);
         let (mut sent, mut done, mut is_over) = (0, 0, false);
         let mut out = Vec::new();
         loop {
             let is_late = start.elapsed() >= duration;
-            while !is_over && sent - done < in_flight {
+            while !is_over && sent - done < IN_FLIGHT {
                 let at = out.len() + place;
                 out.extend_from_slice(if is_late { &last } else { &usual });
                 out[at..at + 2].copy_from_slice(&packet_id(sent)?.to_be_bytes());
@@ -128,7 +118,7 @@ impl Flow {
                         is_over = payload == self.last;
                         ensure!(is_over || payload == self.payload, "unexpected payload");
                         received += 1;
-                        let is_once = self.flowing.qos == 1;
+                        let is_once = self.qos == 1;
                         completed += u64::from(is_once);
                         let answer = if is_once { PUBACK } else { PUBREC };
                         packets::push_answer(&mut out, answer, id);

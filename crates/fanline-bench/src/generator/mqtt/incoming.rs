@@ -12,7 +12,6 @@ const READ_BYTES: usize = 256 * 1024;
 /// The packets of one socket.
 pub(crate) struct Incoming<'a>(Buffer<'a>);
 
-/// A packet from the server.
 pub(crate) struct Packet<'a> {
     /// First byte of the packet: its type and flags.
     pub(crate) first: u8,

@@ -22,7 +22,6 @@ pub(crate) fn connect(client_id: &str, is_clean: bool) -> Vec<u8> {
     packet(0x10, &body)
 }
 
-/// Returns a SUBSCRIBE to one filter.
 pub(crate) fn subscribe(packet_id: u16, filter: &str, qos: u8) -> Vec<u8> {
     let mut body = packet_id.to_be_bytes().to_vec();
     push_text(&mut body, filter);
