@@ -1,6 +1,7 @@
 //! `/metrics`: the counters of `/varz` for Prometheus, in its text format 0.0.4.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
@@ -219,9 +220,17 @@ fn add_leafs(page: &mut Page, leafs: &[LeafStatus]) {
 
 /// Adds the metrics of each route.
 fn add_routes(page: &mut Page, routes: &[RouteStatus]) {
+    let servers: HashSet<&str> = (routes.iter())
+        .map(|route| route.remote_id.as_str())
+        .collect();
+    page.gauge(
+        "cluster_servers",
+        "Other servers of the cluster to which there are routes",
+        servers.len(),
+    );
     page.gauge(
         "routes",
-        "Routes to other servers of the cluster",
+        "Connections to other servers of the cluster",
         routes.len(),
     );
     let links: Vec<Link> = (routes.iter())
