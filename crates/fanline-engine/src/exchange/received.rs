@@ -7,16 +7,17 @@ use super::deliver::{FanOut, Kind};
 use super::outputs::PRODUCED_BYTES_MAX;
 use super::router::{Route, RouteMemo, Router, SubId};
 use crate::auth::AccountId;
+use crate::outbox::Outbox;
 
 impl<K: Kind> FanOut<'_, K> {
-    /// Queues the remaining messages of another shard's run for the only subscription of their subject, until
-    /// output must be written. Returns whether it did: it does not if each message needs its own decision.
-    fn deliver_tails(
+    /// Queues messages of another shard for one subscription, until output must be written. `append` adds the next
+    /// message, for the subscription's sid and a space, and returns the size of its payload; `None` after the last.
+    /// Returns whether it queued them: it does not if each message needs its own decision.
+    #[inline]
+    fn deliver_each(
         &mut self,
         id: SubId,
-        route: &Route,
-        head: &[u8],
-        (batch, cursor): (&Batch, &mut BatchCursor),
+        mut append: impl FnMut(&mut Outbox, &[u8]) -> Option<usize>,
     ) -> bool {
         let sub = self.subs.get_mut(id);
         let session = &mut self.sessions[sub.session() as usize];
@@ -24,18 +25,14 @@ impl<K: Kind> FanOut<'_, K> {
         if !is_plain || !self.origin.reaches(sub.session(), session) {
             return false;
         }
-        let hmsg_head = if head.is_empty() {
-            route.hmsg_head()
-        } else {
-            head
-        };
         self.outputs.mark_dirty(sub.session(), session);
-        while let Some(tail) = batch.next_tail(cursor) {
+        loop {
             let before = session.out.pending_bytes();
-            let from = usize::from(tail.header_bytes == 0);
-            (session.out).append3(&hmsg_head[from..], sub.sid_and_space(), tail.bytes);
+            let Some(payload_bytes) = append(&mut session.out, sub.sid_and_space()) else {
+                break;
+            };
             session.out_msgs += 1;
-            session.out_bytes += tail.payload_bytes as u64;
+            session.out_bytes += payload_bytes as u64;
             self.outputs.count_produced(sub.session(), session, before);
             if sub.count() {
                 self.outputs.spent.push(id);
@@ -48,42 +45,49 @@ impl<K: Kind> FanOut<'_, K> {
         true
     }
 
+    /// Queues the remaining messages of another shard's run for the only subscription of their subject. Returns
+    /// whether [it did](Self::deliver_each).
+    fn deliver_tails(
+        &mut self,
+        id: SubId,
+        route: &Route,
+        head: &[u8],
+        (batch, cursor): (&Batch, &mut BatchCursor),
+    ) -> bool {
+        let hmsg_head = if head.is_empty() {
+            route.hmsg_head()
+        } else {
+            head
+        };
+        self.deliver_each(id, |out, sid| {
+            let tail = batch.next_tail(cursor)?;
+            let from = usize::from(tail.header_bytes == 0);
+            out.append3(&hmsg_head[from..], sid, tail.bytes);
+            Some(tail.payload_bytes)
+        })
+    }
+
     /// Queues the messages of another shard that follow one to a sibling of their subjects, for the only
-    /// subscription of all siblings, until output must be written.
+    /// subscription of all siblings.
     fn deliver_siblings(
         &mut self,
         id: SubId,
         (router, memo): (&Router, RouteMemo),
         (batch, cursor): (&Batch, &mut BatchCursor),
     ) {
-        let sub = self.subs.get_mut(id);
-        let session = &mut self.sessions[sub.session() as usize];
-        let is_plain = session.takes_headers && session.restriction.is_none();
-        if !is_plain || !self.origin.reaches(sub.session(), session) {
-            return;
-        }
-        self.outputs.mark_dirty(sub.session(), session);
+        let account = self.account;
         let is_sibling = |subject: &[u8]| router.is_sibling(memo, subject);
-        while let Some((subject, tail)) = batch.next_simple(cursor, self.account, is_sibling) {
-            let before = session.out.pending_bytes();
+        self.deliver_each(id, |out, sid| {
+            let (subject, tail) = batch.next_simple(cursor, account, is_sibling)?;
             let verb = if tail.header_bytes == 0 {
                 "MSG "
             } else {
                 "HMSG "
             };
-            (session.out).append3(verb.as_bytes(), subject, b" ");
-            (session.out).append3(sub.sid_and_space(), b"", tail.bytes);
-            session.out_msgs += 1;
-            session.out_bytes += tail.payload_bytes as u64;
-            self.outputs.count_produced(sub.session(), session, before);
-            if sub.count() {
-                self.outputs.spent.push(id);
-                break;
-            }
-            if self.outputs.produced_bytes > PRODUCED_BYTES_MAX || self.outputs.overflowed {
-                break;
-            }
-        }
+            out.append3(verb.as_bytes(), subject, b" ");
+            out.append3(sid, b"", tail.bytes);
+            Some(tail.payload_bytes)
+        });
     }
 }
 
