@@ -2,12 +2,15 @@
 
 import json
 import signal
+import socket
 from collections.abc import Callable
 
-from harness.checks import check, equal, until
-from harness.client import settle
+from harness.checks import WAIT_SECONDS_MAX, check, equal, until
+from harness.client import Client, settle
 from harness.peer import CONNECT, Peer
+from harness.server import port_free
 from leaf.stage import Node, Stage
+from websocket.session import request as upgrade
 
 from .shapes import ROUTES, block, loads, made, peers, start, until_meshed
 
@@ -84,6 +87,29 @@ def connect_urls(peer: Peer, wanted: Callable[[list[str]], bool]):
             return
 
 
+def info_by_websocket(port: int) -> dict:
+    with socket.create_connection(("127.0.0.1", port), WAIT_SECONDS_MAX) as connection, connection.makefile("rb") as file:
+        connection.sendall(upgrade())
+        # The server does not mask what it sends.
+        line = next(line for line in file if b"INFO {" in line)
+        return json.loads(line[line.index(b"{") :])
+
+
+def shows_websockets(kinds: str):
+    """WebSocket clients learn the addresses of the listeners for them, and no others."""
+
+    def case(stage: Stage):
+        nodes, ports = made(stage, kinds), [port_free() for _ in kinds]
+        for node, port in zip(nodes, ports):
+            node.write(block(node, nodes), f"websocket {{ host: 127.0.0.1, port: {port}, no_tls: true }}")
+            node.start()
+        until_meshed(nodes)
+        for port in ports:
+            equal(set(info_by_websocket(port)["connect_urls"]), {f"127.0.0.1:{each}" for each in ports}, "addresses")
+
+    return case
+
+
 def leaves_slowly(kinds: str):
     """Clients of the others do not learn the address of a server in lame duck mode, nor do its own."""
 
@@ -129,11 +155,62 @@ def agrees(kinds: str, modes: tuple[str, str], wanted: tuple[str, str]):
     return case
 
 
+def restricts(kinds: str):
+    """The first server imports and exports some subjects only, until a reload."""
+    rules = """permissions {
+      import: { allow: ["in.*", "settle.*", "$SYS.>"], deny: "in.secret" }
+      export: { allow: ["out.*", "settle.*", "$SYS.>"], deny: "out.secret" }
+    }"""
+    subjects = ["in.a", "in.secret", "out.a", "out.secret", "other"]
+
+    def crossing(sender: Client, receiver: Client) -> list[str]:
+        numbers = {subject: receiver.subscribe(subject) for subject in (*subjects, "settle.end")}
+        settle(receiver, sender)
+        for subject in numbers:
+            sender.publish(subject)
+        receiver.next(numbers.pop("settle.end"))
+        return [subject for subject, number in numbers.items() if receiver.queues[number]]
+
+    def case(stage: Stage):
+        first, *others = nodes = made(stage, kinds)
+        for node in nodes:
+            node.write(block(node, nodes, rules if node is first else ""))
+            node.start()
+        until_meshed(nodes)
+        with first.client() as inside, others[-1].client() as outside:
+            equal(crossing(outside, inside), ["in.a"], "what comes in")
+            equal(crossing(inside, outside), ["out.a"], "what goes out")
+        reload(first, block(first, nodes))
+        until_meshed(nodes)
+        with first.client() as inside, others[-1].client() as outside:
+            equal(crossing(outside, inside), subjects, "what comes in without permissions")
+            equal(crossing(inside, outside), subjects, "what goes out without permissions")
+
+    return case
+
+
+def resizes(kinds: str):
+    """All servers get another pool and another dedicated account, one after the other, by reloads."""
+
+    def case(stage: Stage):
+        nodes = start(stage, kinds)
+        for node in nodes:
+            reload(node, block(node, nodes, 'pool_size: 5\naccounts: ["$G"]'))
+        until_meshed(nodes, 7)
+        with nodes[0].client() as sender, nodes[-1].client() as receiver:
+            settle(sender, receiver)
+
+    return case
+
+
 CASES = {f"{name}: {kinds}": case(kinds) for name, case, all_kinds in [
     ("a reload adds a route", adds_a_route, ["tt", "tr", "rt"]),
     ("a reload removes a route", removes_a_route, ["ttt", "trr", "rtt"]),
     ("generated names settle", settles_names, ["tt", "ttt", "ttr", "rrt"]),
+    ("addresses for WebSocket", shows_websockets, ["tt", "tr", "rt"]),
     ("lame duck mode", leaves_slowly, ["tt", "tr", "rt"]),
+    ("permissions", restricts, ["tt", "tr", "rt", "ttt"]),
+    ("a reload changes the pool", resizes, ["tt", "ttt", "tr", "rt"]),
 ] for kinds in all_kinds} | {f"compression {modes}: {kinds}": agrees(kinds, modes, wanted) for modes, wanted in [
     (("accept", "accept"), ("off", "off")),
     (("s2_fast", "accept"), ("s2_fast", "s2_fast")),

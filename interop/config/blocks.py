@@ -82,6 +82,10 @@ _LEAFNODES = [
 _CLUSTER = [
     "cluster { name: x, port: -1, routes: ['nats://a:1'] }",
     "cluster { name: x, port: -1, permissions {import: a, export: b} }",
+    "cluster { name: x, port: -1, permissions {import: {allow: [a, 'b.*'], deny: 'b.c'}, publish: d} }",
+    "cluster { name: x, port: -1, permissions {import: 'a..b'} }", "cluster { name: x, port: -1, permissions: 5 }",
+    "cluster { name: x, port: -1, authorization {user: a, password: b, permissions {import: a, export: b}} }",
+    "cluster { name: x, port: -1, ping_max: -1 }", "cluster { name: x, port: -1, write_timeout: x }",
     "cluster { name: x, port: -1, authorization {user: a, password: b, timeout: 1} }",
     "cluster { name: x, port: -1, authorization {token: a} }", "cluster { name: x, port: -1, advertise: 'a:1' }",
     "cluster { name: x, port: -1, cluster_advertise: 'a:1' }", "cluster { name: x, port: -1, no_advertise: true }",

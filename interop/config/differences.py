@@ -40,7 +40,6 @@ DIFFERENCES = {
     "ocsp {mode: must}": UNSUPPORTED,
     "tls {ocsp_peer: true}": UNSUPPORTED,
     "jetstream {tpm {}}": UNSUPPORTED,
-    "cluster { name: x, port: -1, permissions {import: a, export: b} }": UNSUPPORTED,
     "cluster { name: x, port: -1, tls {} }": NO_CERTIFICATE,
     "tls {timeout: 2}\nTLS {timeout: 3}": TWICE,
     "websocket {port: -1, no_tls: true}\nws {same_origin: true}": TWICE,

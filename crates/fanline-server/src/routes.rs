@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanline_engine::ClientUrls;
 use fanline_engine::route::{Carries, GossipMode, RouteDial, RouteEnded, RouteEvent, RouteOutcome};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -61,7 +62,7 @@ struct Mesh {
 #[derive(Default)]
 struct Peer {
     /// Its addresses for clients.
-    client_urls: Vec<String>,
+    client_urls: ClientUrls,
     /// Whether it accepts no more clients.
     is_leaving: bool,
     routes: HashSet<Carries>,
@@ -176,8 +177,12 @@ impl Dialing {
             RouteEvent::Left { id, carries } => mesh.leave(&id, &carries),
             RouteEvent::ClusterNamed { name, is_generated } => mesh.rename(&name, is_generated),
             RouteEvent::LeavesSoon { id } => mesh.hide_urls(&id),
-            RouteEvent::Proven { dial, pool_size } => {
-                for carries in mesh.further_routes(dial, pool_size) {
+            RouteEvent::Proven {
+                dial,
+                pool_size,
+                accounts,
+            } => {
+                for carries in mesh.further_routes(dial, pool_size, accounts) {
                     let mesh = Rc::clone(mesh);
                     let task = async move { mesh.keep_further(dial, carries).await };
                     self.tasks.spawn_local(task);
@@ -208,7 +213,7 @@ impl Dialing {
 
 impl Mesh {
     /// Records a registered route.
-    fn join(&self, id: String, client_urls: Vec<String>, carries: Carries) {
+    fn join(&self, id: String, client_urls: ClientUrls, carries: Carries) {
         let mut peers = self.peers.borrow_mut();
         let peer = peers.entry(id).or_default();
         let is_new = peer.routes.is_empty();
@@ -257,22 +262,20 @@ impl Mesh {
     /// Records that a peer accepts no more clients.
     fn hide_urls(&self, id: &str) {
         if let Some(peer) = self.peers.borrow_mut().get_mut(id) {
-            peer.client_urls.clear();
+            peer.client_urls = ClientUrls::default();
             peer.is_leaving = true;
         }
         self.announce_urls();
     }
 
     /// Records that a peer with a pool has accepted the first route. Returns the routes that need a task.
-    fn further_routes(&self, dial: u64, pool_size: u32) -> Vec<Carries> {
+    fn further_routes(&self, dial: u64, pool_size: u32, accounts: Vec<String>) -> Vec<Carries> {
         match self.dialed.borrow_mut().get_mut(&dial) {
             Some(dialed) => dialed.is_proven = true,
             None => return Vec::new(),
         }
-        let settings = self.shared.common.config.routes.as_ref();
-        let accounts = settings.map_or(&[][..], |settings| &settings.accounts);
         let slots = (1..pool_size).map(Carries::Slot);
-        let all = slots.chain(accounts.iter().cloned().map(Carries::Account));
+        let all = slots.chain(accounts.into_iter().map(Carries::Account));
         let mut further = self.further.borrow_mut();
         all.filter(|carries| further.insert((dial, carries.clone())))
             .collect()
@@ -336,22 +339,15 @@ impl Mesh {
     /// Announces the addresses of this server and of its peers to clients.
     fn announce_urls(&self) {
         let routes = self.shared.common.config.routes.as_ref();
-        let own = routes.map_or(&[][..], |routes| &routes.client_urls);
         if self.cluster.borrow().no_advertise {
             return;
         }
-        let mut urls = own.to_vec();
-        for url in self
-            .peers
-            .borrow()
-            .values()
-            .flat_map(|peer| &peer.client_urls)
-        {
-            if !urls.contains(url) {
-                urls.push(url.clone());
-            }
+        let own = routes.map(|routes| routes.client_urls.clone());
+        let mut urls = own.unwrap_or_default();
+        for peer in self.peers.borrow().values() {
+            urls.join(&peer.client_urls);
         }
-        let urls: Arc<[String]> = urls.into();
+        let urls = Arc::new(urls);
         self.shared
             .send_to_all(|| Command::SetConnectUrls(Arc::clone(&urls)));
     }

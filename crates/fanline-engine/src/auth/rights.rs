@@ -23,6 +23,14 @@ impl fmt::Debug for Rights {
     }
 }
 
+impl PartialEq for Rights {
+    fn eq(&self, other: &Self) -> bool {
+        (self.lists(), self.responses) == (other.lists(), other.responses)
+    }
+}
+
+impl Eq for Rights {}
+
 impl Rights {
     /// Compiles permissions.
     pub fn new(permissions: &Permissions) -> Self {

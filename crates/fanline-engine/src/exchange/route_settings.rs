@@ -1,9 +1,12 @@
 //! The settings of routes, and the lanes on which accounts cross to other servers.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::auth::Rights;
 use crate::codec::compression::LinkCompression;
+use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::Carries;
 
 /// The settings of routes.
@@ -23,12 +26,15 @@ pub struct RouteSettings {
     pub has_tls: bool,
     /// Time until a route must be registered, on both sides. Then it is closed.
     pub auth_timeout: Duration,
-    /// Addresses for clients, as `host:port`, which peers advertise.
-    pub client_urls: Vec<String>,
+    /// Addresses for clients, which peers advertise.
+    pub client_urls: ClientUrls,
     /// Number of pooled routes to each peer; 0 means that one route carries all accounts.
     pub pool_size: u32,
     /// Names of the accounts that have a dedicated route to each peer, if there is a pool.
     pub accounts: Vec<String>,
+    /// What may cross, if that is restricted: peers publish what this server imports, and subscribe to what it
+    /// exports.
+    pub rights: Option<Arc<Rights>>,
     /// The compression that this server requests; `None` without one.
     pub compression: Option<LinkCompression>,
     /// Number of shards that serve routes, the first ones; 0 means 1.
@@ -87,6 +93,18 @@ impl RouteSettings {
             return None;
         }
         Some(hash(account).checked_rem(self.pool_size).unwrap_or(0))
+    }
+
+    /// Returns whether the messages of a filter may come from peers.
+    pub(crate) fn may_import(&self, filter: &[u8]) -> bool {
+        let rights = self.rights.as_ref();
+        rights.is_none_or(|rights| rights.may_publish(filter))
+    }
+
+    /// Returns whether a route that is registered under other settings must be opened again, because these
+    /// divide the accounts among routes in another way.
+    pub(crate) fn divides_as(&self, other: &Self) -> bool {
+        (self.pool_size, &self.accounts) == (other.pool_size, &other.accounts)
     }
 
     /// Returns the shard that serves a route.

@@ -34,12 +34,10 @@ pub struct Limits {
     /// Longest time that queued output may wait for the peer. If exceeded, the peer is disconnected as a slow
     /// consumer.
     pub write_deadline: Duration,
-    /// Write deadline of connections to other servers, if it differs.
-    pub leaf_write_deadline: Option<Duration>,
-    /// Whether a connection to another server has the write deadline of a client: all output that is pending
-    /// when the connection blocks must be written in time. Otherwise each byte that the peer accepts restarts
-    /// the deadline.
-    pub leafs_close_at_deadline: bool,
+    /// Limits of leaf connections.
+    pub leafs: LinkLimits,
+    /// Limits of routes.
+    pub routes: LinkLimits,
     /// Longest time that a client may take to authenticate. If exceeded, the client receives `Authentication
     /// Timeout` and is disconnected.
     pub auth_timeout: Duration,
@@ -67,6 +65,20 @@ pub struct Limits {
     pub mqtt: MqttLimits,
 }
 
+/// Limits of connections to other servers. Where there is none, that of clients applies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkLimits {
+    /// Longest time that queued output may wait for the peer.
+    pub write_deadline: Option<Duration>,
+    /// Whether a connection is closed if some of the output that was pending when it blocked is still pending
+    /// at the write deadline. Otherwise each byte that the peer accepts restarts the deadline.
+    pub closes_at_deadline: bool,
+    /// Idle time after which the peer is pinged. Routes are pinged every 30 s at least.
+    pub ping_interval: Option<Duration>,
+    /// Number of pings that the peer may leave unanswered.
+    pub pings_out_max: Option<u32>,
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {
@@ -77,8 +89,8 @@ impl Default for Limits {
             subscription_tokens_max: None,
             pending_bytes_max: 64 * 1024 * 1024,
             write_deadline: Duration::from_secs(10),
-            leaf_write_deadline: None,
-            leafs_close_at_deadline: false,
+            leafs: LinkLimits::default(),
+            routes: LinkLimits::default(),
             auth_timeout: Duration::from_secs(2),
             websocket_auth_timeout: None,
             leaf_auth_timeout: None,
@@ -100,12 +112,6 @@ impl Default for Limits {
 const LEAF_PENDING_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 impl Limits {
-    /// Returns the write deadline of a client, or of a connection to another server.
-    pub fn write_deadline_of(&self, is_leaf: bool) -> Duration {
-        let own = self.leaf_write_deadline.filter(|_| is_leaf);
-        own.unwrap_or(self.write_deadline)
-    }
-
     /// Returns how long a client, or another server, may take to authenticate.
     pub fn auth_timeout_of(&self, is_leaf: bool) -> Duration {
         let own = self.leaf_auth_timeout.filter(|_| is_leaf);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::client::parse_limits;
-use super::timers::{auth_timeout, ping_interval};
+use super::timers::auth_timeout;
 use super::{Broker, Kind, Receipt, Session};
 use crate::auth::{AccountId, Grant, Peer};
 use crate::codec::nats::connect::ConnectOptions;
@@ -38,7 +38,7 @@ impl Broker {
         let jitter = Duration::from_millis(u64::from(self.exchange.random.below(400)));
         let limits = &self.exchange.config.limits;
         let is_mqtt = kind.is_mqtt();
-        let ping_at = now + FIRST_PING.min(ping_interval(limits, &peer)) + jitter;
+        let ping_at = now + FIRST_PING.min(limits.ping_interval_of(peer.kind)) + jitter;
         let deadline = if is_mqtt || awaits_auth {
             now + auth_timeout(limits, &peer)
         } else {

@@ -151,7 +151,7 @@ impl exchange::Kind for Kind {
 
     fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool {
         if let Kind::Route(route) = self {
-            return route.is_ready();
+            return route.may_send(subject, group);
         }
         let is_from_route = matches!(origin, Some(Kind::Route(_)));
         let origin = origin.and_then(|origin| origin.leaf());

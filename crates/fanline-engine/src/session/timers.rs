@@ -6,7 +6,7 @@ use super::AnySession;
 use super::leaf::Cycle;
 use crate::auth::{ConnectionKind, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
-use crate::limits::Limits;
+use crate::limits::{Limits, LinkLimits};
 
 /// Age at which the round trip of a peer is measured again.
 const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
@@ -14,15 +14,46 @@ const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
 /// Longest ping interval of routes. A peer that does not respond is found within three intervals.
 const ROUTE_PING_INTERVAL_MAX: Duration = Duration::from_secs(30);
 
-/// Returns the time without input after which a peer is pinged.
-pub(crate) fn ping_interval(limits: &Limits, peer: &Peer) -> Duration {
-    if peer.kind == ConnectionKind::Route {
-        return limits.ping_interval.min(ROUTE_PING_INTERVAL_MAX);
+impl Limits {
+    /// Returns the limits that connections to other servers have; `None` for those of clients.
+    fn link(&self, kind: ConnectionKind) -> Option<&LinkLimits> {
+        match kind {
+            ConnectionKind::Route => Some(&self.routes),
+            kind if kind.is_leaf() => Some(&self.leafs),
+            _ => None,
+        }
     }
-    let own = limits
-        .websocket_ping_interval
-        .filter(|_| peer.kind == ConnectionKind::WebSocket);
-    own.unwrap_or(limits.ping_interval)
+
+    /// Returns the write deadline of a connection.
+    pub fn write_deadline_of(&self, kind: ConnectionKind) -> Duration {
+        let own = self.link(kind).and_then(|link| link.write_deadline);
+        own.unwrap_or(self.write_deadline)
+    }
+
+    /// Returns whether all output that is pending when a connection blocks must be written before the write
+    /// deadline. Otherwise each byte that the peer accepts restarts the deadline.
+    pub(crate) fn closes_at_deadline(&self, kind: ConnectionKind) -> bool {
+        self.link(kind).is_none_or(|link| link.closes_at_deadline)
+    }
+
+    /// Returns the time without input after which a peer is pinged.
+    pub(crate) fn ping_interval_of(&self, kind: ConnectionKind) -> Duration {
+        let own = match kind {
+            ConnectionKind::WebSocket => self.websocket_ping_interval,
+            kind => self.link(kind).and_then(|link| link.ping_interval),
+        };
+        let interval = own.unwrap_or(self.ping_interval);
+        match kind {
+            ConnectionKind::Route => interval.min(ROUTE_PING_INTERVAL_MAX),
+            _ => interval,
+        }
+    }
+
+    /// Returns the number of pings that a peer may leave unanswered.
+    pub(crate) fn pings_out_max_of(&self, kind: ConnectionKind) -> u32 {
+        let own = self.link(kind).and_then(|link| link.pings_out_max);
+        own.unwrap_or(self.pings_out_max)
+    }
 }
 
 /// Returns the time that a peer has to authenticate.
@@ -64,11 +95,7 @@ impl AnySession<'_> {
             if !self.ping_if_quiet(now) {
                 return;
             }
-            next = now
-                + ping_interval(
-                    &limits,
-                    &self.broker.exchange.sessions[self.id.index()].peer,
-                );
+            next = now + limits.ping_interval_of(self.session().peer.kind);
             self.session_mut().pings.next_at = next;
         }
         if self.is_leaf() {
@@ -98,7 +125,7 @@ impl AnySession<'_> {
             next = next.min(at);
         }
         if let Some(since) = self.session().out.blocked_since() {
-            let deadline = since + limits.write_deadline_of(self.is_leaf());
+            let deadline = since + limits.write_deadline_of(self.session().peer.kind);
             if now >= deadline {
                 return self
                     .broker
@@ -114,7 +141,7 @@ impl AnySession<'_> {
     fn ping_if_quiet(&mut self, now: Duration) -> bool {
         let limits = &self.broker.exchange.config.limits;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
-        let interval = ping_interval(limits, &session.peer);
+        let interval = limits.ping_interval_of(session.peer.kind);
         // Interest is announced to another server in one block of output, and a ping would wait behind it. A
         // server that reads the block is alive.
         let is_link = session.kind.is_link();
@@ -129,7 +156,7 @@ impl AnySession<'_> {
         if !is_quiet && knows_rtt {
             return true;
         }
-        if session.pings.unanswered + 1 > limits.pings_out_max {
+        if session.pings.unanswered + 1 > limits.pings_out_max_of(session.peer.kind) {
             let account = session.account;
             self.broker.exchange.totals_of(account).stale += 1;
             self.broker.refuse(

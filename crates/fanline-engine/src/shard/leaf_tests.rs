@@ -8,7 +8,7 @@ use crate::auth::{
 };
 use crate::codec::leaf::LeafInfo;
 use crate::codec::nats::error::CloseReason;
-use crate::limits::Limits;
+use crate::limits::{Limits, LinkLimits};
 use crate::session::leaf::{Agreed, Dialled, LeafCredentials, LeafListener, LeafRemote};
 
 /// Opens a leaf connection on the first shard.
@@ -365,7 +365,10 @@ fn slow_leaf_connection_stays_open_while_it_reads() {
     let at = Duration::from_secs;
     for is_strict in [false, true] {
         let limits = Limits {
-            leafs_close_at_deadline: is_strict,
+            leafs: LinkLimits {
+                closes_at_deadline: is_strict,
+                ..LinkLimits::default()
+            },
             ..Limits::default()
         };
         let mut simulation = Simulation::with(1, limits, Auth::Open);

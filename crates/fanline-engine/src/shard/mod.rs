@@ -20,6 +20,8 @@ mod route_import_tests;
 #[cfg(test)]
 mod route_pool_tests;
 #[cfg(test)]
+mod route_rights_tests;
+#[cfg(test)]
 mod route_tests;
 mod routes;
 #[cfg(test)]
@@ -309,9 +311,9 @@ impl Shard {
         }
         session.out.compact();
         let limits = &self.broker.exchange.config.limits;
-        let is_leaf = session.kind.is_leaf();
-        let is_patient = session.kind.is_link() && !(is_leaf && limits.leafs_close_at_deadline);
-        let deadline = session.out.block(now, is_patient) + limits.write_deadline_of(is_leaf);
+        let kind = session.peer.kind;
+        let is_patient = !limits.closes_at_deadline(kind);
+        let deadline = session.out.block(now, is_patient) + limits.write_deadline_of(kind);
         self.broker.exchange.arm_before(id, deadline);
     }
 

@@ -42,13 +42,35 @@ impl Shard {
         for id in ids {
             let session = &mut self.broker.exchange.sessions[id.index()];
             session.parse_limits = parse_limits(&limits, session.takes_headers);
-            if session.has_connected && limits.ping_interval != before.limits.ping_interval {
-                let ping_at = session.pings.next_at.min(now + limits.ping_interval);
+            let kind = session.peer.kind;
+            let interval = limits.ping_interval_of(kind);
+            if session.has_connected && interval != before.limits.ping_interval_of(kind) {
+                let ping_at = session.pings.next_at.min(now + interval);
                 session.pings.next_at = ping_at;
                 self.broker.exchange.arm_before(id, ping_at);
             }
         }
+        self.renew_routes(&before);
         self.replace_access(access, now);
+    }
+
+    /// Applies changed settings to open routes. If these carry other accounts now, they are closed, and opened
+    /// again by the servers that had dialed them.
+    fn renew_routes(&mut self, before: &ShardConfig) {
+        let config = Arc::clone(&self.broker.exchange.config);
+        let Some((before, new)) = before.routes.as_ref().zip(config.routes.as_ref()) else {
+            return;
+        };
+        for id in self.route_ids() {
+            if !new.divides_as(before) {
+                self.broker.end(id, CloseReason::RouteRemoved);
+            } else if new.rights != before.rights {
+                self.broker.route(id).renew_rights(new.rights.clone());
+            }
+        }
+        if new.rights != before.rights {
+            self.broker.exchange.renew_route_rights();
+        }
     }
 
     /// Closes the `count` youngest clients, because the server exceeds its reduced connection limit.

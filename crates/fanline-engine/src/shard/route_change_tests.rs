@@ -1,8 +1,11 @@
 //! Changes that concern the whole cluster: its name, and servers that are about to leave.
 
+use std::sync::Arc;
+
 use super::route_tests::{connect, info};
 use super::tests::Simulation;
 use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::info::ClientUrls;
 use crate::session::route::{RouteEvent, RouteInfo};
 
 #[test]
@@ -18,8 +21,11 @@ fn lame_duck_mode_is_announced_to_peers_and_clients() {
     }
     let client = simulation.open(0);
     simulation.send(client, "CONNECT {\"protocol\":1}\r\nPING\r\n");
-    let urls = ["127.0.0.1:4222".to_owned(), "10.0.0.2:4222".to_owned()];
-    simulation.shards[0].set_connect_urls(urls.to_vec().into());
+    let urls = Arc::new(ClientUrls {
+        plain: vec!["127.0.0.1:4222".into(), "10.0.0.2:4222".into()],
+        websocket: Vec::new(),
+    });
+    simulation.shards[0].set_connect_urls(Arc::clone(&urls));
     simulation.read(client);
     simulation.shards[0].announce_lame_duck();
     for route in routes {
@@ -35,7 +41,7 @@ fn lame_duck_mode_is_announced_to_peers_and_clients() {
         "{output}"
     );
     // A peer that joins or leaves does not bring the address back.
-    simulation.shards[0].set_connect_urls(urls.to_vec().into());
+    simulation.shards[0].set_connect_urls(urls);
     let output = simulation.read(client);
     assert!(output.contains(expected), "{output}");
 }

@@ -322,7 +322,11 @@ fn further_routes_are_dialed_after_the_password_was_accepted() {
         let is_proven = |event: &RouteEvent| matches!(event, RouteEvent::Proven { .. });
         assert!(!simulation.events().iter().any(is_proven), "{size}");
         simulation.send(route, "PONG\r\nPONG\r\n");
-        let proven = expected.map(|pool_size| RouteEvent::Proven { dial: 1, pool_size });
+        let proven = expected.map(|pool_size| RouteEvent::Proven {
+            dial: 1,
+            pool_size,
+            accounts: vec!["P".into(), "$SYS".into()],
+        });
         assert_eq!(simulation.events(), Vec::from_iter(proven), "{size}");
     }
 }

@@ -5,6 +5,7 @@ use super::tests::{Client, Simulation};
 use super::{ServerInfo, SessionId, ShardConfig};
 use crate::auth::{Access, AccessConfig, Auth, ConnectionKind, Peer};
 use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::info::ClientUrls;
 use crate::limits::Limits;
 use crate::session::leaf::Agreed;
 use crate::session::route::{
@@ -49,7 +50,7 @@ impl Simulation {
         Simulation::of(config, &info)
     }
 
-    fn change_routes(&mut self, change: impl Fn(&mut RouteSettings)) {
+    pub(super) fn change_routes(&mut self, change: impl Fn(&mut RouteSettings)) {
         for shard in &mut self.shards {
             let exchange = &mut shard.broker.exchange;
             let mut routes = (**exchange.config.routes.as_ref().unwrap()).clone();
@@ -94,8 +95,16 @@ pub(super) fn settings() -> RouteSettings {
         host: "127.0.0.1".into(),
         port: 6222,
         auth_timeout: Duration::from_secs(2),
-        client_urls: vec!["127.0.0.1:4222".into()],
+        client_urls: urls("127.0.0.1:4222"),
         ..RouteSettings::default()
+    }
+}
+
+/// Returns an address for clients.
+fn urls(plain: &str) -> ClientUrls {
+    ClientUrls {
+        plain: vec![plain.into()],
+        websocket: Vec::new(),
     }
 }
 
@@ -157,7 +166,7 @@ fn acceptor_sends_info_first_and_interest_after_the_peers_info() {
             id: "NA".into(),
             name: "name-NA".into(),
             carries: Carries::default(),
-            client_urls: vec!["10.0.0.2:4222".into()],
+            client_urls: urls("10.0.0.2:4222"),
         }]
     );
 }
@@ -746,14 +755,21 @@ fn hub_of_this_server_does_not_receive_routed_messages() {
 fn clients_learn_the_addresses_of_the_cluster() {
     let mut simulation = Simulation::clustered(1);
     let [modern, silent, old] = [0; 3].map(|shard| simulation.open(shard));
+    let browser = simulation.open_as(0, ConnectionKind::WebSocket);
+    simulation.send(browser, "CONNECT {\"protocol\":1}\r\nPING\r\n");
     simulation.send(modern, "CONNECT {\"protocol\":1}\r\nPING\r\n");
     simulation.send(silent, "CONNECT {\"protocol\":1}\r\n");
     simulation.send(old, "CONNECT {}\r\nPING\r\n");
-    for client in [modern, silent, old] {
+    for client in [modern, silent, old, browser] {
         assert!(!simulation.read(client).contains("connect_urls"));
     }
-    let urls: Vec<String> = vec!["10.0.0.1:4222".into(), "10.0.0.2:4222".into()];
-    simulation.shards[0].set_connect_urls(urls.into());
+    let mut urls = urls("10.0.0.1:4222");
+    urls.join(&ClientUrls {
+        plain: vec!["10.0.0.2:4222".into(), "10.0.0.1:4222".into()],
+        websocket: vec!["10.0.0.2:8080".into()],
+    });
+    simulation.shards[0].set_connect_urls(Arc::new(urls));
+    assert!((simulation.read(browser)).contains("\"connect_urls\":[\"10.0.0.2:8080\"]"));
     let expected = "\"connect_urls\":[\"10.0.0.1:4222\",\"10.0.0.2:4222\"]";
     let output = simulation.read(modern);
     assert!(

@@ -7,6 +7,7 @@ use super::{Kind, Session, SessionId, Shard};
 use crate::auth::Peer;
 use crate::codec::compression::level_name;
 use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::{RouteConnect, RouteInfo};
 use crate::session::route::{
     Compressed, Introduction, LinkCompression, Route, RouteDial, RouteEvent, RouteStatus,
@@ -25,9 +26,11 @@ impl Shard {
         compressed: Option<Compressed>,
         opened_at: Duration,
     ) -> SessionId {
-        let kind = Kind::Route(Box::new(Route::new(dial, compressed)));
+        let settings = self.broker.exchange.config.routes.clone();
+        let rights = settings.as_ref().and_then(|routes| routes.rights.clone());
+        let kind = Kind::Route(Box::new(Route::new(dial, compressed, rights)));
         let id = self.broker.insert_session(cid, peer, kind, true, opened_at);
-        if let Some(routes) = &self.broker.exchange.config.routes {
+        if let Some(routes) = settings {
             let deadline = opened_at + routes.auth_timeout;
             self.broker.exchange.rearm(id, deadline);
         }
@@ -77,7 +80,7 @@ impl Shard {
     }
 
     /// Sets the addresses of the cluster's servers for clients, and announces them to connected clients.
-    pub fn set_connect_urls(&mut self, urls: Arc<[String]>) {
+    pub fn set_connect_urls(&mut self, urls: Arc<ClientUrls>) {
         self.broker.exchange.info.connect_urls = urls;
         if self.broker.exchange.info.lame_duck {
             self.hide_own_urls();
@@ -107,9 +110,7 @@ impl Shard {
         let Some(routes) = &exchange.config.routes else {
             return;
         };
-        let is_other = |url: &&String| !routes.client_urls.contains(url);
-        let others = exchange.info.connect_urls.iter().filter(is_other);
-        exchange.info.connect_urls = others.cloned().collect();
+        Arc::make_mut(&mut exchange.info.connect_urls).remove(&routes.client_urls);
     }
 
     /// Announces lame duck mode to all peers. Only the first shard knows them.

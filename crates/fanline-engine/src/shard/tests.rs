@@ -1,5 +1,5 @@
 use super::*;
-use crate::auth::Auth;
+use crate::auth::{Auth, ConnectionKind, Peer};
 use crate::limits::Limits;
 use crate::session::connections::REMOVED_AT_ONCE_MAX;
 
@@ -52,8 +52,16 @@ impl Simulation {
     }
 
     pub(super) fn open(&mut self, shard: usize) -> Client {
+        self.open_as(shard, ConnectionKind::default())
+    }
+
+    pub(super) fn open_as(&mut self, shard: usize, kind: ConnectionKind) -> Client {
         self.next_cid += 1;
-        let id = self.shards[shard].open(self.next_cid, Peer::default(), false, self.now);
+        let peer = Peer {
+            kind,
+            ..Peer::default()
+        };
+        let id = self.shards[shard].open(self.next_cid, peer, false, self.now);
         Client { shard, id }
     }
 

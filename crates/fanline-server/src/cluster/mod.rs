@@ -2,9 +2,12 @@
 //! route protocol, and the shards serve the routes.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
-use fanline_engine::AccountId;
+use fanline_engine::auth::{Permissions, Rights};
 use fanline_engine::route::{RouteDial, RouteEnded, RouteSettings};
+use fanline_engine::{AccountId, ClientUrls};
 use tokio::sync::oneshot;
 
 use crate::client::ServerAddress;
@@ -118,11 +121,7 @@ pub(crate) fn settings(
     shards: usize,
 ) -> Option<RouteSettings> {
     let (cluster, listening) = options.cluster.as_ref().zip(addresses.cluster)?;
-    let access = options.auth.directory();
-    let system = access.account(AccountId::SYSTEM);
-    let system = system.filter(|_| !options.no_system_account);
-    let mut accounts = cluster.accounts.clone();
-    accounts.extend(system.map(|system| system.name.clone()));
+    let accounts = dedicated(options, cluster);
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     Some(RouteSettings {
         host: cluster.host.clone(),
@@ -132,21 +131,50 @@ pub(crate) fn settings(
         password: text(&cluster.password),
         has_tls: cluster.tls.is_some(),
         auth_timeout: cluster.auth_timeout,
-        client_urls: match &options.client_advertise {
-            _ if cluster.no_advertise => Vec::new(),
-            Some(advertised) if advertised.contains(':') => vec![advertised.clone()],
-            Some(advertised) => vec![format!("{advertised}:{}", addresses.clients.port())],
-            None if addresses.clients.ip().is_unspecified() => reachable_urls(addresses.clients),
-            None => vec![addresses.clients.to_string()],
+        client_urls: match cluster.no_advertise {
+            true => ClientUrls::default(),
+            false => client_urls(options, addresses),
         },
         pool_size: cluster.pool_size,
         accounts,
+        rights: rights(&cluster.permissions),
         compression: requested(&cluster.compression),
         shards: u16::try_from(shards).unwrap_or(u16::MAX),
     })
 }
 
-/// Returns the options after a reload, which changes neither the address nor the pool.
+/// Returns the addresses that clients of other servers learn.
+fn client_urls(options: &Options, addresses: &Addresses) -> ClientUrls {
+    let urls = |advertised: Option<&String>, listening: SocketAddr| match advertised {
+        Some(advertised) if advertised.contains(':') => vec![advertised.clone()],
+        Some(advertised) => vec![format!("{advertised}:{}", listening.port())],
+        None if listening.ip().is_unspecified() => reachable_urls(listening),
+        None => vec![listening.to_string()],
+    };
+    let websocket = options.websocket.as_ref().zip(addresses.websocket);
+    ClientUrls {
+        plain: urls(options.client_advertise.as_ref(), addresses.clients),
+        websocket: websocket.map_or_else(Vec::new, |(websocket, listening)| {
+            urls(websocket.advertise.as_ref(), listening)
+        }),
+    }
+}
+
+/// Returns the names of the accounts that have dedicated routes.
+fn dedicated(options: &Options, cluster: &ClusterOptions) -> Vec<String> {
+    let access = options.auth.directory();
+    let system = access.account(AccountId::SYSTEM);
+    let system = system.filter(|_| !options.no_system_account);
+    let system = system.map(|system| system.name.clone());
+    cluster.accounts.iter().cloned().chain(system).collect()
+}
+
+/// Returns the compiled permissions of peers; `None` if everything may cross.
+fn rights(permissions: &Permissions) -> Option<Arc<Rights>> {
+    (*permissions != Permissions::default()).then(|| Arc::new(Rights::new(permissions)))
+}
+
+/// Returns the options after a reload, which does not change the address.
 pub(crate) fn reloaded(
     before: Option<ClusterOptions>,
     new: Option<ClusterOptions>,
@@ -163,17 +191,26 @@ pub(crate) fn reloaded(
         connect_retries: new.connect_retries,
         connect_backoff: new.connect_backoff,
         compression: new.compression,
+        pool_size: new.pool_size,
+        accounts: new.accounts,
+        permissions: new.permissions,
         ..before
     })
 }
 
 /// Returns the engine's settings of routes after a reload.
-pub(crate) fn settings_reloaded(before: &RouteSettings, cluster: &ClusterOptions) -> RouteSettings {
+pub(crate) fn settings_reloaded(before: &RouteSettings, options: &Options) -> RouteSettings {
+    let Some(cluster) = &options.cluster else {
+        return before.clone();
+    };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     RouteSettings {
         user: text(&cluster.user),
         password: text(&cluster.password),
         auth_timeout: cluster.auth_timeout,
+        pool_size: cluster.pool_size,
+        accounts: dedicated(options, cluster),
+        rights: rights(&cluster.permissions),
         compression: requested(&cluster.compression),
         ..before.clone()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fanline_engine::auth::AccountId;
 use fanline_engine::leaf::LeafStatus;
 use fanline_engine::route::{Introduction, RouteStatus};
-use fanline_engine::{Access, ServerInfo, ShardConfig, ShardStatus};
+use fanline_engine::{Access, ClientUrls, ServerInfo, ShardConfig, ShardStatus};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{ConnectionQuery, ConnectionReport, Transport};
@@ -51,7 +51,7 @@ pub(crate) enum Command {
     /// Closes the connection to this remote.
     CloseRemote(u64),
     /// Announces the addresses of the cluster's servers to clients.
-    SetConnectUrls(Arc<[String]>),
+    SetConnectUrls(Arc<ClientUrls>),
     /// Announces lame duck mode to all clients.
     AnnounceLameDuck,
     /// Replaces users, accounts, and permissions.

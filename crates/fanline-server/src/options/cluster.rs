@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use fanline_engine::auth::Permissions;
+
 use super::{LinkCompression, TlsOptions};
 use crate::client::url::{Url, percent_decode, split_host_port};
 
@@ -54,6 +56,9 @@ pub struct ClusterOptions {
     /// Number of connections to each server, among which accounts are divided. 0 means one connection for all
     /// accounts, and none for `accounts`.
     pub pool_size: u32,
+    /// What may cross routes, in all accounts. Other servers `publish` what this server imports, and
+    /// `subscribe` to what it exports.
+    pub permissions: Permissions,
     /// Names of accounts that have a connection of their own to each server. The system account always has one.
     pub accounts: Vec<String>,
     /// S2 compression between the servers. By default, a connection is compressed if the other server requests
@@ -79,6 +84,7 @@ impl Default for ClusterOptions {
             connect_retries: 0,
             connect_backoff: false,
             pool_size: POOL_SIZE,
+            permissions: Permissions::default(),
             accounts: Vec::new(),
             compression: LinkCompression::Accept,
         }

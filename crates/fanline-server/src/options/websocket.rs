@@ -26,7 +26,8 @@ pub struct WebSocketOptions {
     pub port: u16,
     /// TLS; `None` is `no_tls: true`.
     pub tls: Option<TlsOptions>,
-    /// Address that other servers of the cluster advertise to clients, as `host:port`. There are no routes yet.
+    /// Address that all servers of the cluster advertise to WebSocket clients, as `host:port`; the one of the
+    /// listener if `None`.
     pub advertise: Option<String>,
     /// Whether a web page may connect only to the host that it was loaded from.
     pub same_origin: bool,

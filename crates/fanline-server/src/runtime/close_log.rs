@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fanline_engine::auth::ConnectionKind;
 use fanline_engine::{Backlog, CloseReason, ConnectionStatus, Ended, Limits};
 use tracing::{debug, info, warn};
 
@@ -9,14 +10,19 @@ use tracing::{debug, info, warn};
 /// the subject of its backlog, because an operator needs both.
 pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
     let Ended { status, reason, .. } = ended;
-    let is_leaf = ended.leaf.is_some() || ended.route.is_some();
+    let kind = match (&ended.route, &ended.leaf) {
+        (Some(_), _) => ConnectionKind::Route,
+        (None, Some(_)) => ConnectionKind::Leafnode,
+        (None, None) => ConnectionKind::Standard,
+    };
+    let is_leaf = kind != ConnectionKind::Standard;
     let exceeded = match reason {
         CloseReason::SlowConsumerPendingBytes => {
             let most = limits.pending_bytes_max_of(is_leaf);
             format!("MaxPending of {most} Exceeded")
         }
         CloseReason::SlowConsumerWriteDeadline => {
-            let deadline = limits.write_deadline_of(is_leaf);
+            let deadline = limits.write_deadline_of(kind);
             format!("WriteDeadline of {deadline:?} exceeded")
         }
         _ if ended.route.is_some() => {

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use fanline_engine::auth::ConnectionKind;
 use fanline_engine::{
-    AccountId, BatchCursor, CloseReason, Ended, Peer, ServerInfo, SessionId, Shard, ShardConfig,
-    leaf, route,
+    AccountId, BatchCursor, ClientUrls, CloseReason, Ended, Peer, ServerInfo, SessionId, Shard,
+    ShardConfig, leaf, route,
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, info, trace};
@@ -578,7 +578,7 @@ impl Runtime {
     }
 
     /// Announces the addresses of the cluster's servers to clients.
-    fn set_connect_urls(&self, urls: Arc<[String]>) {
+    fn set_connect_urls(&self, urls: Arc<ClientUrls>) {
         self.engine.borrow_mut().set_connect_urls(urls);
         self.flush();
     }

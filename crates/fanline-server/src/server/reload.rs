@@ -54,8 +54,7 @@ impl Handle {
             auth: options.auth.clone(),
             traces: options.trace_protocol,
             routes: (shared.common.config.routes.as_ref())
-                .zip(options.cluster.as_ref())
-                .map(|(before, new)| Arc::new(cluster::settings_reloaded(before, new))),
+                .map(|before| Arc::new(cluster::settings_reloaded(before, &options))),
             leafs: leaf::listener_info_reloaded(&shared.common.config, &options.leafnodes),
             ..ShardConfig::clone(&shared.common.config)
         });

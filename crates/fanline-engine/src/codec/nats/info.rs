@@ -32,9 +32,9 @@ pub struct ServerInfo {
     pub domain: Option<String>,
     /// Name of the server's cluster. Without a cluster, leaf nodes receive the server's name instead.
     pub cluster: Option<String>,
-    /// Addresses of this server and of its peers in the cluster for clients, as `host:port`. Empty until the
-    /// first peer has been connected.
-    pub connect_urls: Arc<[String]>,
+    /// Addresses of this server and of its peers in the cluster for clients. Empty until the first peer has
+    /// been connected.
+    pub connect_urls: Arc<ClientUrls>,
     /// Address for clients, if it differs from the address that the server listens on.
     pub ip: Option<String>,
     /// TLS of the client listener.
@@ -47,6 +47,38 @@ pub struct ServerInfo {
     pub lame_duck: bool,
     /// Start time since 1970 UTC. Not sent to clients.
     pub started_at: Duration,
+}
+
+/// Addresses of servers for clients, as `host:port`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientUrls {
+    /// Addresses of the listeners for clients.
+    pub plain: Vec<String>,
+    /// Addresses of the listeners for WebSocket clients.
+    pub websocket: Vec<String>,
+}
+
+impl ClientUrls {
+    /// Adds the addresses that are not contained yet.
+    pub fn join(&mut self, other: &ClientUrls) {
+        let lists = [
+            (&mut self.plain, &other.plain),
+            (&mut self.websocket, &other.websocket),
+        ];
+        for (own, other) in lists {
+            for url in other {
+                if !own.contains(url) {
+                    own.push(url.clone());
+                }
+            }
+        }
+    }
+
+    /// Removes these addresses.
+    pub(crate) fn remove(&mut self, other: &ClientUrls) {
+        self.plain.retain(|url| !other.plain.contains(url));
+        self.websocket.retain(|url| !other.websocket.contains(url));
+    }
 }
 
 /// TLS requirements of a listener in INFO.
@@ -184,10 +216,9 @@ impl ServerInfo {
             nonce: audience.nonce,
             ip: self.ip.as_deref(),
             cluster: self.cluster.as_deref(),
-            // These are not the addresses of listeners for WebSocket.
             connect_urls: match audience.is_websocket {
-                true => &[],
-                false => &self.connect_urls,
+                true => &self.connect_urls.websocket,
+                false => &self.connect_urls.plain,
             },
             domain: self.domain.as_deref(),
             ldm: self.lame_duck,

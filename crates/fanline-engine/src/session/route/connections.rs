@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use super::imports::{Imports, Place};
 use crate::auth::AccountId;
+use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::{Carries, GossipMode, RouteInfo};
 use crate::exchange::route_settings::Lane;
 use crate::exchange::session::SessionId;
@@ -83,8 +84,8 @@ pub enum RouteEvent {
         name: String,
         /// What the route carries.
         carries: Carries,
-        /// The peer's addresses for clients, as `host:port`.
-        client_urls: Vec<String>,
+        /// The peer's addresses for clients.
+        client_urls: ClientUrls,
     },
     /// A registered route has ended.
     Left {
@@ -113,6 +114,8 @@ pub enum RouteEvent {
         dial: u64,
         /// Number of slots.
         pool_size: u32,
+        /// The accounts with a dedicated route.
+        accounts: Vec<String>,
     },
     /// A peer has announced another server. The runtime dials it, unless it is among the configured routes.
     Discovered {

@@ -9,6 +9,7 @@ use super::state::Phase;
 use super::{Introduction, RouteDial, RouteEvent, RouteOutcome, RouteSession};
 use crate::codec::compression::LinkCompression;
 use crate::codec::nats::error::CloseReason;
+use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::{
     Carries, GossipMode, PROTOCOL, ROUTE_POOL_SIZE_MAX, RouteConnect, RouteError, RouteInfo,
 };
@@ -19,7 +20,7 @@ use crate::session::{Broker, Kind};
 
 impl Broker {
     /// Returns the settings of routes.
-    fn route_settings(&self) -> Arc<RouteSettings> {
+    pub(super) fn route_settings(&self) -> Arc<RouteSettings> {
         let routes = self.exchange.config.routes.as_ref();
         routes.map_or_else(Arc::default, Arc::clone)
     }
@@ -29,6 +30,7 @@ impl Broker {
         let settings = self.route_settings();
         let server = &self.exchange.info;
         let advertised = settings.advertise.as_ref();
+        let rights = settings.rights.as_ref().map(|rights| rights.lists());
         RouteInfo {
             server_id: server.server_id.clone(),
             server_name: server.server_name.clone(),
@@ -46,11 +48,14 @@ impl Broker {
             cluster: server.cluster.clone().unwrap_or_default(),
             cluster_dynamic: server.cluster_is_generated,
             domain: server.domain.clone().unwrap_or_default(),
-            connect_urls: settings.client_urls.clone(),
+            connect_urls: settings.client_urls.plain.clone(),
+            ws_connect_urls: settings.client_urls.websocket.clone(),
             compression: (settings.compression.as_ref())
                 .map_or("off", LinkCompression::name)
                 .into(),
             route_pool_size: i64::from(settings.pool_size),
+            import: rights.clone().map(|[import, _]| import.into()),
+            export: rights.map(|[_, export]| export.into()),
             ..RouteInfo::default()
         }
     }
@@ -264,6 +269,13 @@ impl RouteSession<'_> {
         if info.ldm {
             let event = RouteEvent::LeavesSoon { id: info.server_id };
             self.broker.exchange.shared.routes.push_event(event);
+            return;
+        }
+        let known = &mut self.state_mut().info;
+        if (&known.import, &known.export) != (&info.import, &info.export) {
+            // The peer may have refused interest that its new permissions allow.
+            (known.import, known.export) = (info.import, info.export);
+            self.announce_again();
         }
     }
 
@@ -398,7 +410,10 @@ impl RouteSession<'_> {
         let route = self.state();
         let (info, carries) = (&route.info, route.carries.clone());
         let (id, name) = (info.server_id.clone(), info.server_name.clone());
-        let client_urls = info.connect_urls.clone();
+        let client_urls = ClientUrls {
+            plain: info.connect_urls.clone(),
+            websocket: info.ws_connect_urls.clone(),
+        };
         let is_first_of_pool = route.dial.is_some() && load == Load::Slot(0);
         let lane = carries.lane();
         let exchange = &mut self.broker.exchange;
@@ -431,11 +446,16 @@ impl RouteSession<'_> {
             return;
         };
         let (dial, is_first) = (dial.id, dial.carries == Carries::Slot(0));
-        let ours = self.broker.route_settings().pool_size;
-        let pool_size = pool_size(ours, &self.state().info);
+        let settings = self.broker.route_settings();
+        let pool_size = pool_size(settings.pool_size, &self.state().info);
         if is_first && pool_size > 0 {
             let routes = &mut self.broker.exchange.shared.routes;
-            routes.push_event(RouteEvent::Proven { dial, pool_size });
+            let accounts = settings.accounts.clone();
+            routes.push_event(RouteEvent::Proven {
+                dial,
+                pool_size,
+                accounts,
+            });
         }
     }
 

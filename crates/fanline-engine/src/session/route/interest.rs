@@ -3,12 +3,14 @@
 //! All routes that carry an account receive the same lines. A lane therefore stores once what it has announced
 //! in each account, computes each change once, and appends the same bytes to every route.
 
+use std::sync::Arc;
+
 use super::super::Exchange;
 use super::super::announced::{Announced, Key};
 use super::RouteSession;
 use super::connections::{AnnouncedIn, LaneRoutes, Load};
 use super::imports::{Imports, Place};
-use crate::auth::AccountId;
+use crate::auth::{AccountId, Rights};
 use crate::codec::leaf::LEAF_SHARD;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::route::parse::RouteInterest;
@@ -81,6 +83,9 @@ impl RouteSession<'_> {
         let Ok(parsed) = Filter::parse(filter) else {
             return self.send_error(&RouteError::InvalidSubscription);
         };
+        if !self.state().may_subscribe(filter, queue) {
+            return;
+        }
         let sid = sid_of(account, &Key::new(filter, queue));
         let exchange = &mut self.broker.exchange;
         if let Some(sub) = exchange.subs.find(self.id.0, &sid) {
@@ -118,6 +123,48 @@ impl RouteSession<'_> {
             let (filter, queue) = (interest.filter, interest.queue);
             exchange.announce_links_interest(links, account, filter, queue);
         }
+    }
+
+    /// Announces all interest to the peer again. It ignores what it knows.
+    pub(super) fn announce_again(&mut self) {
+        let lane = self.state().carries.lane();
+        let exchange = &mut self.broker.exchange;
+        let mut ready = exchange.shared.routes.lane(lane).ready.iter();
+        if let Some(load) = ready
+            .find(|route| route.id == self.id)
+            .map(|route| route.load)
+        {
+            exchange.announce_recorded_to_route(self.id, lane, load);
+        }
+    }
+
+    /// Applies other permissions of the peer. Removes its interest that they do not allow, and tells it about
+    /// them, so that it announces its interest again.
+    pub(crate) fn renew_rights(&mut self, rights: Option<Arc<Rights>>) {
+        self.state_mut().rights = rights;
+        if !self.state().is_ready() {
+            return;
+        }
+        let links = self.links();
+        let all: Vec<SubId> = self.broker.exchange.subs.of_session(self.id.0).collect();
+        for sub in all {
+            let exchange = &mut self.broker.exchange;
+            let subscription = exchange.subs.get(sub);
+            let Some(account) = account_of(subscription.sid()) else {
+                continue;
+            };
+            let filter = exchange.links[links]
+                .routers
+                .of(account)
+                .filter_of(subscription);
+            let queue = subscription.queue().to_vec();
+            if !self.state().may_subscribe(&filter, &queue) {
+                let exchange = &mut self.broker.exchange;
+                exchange.drop_link_subscription(links, sub);
+            }
+        }
+        let line = self.broker.route_info().line();
+        self.broker.exchange.send(self.id, &line);
     }
 
     /// Unsubscribes the peer from a filter.
@@ -246,9 +293,12 @@ impl Exchange {
     fn record_place(&mut self, lane: Lane, place: &Place) -> Option<u32> {
         let (account, key) = place;
         let own = self.own_weight_for_routes(*account, key);
+        let settings = self.config.routes.as_ref();
+        let may_import = settings.is_none_or(|settings| settings.may_import(key.filter()));
         let routes = self.shared.routes.lane_mut(lane);
         let imported = routes.imports.weight(place);
         let weight = match key.queue() {
+            _ if !may_import => 0,
             [] => own.max(imported.min(1)),
             _ => own.saturating_add(imported),
         };
@@ -280,6 +330,26 @@ impl Exchange {
                 imports.count(&place, weight, changed);
             }
             changed.push(place);
+        }
+    }
+
+    /// Announces what has changed because other messages may come from peers, and removes the interest of peers
+    /// in messages that may not go to them any more.
+    pub(crate) fn renew_route_rights(&mut self) {
+        for lane in self.shared.routes.used_lanes() {
+            let mut places: Vec<Place> = Vec::new();
+            for account in self.routers.accounts() {
+                let mut note =
+                    |filter: &[u8], queue: &[u8]| places.push((account, Key::new(filter, queue)));
+                self.routers[account].each_interest(&mut note);
+            }
+            let routes = self.shared.routes.lane(lane);
+            places.extend(routes.imports.places().cloned());
+            for (account, announced) in &routes.announced {
+                let keys = announced.weights.iter().map(|(key, _)| key.clone());
+                places.extend(keys.map(|key| (*account, key)));
+            }
+            self.announce_places(lane, places);
         }
     }
 
@@ -318,6 +388,11 @@ impl Exchange {
             self.announce_changes_to_lane(lane);
         }
         self.record_accounts(lane, load);
+        self.announce_recorded_to_route(id, lane, load);
+    }
+
+    /// Announces all recorded interest in the accounts of a route.
+    fn announce_recorded_to_route(&mut self, id: SessionId, lane: Lane, load: Load) {
         let routes = self.shared.routes.lane(lane);
         let in_load = |(account, announced): (&AccountId, &AnnouncedIn)| {
             load.has(*account, self.slot_of(&announced.name))

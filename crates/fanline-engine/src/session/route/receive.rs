@@ -39,6 +39,7 @@ impl RouteSession<'_> {
         self.broker.begin_input(self.id, now);
         let mut intake = self.begin_intake(chunk);
         let mut place = self.begin_place(&mut intake);
+        let rights = self.state().rights.clone();
         while receipt.consumed < input.len() {
             if self.session().ending.is_some() {
                 receipt.consumed = input.len();
@@ -47,6 +48,13 @@ impl RouteSession<'_> {
             let rest = &input[receipt.consumed..];
             let from = range.start + receipt.consumed;
             match parse_route(rest, self.state().dedicated_to.is_some()) {
+                RouteParsed::Verb(RouteVerb::Message(message), taken)
+                    if (rights.as_ref())
+                        .is_some_and(|rights| !rights.may_publish(message.publish.subject)) =>
+                {
+                    intake.count(&message.publish);
+                    receipt.consumed += taken;
+                }
                 RouteParsed::Verb(RouteVerb::Message(message), taken) => {
                     self.message(&mut intake, &mut place, &message, from);
                     receipt.consumed += taken;

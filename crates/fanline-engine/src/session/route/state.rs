@@ -1,9 +1,10 @@
 //! The state of one route.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::auth::AccountId;
+use crate::auth::{AccountId, Rights};
 use crate::codec::compression::Compressed;
 use crate::codec::route::{Carries, GossipMode, RouteInfo};
 use crate::codec::s2::Level;
@@ -81,13 +82,19 @@ pub(crate) struct Route {
     pub(crate) outcome: RouteOutcome,
     /// The error that the peer sent.
     pub(crate) complaint: Option<String>,
+    /// The peer's permissions.
+    pub(crate) rights: Option<Arc<Rights>>,
     /// The compression of the connection.
     pub(crate) compressed: Option<Compressed>,
 }
 
 impl Route {
     /// Creates the state of a connection: a dialed one with `dial`, otherwise an accepted one.
-    pub(crate) fn new(dial: Option<RouteDial>, compressed: Option<Compressed>) -> Self {
+    pub(crate) fn new(
+        dial: Option<RouteDial>,
+        compressed: Option<Compressed>,
+        rights: Option<Arc<Rights>>,
+    ) -> Self {
         Route {
             phase: match dial {
                 Some(_) => Phase::Greeting,
@@ -101,6 +108,7 @@ impl Route {
             info: RouteInfo::default(),
             outcome: RouteOutcome::default(),
             complaint: None,
+            rights,
             compressed,
         }
     }
@@ -113,6 +121,18 @@ impl Route {
 
     pub(crate) fn is_ready(&self) -> bool {
         self.phase == Phase::Ready
+    }
+
+    /// Returns whether the peer may subscribe to a filter.
+    pub(crate) fn may_subscribe(&self, filter: &[u8], queue: &[u8]) -> bool {
+        let rights = self.rights.as_ref();
+        rights.is_none_or(|rights| rights.may_subscribe(filter, queue))
+    }
+
+    /// Returns whether a message may go to the peer.
+    pub(crate) fn may_send(&self, subject: &[u8], group: &[u8]) -> bool {
+        let rights = self.rights.as_ref();
+        self.is_ready() && rights.is_none_or(|rights| rights.may_receive(subject, group))
     }
 
     /// Returns facts about the ended connection.

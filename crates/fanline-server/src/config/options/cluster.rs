@@ -1,22 +1,23 @@
 //! The cluster: its name, the listener for routes, and the servers that it dials.
 
+use fanline_engine::LinkLimits;
+use fanline_engine::auth::Permissions;
 use fanline_engine::codec::route::ROUTE_POOL_SIZE_MAX;
 use fanline_engine::codec::s2::Level;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
 use super::leafnodes::{COMPRESSIONS, Compression, compression, show_compression};
+use super::link::LinkBlock;
 use super::listener::Listener;
 use super::tls::{self, TlsBlock, timeout};
 use crate::cluster::RouteAddress;
+use crate::config::access;
 use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{Any, Block, Duration, Integer, Text, Texts};
+use crate::config::table::Kind::{Any, Block, Integer, Text, Texts};
 use crate::config::table::{self, Entry, set};
 use crate::{ClientCertificates, ClusterOptions, LinkCompression, TlsOptions};
-
-/// The reason in the warning for options of routes that have no effect.
-const LATER: &str = "not supported by Fanline yet";
 
 pub(super) const OPTIONS: &[super::Entry] = &[super::Entry::new("cluster", Block, read, show)
     .block::<ClusterBlock>()
@@ -31,6 +32,17 @@ struct ClusterBlock {
     name: Option<String>,
     options: ClusterOptions,
     port: Option<u16>,
+    limits: LinkLimits,
+}
+
+impl LinkBlock for ClusterBlock {
+    fn limits(&self) -> &LinkLimits {
+        &self.limits
+    }
+
+    fn limits_mut(&mut self) -> &mut LinkLimits {
+        &mut self.limits
+    }
 }
 
 impl Listener for ClusterBlock {
@@ -133,8 +145,21 @@ impl table::Block for ClusterBlock {
             "TLS between the servers. Each must present a certificate that is signed by an authority of \
              `ca_file`, for both directions. A reload reads the files again, for new connections.",
         ),
-        Entry::refused("permissions", Block, "permissions of routes are not supported by Fanline yet")
-            .help("Subjects that cross routes, which Fanline does not support yet."),
+        Entry::<Self>::new(
+            "permissions",
+            Block,
+            |block, given| set(&mut block.options.permissions, access::permissions(given)),
+            |block| access::show_permissions(&block.options.permissions),
+        )
+        .block::<Permissions>()
+        .like("authorization.default_permissions")
+        .default("everything")
+        .apart()
+        .reloads()
+        .help(
+            "Subjects that cross routes: `import` those of messages that this server receives, `export` those of \
+             messages that it sends. They apply to all accounts, also to the system account.",
+        ),
         Entry::<Self>::new(
             "pool_size",
             Integer,
@@ -155,12 +180,19 @@ impl table::Block for ClusterBlock {
         )
         .default("3")
         .limit("at most 1024")
+        .apart()
+        .reloads()
         .help(
             "Number of connections to each server, among which accounts are divided by their names. -1 means one \
-             connection for all accounts.",
+             connection for all accounts. A reload that changes it opens all routes again.",
         ),
         Entry::<Self>::texts("accounts", |block| &mut block.options.accounts)
-            .help("Accounts with a connection of their own to each server. The system account always has one."),
+            .apart()
+            .reloads()
+            .help(
+                "Accounts with a connection of their own to each server. The system account always has one. A reload \
+                 that changes them opens all routes again.",
+            ),
         Entry::<Self>::new(
             "compression",
             Any,
@@ -180,10 +212,31 @@ impl table::Block for ClusterBlock {
             "Compression of routes, as that of leaf connections. `on` is `s2_fast`. A reload affects new \
              connections.",
         ),
-        Entry::warned("ping_interval", Duration, LATER).help("Interval of pings; that of clients, at most 30 s."),
-        Entry::warned("ping_max", Integer, LATER).help("Number of unanswered pings; that of clients."),
-        Entry::warned("write_deadline", Duration, LATER).help("Time limit of a blocked write; that of clients."),
-        Entry::warned("write_timeout", Text, LATER).help("Effect of the write deadline; always `retry`."),
+        Entry::<Self>::maybe_duration("ping_interval", |block| &mut block.limits.ping_interval)
+            .needs_unit()
+            .default("the server's")
+            .limit("at most 30 s")
+            .apart()
+            .reloads()
+            .help("Idle time after which another server is pinged."),
+        Entry::<Self>::new(
+            "ping_max",
+            Integer,
+            |block, given| {
+                block.limits.pings_out_max = match given.integer()? {
+                    ..=0 => None,
+                    _ => Some(given.count()?),
+                };
+                Ok(())
+            },
+            |block| json!(block.limits.pings_out_max),
+        )
+        .default("the server's")
+        .apart()
+        .reloads()
+        .help("Unanswered pings. After a further one the connection is closed."),
+        Entry::<Self>::WRITE_DEADLINE,
+        Entry::<Self>::WRITE_TIMEOUT,
     ];
 }
 
@@ -222,6 +275,16 @@ impl table::Block for Credentials {
         )
         .default("2s")
         .help("Time limit of the handshake."),
+        Entry::<Self>::unshown("permissions", Block, |own, given| {
+            set(&mut own.0.permissions, access::permissions(given))
+        })
+        .block::<Permissions>()
+        .like("authorization.default_permissions")
+        .warns(|_, _| {
+            let text = "setting \"permissions\" within cluster authorization block is deprecated";
+            Some(text.into())
+        })
+        .help("The permissions of the cluster, if they are not beside this block."),
     ];
 }
 
@@ -234,12 +297,15 @@ fn read(draft: &mut Draft, given: &Given<'_>) -> Read<()> {
             ..ClusterOptions::default()
         },
         port: None,
+        limits: LinkLimits::default(),
     };
     let ClusterBlock {
         name,
         options: cluster,
         port,
+        limits,
     } = table::read(block, given)?;
+    options.limits.routes = limits;
     options.cluster_name = name;
     options.cluster = port.map(|port| ClusterOptions { port, ..cluster });
     Ok(())
@@ -255,6 +321,7 @@ fn show(draft: &Draft) -> Json {
         name: options.cluster_name.clone(),
         options: cluster.cloned().unwrap_or_default(),
         port: cluster.map(|cluster| cluster.port),
+        limits: options.limits.routes.clone(),
     });
     if let (Json::Object(fields), None) = (&mut shown, cluster) {
         fields.retain(|name, _| name == "name");

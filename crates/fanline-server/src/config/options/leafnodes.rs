@@ -1,10 +1,12 @@
 //! Leaf nodes.
 
+use fanline_engine::LinkLimits;
 use fanline_engine::auth::User;
 use serde_json::{Value as Json, json};
 
 use super::duration_text;
 use super::leafnode_remotes::{self, RemoteBlock};
+use super::link::LinkBlock;
 use super::listener::Listener;
 use super::tls::{self, TlsBlock};
 use crate::config::access::{self, UserBlock};
@@ -64,6 +66,16 @@ impl Listener for LeafnodesBlock {
 
     fn address_mut(&mut self) -> (&mut String, &mut Option<u16>) {
         (&mut self.listener.host, &mut self.port)
+    }
+}
+
+impl LinkBlock for LeafnodesBlock {
+    fn limits(&self) -> &LinkLimits {
+        &self.limits.leafs
+    }
+
+    fn limits_mut(&mut self) -> &mut LinkLimits {
+        &mut self.limits.leafs
     }
 }
 
@@ -136,44 +148,8 @@ impl table::Block for LeafnodesBlock {
             .alias(&["isolate"])
             .default("false")
             .help("Do not send subscriptions of one leaf node to others."),
-        Entry::<Self>::new(
-            "write_deadline",
-            table::Kind::Duration,
-            |block, given| {
-                let deadline = given.duration()?;
-                block.limits.leaf_write_deadline = Some(deadline).filter(|time| !time.is_zero());
-                Ok(())
-            },
-            |block| json!(block.limits.leaf_write_deadline.map(duration_text)),
-        )
-        .needs_unit()
-        .default("the server's")
-        .apart()
-        .reloads()
-        .help("Time limit of a blocked write to another server, also to remotes."),
-        Entry::<Self>::new(
-            "write_timeout",
-            Text,
-            |block, given| {
-                block.limits.leafs_close_at_deadline = match given.text()? {
-                    "default" | "retry" => false,
-                    "close" => true,
-                    _ => {
-                        return Err(given.fault("write_timeout must be 'default', 'close' or 'retry'"));
-                    }
-                };
-                Ok(())
-            },
-            |block| match block.limits.leafs_close_at_deadline {
-                true => json!("close"),
-                false => json!("retry"),
-            },
-        )
-        .default("retry")
-        .limit("`default`, `retry`, `close`")
-        .apart()
-        .reloads()
-        .help("Effect of the write deadline on a leaf connection. With `retry` it is closed only if the other server has read nothing meanwhile."),
+        Entry::<Self>::WRITE_DEADLINE,
+        Entry::<Self>::WRITE_TIMEOUT,
         Entry::<Self>::new(
             "remotes",
             Blocks,

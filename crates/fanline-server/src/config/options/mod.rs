@@ -7,6 +7,7 @@ mod jetstream_limits;
 mod leafnode_remotes;
 mod leafnodes;
 mod limits;
+mod link;
 mod listener;
 mod logging;
 mod mqtt;
