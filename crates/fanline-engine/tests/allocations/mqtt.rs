@@ -1,4 +1,4 @@
-//! Allocations of messages with QoS 0 from and to MQTT clients.
+//! Allocations of messages with QoS 0 from and to MQTT clients, and of responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,4 +216,21 @@ fn messages_across_protocols_allocate_nothing() {
             &[Protocol::Nats, Protocol::Mqtt(level)],
         );
     }
+}
+
+/// Regression: the outbox allocated a buffer for each response, which then became a spare buffer of the shard.
+/// The spare buffers grew to 32 MiB.
+#[test]
+fn responses_to_mqtt_clients_allocate_nothing() {
+    let mut simulation = Simulation::new();
+    let client = simulation.client(Protocol::Mqtt(4), 0, false);
+    let ping = Chunk::new(packet(0xC0, b"").into());
+    simulation.send(client, &ping);
+    simulation.delivered_bytes = 0;
+    let allocations = allocations(|| {
+        for _ in 0..1000 {
+            simulation.send(client, &ping);
+        }
+    });
+    assert_eq!((simulation.delivered_bytes, allocations), (2000, 0));
 }

@@ -61,8 +61,7 @@ impl MqttSession<'_> {
                 receipt.consumed = input.len();
                 break;
             }
-            let before = session.out.pending_bytes();
-            let (mqtt, out) = parts(session);
+            let (mqtt, _) = parts(session);
             if mqtt.connection.awaits_admission() {
                 mqtt.early_input.extend_from_slice(rest);
                 receipt.consumed = input.len();
@@ -71,6 +70,8 @@ impl MqttSession<'_> {
                 }
                 break;
             }
+            let before = self.begin_write();
+            let (mqtt, out) = parts(self.session_mut());
             let received = mqtt.connection.receive(rest, now, out);
             self.count_written(before);
             match received {

@@ -133,12 +133,23 @@ impl<'a> MqttSession<'a> {
 
     /// Writes packets and counts their bytes.
     fn write<R>(&mut self, write: impl FnOnce(&mut Mqtt, &mut Outbox) -> R) -> R {
-        let session = self.session_mut();
-        let before = session.out.pending_bytes();
-        let (mqtt, out) = parts(session);
+        let before = self.begin_write();
+        let (mqtt, out) = parts(self.session_mut());
         let result = write(mqtt, out);
         self.count_written(before);
         result
+    }
+
+    /// Lends a buffer to the client before a write that may produce output. Returns the number of pending bytes,
+    /// for [`count_written`](Self::count_written).
+    ///
+    /// A buffer that the outbox allocates itself would also become a spare buffer after the write, so that each
+    /// write would add one.
+    fn begin_write(&mut self) -> usize {
+        let exchange = &mut self.broker.exchange;
+        let session = &mut exchange.sessions[self.id.index()];
+        exchange.outputs.lend_buffer(session);
+        session.out.pending_bytes()
     }
 
     /// Writes a packet and counts its bytes. Ends the connection if `write` requires it.
@@ -159,6 +170,8 @@ impl<'a> MqttSession<'a> {
             if std::mem::take(&mut exchange.outputs.overflowed) {
                 self.close_connection(CloseReason::SlowConsumerPendingBytes);
             }
+        } else {
+            exchange.outputs.reclaim(session);
         }
     }
 

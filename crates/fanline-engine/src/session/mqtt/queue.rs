@@ -83,7 +83,7 @@ impl MqttSession<'_> {
     /// Sends queued messages as long as the client's receive window has room.
     pub(super) fn deliver_queue(&mut self) {
         let now = i64::try_from(self.broker.exchange.outputs.now.as_nanos()).unwrap_or(i64::MAX);
-        let before = self.session().out.pending_bytes();
+        let before = self.begin_write();
         while let Some(next) = self.deliver_next(now) {
             match next {
                 Next::Claim(packet_id, message) => self.claim(packet_id, message),
