@@ -31,11 +31,10 @@ pub(crate) fn each_text(block: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns the first value of a name. The name is case-sensitive.
+/// Returns the first value of a name, which contains no colon. The name is case-sensitive.
 pub(crate) fn find<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    each(block)
-        .find(|(found, _)| *found == name)
-        .map(|(_, value)| value)
+    let value = |line: &'a [u8]| line.strip_prefix(name)?.strip_prefix(b":");
+    lines(block).find_map(value).map(<[u8]>::trim_ascii_start)
 }
 
 /// Returns the first line, and all bytes after it. A line ends with CRLF; a single CR or LF does not end it,

@@ -29,6 +29,8 @@ const CLIENT: &str = "Nmqtt-Client";
 const RESPONSE_TOPIC: &str = "Mqtt-Response-Topic";
 /// The first bytes of each header block with a QoS.
 const QOS_FIRST: &[u8] = b"NATS/1.0\r\nNmqtt-Pub: ";
+/// Length of a block with a QoS and no other header.
+const QOS_ALONE_BYTES: usize = QOS_FIRST.len() + b"1\r\n\r\n".len();
 /// Prefixes of header names with a meaning for the server. User properties must not use them.
 const RESERVED: [&str; 3] = ["Nats-", "Nmqtt-", "Mqtt-"];
 
@@ -81,7 +83,13 @@ pub fn qos_of(block: &[u8]) -> Qos {
     }
 }
 
+/// Returns the value of a header other than the QoS.
+#[inline]
 fn value_of<'a>(block: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
+    // Most messages of MQTT clients have no other header, and several are wanted of each message.
+    if block.len() == QOS_ALONE_BYTES && block.starts_with(QOS_FIRST) {
+        return None;
+    }
     headers::find(block, wanted.as_bytes()).map(<[u8]>::trim_ascii_end)
 }
 

@@ -71,7 +71,14 @@ impl<'a> AckSubject<'a> {
     /// Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer
     /// sequence>.<time>.<pending>`, or the long form with a domain and an account after `ACK`.
     pub fn parse(subject: &'a [u8]) -> Option<Self> {
-        AckTokens::of(subject)?.parse()
+        AckSubject::parse_short(subject).or_else(|| AckTokens::of(subject)?.parse())
+    }
+
+    /// Parses the short form, as the server writes it.
+    fn parse_short(subject: &'a [u8]) -> Option<Self> {
+        let (stream, rest) = split_token(subject.strip_prefix(b"$JS.ACK.")?)?;
+        let (consumer, numbers) = split_token(rest)?;
+        AckSubject::parse_numbers(stream, consumer, numbers)
     }
 
     /// Parses the tokens after the consumer's name, in the form in which the server writes them.
@@ -99,6 +106,12 @@ impl<'a> AckSubject<'a> {
             pending,
         })
     }
+}
+
+/// Returns the first token, and all bytes after its dot.
+fn split_token(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let dot = text.iter().position(|byte| *byte == b'.')?;
+    Some((&text[..dot], &text[dot + 1..]))
 }
 
 /// The payload of an acknowledgement.
