@@ -19,7 +19,7 @@ pub(crate) const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Time after which the server treats connections as idle. nats-server sends a first PING after about two
 /// seconds.
-const SETTLE: Duration = Duration::from_secs(3);
+pub(crate) const SETTLE: Duration = Duration::from_secs(3);
 
 /// The servers whose cost is counted.
 pub(crate) trait Counted {

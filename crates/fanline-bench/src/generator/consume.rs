@@ -33,6 +33,8 @@ pub(crate) enum How {
         /// Whether each message is acknowledged before the next fetch.
         acks: bool,
     },
+    /// The same, but no message is acknowledged, although all of them could be.
+    FetchUnacked,
 }
 
 /// A connected client that is ready to consume a stream.
@@ -55,7 +57,7 @@ impl Consuming {
             stream: stream.to_owned(),
             how,
         };
-        if let How::Fetch { .. } = how {
+        if let How::Fetch { .. } | How::FetchUnacked = how {
             consuming.create()?;
         }
         Ok(consuming)
@@ -64,7 +66,7 @@ impl Consuming {
     fn name(&self) -> &'static str {
         match self.how {
             How::OrderedPush | How::OrderedPull => "ordered",
-            How::Fetch { .. } => "durable",
+            How::Fetch { .. } | How::FetchUnacked => "durable",
         }
     }
 
@@ -83,6 +85,10 @@ impl Consuming {
             }),
             How::Fetch { acks } => json!({
                 "durable_name": name, "ack_policy": if acks { "explicit" } else { "none" },
+            }),
+            How::FetchUnacked => json!({
+                "durable_name": name, "ack_policy": "explicit", "max_ack_pending": -1,
+                "ack_wait": 3_600_000_000_000_u64,
             }),
         };
         merge(&mut config, more);
@@ -194,7 +200,7 @@ impl Pulling {
         let (per_request, low) = match how {
             How::OrderedPush => (0, 0),
             How::OrderedPull => (AHEAD / 2, AHEAD / 2),
-            How::Fetch { .. } => (FETCHED, 0),
+            How::Fetch { .. } | How::FetchUnacked => (FETCHED, 0),
         };
         let body = json!({"batch": per_request, "expires": 30_000_000_000_u64}).to_string();
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
@@ -217,7 +223,7 @@ impl Pulling {
                 self.ask(&mut out);
                 self.ask(&mut out);
             }
-            How::Fetch { .. } => self.ask(&mut out),
+            How::Fetch { .. } | How::FetchUnacked => self.ask(&mut out),
         }
         stream.write_all(&out)?;
         Ok(())

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::rows::{ASYNC, End, Load, Publish, Recover, Storage, Work};
-use crate::comparison::cost::{Cost, WARM_UP};
+use super::rows::{ASYNC, End, Items, Load, Publish, Recover, Storage, Work};
+use crate::comparison::cost::{Cost, SETTLE, WARM_UP};
 use crate::comparison::one_core::OneCore;
 use crate::comparison::site::{Site, disk_bytes};
 use crate::generator::consume::{Consuming, How};
@@ -51,6 +52,10 @@ pub(crate) fn measure(
             Ok(measure_window(&server, &mut window, duration)?.0)
         }
         Work::Get { in_flight } => got(&server, load.storage, in_flight, duration),
+        Work::Hold { items, count } => {
+            let count = if quick { count / 10 } else { count };
+            held(&server, load.storage, items, count)
+        }
         Work::Recover(_) => Ok(Sample::default()),
     }
 }
@@ -65,12 +70,15 @@ fn start(program: &Program, load: &Load, folder: &str) -> Result<Server> {
 }
 
 fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
+    create_stream_of(&Api::open(address)?, storage, STREAM, "bench.>")
+}
+
+fn create_stream_of(api: &Api, storage: Storage, name: &str, subject: &str) -> Result<()> {
     let config = json!({
-        "name": STREAM, "subjects": ["bench.>"], "storage": storage, "num_replicas": 1,
+        "name": name, "subjects": [subject], "storage": storage, "num_replicas": 1,
         "retention": "limits", "discard": "old", "max_age": 0, "max_msgs": -1, "max_bytes": -1,
     });
-    let endpoint = format!("STREAM.CREATE.{STREAM}");
-    Api::open(address)?.ask(&endpoint, &config)?;
+    api.ask(&format!("STREAM.CREATE.{name}"), &config)?;
     Ok(())
 }
 
@@ -160,6 +168,57 @@ fn got(server: &Server, storage: Storage, in_flight: usize, duration: Duration) 
     });
     let mut window = Window::open(address, gets, in_flight, is_message)?;
     Ok(measure_window(server, &mut window, duration)?.0)
+}
+
+/// Measures the memory of `count` items, after the server had time to free what it needed to create them.
+fn held(server: &Server, storage: Storage, items: Items, count: usize) -> Result<Sample> {
+    let address = server.address();
+    let messages = count as u64;
+    if items != Items::Streams {
+        create_stream(address, storage)?;
+    }
+    if items == Items::Unacked {
+        fill(address, messages, publications(ASYNC))?;
+    }
+    let api = Api::open(address)?;
+    thread::sleep(SETTLE);
+    let before = server.memory()?.resident;
+    let cost = Cost::start(server)?;
+    let start = Instant::now();
+    match items {
+        Items::Records => fill(address, messages, publications(ASYNC))?,
+        Items::Subjects => {
+            let subjects = count;
+            fill(
+                address,
+                messages,
+                publications(Publish { subjects, ..ASYNC }),
+            )?;
+        }
+        Items::Unacked => {
+            Consuming::open(address, STREAM, How::FetchUnacked)?.consume(messages)?;
+        }
+        Items::Consumers => (0..count).try_for_each(|index| create_consumer(&api, index))?,
+        Items::Streams => (0..count).try_for_each(|index| {
+            let name = format!("bench{index}");
+            create_stream_of(&api, storage, &name, &format!("{name}.>"))
+        })?,
+    }
+    let elapsed = start.elapsed();
+    let mut sample = cost.end(server, messages)?;
+    sample.set_rate(messages, elapsed);
+    thread::sleep(SETTLE);
+    let grown = server.memory()?.resident.saturating_sub(before);
+    sample.set(Metric::ItemMemory, grown as f64 / messages as f64);
+    Ok(sample)
+}
+
+fn create_consumer(api: &Api, index: usize) -> Result<()> {
+    let name = format!("consumer{index}");
+    let config = json!({"name": name, "durable_name": name, "ack_policy": "explicit"});
+    let body = json!({"stream_name": STREAM, "config": config});
+    api.ask(&format!("CONSUMER.CREATE.{STREAM}.{name}"), &body)?;
+    Ok(())
 }
 
 /// Measures requests after a warm-up. Also returns the number of all requests.

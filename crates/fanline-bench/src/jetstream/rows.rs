@@ -44,6 +44,23 @@ pub(crate) enum Work {
     Get { in_flight: usize },
     /// Start a server on existing data.
     Recover(Recover),
+    /// Create items, and count the memory that each of them takes.
+    Hold { items: Items, count: usize },
+}
+
+/// Something of which a server holds many.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Items {
+    /// Records of one stream with one subject.
+    Records,
+    /// Records of one stream, each with its own subject.
+    Subjects,
+    /// Messages of one consumer that are delivered and not acknowledged.
+    Unacked,
+    /// Durable consumers of one stream without messages.
+    Consumers,
+    /// Streams without messages.
+    Streams,
 }
 
 #[derive(Clone, Copy)]
@@ -86,6 +103,7 @@ impl comparison::Work for Load {
             Work::Recover(_) => {
                 Shown::rate("Start on existing data", "messages/s").headline(Metric::Ready)
             }
+            Work::Hold { .. } => Shown::rate("Memory", "items/s").headline(Metric::ItemMemory),
         }
     }
 }
@@ -197,6 +215,14 @@ const RECOVERED: &[Limit] = &[
 /// 120 bytes for a subject, and 24 bytes for its message.
 const SUBJECTS: &[Limit] = &[Limit::at_most(Metric::SubjectMemory, 144.0)];
 
+const fn hold(items: Items, count: usize) -> Work {
+    Work::Hold { items, count }
+}
+
+const ITEM: &[Limit] = &[at_most(Metric::ItemMemory, 1.0)];
+const GET: &[Limit] = &[at_least(Metric::Rate, 4.0)];
+const GET_ONE: &[Limit] = &[at_most(Metric::P50, 0.8)];
+
 const PUSH: Work = Work::Consume(How::OrderedPush);
 const PULL: Work = Work::Consume(How::OrderedPull);
 const FETCH: Work = Work::Consume(How::Fetch { acks: false });
@@ -223,7 +249,21 @@ pub(crate) const ROWS: &[Case<Load>] = &[
     case("fetch-acks-memory", "durable fetch of 1,000, acks, 128 B, memory", memory(FETCH_ACKS), RATE_2),
     case("kv-put", "KV put, 128 B, 1,000 keys, 16 at a time, file", file(Work::Put { in_flight: 16 }), &[]),
     case("kv-get", "KV get, 128 B, 1,000 keys, 16 at a time, file", file(Work::Get { in_flight: 16 }), &[]),
+    case("kv-put-1-memory", "KV put, 128 B, 1,000 keys, one at a time, memory", memory(Work::Put { in_flight: 1 }), &[]),
+    case("kv-get-1", "KV get, 128 B, 1,000 keys, one at a time, file", file(Work::Get { in_flight: 1 }), GET_ONE),
+    case("kv-get-1-memory", "KV get, 128 B, 1,000 keys, one at a time, memory", memory(Work::Get { in_flight: 1 }), GET_ONE),
+    case("kv-get-64", "KV get, 128 B, 1,000 keys, 64 at a time, file", file(Work::Get { in_flight: 64 }), GET),
+    case("kv-get-64-memory", "KV get, 128 B, 1,000 keys, 64 at a time, memory", memory(Work::Get { in_flight: 64 }), GET),
     case("recover", "start on 10 M messages (quick: 1 M), 128 B", file(Work::Recover(RECOVER)), RECOVERED),
     case("recover-killed", "the same after kill -9", file(Work::Recover(RECOVER_KILLED)), &[]),
     case("recover-subjects", "start on 1 M subjects (quick: 100,000), 128 B", file(Work::Recover(RECOVER_SUBJECTS)), SUBJECTS),
+    case("hold-records", "1 M records of 128 B, memory", memory(hold(Items::Records, 1_000_000)), ITEM),
+    case("hold-records-file", "1 M records of 128 B, file", file(hold(Items::Records, 1_000_000)), ITEM),
+    case("hold-subjects", "1 M subjects with 128 B, memory", memory(hold(Items::Subjects, 1_000_000)), ITEM),
+    case("hold-subjects-file", "1 M subjects with 128 B, file", file(hold(Items::Subjects, 1_000_000)), ITEM),
+    case("hold-unacked", "1 M pending acknowledgements", memory(hold(Items::Unacked, 1_000_000)), ITEM),
+    case("hold-consumers", "10,000 consumers on one stream, file", file(hold(Items::Consumers, 10_000)), ITEM),
+    case("hold-consumers-memory", "10,000 consumers on one stream, memory", memory(hold(Items::Consumers, 10_000)), ITEM),
+    case("hold-streams", "10,000 streams, file", file(hold(Items::Streams, 10_000)), ITEM),
+    case("hold-streams-memory", "10,000 streams, memory", memory(hold(Items::Streams, 10_000)), ITEM),
 ];

@@ -45,6 +45,8 @@ pub(crate) enum Metric {
     /// Resident memory per stored subject with one message, in bytes, without the bytes of the subject
     /// itself; or per subject of the library.
     SubjectMemory,
+    /// Resident memory per item of the row, in bytes.
+    ItemMemory,
     /// Disk space per stored message, in bytes.
     MessageDisk,
     /// Allocations per message, element, or operation.
@@ -79,6 +81,7 @@ impl Metric {
             Self::Ready => "ready after",
             Self::MessageMemory => "memory per message",
             Self::SubjectMemory => "memory per subject",
+            Self::ItemMemory => "memory each",
             Self::MessageDisk => "disk per message",
             Self::Allocations => "allocations",
             Self::Bytes => "bytes allocated",
@@ -121,7 +124,7 @@ impl Metric {
             Self::Allocations => small(value),
             Self::Bytes => format!("{} B", small(value)),
             Self::Ready | Self::CompileTime => format!("{} ms", three_digits(value / 1e6)),
-            Self::MessageMemory | Self::SubjectMemory | Self::MessageDisk => {
+            Self::MessageMemory | Self::SubjectMemory | Self::ItemMemory | Self::MessageDisk => {
                 format!("{} B", three_digits(value))
             }
         }
