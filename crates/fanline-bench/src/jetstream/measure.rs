@@ -74,9 +74,11 @@ fn create_stream(address: SocketAddr, storage: Storage) -> Result<()> {
 }
 
 fn create_stream_of(api: &Api, storage: Storage, name: &str, subject: &str) -> Result<()> {
+    // Without `max_consumers`, nats-server allows 1,000.
     let config = json!({
         "name": name, "subjects": [subject], "storage": storage, "num_replicas": 1,
         "retention": "limits", "discard": "old", "max_age": 0, "max_msgs": -1, "max_bytes": -1,
+        "max_consumers": 20_000,
     });
     api.ask(&format!("STREAM.CREATE.{name}"), &config)?;
     Ok(())
