@@ -81,6 +81,34 @@ fn loom_partition_leave_and_push() {
     });
 }
 
+/// After the end, a consumer with an element leaves and subscribes again, in either order. Meanwhile the other
+/// consumer receives its own element and the end. Together they get every element.
+#[test]
+fn loom_partition_replace_at_the_end() {
+    for subscribes_first in [true, false] {
+        model(3, move || {
+            let (mut tx, hub) = hub(2, None, OnFull::Wait);
+            let (leaves, mut stays) = (hub.subscribe(), hub.subscribe());
+            tx.blocking_send(1).unwrap();
+            tx.blocking_send(2).unwrap();
+            drop(tx);
+            let consumer = thread::spawn(move || receive_all(&mut stays));
+            let mut last = if subscribes_first {
+                let last = hub.subscribe();
+                drop(leaves);
+                last
+            } else {
+                drop(leaves);
+                hub.subscribe()
+            };
+            let mut all = receive_all(&mut last);
+            all.extend(consumer.join().unwrap());
+            all.sort_unstable();
+            assert_eq!(all, [1, 2]);
+        });
+    }
+}
+
 /// The first consumer subscribes while the producer sends.
 #[test]
 fn loom_partition_join_and_push() {

@@ -64,7 +64,7 @@ struct Flags {
     /// Whether the hub has failed. Then no element is received any more, and queued elements are dropped.
     has_failed: AtomicBool,
     /// Whether no more elements will be routed: the hub is closed, and every element is in a consumer's
-    /// queue.
+    /// queue. Cleared under the lock of the changes, with the changes.
     is_over: AtomicBool,
     /// Whether an element waits for room in a consumer's queue.
     is_stuck: AtomicBool,
@@ -381,6 +381,11 @@ impl<T, E> Shared<T, E> {
         let changes = {
             let mut list = lock(&self.changes.list);
             self.changes.any.store(false, Ordering::Relaxed);
+            // Relaxed: the lock orders both for a consumer that leaves at the end. The changes may route
+            // elements to it.
+            if self.flags.is_over.load(Ordering::Relaxed) {
+                self.flags.is_over.store(false, Ordering::Relaxed);
+            }
             std::mem::take(&mut *list)
         };
         for change in changes {
@@ -393,22 +398,20 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// Updates `is_over`, and wakes all consumers if no element will follow. `is_over` becomes false again
-    /// when elements of a consumer that leaves are rerouted.
+    /// Sets `is_over` and wakes all consumers, if no element will follow. The next change clears it again,
+    /// because a consumer that leaves may have elements for the others.
     fn update_is_over(&self, access: &Access<'_, Router<T>>) {
         let is_over =
             self.is_closed() && access.is_empty() && !self.changes.any.load(Ordering::Relaxed);
         // Relaxed: only a thread with access changes the flag.
-        if is_over == self.flags.is_over.load(Ordering::Relaxed) {
+        if !is_over || self.flags.is_over.load(Ordering::Relaxed) {
             return;
         }
         // Release: a consumer that sees the flag also sees all elements in its queue.
-        self.flags.is_over.store(is_over, Ordering::Release);
-        if is_over {
-            let lanes = self.lock().lanes.clone();
-            fence(Ordering::SeqCst);
-            wake_all(lanes.iter().map(|lane| lane.waker_slot()));
-        }
+        self.flags.is_over.store(true, Ordering::Release);
+        let lanes = self.lock().lanes.clone();
+        fence(Ordering::SeqCst);
+        wake_all(lanes.iter().map(|lane| lane.waker_slot()));
     }
 
     /// Counts elements that have left the hub, and wakes the producer.
@@ -467,13 +470,13 @@ impl<T, E> Shared<T, E> {
     fn try_next(&self, state: &mut ReceiverState<T>) -> Option<Result<T, Ended<E>>> {
         // Acquire: sees the end of the hub, which was stored before the flag.
         if self.flags.has_failed.load(Ordering::Acquire) {
-            return Some(Err(self.leave_at_end(state)));
+            return Some(Err(self.leave_after_failure(state)));
         }
         // Acquire, and loaded before the queue is read: if the flag is set, this consumer sees all its
         // elements in the queue.
         let is_over = self.flags.is_over.load(Ordering::Acquire);
         let Some(queue) = &mut state.queue else {
-            return Some(Err(self.leave_at_end(state)));
+            return Some(Err(self.ended()));
         };
         if queue.available() > 0
             && let Some(value) = queue.pop()
@@ -486,40 +489,82 @@ impl<T, E> Shared<T, E> {
             }
             return Some(Ok(value));
         }
-        is_over.then(|| Err(self.leave_at_end(state)))
+        if is_over {
+            self.leave_at_end(state)
+        } else {
+            None
+        }
     }
 
-    /// Leaves, so that no rerouted element arrives here, and returns the end of the hub.
+    /// Leaves and returns the end of the hub, unless elements may still arrive here: the queue got elements, or
+    /// another consumer has left and its elements are not routed yet. The thread that routes them wakes this
+    /// consumer, with elements or because the hub is over again.
     #[cold]
-    fn leave_at_end(&self, state: &mut ReceiverState<T>) -> Ended<E> {
-        self.leave(state);
+    fn leave_at_end(&self, state: &mut ReceiverState<T>) -> Option<Result<T, Ended<E>>> {
+        let core = self.lock();
+        let list = lock(&self.changes.list);
+        // Under the lock: while there are no changes and the hub is over, no element is routed. Consumers that
+        // leave later route their elements without this one. Acquire: as in `try_next`.
+        if !list.is_empty() || !self.flags.is_over.load(Ordering::Acquire) {
+            return None;
+        }
+        if state.queue.as_mut().is_some_and(|it| it.available() > 0) {
+            drop(list);
+            drop(core);
+            return self.try_next(state);
+        }
+        self.leave(state, core, list);
+        Some(Err(self.ended()))
+    }
+
+    #[cold]
+    fn leave_after_failure(&self, state: &mut ReceiverState<T>) -> Ended<E> {
+        self.leave(state, self.lock(), lock(&self.changes.list));
+        self.ended()
+    }
+
+    fn ended(&self) -> Ended<E> {
         let end = self.lock().end.clone();
         end.unwrap_or(Ended::Completed)
     }
 
     /// Removes a consumer from routing. Its receiver may still exist.
-    fn leave(&self, state: &mut ReceiverState<T>) {
+    fn leave(
+        &self,
+        state: &mut ReceiverState<T>,
+        mut core: MutexGuard<'_, Core<E>>,
+        mut list: MutexGuard<'_, Vec<Change<T>>>,
+    ) {
         let Some(queue) = state.queue.take() else {
             return;
         };
-        state.lane.waker_slot().clear();
-        let mut core = self.lock();
         let index = core
             .lanes
             .binary_search_by_key(&state.lane.id, |lane| lane.id);
         if let Ok(index) = index {
             core.lanes.remove(index);
         }
-        drop(core);
-        let mut list = lock(&self.changes.list);
         list.push(Change::Left(state.lane.id, queue));
         self.announce(list);
-        self.route();
+        drop(core);
+        state.lane.waker_slot().clear();
+        // A panic of the partitioner loses one element. The others are still routed, because consumers wait
+        // until they are.
+        if let Err(panic) = self.try_route() {
+            while self.try_route().is_err() {}
+            resume_unwind(panic);
+        }
+    }
+
+    fn try_route(&self) -> std::thread::Result<()> {
+        catch_unwind(AssertUnwindSafe(|| self.route()))
     }
 
     pub(super) fn drop_receiver(&self, state: &mut ReceiverState<T>) {
         // The partitioner may panic. Then resume the panic, unless this thread is already panicking.
-        let left = catch_unwind(AssertUnwindSafe(|| self.leave(state)));
+        let left = catch_unwind(AssertUnwindSafe(|| {
+            self.leave(state, self.lock(), lock(&self.changes.list));
+        }));
         let mut core = self.lock();
         core.receivers -= 1;
         self.close_if_unused(core);

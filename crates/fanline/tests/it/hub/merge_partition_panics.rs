@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use fanline::hub::{HubError, MergeHub, OnLeave, PartitionHub, Partitioner, merge, partition};
+use fanline::hub::{
+    HubError, MergeHub, OnLeave, PartitionHub, Partitioner, TryRecvError, merge, partition,
+};
 use futures::FutureExt;
 
 fn panics(body: impl FnOnce()) -> bool {
@@ -276,6 +278,25 @@ fn panicking_partitioner_frees_room() {
     assert_eq!(rx.try_recv().unwrap(), 2);
     assert_eq!(rx.try_recv().unwrap(), 3);
     assert!(hub.is_empty());
+}
+
+/// A consumer leaves after the end, and the partitioner panics for one of its elements. The other consumer gets
+/// the others and the end.
+#[test]
+fn panicking_partitioner_does_not_hide_end() {
+    let (mut tx, hub) = partition::<u64>(8, |count, value| {
+        assert!(count == 2 || *value != 1, "on purpose");
+        0
+    });
+    let (leaves, mut stays) = (hub.subscribe(), hub.subscribe());
+    for value in 1..=3 {
+        tx.try_send(value).unwrap();
+    }
+    drop(tx);
+    assert!(panics(|| drop(leaves)));
+    assert_eq!(stays.try_recv().unwrap(), 2);
+    assert_eq!(stays.try_recv().unwrap(), 3);
+    assert!(matches!(stays.try_recv(), Err(TryRecvError::Completed)));
 }
 
 #[test]
