@@ -396,8 +396,7 @@ impl<T, E, P: Rules, L: Entry<T, E>> Core<T, E, P, L> {
             }));
             if let Err(panic) = outcome {
                 self.handle_panic(panic, entry);
-                // SAFETY: `entry` is before `end`.
-                entry = unsafe { entry.add(1) };
+                entry = entry.wrapping_add(1);
             }
         }
     }

@@ -129,8 +129,8 @@ impl<T> Log<T> {
             unsafe {
                 slot.copy_from_nonoverlapping(NonNull::new_unchecked(from.cast_mut()), count)
             };
-            // SAFETY: the result is within the vector's allocation, or directly behind it.
-            from = unsafe { from.add(count) };
+            // Within the vector's allocation, or directly behind it.
+            from = from.wrapping_add(count);
             left -= count;
             self.end += count;
         }
