@@ -3,6 +3,10 @@
 //! The left column has the other libraries' names in lower camel case. "No" means that there is no such
 //! operator, and says what to use. Operators that only convert between RxJava's kinds of sources (`Single`,
 //! `Maybe`, `Completable`, `Flowable`) are left out: an observable of one value or none takes their place.
+//! So are the names of forms with other arguments or results, such as `zipArray`, `startWithItem`, and
+//! `firstStage`; they are in the row without the suffix. For `…OrError`, put
+//! [`switch_if_empty`](crate::CombineExt::switch_if_empty) with [`throw`](crate::throw) behind the operator; for
+//! `…OrDefault`, [`default_if_empty`](crate::ObservableExt::default_if_empty).
 //!
 //! | Rx | Fanline |
 //! | --- | --- |
@@ -39,6 +43,7 @@
 //! | `exhaustMap` | [`exhaust_map`](crate::CombineExt::exhaust_map) |
 //! | `parallel`, `flatMap` on a scheduler | [`flat_map_on`](crate::CombineExt::flat_map_on) |
 //! | `expand` | [`expand`](crate::CombineExt::expand) |
+//! | `manySelect` | no: [`replay`](crate::ObservableExt::replay) the source, and [`map`](crate::ObservableExt::map) each value to a [`skip`](crate::ObservableExt::skip) of it |
 //! | `buffer(count)`, `buffer(count, skip)` | [`buffer_count`](crate::ObservableExt::buffer_count), [`buffer_count_every`](crate::ObservableExt::buffer_count_every) |
 //! | `buffer(time)`, `buffer(time, count)` | [`buffer_time`](crate::TimeExt::buffer_time), [`buffer_time_or_count`](crate::TimeExt::buffer_time_or_count) |
 //! | `buffer(boundary)` | [`buffer_when`](crate::CombineExt::buffer_when) |
@@ -127,13 +132,14 @@
 //! | `doAfterNext`, `doAfterTerminate` | no: put [`tap`](crate::ObservableExt::tap) into the observer, or use [`finalize`](crate::ObservableExt::finalize) |
 //! | `doOnSubscribe`, `doOnDispose`, `doOnLifecycle` | [`on_subscribe`](crate::ObservableExt::on_subscribe), [`on_dispose`](crate::ObservableExt::on_dispose) |
 //! | `doFinally`, `finally`, `finalize` | [`finalize`](crate::ObservableExt::finalize) |
-//! | `subscribe`, `forEach`, `forEachWhile`, `forEachAsync`, `safeSubscribe` | [`subscribe`](crate::Observable::subscribe), [`subscribe_with`](crate::Observable::subscribe_with), [`subscribe_owned`](crate::ObservableExt::subscribe_owned), [`subscribe_local`](crate::ObservableExt::subscribe_local) |
-//! | `firstAsync`, `lastAsync`, `toFuture`, `toTask`, `await` | [`first_value`](crate::ObservableExt::first_value), [`last_value`](crate::ObservableExt::last_value) |
+//! | `subscribe`, `forEach`, `forEachWhile`, `forEachAsync`, `safeSubscribe`, `subscribeSafe` | [`subscribe`](crate::Observable::subscribe), [`subscribe_with`](crate::Observable::subscribe_with), [`subscribe_owned`](crate::ObservableExt::subscribe_owned), [`subscribe_local`](crate::ObservableExt::subscribe_local) |
+//! | `firstAsync`, `lastAsync`, `toFuture`, `toTask`, `await`, `getAwaiter`, `runAsync` | [`first_value`](crate::ObservableExt::first_value), [`last_value`](crate::ObservableExt::last_value) |
 //! | `blockingFirst`, `blockingLast`, `blockingSingle`, `wait` | [`first_value`](crate::ObservableExt::first_value), [`last_value`](crate::ObservableExt::last_value), each with `blocking_wait` |
 //! | `blockingMostRecent`, `mostRecent` | [`most_recent`](crate::ObservableExt::most_recent), or [`Source::latest`](crate::Source::latest) of a behavior subject |
 //! | `blockingIterable`, `blockingStream`, `blockingForEach`, `toEnumerable`; `blockingLatest`, `latest` | [`into_stream`](crate::ObservableExt::into_stream) with [`Unbounded`](crate::stream::Unbounded) or [`Latest`](crate::stream::Latest), then [`blocking_iter`](crate::stream::IntoStream::blocking_iter) |
 //! | `blockingNext`, `next`, `chunkify`, `collect(iterable)` | no: [`blocking_iter`](crate::stream::IntoStream::blocking_iter) with another [policy](crate::stream#choose-a-policy) |
 //! | `toFlowable(strategy)`, `toAsyncEnumerable` | [`into_stream`](crate::ObservableExt::into_stream), [`try_into_stream`](crate::ObservableExt::try_into_stream) |
+//! | `onBackpressureBuffer`, `onBackpressureDrop`, `onBackpressureLatest` | the [policy](crate::stream#choose-a-policy) of a stream, or [`observe_on_with`](crate::ObservableExt::observe_on_with) a [`Bound`](crate::scheduler::Bound) |
 //! | `toEvent`, `toEventPattern` | no: subscribe the handler |
 //! | `toQueryable`, `remotable` | no: closures stay in the process; the bridge of `fanline-server` carries values |
 //! | `test` | [`Recorder`](crate::testing::Recorder) |
