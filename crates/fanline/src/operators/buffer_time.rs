@@ -13,8 +13,8 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// On completion, the remaining values are emitted first, if there are any. An error is passed on at once,
 /// and the remaining values are dropped. The number of stored values is unbounded;
 /// [`buffer_time_or_count`](crate::TimeExt::buffer_time_or_count) limits it: it also emits a `Vec` as
-/// soon as there are `count` values, and the next `period` begins at that moment. Emits on a worker of
-/// `scheduler`.
+/// soon as there are `count` values, and the next `period` begins at that moment.
+/// [`TimeExt`](crate::TimeExt#threads) describes which thread emits.
 ///
 /// # Panics
 ///

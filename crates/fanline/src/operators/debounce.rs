@@ -9,8 +9,8 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// Emits a value if no other value follows within `quiet`. Drops a value if another one follows sooner.
 ///
 /// On completion, the pending value is emitted first. An error is passed on at once, and the pending value is
-/// dropped. Stores one value. Emits on a worker of `scheduler`. When a new value moves the deadline, the
-/// timer is not rescheduled.
+/// dropped. Stores one value. [`TimeExt`](crate::TimeExt#threads) describes which thread emits. When a new value moves
+/// the deadline, the timer is not rescheduled.
 ///
 /// ```
 /// use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// Delays each value and the completion by `delay`.
 ///
 /// An error is passed on at once, and the delayed values are dropped. The number of delayed values is
-/// unbounded. Emits on a worker of `scheduler`.
+/// unbounded. [`TimeExt`](crate::TimeExt#threads) describes which thread emits.
 ///
 /// ```
 /// use std::time::Duration;

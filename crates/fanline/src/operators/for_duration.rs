@@ -36,10 +36,10 @@ macro_rules! for_duration {
 for_duration! {
     /// The observable returned by [`take_for`](crate::TimeExt::take_for).
     ///
-    /// Emits the values that arrive within `duration` after the subscription, then completes, on a worker of
-    /// the scheduler.
+    /// Emits the values that arrive within `duration` after the subscription, then completes.
     ///
-    /// Completes or fails earlier if the source does. Stores no values.
+    /// Completes or fails earlier if the source does. Stores no values. [`TimeExt`](crate::TimeExt#threads) describes
+    /// which thread completes.
     ///
     /// ```
     /// use std::time::Duration;

@@ -9,7 +9,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 /// Emits the latest value every `period`, if there is a new one.
 ///
 /// Completes at once when the source completes; a value that was not emitted until then is dropped. An error
-/// is passed on at once. Stores one value. Emits on a worker of `scheduler`.
+/// is passed on at once. Stores one value. [`TimeExt`](crate::TimeExt#threads) describes which thread emits.
 /// [`sample_when`](crate::CombineExt::sample_when) uses another source instead of a clock.
 ///
 /// # Panics

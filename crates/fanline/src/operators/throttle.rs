@@ -43,7 +43,7 @@ pub enum Edge {
 /// previous one; [`Edge`](crate::operators::Edge) determines the emitted values.
 ///
 /// On completion, the pending value is emitted first. An error is passed on at once, and the pending value is
-/// dropped. Stores one value. The pending value is emitted on a worker of `scheduler`.
+/// dropped. Stores one value. [`TimeExt`](crate::TimeExt#threads) describes which thread emits.
 ///
 /// ```
 /// use std::time::Duration;

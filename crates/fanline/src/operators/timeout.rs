@@ -9,9 +9,9 @@ use crate::{Guard, Observable, Observer, Scheduler, Worker};
 /// Fails with the result of `error` if no value arrives within `limit` after the subscription, or after the
 /// previous value. The source is then unsubscribed.
 ///
-/// Stores no values. The error is emitted on a worker of `scheduler`. If the source cannot fail, add an error
-/// type with [`with_error_type`](crate::ObservableExt::with_error_type) first. To switch to another source,
-/// put [`catch`](crate::CombineExt::catch) after this operator.
+/// Stores no values. [`TimeExt`](crate::TimeExt#threads) describes which thread emits the error. If the source cannot
+/// fail, add an error type with [`with_error_type`](crate::ObservableExt::with_error_type) first. To switch to
+/// another source, put [`catch`](crate::CombineExt::catch) after this operator.
 ///
 /// ```
 /// use std::time::Duration;

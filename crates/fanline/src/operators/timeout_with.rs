@@ -11,7 +11,7 @@ use crate::{Guard, Observable, Observer, Scheduler};
 /// previous value, unsubscribes from the source, subscribes to `fallback`, and emits its values.
 ///
 /// Completes or fails with the source, or with `fallback` if that was subscribed to. Stores no values.
-/// `fallback` is subscribed to on a worker of the scheduler.
+/// [`TimeExt`](crate::TimeExt#threads) describes which thread subscribes to `fallback`.
 ///
 /// ```
 /// use std::time::Duration;

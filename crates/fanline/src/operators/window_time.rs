@@ -17,6 +17,7 @@ use crate::{Guard, Observable, Observer, Scheduler, Time, Worker};
 ///
 /// [`window_time_or_count`](crate::TimeExt::window_time_or_count) limits windows to `count` values: a
 /// full window completes at once, and the next `period` begins at that moment.
+/// [`TimeExt`](crate::TimeExt#threads) describes which thread emits.
 ///
 /// # Panics
 ///

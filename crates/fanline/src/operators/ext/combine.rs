@@ -541,7 +541,7 @@ pub trait CombineExt: IntoObservable {
         RetryWith::new(self.into_observable(), backoff, ThreadPool::global())
     }
 
-    /// Like [`retry_with`](Self::retry_with), on a worker of `scheduler`.
+    /// Like [`retry_with`](Self::retry_with), with the time of `scheduler`.
     fn retry_with_on<C: Scheduler>(
         self,
         backoff: Backoff,

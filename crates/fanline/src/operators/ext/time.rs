@@ -9,9 +9,16 @@ use crate::{IntoObservable, Scheduler};
 /// The operators that depend on time, for every type that converts into an
 /// [`Observable`](crate::Observable).
 ///
-/// Each operator has two forms. The short one emits on a worker of the process's thread pool,
-/// [`ThreadPool::global`]. The one whose name ends in `_on` takes a [`Scheduler`]: a pool or an event loop of
-/// your own, or [`VirtualTime`](crate::scheduler::VirtualTime) in tests.
+/// Each operator has two forms. The short one uses the process's thread pool, [`ThreadPool::global`]. The one
+/// whose name ends in `_on` takes a [`Scheduler`]: a pool or an event loop of your own, or
+/// [`VirtualTime`](crate::scheduler::VirtualTime) in tests.
+///
+/// # Threads
+///
+/// A worker of the scheduler emits what is due later, and the source's thread emits everything else, such as
+/// errors. Their calls never overlap, and neither thread waits: if one is in a call, it makes the other's call
+/// next. So the source's thread may emit what is due, and the worker may emit what has just arrived. Put
+/// [`observe_on`](crate::ObservableExt::observe_on) behind the operator if one worker must make all calls.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,7 +48,7 @@ pub trait TimeExt: IntoObservable {
         )
     }
 
-    /// Like [`buffer_time`](Self::buffer_time), on a worker of `scheduler`.
+    /// Like [`buffer_time`](Self::buffer_time), with the time of `scheduler`.
     fn buffer_time_on<C: Scheduler>(
         self,
         period: Duration,
@@ -65,7 +72,7 @@ pub trait TimeExt: IntoObservable {
         BufferTime::new(self.into_observable(), period, count, ThreadPool::global())
     }
 
-    /// Like [`buffer_time_or_count`](Self::buffer_time_or_count), on a worker of `scheduler`.
+    /// Like [`buffer_time_or_count`](Self::buffer_time_or_count), with the time of `scheduler`.
     fn buffer_time_or_count_on<C: Scheduler>(
         self,
         period: Duration,
@@ -91,7 +98,7 @@ pub trait TimeExt: IntoObservable {
         )
     }
 
-    /// Like [`window_time`](Self::window_time), on a worker of `scheduler`.
+    /// Like [`window_time`](Self::window_time), with the time of `scheduler`.
     fn window_time_on<C: Scheduler>(
         self,
         period: Duration,
@@ -115,7 +122,7 @@ pub trait TimeExt: IntoObservable {
         WindowTime::new(self.into_observable(), period, count, ThreadPool::global())
     }
 
-    /// Like [`window_time_or_count`](Self::window_time_or_count), on a worker of `scheduler`.
+    /// Like [`window_time_or_count`](Self::window_time_or_count), with the time of `scheduler`.
     fn window_time_or_count_on<C: Scheduler>(
         self,
         period: Duration,
@@ -136,7 +143,7 @@ pub trait TimeExt: IntoObservable {
         Debounce::new(self.into_observable(), quiet, ThreadPool::global())
     }
 
-    /// Like [`debounce`](Self::debounce), on a worker of `scheduler`.
+    /// Like [`debounce`](Self::debounce), with the time of `scheduler`.
     fn debounce_on<C: Scheduler>(
         self,
         quiet: Duration,
@@ -156,7 +163,7 @@ pub trait TimeExt: IntoObservable {
         Delay::new(self.into_observable(), delay, ThreadPool::global())
     }
 
-    /// Like [`delay`](Self::delay), on a worker of `scheduler`.
+    /// Like [`delay`](Self::delay), with the time of `scheduler`.
     fn delay_on<C: Scheduler>(self, delay: Duration, scheduler: C) -> Delay<Self::Observable, C>
     where
         Self: IntoObservable<Item: Clone + Send + 'static, Error: Clone + Send + 'static>,
@@ -192,7 +199,7 @@ pub trait TimeExt: IntoObservable {
         SampleEvery::new(self.into_observable(), period, ThreadPool::global())
     }
 
-    /// Like [`sample`](Self::sample), on a worker of `scheduler`.
+    /// Like [`sample`](Self::sample), with the time of `scheduler`.
     fn sample_on<C: Scheduler>(
         self,
         period: Duration,
@@ -212,7 +219,7 @@ pub trait TimeExt: IntoObservable {
         Throttle::new(self.into_observable(), period, edge, ThreadPool::global())
     }
 
-    /// Like [`throttle`](Self::throttle), on a worker of `scheduler`.
+    /// Like [`throttle`](Self::throttle), with the time of `scheduler`.
     fn throttle_on<C: Scheduler>(
         self,
         period: Duration,
@@ -234,7 +241,7 @@ pub trait TimeExt: IntoObservable {
         Timeout::new(self.into_observable(), limit, ThreadPool::global(), error)
     }
 
-    /// Like [`timeout`](Self::timeout), on a worker of `scheduler`.
+    /// Like [`timeout`](Self::timeout), with the time of `scheduler`.
     fn timeout_on<C: Scheduler, F>(
         self,
         limit: Duration,
@@ -256,7 +263,7 @@ pub trait TimeExt: IntoObservable {
         TakeFor::new(self.into_observable(), duration, ThreadPool::global())
     }
 
-    /// Like [`take_for`](Self::take_for), on a worker of `scheduler`.
+    /// Like [`take_for`](Self::take_for), with the time of `scheduler`.
     fn take_for_on<C: Scheduler>(
         self,
         duration: Duration,
@@ -276,7 +283,7 @@ pub trait TimeExt: IntoObservable {
         SkipFor::new(self.into_observable(), duration, ThreadPool::global())
     }
 
-    /// Like [`skip_for`](Self::skip_for), on a worker of `scheduler`.
+    /// Like [`skip_for`](Self::skip_for), with the time of `scheduler`.
     fn skip_for_on<C: Scheduler>(
         self,
         duration: Duration,
@@ -347,7 +354,7 @@ pub trait TimeExt: IntoObservable {
         )
     }
 
-    /// Like [`timeout_with`](Self::timeout_with), on a worker of `scheduler`.
+    /// Like [`timeout_with`](Self::timeout_with), with the time of `scheduler`.
     fn timeout_with_on<C: Scheduler, B>(
         self,
         limit: Duration,
