@@ -235,16 +235,19 @@ impl<L: Vacant> List<L> {
         self.entries.is_empty()
     }
 
+    /// Returns the addresses of the entries. They are those of the vector itself, not of a slice, so that
+    /// accesses to the list between two calls of observers do not invalidate them.
     #[inline(always)]
     pub(super) fn as_mut_ptr_range(&mut self) -> Range<*mut L> {
-        self.entries.as_mut_ptr_range()
+        let start = self.entries.as_mut_ptr();
+        start..start.wrapping_add(self.entries.len())
     }
 
     /// Returns the address of the only entry; null if the list has no entry or several. Valid until an
-    /// entry is added or the list is compacted.
+    /// entry is added or the list is compacted, as in [`as_mut_ptr_range`](Self::as_mut_ptr_range).
     pub(super) fn only(&mut self) -> *mut L {
-        match &mut self.entries[..] {
-            [only] => only,
+        match self.entries.len() {
+            1 => self.entries.as_mut_ptr(),
             _ => core::ptr::null_mut(),
         }
     }
