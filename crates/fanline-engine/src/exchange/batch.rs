@@ -20,6 +20,9 @@ pub(crate) const TRACED: u8 = 0x80;
 /// Bit of [`Crossing::hops`]: the publisher is an MQTT client of the same account.
 pub(crate) const FROM_DEVICE: u8 = 0x40;
 
+/// Bit of [`Crossing::hops`]: the message is for JetStream itself, and came from another server of the cluster.
+pub(crate) const FROM_ROUTE: u8 = 0x20;
+
 /// Largest number of bytes that a message's sizes and line ends add to its reply subject, headers, and payload.
 const ARGS_BYTES_MAX: usize = 48;
 

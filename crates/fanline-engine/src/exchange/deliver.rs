@@ -9,7 +9,7 @@ use std::ops::Range;
 use slab::Slab;
 
 use super::Exchange;
-use super::batch::{Batch, Crossing, Excluded, FROM_DEVICE, HOPS_MAX};
+use super::batch::{Batch, Crossing, Excluded, FROM_DEVICE, FROM_ROUTE, HOPS_MAX};
 use super::message::{Dispatch, Message, Origin, Via};
 use super::outputs::Outputs;
 use super::remote::{LinkSet, MemberRank, Remote};
@@ -255,7 +255,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
     /// Returns the initial `hops` of a message that crosses to other shards.
     #[inline]
     fn first_hop(&mut self, targets: &mut RemoteTargets) -> u8 {
-        let bits = if self.is_from_device { FROM_DEVICE } else { 0 };
+        let bits = origin_bits(self.is_from_device, self.origin.via, self.subject);
         match &mut self.trace {
             None => bits,
             Some(trace) => bits | targets.trace(self.account, trace),
@@ -457,10 +457,8 @@ impl<K: Kind> Exchange<K> {
             && let Some(Remote::Shard(shard)) = route.only_remote()
             && dispatch.context.trace.is_none()
         {
-            let hops = match dispatch.context.is_from_device {
-                true => FROM_DEVICE,
-                false => 0,
-            };
+            let is_from_device = dispatch.context.is_from_device;
+            let hops = origin_bits(is_from_device, dispatch.origin.via, subject);
             let batch = &mut outgoing[usize::from(shard)];
             batch.push_message(&Crossing::plain(account, subject, message, hops));
             return Reached::All(true);
@@ -542,7 +540,7 @@ impl<K: Kind> Exchange<K> {
             return false;
         }
         dispatch.origin = excluded.map_or(Origin::ELSEWHERE, |it| self.origin_of(it));
-        let hops = hops & !FROM_DEVICE;
+        let hops = hops & !(FROM_DEVICE | FROM_ROUTE);
         let Exchange {
             routers,
             subs,
@@ -646,6 +644,19 @@ impl<K: Kind> Exchange<K> {
         for id in over {
             self.overrun(id);
         }
+    }
+}
+
+/// Returns the bits of [`Crossing::hops`] that describe the publisher of a message. Only JetStream distinguishes
+/// messages from routes, and only requests: other messages remain simple ones, which form runs.
+#[inline]
+fn origin_bits(is_from_device: bool, via: Via, subject: &[u8]) -> u8 {
+    let device = if is_from_device { FROM_DEVICE } else { 0 };
+    match via {
+        Via::Route if subject.starts_with(b"$JS.") && !subject.starts_with(b"$JS.ACK.") => {
+            device | FROM_ROUTE
+        }
+        _ => device,
     }
 }
 

@@ -39,6 +39,8 @@ pub struct RouteSettings {
     pub compression: Option<LinkCompression>,
     /// Number of shards that serve routes, the first ones; 0 means 1.
     pub shards: u16,
+    /// Index of the JetStream service among the shards, if the server has JetStream.
+    pub jetstream: Option<u16>,
 }
 
 impl Carries {

@@ -11,11 +11,14 @@ use super::folders::Folders;
 use super::info::ApiStats;
 use super::limits::{Reserved, ServerLimits, Usage, Used};
 use super::origin_inboxes::OriginInboxes;
+use super::peers::{Elsewhere, stream_filters};
 use super::receivers::Receivers;
 use super::stream::{OpenBatches, Stream};
 use super::streams::{Key, OWN_PREFIX, Streams};
 use super::transfer::Transfers;
-use super::{ACK_PREFIX, Message, Now, Port, Storage, Strictness, api};
+use super::{
+    ACK_PREFIX, ClusterInfo, ClusterSettings, Message, Now, Port, Storage, Strictness, api,
+};
 use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
 use crate::store::documents::Documents;
@@ -37,6 +40,8 @@ pub struct Settings {
     pub server_id: String,
     /// The server's name, reported as the leader of every stream.
     pub server_name: String,
+    /// The server's cluster; `None` if it is in none.
+    pub cluster: Option<ClusterSettings>,
     /// The server's version, for metadata.
     pub server_version: String,
     /// How unknown fields of requests are treated.
@@ -283,6 +288,48 @@ impl JetStream {
         }
     }
 
+    /// Answers a request with what other servers of the cluster contribute.
+    pub(super) fn answer_request(
+        &mut self,
+        message: &Message<'_>,
+        elsewhere: &Elsewhere,
+        now: Now,
+        port: &mut dyn Port,
+    ) {
+        let of_domain = self.domain_prefix.as_deref();
+        let of_domain = of_domain.and_then(|prefix| message.subject.strip_prefix(prefix));
+        let path = message.subject.strip_prefix(b"$JS.API.").or(of_domain);
+        if let Some(path) = path {
+            api::answer(self, path, message, elsewhere, now, port);
+        }
+    }
+
+    /// Returns the filters that a stream of this name announces to the other servers of the cluster. Outside of a
+    /// cluster there are none.
+    pub(super) fn filters_for_peers(&self, stream: &str) -> Vec<String> {
+        if self.settings.cluster.is_none() {
+            return Vec::new();
+        }
+        let of_domain = self.domain_prefix.as_deref().map(String::from_utf8_lossy);
+        let prefixes = ["$JS.API."].into_iter().chain(of_domain.as_deref());
+        let prefixes: Vec<&str> = prefixes.collect();
+        stream_filters(&self.settings.server_id, stream, &prefixes)
+    }
+
+    /// Returns the server and the cluster of the streams.
+    pub(super) fn cluster_info(&self) -> ClusterInfo {
+        let cluster = self.settings.cluster.as_ref();
+        ClusterInfo {
+            name: cluster.map(|cluster| cluster.name.clone()),
+            leader: self.settings.server_name.clone(),
+        }
+    }
+
+    /// Returns the same, for descriptions that show it in a cluster only.
+    pub(super) fn shown_cluster(&self) -> Option<ClusterInfo> {
+        self.settings.cluster.as_ref().map(|_| self.cluster_info())
+    }
+
     /// Returns the subject under which to store a message to `$JS.<domain>.API.$KV.…` or `….$OBJ.…`: the part
     /// after the API prefix.
     fn store_subject<'a>(&self, subject: &'a [u8]) -> Option<&'a [u8]> {
@@ -406,6 +453,9 @@ impl JetStream {
 
     fn settle_stream(&mut self, key: Key, now: Now, port: &mut dyn Port) {
         self.copy(key, now, port);
+        if self.settings.cluster.is_some() {
+            self.find_origins(key, port);
+        }
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
@@ -423,6 +473,20 @@ impl JetStream {
         self.confirm_acks(key, false, now, port);
         self.streams.set_timer(key);
         self.unsynced.insert(key);
+    }
+
+    /// Lets a stream read the origins that are on other servers of the cluster.
+    fn find_origins(&mut self, key: Key, port: &mut dyn Port) {
+        let Some(stream) = self.streams.get(key) else {
+            return;
+        };
+        let origins = stream
+            .origins()
+            .filter(|name| self.streams.find(name).is_none());
+        let origins: Vec<String> = origins.map(str::to_owned).collect();
+        if let Some(stream) = self.streams.get_mut(key) {
+            stream.read_elsewhere(&origins, port);
+        }
     }
 
     /// Copies new records from the stream's origins into this stream, and from this stream into the streams

@@ -8,8 +8,9 @@ use super::commit::StreamSync;
 use super::folders::Folders;
 use super::limits::{Reserved, Used};
 use super::overview::{Overview, OverviewWanted};
+use super::peers::Peers;
 use super::streams::{OWN_PREFIX, StreamId};
-use super::{Handler, Message, Now, Ports, api};
+use super::{ApiError, Handler, Message, Now, Ports, StreamConfig, api};
 use crate::auth::{Access, Account, AccountId, ImportKind, TraceTo, covers};
 use crate::limits::AccountLimits;
 use crate::random::{Purpose, Random, Seed};
@@ -78,6 +79,8 @@ pub struct JetStreams {
     unreleased: Vec<AccountId>,
     timers: Timers<AccountId>,
     problems: Vec<String>,
+    /// The other servers, in a cluster.
+    pub(super) peers: Option<Box<Peers>>,
 }
 
 /// State of one account.
@@ -112,7 +115,10 @@ impl JetStreams {
         folders: Option<Box<dyn AccountFolders>>,
         seed: impl Into<Seed>,
     ) -> Self {
+        let cluster = settings.cluster.clone();
+        let peers = cluster.map(|cluster| Box::new(Peers::new(&settings.server_id, cluster)));
         JetStreams {
+            peers,
             settings,
             folders,
             random: Random::new(seed.into(), Purpose::Accounts),
@@ -173,7 +179,7 @@ impl JetStreams {
     }
 
     /// Creates the JetStream of an account for which it is enabled.
-    fn start(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
+    pub(super) fn start(&mut self, account: AccountId, now: Now, ports: &mut dyn Ports) {
         let entry = &mut self.entries[account.index()];
         let State::Granted(limits) = &entry.state else {
             return;
@@ -210,7 +216,7 @@ impl JetStreams {
         }
     }
 
-    fn running(&self, account: AccountId) -> Option<&JetStream> {
+    pub(super) fn running(&self, account: AccountId) -> Option<&JetStream> {
         match &self.entries.get(account.index())?.state {
             State::Running(jetstream) => Some(jetstream),
             _ => None,
@@ -218,7 +224,7 @@ impl JetStreams {
     }
 
     /// Returns the JetStream of an account, and marks the account for the next call of `settle`.
-    fn touch(&mut self, account: AccountId) -> Option<&mut JetStream> {
+    pub(super) fn touch(&mut self, account: AccountId) -> Option<&mut JetStream> {
         let entry = self.entries.get_mut(account.index())?;
         let State::Running(jetstream) = &mut entry.state else {
             return None;
@@ -226,6 +232,97 @@ impl JetStreams {
         self.touched.insert(account);
         jetstream.set_elsewhere(self.used.without(entry.used));
         Some(jetstream)
+    }
+
+    /// Returns the name of an account.
+    pub(super) fn name_of(&self, account: AccountId) -> &str {
+        let entry = self.entries.get(account.index());
+        entry.map_or("", |entry| &entry.name)
+    }
+
+    /// Returns the account of this name.
+    pub(super) fn account_named(&self, name: &str) -> Option<AccountId> {
+        let at = self.entries.iter().position(|entry| entry.name == name)?;
+        Some(AccountId(u32::try_from(at).ok()?))
+    }
+
+    /// Returns whether an account may use JetStream.
+    pub(super) fn is_enabled(&self, account: AccountId) -> bool {
+        let entry = self.entries.get(account.index());
+        entry.is_some_and(|entry| !matches!(entry.state, State::Refused))
+    }
+
+    /// Returns the part of a request's subject after the prefix of the API.
+    pub(super) fn request_path<'a>(&self, subject: &'a [u8]) -> Option<&'a str> {
+        let path = subject.strip_prefix(API_PREFIX).or_else(|| {
+            let domain = self.settings.domain.as_deref()?;
+            let rest = subject.strip_prefix(OWN_PREFIX)?;
+            rest.strip_prefix(domain.as_bytes())?.strip_prefix(b".API.")
+        });
+        std::str::from_utf8(path?).ok()
+    }
+
+    /// Reports a problem that is not reported to any client.
+    pub(super) fn report(&mut self, problem: String) {
+        self.problems.push(problem);
+    }
+
+    /// Returns whether an account has a stream of this name, even an unreadable one.
+    pub(super) fn has_stream_in(&self, account: AccountId, name: &str) -> bool {
+        let jetstream = self.running(account);
+        jetstream.is_some_and(|own| own.has_stream(name) || own.unrecovered.contains_key(name))
+    }
+
+    /// Returns the configuration of a stream.
+    pub(super) fn config_of(&self, account: AccountId, name: &str) -> Option<&StreamConfig> {
+        let streams = &self.running(account)?.streams;
+        Some(streams.get(streams.find(name)?)?.config())
+    }
+
+    /// Returns whether a stream with another name stores a subject that one of the filters matches.
+    pub(super) fn stores_any(&self, account: AccountId, filters: &[String], name: &str) -> bool {
+        let Some(jetstream) = self.running(account) else {
+            return false;
+        };
+        let streams = &jetstream.streams;
+        // Filters that take too long to compare count as an overlap.
+        (streams.is_any_stored(filters, streams.find(name))).unwrap_or(true)
+    }
+
+    /// Handles a message without other servers.
+    pub(super) fn handle_here(
+        &mut self,
+        account: AccountId,
+        message: &Message<'_>,
+        now: Now,
+        ports: &mut dyn Ports,
+    ) {
+        let Some(entry) = self.entries.get(account.index()) else {
+            return;
+        };
+        match entry.state {
+            // Another server or account answers the request.
+            State::Refused if entry.may_be_served_remotely || !entry.has_api => return,
+            State::Refused => {
+                if let Some(path) = message.subject.strip_prefix(API_PREFIX) {
+                    let error = ApiError::NOT_ENABLED_FOR_ACCOUNT;
+                    api::refuse(path, message, &error, ports.of(account));
+                }
+                return;
+            }
+            State::Granted(_) => self.start(account, now, ports),
+            State::Running(_) => {}
+        }
+        // Only requests that create or change a stream need the reservations of other accounts.
+        if message.subject.starts_with(b"$JS.API.STREAM.") {
+            let reserved = self.reserved_elsewhere(account);
+            if let Some(jetstream) = self.touch(account) {
+                jetstream.set_reserved_elsewhere(reserved);
+            }
+        }
+        if let Some(jetstream) = self.touch(account) {
+            jetstream.handle(message, now, ports.of(account));
+        }
     }
 
     /// Returns the bytes that other accounts have reserved.
@@ -271,30 +368,8 @@ impl Handler for JetStreams {
         now: Now,
         ports: &mut dyn Ports,
     ) {
-        let Some(entry) = self.entries.get(account.index()) else {
-            return;
-        };
-        match entry.state {
-            // Another server or account answers the request.
-            State::Refused if entry.may_be_served_remotely || !entry.has_api => return,
-            State::Refused => {
-                if let Some(path) = message.subject.strip_prefix(API_PREFIX) {
-                    api::refuse(path, message, ports.of(account));
-                }
-                return;
-            }
-            State::Granted(_) => self.start(account, now, ports),
-            State::Running(_) => {}
-        }
-        // Only requests that create or change a stream need the reservations of other accounts.
-        if message.subject.starts_with(b"$JS.API.STREAM.") {
-            let reserved = self.reserved_elsewhere(account);
-            if let Some(jetstream) = self.touch(account) {
-                jetstream.set_reserved_elsewhere(reserved);
-            }
-        }
-        if let Some(jetstream) = self.touch(account) {
-            jetstream.handle(message, now, ports.of(account));
+        if self.peers.is_none() || !self.handle_for_peers(account, message, now, ports) {
+            self.handle_here(account, message, now, ports);
         }
     }
 
@@ -309,7 +384,8 @@ impl Handler for JetStreams {
             return;
         };
         self.handle(account, &first, now, ports);
-        if first.subject.starts_with(OWN_PREFIX) {
+        let is_request = account == AccountId::SYSTEM && self.peers.is_some();
+        if is_request || first.subject.starts_with(OWN_PREFIX) {
             run.for_each(|message| self.handle(account, &message, now, ports));
         } else if let Some(jetstream) = self.touch(account) {
             jetstream.handle_run(run, now, ports.of(account));
@@ -364,7 +440,14 @@ impl Handler for JetStreams {
         }
     }
 
+    fn handle_peer_interest(&mut self, account: AccountId, filter: &[u8], present: bool) {
+        if self.peers.is_some() {
+            self.note_peer_interest(account, filter, present);
+        }
+    }
+
     fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports) {
+        self.handle_due_peers(now, ports);
         while let Some(account) = self.timers.pop(now.since_start) {
             if let Some(jetstream) = self.touch(account) {
                 jetstream.handle_timeout(now, ports.of(account));
@@ -373,7 +456,8 @@ impl Handler for JetStreams {
     }
 
     fn next_timeout(&self) -> Option<Duration> {
-        self.timers.next()
+        let of_peers = self.peers.as_ref().and_then(|peers| peers.next_timeout());
+        self.timers.next().into_iter().chain(of_peers).min()
     }
 
     fn is_quick(&self, account: AccountId, subject: &[u8]) -> bool {
@@ -483,6 +567,7 @@ impl Handler for JetStreams {
     }
 
     fn set_accounts(&mut self, access: &Access, now: Now, ports: &mut dyn Ports) {
+        self.announce_to_peers(ports);
         for (id, account) in (0..).map(AccountId).zip(access.accounts()) {
             let limits = access.jetstream_limits(id);
             let has_api = limits.is_some() || !imports_api(account);

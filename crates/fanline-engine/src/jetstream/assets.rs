@@ -101,7 +101,8 @@ impl JetStream {
         for subject in &stream.config().subjects {
             port.subscribe(subject.as_bytes());
         }
-        for filter in own_filters(&stream.config().name) {
+        let for_peers = self.filters_for_peers(&stream.config().name);
+        for filter in own_filters(&stream.config().name).iter().chain(&for_peers) {
             port.subscribe(filter.as_bytes());
         }
         Ok(self.streams.insert(stream, parts.documents))
@@ -164,7 +165,8 @@ impl JetStream {
         for subject in &stream.config().subjects {
             port.unsubscribe(subject.as_bytes());
         }
-        for filter in own_filters(&stream.config().name) {
+        let for_peers = self.filters_for_peers(&stream.config().name);
+        for filter in own_filters(&stream.config().name).iter().chain(&for_peers) {
             port.unsubscribe(filter.as_bytes());
         }
     }

@@ -208,6 +208,7 @@ fixed! {
 }
 
 worded! {
+    no_suitable_peers(why) = 400, 10005, "no suitable peers for placement{why}";
     consumer_create(detail) = 500, 10012, "{detail}";
     stream_external_api_overlap(prefix, subject) = 400, 10021, "stream external api prefix {prefix} must not overlap with {subject}";
     stream_external_deliver_prefix_overlaps(prefix, subject) = 400, 10022, "stream external delivery prefix {prefix} overlaps with stream subject {subject}";

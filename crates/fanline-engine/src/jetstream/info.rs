@@ -82,6 +82,9 @@ pub struct LostInfo {
 /// Server of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClusterInfo {
+    /// Name of the cluster, if the server is in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Name of the server.
     pub leader: String,
 }

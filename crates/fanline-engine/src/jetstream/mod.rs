@@ -18,6 +18,7 @@ mod info;
 mod limits;
 mod origin_inboxes;
 mod overview;
+mod peers;
 mod pending_answers;
 mod receivers;
 mod recover;
@@ -44,6 +45,8 @@ pub use folders::Folders;
 pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamInfo, TierInfo};
 pub use limits::ServerLimits;
 pub use overview::{Overview, OverviewWanted, StreamOverview};
+pub use peers::ClusterSettings;
+pub(crate) use peers::{is_all_requests, is_of_service};
 pub use streams::StreamId;
 
 /// Maximum delay from a change of a consumer's state, or of the progress of a source, until it is saved. After
@@ -76,6 +79,8 @@ pub struct Message<'a> {
     /// Subject that subscribers see instead of `subject`, or empty if they see `subject`. A consumer
     /// publishes a record to its deliver subject, but subscribers see the record's own subject.
     pub shown: &'a [u8],
+    /// Whether it is a request that another server of the cluster has passed on.
+    pub is_from_route: bool,
 }
 
 /// The outcome of a publish, an acknowledgement, or an API request: the sequence of the stored record, 0 if
@@ -201,6 +206,9 @@ pub trait Handler {
         now: Now,
         ports: &mut dyn Ports,
     );
+
+    /// Handles a change of the interest of other servers of the cluster.
+    fn handle_peer_interest(&mut self, _account: AccountId, _filter: &[u8], _present: bool) {}
 
     /// Runs due timers.
     fn handle_timeout(&mut self, now: Now, ports: &mut dyn Ports);

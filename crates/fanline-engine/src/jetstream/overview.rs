@@ -155,7 +155,7 @@ impl JetStream {
         now: Now,
         port: &mut dyn Port,
     ) -> Option<StreamOverview> {
-        let leader = self.settings.server_name.clone();
+        let cluster = self.cluster_info();
         let stream = self.streams.get_mut(key)?;
         let info = StreamInfo::of(stream, None, now);
         let (mut consumer_detail, mut direct_consumer_detail) = (Vec::new(), Vec::new());
@@ -178,7 +178,7 @@ impl JetStream {
         Some(StreamOverview {
             name: info.config.name.clone(),
             created: info.created,
-            cluster: ClusterInfo { leader },
+            cluster,
             config: wanted.config.then_some(info.config),
             state: info.state,
             consumer_detail,

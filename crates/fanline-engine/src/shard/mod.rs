@@ -22,6 +22,8 @@ mod route_pool_tests;
 #[cfg(test)]
 mod route_rights_tests;
 #[cfg(test)]
+mod route_service_tests;
+#[cfg(test)]
 mod route_tests;
 mod routes;
 #[cfg(test)]

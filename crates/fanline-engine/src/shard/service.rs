@@ -14,9 +14,9 @@ use crate::accounts::{BRIDGES_MAX, Requests};
 use crate::auth::{Access, AccountId, overlap};
 use crate::exchange::announce;
 use crate::exchange::batch::{
-    Batch, BatchCursor, BatchEntry, Crossing, Notification, TRACED, Target, Unframed,
+    Batch, BatchCursor, BatchEntry, Crossing, FROM_ROUTE, Notification, TRACED, Target, Unframed,
 };
-use crate::exchange::remote::Remote;
+use crate::exchange::remote::{LinkSet, Remote};
 use crate::exchange::router::{
     BridgeKind, Listening, Member, REPLIES, Route, RouteMemo, Router, Routers, bridges,
     has_services, listening, replies_of,
@@ -167,6 +167,10 @@ impl<H: Handler> JetStreamService<H> {
                     queue,
                     weight,
                 } => {
+                    if let Remote::Links(LinkSet::Routes(_)) = from {
+                        let is_there = weight > 0;
+                        (self.handler).handle_peer_interest(account, filter, is_there);
+                    }
                     let ports = &mut self.ports;
                     // Interest of this shard was recorded when the handler subscribed.
                     if from != Remote::Shard(ports.index) {
@@ -502,6 +506,7 @@ fn message_of<'a>(crossing: &Crossing<'a>) -> Message<'a> {
         headers,
         payload: &rest[..rest.len() - 2],
         shown: shown(framed.head),
+        is_from_route: crossing.hops & FROM_ROUTE != 0,
     }
 }
 

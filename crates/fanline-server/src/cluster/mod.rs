@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fanline_engine::auth::{Permissions, Rights};
+use fanline_engine::jetstream::ClusterSettings;
 use fanline_engine::route::{RouteDial, RouteEnded, RouteSettings};
 use fanline_engine::{AccountId, ClientUrls};
 use tokio::sync::oneshot;
@@ -90,10 +91,7 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
         return Err("cluster name cannot be empty".into());
     }
     if options.jetstream.is_some() {
-        return Err(
-            "JetStream is not supported by Fanline in a cluster yet: remove `jetstream` or `cluster`"
-                .into(),
-        );
+        check_jetstream(options)?;
     }
     for url in &cluster.routes {
         RouteAddress::parse(url)?;
@@ -112,6 +110,31 @@ pub(crate) fn check(options: &Options) -> Result<(), String> {
         return Err("TLS of routes requires client certificates".into());
     }
     Ok(())
+}
+
+/// Checks the options of a server with JetStream in a cluster.
+fn check_jetstream(options: &Options) -> Result<(), String> {
+    let problem = if options.server_name.is_none() {
+        "jetstream cluster requires `server_name` to be set"
+    } else if options.cluster_name.is_none() {
+        "jetstream cluster requires `cluster.name` to be set"
+    } else if options.no_system_account {
+        "JetStream in a cluster requires the system account: its servers agree on streams there"
+    } else if options.mqtt.is_some() {
+        "MQTT is not supported by Fanline in a cluster yet: remove `mqtt` or `cluster`"
+    } else {
+        return Ok(());
+    };
+    Err(problem.into())
+}
+
+/// Returns the cluster of a server, as JetStream needs it; `None` if it is in none.
+pub(crate) fn of_jetstream(options: &Options) -> Option<ClusterSettings> {
+    options.cluster.as_ref()?;
+    Some(ClusterSettings {
+        name: options.cluster_name.clone().unwrap_or_default(),
+        tags: options.server_tags.clone(),
+    })
 }
 
 /// Returns the engine's settings of routes; `None` if the server is in no cluster.
@@ -140,6 +163,8 @@ pub(crate) fn settings(
         rights: rights(&cluster.permissions),
         compression: requested(&cluster.compression),
         shards: u16::try_from(shards).unwrap_or(u16::MAX),
+        // The service comes after the shards.
+        jetstream: (options.jetstream.as_ref()).and_then(|_| u16::try_from(shards).ok()),
     })
 }
 

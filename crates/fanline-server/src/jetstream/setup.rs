@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fanline_engine::jetstream::{
-    API_LEVEL, AccountFolders, Folders, Handler, JetStreams, ServerLimits, Settings, Strictness,
+    API_LEVEL, AccountFolders, ClusterSettings, Folders, Handler, JetStreams, ServerLimits,
+    Settings, Strictness,
 };
 use fanline_engine::store::{Disk, DiskError, Key};
 use fanline_engine::{AccountLimits, ServerInfo};
@@ -17,7 +18,10 @@ use crate::ipc::Common;
 use crate::options::{Cipher, JetStreamOptions};
 
 /// Returns a function that starts the JetStream service. Locks the store folder for this server.
-pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartJetStream, StartError> {
+pub(crate) fn starter(
+    options: &JetStreamOptions,
+    cluster: Option<ClusterSettings>,
+) -> Result<StartJetStream, StartError> {
     let options = options.clone();
     let store = options.store_dir.as_deref().map(take).transpose()?;
     let key = store.as_ref().map(|store| key_of(store, &options));
@@ -27,6 +31,7 @@ pub(crate) fn starter(options: &JetStreamOptions) -> Result<StartJetStream, Star
         log_start(&options, limits, store.as_ref());
         let settings = Settings {
             key,
+            cluster,
             ..settings(&options, limits, info)
         };
         start(common, store, move |parts| streams(settings, parts))
@@ -60,6 +65,7 @@ fn settings(options: &JetStreamOptions, limits: ServerLimits, info: &ServerInfo)
         domain: options.domain.clone(),
         server_id: info.server_id.clone(),
         server_name: info.server_name.clone(),
+        cluster: None,
         server_version: info.version.clone(),
         strictness: match options.strict {
             true => Strictness::Strict,

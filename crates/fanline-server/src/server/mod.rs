@@ -55,7 +55,10 @@ impl Server {
     /// ```
     pub fn start(options: Options) -> Result<Handle, StartError> {
         let jetstream = options.jetstream.as_ref();
-        let jetstream = jetstream.map(jetstream::starter).transpose()?;
+        let cluster = cluster::of_jetstream(&options);
+        let jetstream = jetstream
+            .map(|own| jetstream::starter(own, cluster))
+            .transpose()?;
         start(options, jetstream)
     }
 }

@@ -231,14 +231,15 @@ fn unusable_options_are_refused() {
         cluster_name: Some(String::new()),
         ..usual()
     };
-    let with_jetstream = Options {
+    let without_a_name = Options {
         jetstream: Some(JetStreamOptions::default()),
+        server_name: None,
         ..usual()
     };
     let with_route = node_options("node", 1, vec!["nats://ada:secret@host".into()]);
     for (options, expected) in [
         (empty_name, "cluster name cannot be empty"),
-        (with_jetstream, "JetStream is not supported"),
+        (without_a_name, "jetstream cluster requires `server_name`"),
         (one_sided, "TLS of routes requires client certificates"),
         (with_route, "route \"nats://host\" has no port"),
     ] {

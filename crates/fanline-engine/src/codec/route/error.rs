@@ -38,6 +38,16 @@ pub enum RouteError {
     /// The acceptor has assigned a slot, which only the dialer does: disconnected.
     #[error("Route pool index should not be set but is set to {0}")]
     PoolIndexSet(i64),
+    /// Both sides have JetStream, and the other one is a nats-server: disconnected.
+    #[error(
+        "Rejecting server {theirs:?} with JetStream of nats-server, because server {ours:?} has JetStream of Fanline"
+    )]
+    JetStream {
+        /// Name of the refused server.
+        theirs: String,
+        /// Name of this server.
+        ours: String,
+    },
     /// A dedicated connection is not possible, because one side has no pool: disconnected.
     #[error("Not possible to have a dedicated route for account {0:?} between those servers")]
     DedicatedImpossible(String),

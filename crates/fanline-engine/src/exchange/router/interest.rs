@@ -120,6 +120,13 @@ impl Interest {
         others.fold(members, |sum, (_, weight)| sum.saturating_add(*weight))
     }
 
+    /// Returns whether this server's own shards have plain interest, apart from one of them.
+    pub(super) fn is_wanted_without(&self, shard: u16) -> bool {
+        let mut others = self.plain_remote.shards();
+        others.set(Remote::Shard(shard), false);
+        !(self.plain.is_empty() && others.is_empty())
+    }
+
     /// Returns whether remotes have interest in this queue group, or plain interest if `queue` is empty.
     pub(super) fn has_remote_interest(&self, queue: &[u8]) -> bool {
         match queue {

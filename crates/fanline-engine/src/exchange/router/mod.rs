@@ -217,6 +217,12 @@ impl Router {
         node.map_or(0, |node| self.filters.value(node).own_weight(queue))
     }
 
+    /// Returns whether this server's own shards have plain interest in a filter, apart from one of them.
+    pub(crate) fn is_wanted_without(&self, shard: u16, filter: &[u8]) -> bool {
+        let node = self.filters.find(filter);
+        node.is_some_and(|node| self.filters.value(node).is_wanted_without(shard))
+    }
+
     /// Returns whether remotes have interest in exactly this filter, with this queue group, or without one if
     /// `queue` is empty.
     pub(crate) fn has_remote_interest(&self, filter: &[u8], queue: &[u8]) -> bool {

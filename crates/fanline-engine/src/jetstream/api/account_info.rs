@@ -6,7 +6,16 @@ use crate::limits::tier_name;
 
 pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let sums = OverviewWanted::default();
-    let overview = call.js.overview(sums, call.now, call.port);
+    let mut overview = call.js.overview(sums, call.now, call.port);
+    let elsewhere = call.elsewhere.sums;
+    overview.memory += elsewhere.memory;
+    overview.storage += elsewhere.storage;
+    overview.reserved_memory += elsewhere.reserved_memory;
+    overview.reserved_storage += elsewhere.reserved_storage;
+    overview.streams += elsewhere.streams;
+    overview.consumers += elsewhere.consumers;
+    overview.api.total += elsewhere.requests;
+    overview.api.errors += elsewhere.errors;
     let limits = &call.js.settings.limits;
     let tiers = limits.tiers.iter().map(|(name, limits)| {
         // All streams have one replica, so the limits of one replica apply to all of them.

@@ -41,6 +41,7 @@ pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let listed = listed(call, key);
     let page = Page::new(listed.len(), request.offset, INFOS_MAX);
     let now = call.now;
+    let cluster = call.js.shown_cluster();
     let stream = call
         .js
         .streams
@@ -50,6 +51,10 @@ pub(super) fn infos(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         let infos = page.of(&listed).iter();
         infos
             .filter_map(|(_, id)| consumers.info(*id, context))
+            .map(|info| ConsumerInfo {
+                cluster: cluster.clone(),
+                ..info
+            })
             .collect()
     });
     json(&Infos { page, consumers })

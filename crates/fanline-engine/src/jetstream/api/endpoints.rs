@@ -60,6 +60,11 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 ];
 
 impl Endpoint {
+    #[cfg(test)]
+    pub(super) fn path(&self) -> &'static str {
+        self.path
+    }
+
     /// Returns the names at the wildcards of the path, or `None` if this endpoint does not match.
     pub(super) fn names<'a>(&self, path: &'a str) -> Option<Vec<&'a str>> {
         let mut names = Vec::new();

@@ -32,6 +32,7 @@ use serde::de::DeserializeOwned;
 
 use super::account::JetStream;
 use super::consumer::ConsumerId;
+use super::peers::Elsewhere;
 use super::pending_answers;
 use super::stream::Stream;
 use super::streams::Key;
@@ -41,6 +42,7 @@ use endpoints::ENDPOINTS;
 
 pub(super) use endpoints::Endpoint;
 pub(super) use stream_create::created_reply;
+pub(super) use stream_list::{listed_info, listed_subject, matching_names, remote_on_page};
 
 /// The two most frequent requests: the beginning of their subjects, after the API prefix.
 const NEXT: &[u8] = b"CONSUMER.MSG.NEXT.";
@@ -52,6 +54,8 @@ struct Call<'a> {
     message: &'a Message<'a>,
     /// Names at the wildcards of the endpoint's path.
     names: Vec<&'a str>,
+    /// What other servers of the cluster contribute to the answer.
+    elsewhere: &'a Elsewhere,
     /// Headers of the answer, if any.
     headers: Vec<u8>,
     /// Stream that the request has changed. The answer is sent when the stream's changes so far are synced.
@@ -82,6 +86,18 @@ pub(super) fn handle(
     if let Some(names) = path.strip_prefix(DIRECT_GET) {
         return direct_get::handle(js, names, message, now, port);
     }
+    answer(js, path, message, &Elsewhere::default(), now, port);
+}
+
+/// Answers a request that is in the list.
+pub(super) fn answer(
+    js: &mut JetStream,
+    path: &[u8],
+    message: &Message<'_>,
+    elsewhere: &Elsewhere,
+    now: Now,
+    port: &mut dyn Port,
+) {
     let Ok(path) = std::str::from_utf8(path) else {
         return;
     };
@@ -95,6 +111,7 @@ pub(super) fn handle(
         js,
         message,
         names,
+        elsewhere,
         headers: Vec::new(),
         changes: None,
         now,
@@ -107,8 +124,31 @@ pub(super) fn handle(
     call.answer(endpoint, result);
 }
 
-/// Refuses a request in an account without JetStream.
-pub(super) fn refuse(path: &[u8], message: &Message<'_>, port: &mut dyn Port) {
+/// Returns the stream that a request names; `None` if it names none.
+pub(super) fn stream_named(path: &str) -> Option<&str> {
+    let frequent = [NEXT, DIRECT_GET].iter().find_map(|prefix| {
+        let names = path.as_bytes().strip_prefix(*prefix)?;
+        path.get(path.len() - names.len()..)
+    });
+    if let Some(names) = frequent {
+        return names.split('.').next();
+    }
+    let names = ENDPOINTS.iter().find_map(|endpoint| endpoint.names(path));
+    names?.first().copied()
+}
+
+/// Returns the subjects of all requests, after the prefix of the API.
+#[cfg(test)]
+pub(super) fn paths() -> Vec<String> {
+    let frequent = [NEXT, DIRECT_GET].map(|prefix| String::from_utf8_lossy(prefix).into_owned());
+    let mut paths: Vec<String> = ENDPOINTS.iter().map(|it| it.path().to_owned()).collect();
+    paths.extend(frequent.iter().map(|prefix| format!("{prefix}*.>")));
+    paths.push("DIRECT.GET.*".to_owned());
+    paths
+}
+
+/// Refuses a request, for example in an account without JetStream.
+pub(super) fn refuse(path: &[u8], message: &Message<'_>, error: &ApiError, port: &mut dyn Port) {
     if path.starts_with(NEXT) || path.starts_with(DIRECT_GET) {
         return no_responders(message, port);
     }
@@ -117,13 +157,12 @@ pub(super) fn refuse(path: &[u8], message: &Message<'_>, port: &mut dyn Port) {
         .iter()
         .find(|endpoint| endpoint.names(path).is_some());
     if let Some(endpoint) = endpoint.filter(|_| !message.reply.is_empty()) {
-        let error = ApiError::NOT_ENABLED_FOR_ACCOUNT;
         let answer = Message {
             subject: message.reply,
-            payload: &refusal(endpoint, &error),
+            payload: &refusal(endpoint, error),
             ..Message::default()
         };
-        port.answer(&answer, Err(&error));
+        port.answer(&answer, Err(error));
     }
 }
 
@@ -243,6 +282,7 @@ impl<'a> Call<'a> {
         id: ConsumerId,
     ) -> Result<super::consumer::ConsumerInfo, ApiError> {
         let (now, version) = (self.now, self.js.settings.server_version.clone());
+        let cluster = self.js.shown_cluster();
         let stream = self
             .js
             .streams
@@ -252,6 +292,7 @@ impl<'a> Call<'a> {
             consumers.info(id, context)
         });
         let mut info = info.ok_or(ApiError::CONSUMER_NOT_FOUND)?;
+        info.cluster = cluster;
         if let Some(config) = &mut info.config {
             shown_metadata(&mut config.metadata, &version);
         }

@@ -63,11 +63,13 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
 pub(in crate::jetstream) fn created_reply(js: &mut JetStream, key: Key, now: Now) -> Vec<u8> {
     let domain = js.settings.domain.clone();
     let version = js.settings.server_version.clone();
+    let cluster = js.shown_cluster();
     let Some(stream) = js.streams.touch(key) else {
         return Vec::new();
     };
     let mut info = StreamInfo::of(stream, domain.as_deref(), now);
     shown_metadata(&mut info.config.metadata, &version);
+    info.cluster = cluster;
     let body = serde_json::to_vec(&Reply {
         info,
         did_create: false,

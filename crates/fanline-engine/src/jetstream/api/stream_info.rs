@@ -8,7 +8,7 @@ use super::page::Page;
 use super::{Answer, Call, json};
 use crate::jetstream::stream::Stream;
 use crate::jetstream::streams::Key;
-use crate::jetstream::{ApiError, ClusterInfo, StreamInfo, shown_metadata};
+use crate::jetstream::{ApiError, StreamInfo, shown_metadata};
 
 /// Maximum number of subjects on a page.
 const SUBJECTS_MAX: usize = 100_000;
@@ -35,9 +35,7 @@ pub(super) fn handle(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let request: Request = call.body()?;
     let key = call.stream_key()?;
     let mut info = shown(call, key)?;
-    info.cluster = Some(ClusterInfo {
-        leader: call.js.settings.server_name.clone(),
-    });
+    info.cluster = Some(call.js.cluster_info());
     let stream = call.stream(key)?;
     let mut page = Page::new(0, 0, 0);
     if !request.subjects_filter.is_empty() {
@@ -61,6 +59,7 @@ pub(super) fn shown(call: &mut Call<'_>, key: Key) -> Result<StreamInfo, ApiErro
     let version = call.js.settings.server_version.clone();
     let mut info = StreamInfo::of(call.stream(key)?, domain.as_deref(), now);
     shown_metadata(&mut info.config.metadata, &version);
+    info.cluster = call.js.shown_cluster();
     Ok(info)
 }
 

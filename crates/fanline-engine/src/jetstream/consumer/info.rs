@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::machine::{Consumer, Position};
 use super::shared::CallWithStore;
-use crate::jetstream::{ConsumerConfig, Timestamp};
+use crate::jetstream::{ClusterInfo, ConsumerConfig, Timestamp};
 
 /// Description of a consumer in wire format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,6 +39,9 @@ pub struct ConsumerInfo {
     /// Remaining time of the pause in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_remaining: Option<i64>,
+    /// Server of the consumer, in a cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterInfo>,
     /// Time of this description.
     pub ts: Timestamp,
     /// Priority group, with its pinned client.
@@ -109,6 +112,7 @@ impl Consumer {
             push_bound: self.is_bound(),
             paused: paused_until.is_some(),
             pause_remaining: paused_until.map(|until| until - now),
+            cluster: None,
             ts: Timestamp::from_unix_nanos(now),
             priority_groups: self.config.priority_groups.iter().map(group).collect(),
         }

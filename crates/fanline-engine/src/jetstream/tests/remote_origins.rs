@@ -167,6 +167,7 @@ impl Simulation {
             headers: &packet.headers,
             payload: &packet.payload,
             shown: &packet.shown,
+            is_from_route: false,
         };
         let (js, port) = &mut self.sides[side];
         js.handle(&message, self.now, port);

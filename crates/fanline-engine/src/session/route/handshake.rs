@@ -296,6 +296,13 @@ impl RouteSession<'_> {
     /// Returns what a route is to carry whose peer has sent this INFO.
     fn load_of(&self, info: &RouteInfo) -> Result<(Carries, Load), RouteError> {
         let settings = self.broker.route_settings();
+        // A Fanline server does not mention its JetStream on routes.
+        if info.jetstream && settings.jetstream.is_some() {
+            return Err(RouteError::JetStream {
+                theirs: info.server_name.clone(),
+                ours: self.broker.exchange.info.server_name.clone(),
+            });
+        }
         let size = pool_size(settings.pool_size, info);
         let index = info.route_pool_idx;
         let invalid = |slot| RouteError::InvalidPoolIndex { slot, size };

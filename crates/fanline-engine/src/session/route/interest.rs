@@ -17,11 +17,12 @@ use crate::codec::route::parse::RouteInterest;
 use crate::codec::route::{RouteError, write_interest};
 use crate::exchange::deliver::Kind as _;
 use crate::exchange::links::WeightBelow;
-use crate::exchange::remote::LinkSet;
+use crate::exchange::remote::{LinkSet, Remote};
 use crate::exchange::route_settings::Lane;
 use crate::exchange::router::{REPLIES, SubId, replies_of};
 use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
+use crate::jetstream::{is_all_requests, is_of_service};
 use crate::subject::Filter;
 
 /// Largest number of subscriptions of one peer. A peer with more is disconnected.
@@ -488,7 +489,16 @@ impl Exchange {
         {
             return u32::from(self.replies_in.contains(&account));
         }
-        let own = router.own_weight(filter, queue);
+        let service = self.config.routes.as_ref().and_then(|own| own.jetstream);
+        let own = match queue {
+            [] if is_of_service(filter) => {
+                return service.map_or(0, |at| router.weight_of(Remote::Shard(at), filter, queue));
+            }
+            [] if is_all_requests(filter, self.info.domain.as_deref()) && service.is_some() => {
+                u32::from(service.is_some_and(|at| router.is_wanted_without(at, filter)))
+            }
+            _ => router.own_weight(filter, queue),
+        };
         if queue.is_empty() && own > 0 {
             return own;
         }

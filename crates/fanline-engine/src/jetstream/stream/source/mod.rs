@@ -215,6 +215,27 @@ impl Stream {
         local.map(|source| source.config.name.as_str())
     }
 
+    /// Reads these origins, which are on other servers of the cluster, by the API of this account, and all other
+    /// local ones from their logs.
+    pub(in crate::jetstream) fn read_elsewhere(&mut self, origins: &[String], port: &mut dyn Port) {
+        let local = self.sources.iter_mut();
+        for source in local.filter(|source| source.config.external.is_none()) {
+            let is_elsewhere = origins.contains(&source.config.name);
+            match &mut source.reader {
+                Some(reader) if !is_elsewhere => {
+                    reader.delete_consumer(port);
+                    source.reader = None;
+                    self.inboxes_changed = true;
+                }
+                None if is_elsewhere => {
+                    let own_api = External::default();
+                    source.reader = Some(Reader::new(&source.config.name, &own_api));
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Returns eight characters that differ from those of earlier streams of this name, and are stable across
     /// restarts.
     pub fn identity(&self) -> String {
