@@ -112,7 +112,7 @@ pub(super) async fn drive<S: Inlet, R, F>(
 
 async fn put_all(mut tx: impl Inlet, elements: u64) {
     for value in 0..elements {
-        tx.put(value).await;
+        tx.put(value).await.expect("open");
     }
 }
 

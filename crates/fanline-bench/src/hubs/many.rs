@@ -44,7 +44,8 @@ fn merge_into<S: Inlet>(
         let tasks = (0..).zip(senders).map(|(producer, mut tx): (u64, S)| {
             tokio::spawn(async move {
                 for index in 0..share {
-                    tx.put(producer << PRODUCER_SHIFT | index).await;
+                    let sent = tx.put(producer << PRODUCER_SHIFT | index).await;
+                    sent.expect("open");
                 }
             })
         });
@@ -124,12 +125,15 @@ struct InTurn {
 }
 
 impl Inlet for InTurn {
-    async fn put(&mut self, value: u64) {
-        self.senders[self.next].put(value).await;
+    type Error = mpsc::error::SendError<u64>;
+
+    fn put(&mut self, value: u64) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let at = self.next;
         self.next += 1;
         if self.next == self.senders.len() {
             self.next = 0;
         }
+        self.senders[at].put(value)
     }
 }
 

@@ -105,11 +105,11 @@ fn allocations_of<S: Inlet, R: Outlet>(open: Open<S, R>, consumers: usize) -> f6
         });
         let tasks = tasks.collect();
         for value in 0..10_000 {
-            tx.put(value).await;
+            tx.put(value).await.expect("open");
         }
         let before = Allocations::of_this_thread();
         for value in 0..ELEMENTS {
-            tx.put(value).await;
+            tx.put(value).await.expect("open");
         }
         let made = Allocations::of_this_thread().since(before).count;
         drop(tx);
@@ -169,7 +169,7 @@ fn latency_of<S: Inlet, R: Outlet>(open: Open<S, R>, load: Load) -> f64 {
         for value in 0..ELEMENTS {
             tokio::time::sleep(Duration::from_micros(500)).await;
             let begin = Instant::now();
-            tx.put(value).await;
+            tx.put(value).await.expect("open");
             got.1.notified().await;
             times.push(begin.elapsed());
         }
