@@ -32,8 +32,8 @@ pub struct RouteSettings {
     pub pool_size: u32,
     /// Names of the accounts that have a dedicated route to each peer, if there is a pool.
     pub accounts: Vec<String>,
-    /// What may cross, if that is restricted: peers publish what this server imports, and subscribe to what it
-    /// exports.
+    /// Permissions of peers, if they are restricted: they publish what this server imports, and subscribe to
+    /// what it exports.
     pub rights: Option<Arc<Rights>>,
     /// The compression that this server requests; `None` without one.
     pub compression: Option<LinkCompression>,

@@ -1,4 +1,4 @@
-//! What may cross routes, and reloads that change it.
+//! Permissions of peers, and reloads that change them.
 
 use std::sync::Arc;
 

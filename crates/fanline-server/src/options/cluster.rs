@@ -56,7 +56,7 @@ pub struct ClusterOptions {
     /// Number of connections to each server, among which accounts are divided. 0 means one connection for all
     /// accounts, and none for `accounts`.
     pub pool_size: u32,
-    /// What may cross routes, in all accounts. Other servers `publish` what this server imports, and
+    /// Permissions of the other servers, in all accounts. They `publish` what this server imports, and
     /// `subscribe` to what it exports.
     pub permissions: Permissions,
     /// Names of accounts that have a connection of their own to each server. The system account always has one.
