@@ -390,7 +390,7 @@ impl<K: Kind> Exchange<K> {
     ) -> (AccountId, Vec<u8>) {
         let sub = self.subs.get(id);
         let session = &mut self.sessions[sub.session() as usize];
-        session.subscriptions = session.subscriptions.saturating_sub(1);
+        session.uncount_subscription(sub.queue());
         let account = session.kind.account_of(sub.sid());
         let account = account.unwrap_or(session.account);
         let queue = sub.queue().to_vec();

@@ -230,8 +230,7 @@ impl<K: Kind> Exchange<K> {
         };
         self.subs.get_mut(sub).set_filtered(is_filtered);
         self.interest_changes += 1;
-        session.subscriptions += 1;
-        session.in_groups += u32::from(!queue.is_empty());
+        session.count_subscription(queue);
         if !is_system_client {
             self.count(account, |own| own.subscriptions += 1);
         }
@@ -250,8 +249,7 @@ impl<K: Kind> Exchange<K> {
             self.drop_link_subscription(set, id);
             return;
         }
-        session.subscriptions -= 1;
-        session.in_groups -= u32::from(!sub.queue().is_empty());
+        session.uncount_subscription(sub.queue());
         let (account, is_system_client) = (session.account, session.is_system_client);
         self.record_unsubscribed();
         if !is_system_client {

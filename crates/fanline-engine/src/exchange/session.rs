@@ -88,6 +88,18 @@ pub(crate) struct Pings {
 }
 
 impl<K> Session<K> {
+    /// Counts a new subscription.
+    pub(crate) fn count_subscription(&mut self, queue: &[u8]) {
+        self.subscriptions += 1;
+        self.in_groups += u32::from(!queue.is_empty());
+    }
+
+    /// Counts a removed subscription.
+    pub(crate) fn uncount_subscription(&mut self, queue: &[u8]) {
+        self.subscriptions = self.subscriptions.saturating_sub(1);
+        self.in_groups -= u32::from(!queue.is_empty());
+    }
+
     /// Returns the user's name; `[REDACTED]` for a token, which is secret.
     pub(crate) fn user(&self) -> &str {
         let options = &self.options;

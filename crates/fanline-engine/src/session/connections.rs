@@ -10,7 +10,7 @@ use crate::codec::nats::connect::ConnectOptions;
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::exchange::message::{Origin, Via};
 use crate::exchange::restriction::Restriction;
-use crate::exchange::router::RouteMemo;
+use crate::exchange::router::{RouteMemo, SubId};
 use crate::exchange::run::Intake;
 use crate::exchange::session::{Pings, SessionId};
 use crate::limits::{CONNECT_BYTES_MAX, Limits, MqttLimits};
@@ -24,6 +24,9 @@ const FIRST_PING: Duration = Duration::from_secs(2);
 /// Largest number of subscriptions of a closed connection that are removed in one step, which takes a few
 /// milliseconds.
 pub(crate) const REMOVED_AT_ONCE_MAX: usize = 4096;
+
+/// The same for a connection to another server, whose subscriptions take longer.
+const REMOVED_OF_LINKS: usize = 1024;
 
 impl Broker {
     /// Inserts a new session.
@@ -199,9 +202,10 @@ impl Broker {
     }
 
     /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
-    /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
-    /// queue group is an exception: [`remove_some_subscriptions`](Self::remove_some_subscriptions) removes its
-    /// subscriptions in steps.
+    /// members of its queue groups receive their messages. Exceptions are a client with thousands of
+    /// subscriptions and no queue group, and another server with thousands of them, of which only those of
+    /// queue groups are removed at once: [`remove_some_subscriptions`](Self::remove_some_subscriptions) removes
+    /// the others in steps.
     pub(crate) fn end(&mut self, id: SessionId, reason: CloseReason) {
         if self.exchange.begin_end(id, reason) {
             self.finish_end(id, reason);
@@ -231,8 +235,9 @@ impl Broker {
             self.exchange.sessions[id.index()].out.discard();
         }
         self.exchange.uncount_connection(id);
-        if !self.exchange.sessions[id.index()].may_end_in_steps() {
-            self.drop_subscriptions(id);
+        match self.exchange.sessions[id.index()].may_end_in_steps() {
+            true => self.drop_group_subscriptions(id),
+            false => self.drop_subscriptions(id),
         }
         match self.exchange.sessions[id.index()].kind {
             Kind::Client(_) => {}
@@ -250,8 +255,16 @@ impl Broker {
         let Some(session) = self.exchange.sessions.get(id.index()) else {
             return false;
         };
-        let had = session.subscriptions;
-        for _ in 0..REMOVED_AT_ONCE_MAX {
+        let (had, is_leaf, account) = (
+            session.subscriptions,
+            session.kind.is_leaf(),
+            session.account,
+        );
+        let portion = match session.kind.is_link() {
+            true => REMOVED_OF_LINKS,
+            false => REMOVED_AT_ONCE_MAX,
+        };
+        for _ in 0..portion {
             let Some(sub) = self.exchange.subs.first_of_session(id.0) else {
                 break;
             };
@@ -259,7 +272,25 @@ impl Broker {
         }
         self.exchange.announce_to_links();
         self.exchange.sessions[id.index()].subscriptions = had;
-        self.exchange.subs.first_of_session(id.0).is_some()
+        let is_more = self.exchange.subs.first_of_session(id.0).is_some();
+        if is_leaf && !is_more {
+            // The removed loop subject may have paused another connection.
+            self.check_paused_connections(account);
+        }
+        is_more
+    }
+
+    /// Removes the subscriptions in queue groups, whose other members then receive the messages.
+    fn drop_group_subscriptions(&mut self, id: SessionId) {
+        if self.exchange.sessions[id.index()].in_groups == 0 {
+            return;
+        }
+        let subs = &self.exchange.subs;
+        let in_group = |sub: &SubId| !subs.get(*sub).queue().is_empty();
+        let all: Vec<SubId> = subs.of_session(id.0).filter(in_group).collect();
+        for sub in all {
+            self.exchange.drop_subscription(sub);
+        }
     }
 
     pub(crate) fn drop_subscriptions(&mut self, id: SessionId) {

@@ -81,7 +81,7 @@ impl Session {
     /// Returns whether the subscriptions may be removed in steps when the connection ends.
     pub(crate) fn may_end_in_steps(&self) -> bool {
         let is_simple = self.is_client() && !self.kind.is_mqtt() && self.in_groups == 0;
-        is_simple && self.subscriptions > REMOVED_AT_ONCE_MAX
+        (is_simple || self.kind.is_link()) && self.subscriptions > REMOVED_AT_ONCE_MAX
     }
 
     pub(crate) fn status(&self) -> ConnectionStatus {

@@ -320,9 +320,10 @@ impl Shard {
     }
 
     /// Ends a connection: it receives no more messages. Its subscriptions are removed at once, so that other
-    /// members of its queue groups receive their messages. A client with thousands of subscriptions and no
-    /// queue group is an exception: [`remove_some_subscriptions`](Shard::remove_some_subscriptions) removes
-    /// its subscriptions in steps.
+    /// members of its queue groups receive their messages. Exceptions are a client with thousands of
+    /// subscriptions and no queue group, and another server with thousands of them, of which only those of
+    /// queue groups are removed at once: [`remove_some_subscriptions`](Shard::remove_some_subscriptions)
+    /// removes the others in steps.
     pub fn end(&mut self, id: SessionId, reason: CloseReason) {
         self.broker.end(id, reason);
     }

@@ -3,10 +3,11 @@ use std::time::Duration;
 
 use super::tests::{Client, Simulation};
 use super::{ServerInfo, SessionId, ShardConfig};
-use crate::auth::{Access, AccessConfig, Auth, ConnectionKind, Peer};
+use crate::auth::{Access, AccessConfig, AccountId, Auth, ConnectionKind, Peer};
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::info::ClientUrls;
 use crate::limits::Limits;
+use crate::session::connections::REMOVED_AT_ONCE_MAX;
 use crate::session::leaf::Agreed;
 use crate::session::route::{
     Carries, GossipMode, RouteDial, RouteEvent, RouteInfo, RouteOutcome, RouteSettings,
@@ -366,6 +367,40 @@ fn group_without_a_member_sends_the_message_to_another_peer() {
     simulation.send(one, &"RMSG $G a | q 2\r\nhi\r\n".repeat(20));
     assert_eq!(simulation.read(client), "MSG a 1 2\r\nhi\r\n".repeat(20));
     assert_eq!(simulation.read(two), "");
+}
+
+#[test]
+fn much_interest_of_a_lost_peer_is_removed_in_steps() {
+    let mut simulation = Simulation::clustered(2);
+    let [lost, other] = ["NA", "NB"].map(|id| accepted(&mut simulation, id));
+    let client = simulation.client(1);
+    let interest = |number| format!("RS+ $G a.{number}\r\nRS+ $G g.{number} q 1\r\n");
+    let lines: String = (0..REMOVED_AT_ONCE_MAX).map(interest).collect();
+    simulation.send(lost, &lines);
+    simulation.send(other, "RS+ $G g.0 q 1\r\n");
+    simulation.read(other);
+    simulation.shards[0].end(lost.id, CloseReason::ClientClosed);
+    simulation.exchange();
+    // Other members of a queue group receive its messages at once.
+    simulation.send(client, &"PUB g.0 0\r\n\r\n".repeat(20));
+    assert_eq!(
+        simulation.read(other),
+        "RMSG $G g.0 | q 0\r\n\r\n".repeat(20)
+    );
+    simulation.send(client, "PUB a.0 0\r\n\r\n");
+    assert_eq!(simulation.read(lost), "");
+    let mut portions = 1;
+    while simulation.shards[0].remove_some_subscriptions(lost.id) {
+        portions += 1;
+    }
+    simulation.exchange();
+    assert_eq!(portions, 4);
+    for shard in &mut simulation.shards {
+        assert!(!shard.has_subscriber(AccountId::GLOBAL, b"a.0"));
+        assert!(!shard.has_subscriber(AccountId::GLOBAL, b"g.1"));
+    }
+    let ended = simulation.shards[0].remove(lost.id, CloseReason::ClientClosed);
+    assert!(ended.is_some_and(|ended| ended.status.subscriptions == 2 * REMOVED_AT_ONCE_MAX));
 }
 
 #[test]

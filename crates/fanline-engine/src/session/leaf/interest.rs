@@ -73,7 +73,7 @@ impl LeafSession<'_> {
         );
         if let Some((sub, _)) = joined {
             self.broker.exchange.subs.get_mut(sub).set_weight(weight);
-            self.session_mut().subscriptions += 1;
+            self.session_mut().count_subscription(queue);
             (self.broker.exchange).announce_links_interest(LinkSet::Leafs, account, filter, queue);
         }
     }

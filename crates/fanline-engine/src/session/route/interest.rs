@@ -105,7 +105,7 @@ impl RouteSession<'_> {
         let joined = router.subscribe(&mut exchange.subs, self.id.0, &sid, parsed, queue);
         if let Some((sub, _)) = joined {
             exchange.subs.get_mut(sub).set_weight(weight);
-            exchange.sessions[self.id.index()].subscriptions += 1;
+            exchange.sessions[self.id.index()].count_subscription(queue);
             exchange.announce_links_interest(links, account, filter, queue);
         }
     }
