@@ -23,6 +23,29 @@ def queue_is_shared(ends: Ends):
     check(150 < len(here_found) < 350, f"{len(here_found)} of 1000 messages at one member of four")
 
 
+def trace_crosses(ends: Ends):
+    """Both servers report their parts of a traced message. If it requests a trace only, it is not delivered."""
+    wanted, reports = ends.wanted("traced"), ends.sender.subscribe(ends.subject("reports"))
+    settle(ends.receiver, ends.sender)
+    settle(ends.sender, ends.receiver)
+    for more in ({"Nats-Trace-Only": "true"}, {}):
+        headers = {"Nats-Trace-Dest": ends.subject("reports")} | more
+        ends.sender.publish(ends.subject("traced"), b"hi", headers=headers)
+        names, to_client = {}, 0
+        # Each shard of a server reports for itself.
+        while not (to_client and len(names) == 2):
+            report = ends.sender.next(reports).json()
+            first, *others = report["events"]
+            names.setdefault(report["server"]["name"], set()).add(first.get("name", ""))
+            to_client += sum(1 for event in others if event["type"] == "eg" and event["kind"] == 0)
+        sources = set().union(*names.values())
+        check(sources & set(names), f"no report of {list(names)} names the other server, but {sources}")
+        equal(to_client, 1, "deliveries")
+    equal(ends.receiver.next(wanted).payload, b"hi", "the payload")
+    equal(ends.receiver.quiet(wanted), [], "further messages")
+
+
 CASES = {name: case for name, case in traffic.CASES.items() if name != "a queue group prefers its own end"} | {
     "a queue group is shared": queue_is_shared,
+    "a trace crosses": trace_crosses,
 }

@@ -225,7 +225,10 @@ impl<K: Kind> Exchange<K> {
             let session = &mut sessions[one.session as usize];
             begin_line(set, start, &mut head, account, session.kind.names_account());
             let onward = match dispatch.context.trace.as_deref_mut() {
-                Some(trace) => trace.record_link(session, set, session.kind.traced_as()),
+                Some(trace) => {
+                    let traced_as = session.kind.traced_as();
+                    trace.record_link(session, set, dispatch.account, traced_as)
+                }
                 None => Onward::AsItCame,
             };
             if matches!(onward, Onward::Not) {

@@ -92,15 +92,16 @@ impl Traced {
         });
     }
 
-    /// Records that the message crosses a link. `traced_as` is the link's name, if the other server continues
-    /// traces.
+    /// Records that the message crosses a link in an account. `traced_as` is the link's name, if the other server
+    /// continues traces.
     pub(super) fn record_link<K>(
         &mut self,
         session: &Session<K>,
         set: LinkSet,
+        account: AccountId,
         traced_as: Option<&str>,
     ) -> Onward {
-        let is_seen = self.account == session.account && self.hidden == 0;
+        let is_seen = self.account == account && self.hidden == 0;
         match traced_as.filter(|_| is_seen && session.takes_headers) {
             Some(name) => {
                 let hop = self.trace.next_link_hop();

@@ -184,8 +184,11 @@ impl exchange::Kind for Kind {
     }
 
     fn traced_as(&self) -> Option<&str> {
-        let leaf = self.leaf()?;
-        leaf.takes_traces.then_some(&*leaf.name)
+        match self {
+            Kind::Leaf(leaf) => leaf.takes_traces.then_some(&*leaf.name),
+            Kind::Route(route) => route.takes_traces().then_some(&*route.info.server_name),
+            Kind::Client(_) | Kind::Mqtt(_) => None,
+        }
     }
 
     fn announce_interest(exchange: &mut Exchange, links: LinkSet) {

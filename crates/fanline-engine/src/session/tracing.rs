@@ -2,12 +2,14 @@
 
 use super::AnySession;
 use super::leaf::LeafSession;
+use super::route::RouteSession;
+use crate::auth::AccountId;
 use crate::codec::nats::parse::Publish;
 use crate::exchange::message::Context;
 use crate::exchange::run::Intake;
 use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
-use crate::trace::{CLIENT, Event, LEAF, Trace, TraceRequest};
+use crate::trace::{CLIENT, Event, LEAF, ROUTER, Trace, TraceRequest};
 
 impl AnySession<'_> {
     /// Publishes a message that requests a trace, if the trace is permitted.
@@ -101,5 +103,32 @@ impl LeafSession<'_> {
         };
         let trace = Trace::new(request, payload_bytes, ingress);
         Some(Some(Traced::new(trace, account)))
+    }
+}
+
+impl RouteSession<'_> {
+    /// Continues the trace of a message from a peer, which has decided about permissions and sampling.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_trace(
+        &self,
+        account: AccountId,
+        publish: &Publish<'_>,
+        headers: &[u8],
+    ) -> Option<Traced> {
+        let request = TraceRequest::read(headers, None, 0)?;
+        let exchange = &self.broker.exchange;
+        let session = &exchange.sessions[self.id.index()];
+        let ingress = Event {
+            r#type: "in",
+            kind: Some(ROUTER),
+            cid: Some(session.cid),
+            name: session.kind.route()?.info.server_name.clone(),
+            acc: exchange.account_name(account),
+            subj: text(publish.subject),
+            ..Event::default()
+        };
+        let trace = Trace::new(request, publish.payload_bytes(), ingress);
+        Some(Traced::new(trace, account))
     }
 }

@@ -378,7 +378,9 @@ fn much_interest_of_a_lost_peer_is_removed_in_steps() {
     let lines: String = (0..REMOVED_AT_ONCE_MAX).map(interest).collect();
     simulation.send(lost, &lines);
     simulation.send(other, "RS+ $G g.0 q 1\r\n");
-    simulation.read(other);
+    for route in [lost, other] {
+        simulation.read(route);
+    }
     simulation.shards[0].end(lost.id, CloseReason::ClientClosed);
     simulation.exchange();
     // Other members of a queue group receive its messages at once.

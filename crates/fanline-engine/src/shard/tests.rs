@@ -97,7 +97,7 @@ impl Simulation {
     }
 
     /// Passes batches between the shards until there are none.
-    fn exchange(&mut self) {
+    pub(super) fn exchange(&mut self) {
         loop {
             let mut moved = false;
             for from in 0..self.shards.len() {

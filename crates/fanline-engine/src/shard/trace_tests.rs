@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::account_tests::{SERVICE, ask, client, export, import, simulation};
+use super::route_tests::{connect, info};
 use super::tests::{Client, Simulation};
 use crate::auth::{AccessConfig, ExportKind, ImportKind, Mapping};
 
@@ -113,5 +114,39 @@ fn trace_crosses_accounts_that_allow_it() {
         expected.extend(seen("eg acc=A sub=svc"));
         assert_eq!(reports(&mut simulation, b), expected);
         assert_eq!(simulation.read(a), "");
+    }
+}
+
+#[test]
+fn trace_crosses_routes_whose_peers_continue_it() {
+    for (version, header) in [(3, ""), (3, ONLY), (2, ""), (2, ONLY)] {
+        let mut simulation = Simulation::clustered(1);
+        let client = simulation.client(0);
+        simulation.send(client, "SUB t 1\r\nSUB a 2\r\n");
+        let route = simulation.open_route_on(0, None);
+        let info = info("NA").replace("\"port\"", &format!("\"proto\":{version},\"port\""));
+        simulation.send(route, &(connect("NA") + &info + "RS+ $G b\r\n"));
+        simulation.read(route);
+        simulation.send(client, &traced("b", header));
+        let sent = simulation.read(route);
+        let mut expected = vec!["in acc=$G subj=b"];
+        if version == 3 {
+            expected.push("eg hop=64 name=name-NA");
+        }
+        assert_eq!(
+            sent.contains("Nats-Trace-Hop: 64\r\n"),
+            version == 3,
+            "{sent}"
+        );
+        assert_eq!(sent.is_empty(), (version, header) == (2, ONLY), "{sent}");
+        assert_eq!(reports(&mut simulation, client), expected);
+        let message = traced("a", header).replacen("HPUB a", "HMSG $G a", 1);
+        simulation.send(route, &message);
+        let output = simulation.read(client);
+        assert_eq!(output.contains("HMSG a 2"), header.is_empty(), "{output}");
+        assert!(
+            output.contains("\"name\":\"name-NA\"") && output.contains("\"sub\":\"a\""),
+            "{output}"
+        );
     }
 }

@@ -26,5 +26,5 @@ pub const ROUTE_PAYLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Largest number of slots of a pool. Further slots of a peer are not used.
 pub const ROUTE_POOL_SIZE_MAX: u32 = 1024;
 
-/// The version of the protocol. Version 3 also means that traces are continued.
-pub const PROTOCOL: u8 = 2;
+/// The version of the protocol. This one also means that traces are continued.
+pub const PROTOCOL: u8 = 3;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::super::Receipt;
+use super::super::publish::asks_for_trace;
 use super::RouteSession;
 use super::state::Phase;
 use crate::auth::AccountId;
@@ -15,6 +16,7 @@ use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::router::RouteMemo;
 use crate::exchange::run::Intake;
 use crate::exchange::text::text;
+use crate::exchange::tracing::Traced;
 use crate::outbox::Chunk;
 
 /// Prefix of the reply subjects of messages that a stream delivers.
@@ -161,9 +163,11 @@ impl RouteSession<'_> {
         let RouteMessage {
             publish, groups, ..
         } = message;
+        let chunk = intake.chunk;
+        let requests_trace = publish.header_bytes > 0 && asks_for_trace(chunk, publish, from);
         if place.is_known
             && groups.is_empty()
-            && (self.broker.exchange).coalesce(intake, publish, from, false)
+            && (self.broker.exchange).coalesce(intake, publish, from, requests_trace)
         {
             return intake.count(publish);
         }
@@ -177,7 +181,15 @@ impl RouteSession<'_> {
         intake.count(publish);
         // Messages of an account that does not exist here have no subscriber.
         if place.is_known {
-            self.pass_on(intake, publish, groups, from);
+            let account = intake.account;
+            let headers = &chunk[from + publish.body.start..][..publish.header_bytes];
+            let mut traced = (requests_trace)
+                .then(|| self.begin_trace(account, publish, headers))
+                .flatten();
+            self.pass_on(intake, publish, groups, from, traced.as_mut());
+            if let Some(traced) = traced {
+                self.broker.end_trace(traced);
+            }
         }
     }
 
@@ -201,6 +213,7 @@ impl RouteSession<'_> {
         publish: &Publish<'_>,
         groups: &[u8],
         from: usize,
+        trace: Option<&mut Traced>,
     ) {
         let Intake { account, chunk, .. } = *intake;
         let mut message = Message::published(chunk, publish, from);
@@ -218,7 +231,10 @@ impl RouteSession<'_> {
                 groups: Some(groups),
                 ..intake.origin
             },
-            context: Context::default(),
+            context: Context {
+                trace,
+                ..Context::default()
+            },
         };
         let memo = &mut intake.memo;
         if publish.args.is_empty() || !shown.is_empty() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::auth::{AccountId, Rights};
 use crate::codec::compression::Compressed;
-use crate::codec::route::{Carries, GossipMode, RouteInfo};
+use crate::codec::route::{Carries, GossipMode, PROTOCOL, RouteInfo};
 use crate::codec::s2::Level;
 
 /// A connection to a peer that this server has dialed.
@@ -133,6 +133,11 @@ impl Route {
     pub(crate) fn may_send(&self, subject: &[u8], group: &[u8]) -> bool {
         let rights = self.rights.as_ref();
         self.is_ready() && rights.is_none_or(|rights| rights.may_receive(subject, group))
+    }
+
+    /// Returns whether the peer continues traces.
+    pub(crate) fn takes_traces(&self) -> bool {
+        self.info.proto >= u64::from(PROTOCOL)
     }
 
     /// Returns facts about the ended connection.
