@@ -6,6 +6,7 @@ UNSUPPORTED = "Fanline does not have it, and says so instead of ignoring it"
 TYPING = "it was certainly not meant"
 ONE_MEANING = "it can only mean one thing"
 NO_CERTIFICATE = "both sides of a route by TLS show a certificate"
+WARNING = "nats-server starts with it and warns, but -t refuses it; Fanline warns in both"
 TWICE = "nats-server takes one of the two by chance, or mixes them"
 
 DIFFERENCES = {
@@ -41,6 +42,7 @@ DIFFERENCES = {
     "tls {ocsp_peer: true}": UNSUPPORTED,
     "jetstream {tpm {}}": UNSUPPORTED,
     "cluster { name: x, port: -1, tls {} }": NO_CERTIFICATE,
+    "cluster { name: x, port: -1, authorization {user: a, password: b, permissions {import: a, export: b}} }": WARNING,
     "tls {timeout: 2}\nTLS {timeout: 3}": TWICE,
     "websocket {port: -1, no_tls: true}\nws {same_origin: true}": TWICE,
 }
