@@ -3,7 +3,8 @@
 
 use serde::Deserialize;
 
-use super::pending::{Pending, Step};
+use super::filters::questions_to;
+use super::pending::{Pending, Step, send};
 use super::placement::Mismatch;
 use super::question::{Answer, Claim, Forwarded, Question, Subject};
 use crate::auth::AccountId;
@@ -156,11 +157,7 @@ impl JetStreams {
                 payload: text(&request.payload),
             }),
         };
-        ports.of(AccountId::SYSTEM).publish(&Message {
-            subject: super::filters::questions_to(server).as_bytes(),
-            payload: &serde_json::to_vec(&question).unwrap_or_default(),
-            ..Message::default()
-        });
+        send(questions_to(server).as_bytes(), b"", &question, ports);
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::question::{Answer, Claim, Forwarded, Question, Subject};
 use super::{ANSWER_WAIT, Responder, filters};
 use crate::auth::AccountId;
@@ -102,21 +104,13 @@ impl JetStreams {
         now: Now,
         ports: &mut dyn Ports,
     ) {
-        let pending = Pending {
-            account,
-            request: Request {
-                subject: message.subject.into(),
-                reply: message.reply.into(),
-                headers: message.headers.into(),
-                payload: message.payload.into(),
-            },
-            began_at: now.since_start,
-            due: now.since_start,
-            step,
-            awaited: BTreeSet::new(),
-            answers: Vec::new(),
-            names: BTreeMap::new(),
+        let request = Request {
+            subject: message.subject.into(),
+            reply: message.reply.into(),
+            headers: message.headers.into(),
+            payload: message.payload.into(),
         };
+        let pending = Pending::new(account, request, step, now);
         let is_full = (self.peers.as_ref()).is_some_and(|peers| peers.pending.len() >= PENDING_MAX);
         match is_full {
             true => self.refuse(pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports),
@@ -144,12 +138,9 @@ impl JetStreams {
                 account: account.clone(),
                 subject,
             };
-            ports.of(AccountId::SYSTEM).publish(&Message {
-                subject: filters::questions_to(id).as_bytes(),
-                reply: filters::answers_to(&peers.id, number, id).as_bytes(),
-                payload: &serde_json::to_vec(&question).unwrap_or_default(),
-                ..Message::default()
-            });
+            let reply = filters::answers_to(&peers.id, number, id);
+            let to = filters::questions_to(id);
+            send(to.as_bytes(), reply.as_bytes(), &question, ports);
             pending.awaited.insert(id.clone());
         }
         match pending.awaited.is_empty() {
@@ -206,7 +197,7 @@ impl JetStreams {
         let Some(account) = self.account_named(&question.account) else {
             // An account that does not exist here has no streams here.
             if let Some(answer) = nothing(&question.subject) {
-                answer_peer(&answer, reply, ports);
+                send(reply, b"", &answer, ports);
             }
             return;
         };
@@ -220,7 +211,7 @@ impl JetStreams {
                 return self.create_forwarded(account, &forwarded, now, ports);
             }
         };
-        answer_peer(&answer, reply, ports);
+        send(reply, b"", &answer, ports);
     }
 
     /// Continues with the requests that have waited long enough.
@@ -309,21 +300,13 @@ impl JetStreams {
         now: Now,
         ports: &mut dyn Ports,
     ) {
-        let pending = Pending {
-            account,
-            request: Request {
-                subject: forwarded.subject.clone().into(),
-                reply: forwarded.reply.clone().into(),
-                headers: Vec::new(),
-                payload: forwarded.payload.clone().into(),
-            },
-            began_at: now.since_start,
-            due: now.since_start,
-            step: Step::Retry,
-            awaited: BTreeSet::new(),
-            answers: Vec::new(),
-            names: BTreeMap::new(),
+        let request = Request {
+            subject: forwarded.subject.clone().into(),
+            reply: forwarded.reply.clone().into(),
+            headers: Vec::new(),
+            payload: forwarded.payload.clone().into(),
         };
+        let pending = Pending::new(account, request, Step::Retry, now);
         self.repeat(pending, now, ports);
     }
 
@@ -341,6 +324,19 @@ impl JetStreams {
 }
 
 impl Pending {
+    fn new(account: AccountId, request: Request, step: Step, now: Now) -> Self {
+        Pending {
+            account,
+            request,
+            began_at: now.since_start,
+            due: now.since_start,
+            step,
+            awaited: BTreeSet::new(),
+            answers: Vec::new(),
+            names: BTreeMap::new(),
+        }
+    }
+
     /// Returns the client's request.
     pub(super) fn request(&self) -> &Request {
         &self.request
@@ -354,10 +350,12 @@ impl Pending {
     }
 }
 
-fn answer_peer(answer: &Answer, reply: &[u8], ports: &mut dyn Ports) {
+/// Sends a question or an answer to another server.
+pub(super) fn send(to: &[u8], reply: &[u8], content: &impl Serialize, ports: &mut dyn Ports) {
     ports.of(AccountId::SYSTEM).publish(&Message {
-        subject: reply,
-        payload: &serde_json::to_vec(answer).unwrap_or_default(),
+        subject: to,
+        reply,
+        payload: &serde_json::to_vec(content).unwrap_or_default(),
         ..Message::default()
     });
 }
