@@ -1,8 +1,8 @@
-//! Traces of single messages that clients and leaf connections request; see [`crate::trace`].
+//! Traces of single messages that clients, leaf connections, and routes request; see [`crate::trace`].
 
-use super::AnySession;
 use super::leaf::LeafSession;
 use super::route::RouteSession;
+use super::{AnySession, Broker, SessionId};
 use crate::auth::AccountId;
 use crate::codec::nats::parse::Publish;
 use crate::exchange::message::Context;
@@ -37,18 +37,11 @@ impl AnySession<'_> {
         }
         let exchange = &mut self.broker.exchange;
         exchange.end_run(intake);
-        let session = &exchange.sessions[id.index()];
-        let ingress = Event {
-            r#type: "in",
-            kind: Some(CLIENT),
-            cid: Some(session.cid),
-            name: session.options.name.clone(),
-            acc: exchange.account_name(account),
-            subj: text(publish.subject),
-            ..Event::default()
-        };
-        let trace = Trace::new(request, publish.payload_bytes(), ingress);
-        let mut traced = Traced::new(trace, account);
+        let name = exchange.sessions[id.index()].options.name.clone();
+        let bytes = publish.payload_bytes();
+        let from_client = (id, CLIENT, name);
+        let broker = &self.broker;
+        let mut traced = broker.traced(request, from_client, account, publish.subject, bytes);
         let context = Context {
             trace: Some(&mut traced),
             ..context
@@ -92,17 +85,15 @@ impl LeafSession<'_> {
             return (!request.is_only).then_some(None);
         }
         let account = session.account;
-        let ingress = Event {
-            r#type: "in",
-            kind: Some(LEAF),
-            cid: Some(session.cid),
-            name: leaf.name.clone(),
-            acc: exchange.account_name(account),
-            subj: text(subject),
-            ..Event::default()
-        };
-        let trace = Trace::new(request, payload_bytes, ingress);
-        Some(Some(Traced::new(trace, account)))
+        let from = (self.id, LEAF, leaf.name.clone());
+        let broker = &self.broker;
+        Some(Some(broker.traced(
+            request,
+            from,
+            account,
+            subject,
+            payload_bytes,
+        )))
     }
 }
 
@@ -117,18 +108,31 @@ impl RouteSession<'_> {
         headers: &[u8],
     ) -> Option<Traced> {
         let request = TraceRequest::read(headers, None, 0)?;
-        let exchange = &self.broker.exchange;
-        let session = &exchange.sessions[self.id.index()];
+        let from = (self.id, ROUTER, self.state().info.server_name.clone());
+        let (broker, bytes) = (&self.broker, publish.payload_bytes());
+        Some(broker.traced(request, from, account, publish.subject, bytes))
+    }
+}
+
+impl Broker {
+    /// Begins a trace with the arrival of the message. `from` is the publisher, with its kind and its name.
+    fn traced(
+        &self,
+        request: TraceRequest,
+        (from, kind, name): (SessionId, u8, String),
+        account: AccountId,
+        subject: &[u8],
+        payload_bytes: usize,
+    ) -> Traced {
         let ingress = Event {
             r#type: "in",
-            kind: Some(ROUTER),
-            cid: Some(session.cid),
-            name: session.kind.route()?.info.server_name.clone(),
-            acc: exchange.account_name(account),
-            subj: text(publish.subject),
+            kind: Some(kind),
+            cid: Some(self.exchange.sessions[from.index()].cid),
+            name,
+            acc: self.exchange.account_name(account),
+            subj: text(subject),
             ..Event::default()
         };
-        let trace = Trace::new(request, publish.payload_bytes(), ingress);
-        Some(Traced::new(trace, account))
+        Traced::new(Trace::new(request, payload_bytes, ingress), account)
     }
 }

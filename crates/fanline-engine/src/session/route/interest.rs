@@ -338,12 +338,8 @@ impl Exchange {
     /// in messages that may not go to them any more.
     pub(crate) fn renew_route_rights(&mut self) {
         for lane in self.shared.routes.used_lanes() {
-            let mut places: Vec<Place> = Vec::new();
-            for account in self.routers.accounts() {
-                let mut note =
-                    |filter: &[u8], queue: &[u8]| places.push((account, Key::new(filter, queue)));
-                self.routers[account].each_interest(&mut note);
-            }
+            let accounts = self.routers.accounts();
+            let mut places: Vec<Place> = accounts.flat_map(|it| self.places_in(it)).collect();
             let routes = self.shared.routes.lane(lane);
             places.extend(routes.imports.places().cloned());
             for (account, announced) in &routes.announced {
@@ -372,11 +368,18 @@ impl Exchange {
             if !self.shared.routes.lane(lane).imports.has_importer(account) {
                 continue;
             }
-            let mut keys = Vec::new();
-            let mut note = |filter: &[u8], queue: &[u8]| keys.push(Key::new(filter, queue));
-            self.routers[account].each_interest(&mut note);
-            self.follow_imports(lane, account, keys, changed);
+            let keys = self.places_in(account).into_iter().map(|(_, key)| key);
+            self.follow_imports(lane, account, keys.collect(), changed);
         }
+    }
+
+    /// Returns the places of all interest in an account.
+    fn places_in(&self, account: AccountId) -> Vec<Place> {
+        let mut places = Vec::new();
+        let mut note =
+            |filter: &[u8], queue: &[u8]| places.push((account, Key::new(filter, queue)));
+        self.routers[account].each_interest(&mut note);
+        places
     }
 
     /// Announces all interest in the accounts of a route that is about to be registered.
@@ -429,14 +432,9 @@ impl Exchange {
             .filter(|place| is_missing(place.0))
             .cloned()
             .collect();
-        for account in self
-            .routers
-            .accounts()
-            .filter(|account| is_missing(*account))
-        {
-            let mut note =
-                |filter: &[u8], queue: &[u8]| places.push((account, Key::new(filter, queue)));
-            self.routers[account].each_interest(&mut note);
+        let accounts = self.routers.accounts();
+        for account in accounts.filter(|account| is_missing(*account)) {
+            places.extend(self.places_in(account));
         }
         for place in &places {
             self.record_place(lane, place);

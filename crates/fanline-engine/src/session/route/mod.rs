@@ -39,7 +39,7 @@ impl RouteSession<'_> {
     }
 
     /// Returns the state of the connection.
-    fn state(&self) -> &Route {
+    pub(super) fn state(&self) -> &Route {
         self.session().kind.expect_route()
     }
 
