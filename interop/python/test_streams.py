@@ -7,7 +7,6 @@ import signal
 import tempfile
 
 import pytest
-from nats.errors import TimeoutError as NatsTimeout
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
@@ -137,7 +136,7 @@ async def pull_durable(client, jetstream):
     try:
         await again.fetch(1, timeout=0.2)
         check(False, "there was one more")
-    except NatsTimeout:
+    except TimeoutError:
         pass
 
 
@@ -187,7 +186,7 @@ async def redelivery(client, jetstream):
     try:
         await subscription.fetch(1, timeout=1)
         check(False, "it was delivered a third time")
-    except NatsTimeout:
+    except TimeoutError:
         pass
 
 

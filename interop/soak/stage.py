@@ -53,6 +53,14 @@ async def until(condition, why):
         await asyncio.sleep(POLL_SECONDS)
 
 
+async def within(awaitable, what: str):
+    """Waits for the result of `awaitable`. `what` is its name in the failure."""
+    try:
+        return await asyncio.wait_for(awaitable, SECONDS_MAX)
+    except TimeoutError as error:
+        raise TimeoutError(f"{what}: more than {SECONDS_MAX} s, {error}") from None
+
+
 class Arrivals:
     """Items in their order of arrival."""
 
@@ -118,7 +126,7 @@ class Stage:
             yield client
         finally:
             # It may wait for a server that was killed.
-            await asyncio.wait_for(client.close(), SECONDS_MAX)
+            await within(client.close(), "closing")
 
     async def keep(self, name: str, play):
         """Runs a load until the end of the run, and starts it again after errors when the server is up."""

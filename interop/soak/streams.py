@@ -7,11 +7,10 @@ the publisher reads the last record, which must not be older than the last ackno
 import asyncio
 import time
 
-from nats.errors import TimeoutError as NothingArrived
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from soak.stage import SECONDS_MAX, Arrivals, Stage, Violation, numbers, payload, until
+from soak.stage import SECONDS_MAX, Arrivals, Stage, Violation, numbers, payload, until, within
 
 STREAM, SUBJECT, WORKER = "SOAK", "soak.kept", "worker"
 # With this limit, memory soon stops growing: indexes have their final size after a few times as many records.
@@ -64,7 +63,7 @@ class Records:
                 if get("acknowledged") - min(get("read"), get("worked")) <= AHEAD_MAX:
                     batch = range(after, after + BATCH)
                     acks = [await jetstream.publish_async(SUBJECT, payload(0, number)) for number in batch]
-                    for number, ack in zip(batch, await asyncio.wait_for(asyncio.gather(*acks), SECONDS_MAX)):
+                    for number, ack in zip(batch, await within(asyncio.gather(*acks), f"acknowledgements of {batch}")):
                         if ack.seq != number:
                             raise Violation(f"record {number} was acknowledged as {ack.seq}")
                     after += BATCH
@@ -116,7 +115,8 @@ class Records:
             while not self.is_done("worked"):
                 try:
                     records = await subscription.fetch(PULL, IDLE_SECONDS)
-                except NothingArrived:
+                # Depending on what takes the time, the client raises the standard error or its own subclass.
+                except TimeoutError:
                     records = []
                 for record in records:
                     first_time, moved = self.take(record, first_time), time.monotonic()
