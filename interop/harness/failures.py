@@ -9,7 +9,12 @@ LINES_MAX = 60
 
 def main(folder: str):
     for path in sorted(Path(folder).glob("*.xml")):
-        for case in ElementTree.parse(path).iter("testcase"):
+        try:
+            cases = ElementTree.parse(path).iter("testcase")
+        except ElementTree.ParseError as error:
+            print(f"-- {path.stem}: the file is not whole: {error}")
+            continue
+        for case in cases:
             for kind in ("failure", "error"):
                 for found in case.iter(kind):
                     lines = (found.text or found.get("message") or "").splitlines()

@@ -90,7 +90,8 @@ class Stage:
         # Each counter is changed by one process.
         names = "core acknowledged read worked redelivered mqtt mqtt_repeated roll_calls came_and_went dropped present"
         self.counts = {name: fork.RawValue("Q") for name in names.split()}
-        self.playing: set[asyncio.Task] = set()
+        # What loads play, and the value of `transitions` at its start.
+        self.playing: dict[asyncio.Task, int] = {}
         # Errors that clients of this process have reported.
         self.heard = collections.deque(maxlen=3)
 
@@ -136,9 +137,9 @@ class Stage:
                 await asyncio.sleep(POLL_SECONDS)
                 continue
             task = asyncio.create_task(play())
-            self.playing.add(task)
+            self.playing[task] = transitions
             await asyncio.wait([task])
-            self.playing.discard(task)
+            del self.playing[task]
             error = None if task.cancelled() else task.exception()
             if error and not self.record(name, transitions, error):
                 await asyncio.sleep(RETRY_SECONDS)
@@ -146,7 +147,9 @@ class Stage:
     async def keep_all(self, loads, background=()):
         """Runs loads, which are calls of `keep`, and cancels those in the background at the end.
 
-        A restart cancels what they play: a client may not notice it. A load that does not end is a fault.
+        A restart cancels what they have begun to play before it: a client may not notice it. What has begun after it is
+        not cancelled, because a client that is cancelled while it connects may go on without a connection. A load that
+        does not end is a fault.
         """
         deadline = None
         main, other = ({asyncio.create_task(load) for load in each} for each in (loads, background))
@@ -155,8 +158,9 @@ class Stage:
             _, main = await asyncio.wait(main, timeout=POLL_SECONDS)
             if seen != self.transitions.value:
                 seen = self.transitions.value
-                for task in self.playing:
-                    task.cancel()
+                for task, transitions in self.playing.items():
+                    if transitions != seen:
+                        task.cancel()
             if self.is_ending.is_set():
                 deadline = deadline or time.monotonic() + ENDING_SECONDS_MAX
                 if time.monotonic() > deadline:

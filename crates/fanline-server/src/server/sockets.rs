@@ -22,7 +22,6 @@ impl Sockets {
     /// Listens on all configured addresses. In the returned addresses, port 0 is replaced by the port that
     /// the system chose.
     pub(super) fn bind(options: &Options) -> Result<(Self, Addresses), StartError> {
-        let clients = bind(&options.host, options.port)?;
         let websocket = options.websocket.as_ref();
         let websocket = websocket.map(|websocket| bind(&websocket.host, websocket.port));
         let mqtt = options.mqtt.as_ref();
@@ -38,6 +37,8 @@ impl Sockets {
         let (leafnodes, leafnodes_address) = split(leafnodes.transpose()?);
         let (cluster, cluster_address) = split(cluster.transpose()?);
         let (monitoring, monitoring_address) = split(monitoring.transpose()?);
+        // Who reaches the port of clients also reaches the others.
+        let clients = bind(&options.host, options.port)?;
         let addresses = Addresses {
             clients: clients.address,
             monitoring: monitoring_address,
