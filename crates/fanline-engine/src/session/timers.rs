@@ -136,8 +136,8 @@ impl AnySession<'_> {
         self.broker.exchange.timers.set(self.id, Some(next));
     }
 
-    /// Pings a client if its last input is old, or if its round trip is not known. Returns false if the
-    /// client left too many pings unanswered and is disconnected.
+    /// Pings a peer if its last input is old, or if its round trip is not known. Returns false if the peer left
+    /// too many pings unanswered and is disconnected.
     fn ping_if_quiet(&mut self, now: Duration) -> bool {
         let limits = &self.broker.exchange.config.limits;
         let session = &mut self.broker.exchange.sessions[self.id.index()];
@@ -153,7 +153,9 @@ impl AnySession<'_> {
         let is_quiet = now.saturating_sub(session.active_at) >= interval;
         let knows_rtt =
             session.rtt.is_some() && now.saturating_sub(session.pings.sent_at) < RTT_GOOD_FOR;
-        if !is_quiet && knows_rtt {
+        // A client that is slow to connect may take the next line after its CONNECT as the answer to its own PING.
+        let may_measure = session.has_connected || is_link;
+        if !is_quiet && (knows_rtt || !may_measure) {
             return true;
         }
         if session.pings.unanswered + 1 > limits.pings_out_max_of(session.peer.kind) {

@@ -572,6 +572,19 @@ fn silent_client_is_pinged_then_disconnected() {
 }
 
 #[test]
+fn client_that_connects_late_is_pinged_after_the_answer_to_its_own_ping() {
+    let mut simulation = Simulation::new(1);
+    let client = simulation.open(0);
+    assert!(simulation.read(client).starts_with("INFO {"));
+    simulation.shards[0].handle_timeout(Duration::from_secs(3));
+    simulation.now = Duration::from_secs(4);
+    simulation.send(client, "CONNECT {\"verbose\":false}\r\nPING\r\n");
+    assert_eq!(simulation.read(client), "PONG\r\n");
+    simulation.shards[0].handle_timeout(Duration::from_secs(124));
+    assert_eq!(simulation.read(client), "PING\r\n");
+}
+
+#[test]
 fn active_client_is_not_pinged() {
     let mut simulation = Simulation::new(1);
     let client = simulation.client(0);
