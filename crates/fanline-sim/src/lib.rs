@@ -15,7 +15,8 @@
 //!   that do not read for a while, with sockets of different sizes; connections that close at any moment.
 //! - Two accounts. A reload adds or removes an import of one account's messages into the other.
 //! - JetStream: streams with different limits and retention, in files and in memory; message ids, expected sequences,
-//!   pull and push consumers, explicit, negative, and confirmed acknowledgements, deletions, and purges.
+//!   pull and push consumers, explicit, negative, and confirmed acknowledgements, deletions, purges, and direct reads
+//!   of a subject's newest record, as from a key-value bucket.
 //! - MQTT 3.1.1 clients: persistent and clean sessions, QoS 0 to 2, retained messages, wills, messages between both
 //!   protocols.
 //! - Accidents: the process is killed, or the power is cut and an arbitrary part of the unsynced data
@@ -26,8 +27,8 @@
 //! - The I/O layer of `fanline-server`: sockets, TLS, WebSocket, threads, atomics, and pauses of publishers while a
 //!   mailbox is full or a subscriber is slow.
 //! - Leaf nodes, permissions, subject mappings, imports of services, and request and reply between clients.
-//! - Mirrors and sources, key-value and object clients, direct reads, atomic batches, ordered consumers, and changes of
-//!   a stream's configuration.
+//! - Mirrors and sources, object clients, reads of several records, atomic batches, ordered consumers, and changes of a
+//!   stream's configuration.
 //! - MQTT 5.0, shared subscriptions, and MQTT over WebSocket.
 //! - Disks that fail, fill up, or flip bits, which the engine's own tests cover.
 //!
@@ -35,7 +36,7 @@
 //!
 //! | `Invariant` | check |
 //! | --- | --- |
-//! | `Visibility`: visible after PONG, once | each delivery (`CoreModel::deliver`), and each quiet moment, when all deliveries must have arrived (`CoreModel::check_quiet`) |
+//! | `Visibility`: visible after PONG, once; readable after the acknowledgement | each delivery (`CoreModel::deliver`), each quiet moment, when all deliveries must have arrived (`CoreModel::check_quiet`), and each read (`StreamModel::read`) |
 //! | `Order` of one publisher | each delivery (`CoreModel::deliver`) |
 //! | `Durability`: nothing acknowledged is lost | each acknowledgement and delivery, and the content of each stream at quiet moments and after each restart (`StreamModel::check`) |
 //! | `Unsubscribed`: no delivery after unsubscribing | each delivery (`CoreModel::deliver`) |

@@ -57,6 +57,8 @@ pub struct Covered {
     pub messages: u64,
     /// Records whose publishers have an acknowledgement.
     pub records: u64,
+    /// Newest records of subjects that were read.
+    pub reads: u64,
     /// Deliveries of consumers.
     pub deliveries: u64,
     /// MQTT messages above QoS 0 that their publishers know to be received.
@@ -70,6 +72,7 @@ impl Covered {
     pub fn add(&mut self, other: &Covered) {
         self.messages += other.messages;
         self.records += other.records;
+        self.reads += other.reads;
         self.deliveries += other.deliveries;
         self.mqtt += other.mqtt;
         self.restarts += other.restarts;

@@ -11,6 +11,15 @@ pub(crate) struct Received {
 }
 
 impl Received {
+    /// Returns the value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self
+            .headers
+            .lines()
+            .filter_map(|line| line.split_once(": "));
+        lines.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
     /// Returns the status of a message without a payload, such as `404`.
     pub(crate) fn status(&self) -> Option<&str> {
         self.headers.strip_prefix("NATS/1.0 ")?.get(..3)

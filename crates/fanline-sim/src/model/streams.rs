@@ -118,6 +118,38 @@ impl StreamModel {
             .map_or(0, |(sequence, _)| *sequence)
     }
 
+    /// Returns the highest sequence that was acknowledged for a subject.
+    pub(crate) fn newest_of(&self, subject: &str) -> u64 {
+        let is_of = |message: &u64| {
+            let published = self.published.get(message);
+            published.is_some_and(|published| published.subject == subject)
+        };
+        let mut newest_first = self.acknowledged.iter().rev();
+        let newest = newest_first.find(|(_, message)| is_of(message));
+        newest.map_or(0, |(sequence, _)| *sequence)
+    }
+
+    /// Checks the newest record of a subject, its sequence and its message, that a client has read. `floor` was
+    /// acknowledged before it requested it.
+    pub(crate) fn read(&self, subject: &str, floor: u64, read: Option<(u64, u64)>) -> Outcome {
+        if let Some((sequence, message)) = read {
+            self.check_record(sequence, subject, message)?;
+        }
+        let sequence = read.map_or(0, |(sequence, _)| sequence);
+        let published = self.acknowledged.get(&floor);
+        let published = published.and_then(|message| self.published.get(message));
+        // A memory stream that has started again has no records.
+        let is_there = published.is_some_and(|published| !self.is_removed(floor, published));
+        if sequence < floor && is_there {
+            let text = format!(
+                "{}: the newest record of {subject} has sequence {sequence}, and {floor} was acknowledged before",
+                self.name
+            );
+            return violation(Invariant::Visibility, text);
+        }
+        Ok(())
+    }
+
     /// Returns the sequences that were acknowledged to publishers.
     pub(crate) fn sequences(&self) -> Vec<u64> {
         self.acknowledged.keys().copied().collect()
@@ -367,8 +399,13 @@ impl StreamModel {
                     || pull.created_at.is_none_or(|at| published.at <= at)
             }
         };
+        by_kind || self.is_removed(sequence, published)
+    }
+
+    /// Whether a client has requested to remove a record, alone or by a purge.
+    fn is_removed(&self, sequence: u64, published: &Published) -> bool {
         let is_purged = |purge: &Purge| purge.ended_at.is_none_or(|at| published.at <= at);
-        by_kind || self.deleted.contains_key(&sequence) || self.purges.iter().any(is_purged)
+        self.deleted.contains_key(&sequence) || self.purges.iter().any(is_purged)
     }
 
     /// Checks that the consumers have delivered everything.

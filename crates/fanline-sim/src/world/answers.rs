@@ -10,6 +10,18 @@ use crate::model::ConsumerKind;
 /// `wrong last sequence`, which a condition may cause.
 const WRONG_LAST_SEQUENCE: u64 = 10071;
 
+/// Returns the sequence and the message of a record that was read directly; `None` if the response is a status.
+fn newest(message: &Received) -> Option<(u64, u64)> {
+    let sequence = message.header("Nats-Sequence")?.parse().ok()?;
+    Some((sequence, message_id(&message.payload)?))
+}
+
+/// Returns the number of a message, with which its payload begins.
+fn message_id(payload: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(payload).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
 impl World {
     /// Handles a message to a client's inbox.
     pub(super) fn take_answer(&mut self, at: usize, message: &Received) -> Outcome {
@@ -33,6 +45,10 @@ impl World {
             // Further messages and a status may follow.
             self.requests.insert(message.subject.clone(), pending);
             return Ok(());
+        }
+        if let Request::Read { subject, floor } = &pending.request {
+            self.covered.reads += 1;
+            return self.streams[pending.stream].read(subject, *floor, newest(message));
         }
         let answer: Value = serde_json::from_slice(&message.payload).unwrap_or_default();
         let error = answer["error"]["err_code"].as_u64();
@@ -81,6 +97,7 @@ impl World {
             | Request::Delete(_)
             | Request::Purge(_)
             | Request::Pull
+            | Request::Read { .. }
             | Request::Ack(..) => {}
         }
         Ok(())
@@ -102,8 +119,7 @@ impl World {
             Some(&"P") => ConsumerKind::Push,
             _ => ConsumerKind::Pull,
         };
-        let text = String::from_utf8_lossy(&message.payload);
-        let id = text.split(' ').next().and_then(|word| word.parse().ok());
+        let id = message_id(&message.payload);
         let (Some(sequence), Some(stream), Some(id)) = (sequence, stream, id) else {
             let text = format!("{key:?} received {message:?}");
             return violation(Invariant::Correctness, text);

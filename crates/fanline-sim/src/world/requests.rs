@@ -23,6 +23,12 @@ pub(super) enum Request {
     Purge(usize),
     Pull,
     Ack(ConsumerKind, u64),
+    /// Reads the newest record of a subject.
+    Read {
+        subject: String,
+        /// The newest record that was acknowledged before.
+        floor: u64,
+    },
 }
 
 /// A request without an answer.
@@ -59,7 +65,7 @@ impl World {
         if !self.streams[stream].is_created() && !self.dice.one_in(4) {
             return self.create_stream(at, stream);
         }
-        match self.dice.below(20) {
+        match self.dice.below(24) {
             0 => self.create_stream(at, stream),
             1 => self.create_consumer(at, stream),
             2 => self.listen(at, stream),
@@ -67,8 +73,8 @@ impl World {
             12..15 => self.pull(at, stream),
             15..18 => self.acknowledge(at),
             18 => self.delete_message(at, stream),
-            _ if self.dice.one_in(5) => self.purge(at, stream),
-            _ => {}
+            19 if self.dice.one_in(5) => self.purge(at, stream),
+            _ => self.read_newest(at, stream),
         }
     }
 
@@ -121,7 +127,9 @@ impl World {
             StreamKind::Interest => r#""storage":"file","retention":"interest""#,
             StreamKind::Memory => r#""storage":"memory""#,
         };
-        let body = format!(r#"{{"name":"{name}","subjects":["j.{name}.*"],{fields}}}"#);
+        let body = format!(
+            r#"{{"name":"{name}","subjects":["j.{name}.*"],"allow_direct":true,{fields}}}"#
+        );
         let subject = format!("$JS.API.STREAM.CREATE.{name}");
         self.request(at, stream, &subject, &body, Request::Create);
     }
@@ -164,7 +172,7 @@ impl World {
     }
 
     fn publish_to_stream(&mut self, at: usize, stream: usize) {
-        let token = ["a", "b", "c"][self.dice.below(3)];
+        let token = self.token();
         let has_id = self.dice.one_in(3);
         let is_conditional = !has_id && self.dice.one_in(6);
         let repeats = has_id && self.dice.one_in(3);
@@ -195,6 +203,33 @@ impl World {
             is_conditional,
         };
         self.request_with(at, stream, &subject, &header, &body, request);
+    }
+
+    /// Chooses the last token of a subject.
+    fn token(&mut self) -> &'static str {
+        ["a", "b", "c"][self.dice.below(3)]
+    }
+
+    /// Reads the newest record of a subject, as clients of key-value buckets do.
+    fn read_newest(&mut self, at: usize, stream: usize) {
+        let of = &self.streams[stream];
+        // Others remove records without a request.
+        let holds_newest = matches!(
+            of.kind,
+            StreamKind::Plain | StreamKind::Latest | StreamKind::Memory
+        );
+        if !holds_newest || !of.is_created() {
+            return;
+        }
+        let name = of.name;
+        let subject = format!("j.{name}.{}", self.token());
+        let floor = self.streams[stream].newest_of(&subject);
+        let request = Request::Read {
+            subject: subject.clone(),
+            floor,
+        };
+        let direct = format!("$JS.API.DIRECT.GET.{name}.{subject}");
+        self.request(at, stream, &direct, "", request);
     }
 
     pub(super) fn pull(&mut self, at: usize, stream: usize) {

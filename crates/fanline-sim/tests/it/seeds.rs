@@ -7,10 +7,13 @@ const SEEDS: u64 = 300;
 
 #[test]
 fn seeds_hold_all_invariants() {
-    let mut messages = 0;
+    let (mut messages, mut reads) = (0, 0);
     for seed in 0..SEEDS {
         match run_seed(seed, Sabotage::None) {
-            Ok(covered) => messages += covered.messages,
+            Ok(covered) => {
+                messages += covered.messages;
+                reads += covered.reads;
+            }
             Err(failure) => panic!("{failure}"),
         }
     }
@@ -18,6 +21,7 @@ fn seeds_hold_all_invariants() {
         messages > SEEDS * 5,
         "only {messages} messages were checked"
     );
+    assert!(reads > SEEDS, "only {reads} reads were checked");
 }
 
 #[test]

@@ -32,6 +32,19 @@ fn lost_messages_are_found_unless_explained() {
 }
 
 #[test]
+fn reads_return_what_was_acknowledged_before() {
+    let mut plain = model(StreamKind::Plain);
+    assert_eq!((plain.newest_of("j.a"), plain.newest_of("j.b")), (2, 0));
+    assert_eq!(plain.read("j.a", 2, Some((2, 11))), Ok(()));
+    assert!(plain.read("j.a", 2, Some((1, 10))).is_err());
+    assert!(plain.read("j.a", 1, Some((2, 10))).is_err());
+    assert!(plain.read("j.b", 0, Some((2, 11))).is_err());
+    assert!(plain.read("j.a", 2, None).is_err());
+    plain.delete(2);
+    assert_eq!(plain.read("j.a", 2, Some((1, 10))), Ok(()));
+}
+
+#[test]
 fn purges_explain_and_bind() {
     let mut plain = model(StreamKind::Plain);
     let purge = plain.purge();
