@@ -8,16 +8,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use crate::compare;
 use crate::report::machine::Machine;
 use crate::report::target::{self, Verdict};
 use crate::report::versions::built_with;
 use crate::report::{Report, command_line, json, plot, table};
+use crate::servers::binaries::Binaries;
 
-/// Tables to measure and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Resume an interrupted run, and skip the tables that it has measured
@@ -30,14 +31,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_rivals: bool,
     /// Measure only this table; repeatable
-    #[arg(long = "table", value_name = "NAME")]
+    #[arg(long = "table", value_name = "NAME",
+          value_parser = PossibleValuesParser::new(TABLES.iter().map(|table| table.name)))]
     tables: Vec<String>,
-    /// nats-server binary to measure instead of the pinned version
-    #[arg(long, value_name = "PATH")]
-    nats_server: Option<PathBuf>,
-    /// Fanline binary to measure instead of the one next to this program, which is built if missing
-    #[arg(long, value_name = "PATH")]
-    fanline: Option<PathBuf>,
+    #[command(flatten)]
+    binaries: Binaries,
     /// Parent directory of the servers' files; do not use a tmpfs, on which syncing costs nothing
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
@@ -143,8 +141,8 @@ impl Table {
             arguments.push(RIVALS.to_owned());
         }
         for (name, given) in [
-            (NATS_SERVER, &all.nats_server),
-            (FANLINE, &all.fanline),
+            (NATS_SERVER, &all.binaries.nats_server),
+            (FANLINE, &all.binaries.fanline),
             (DIR, &all.dir),
         ] {
             if let Some(given) = given.as_deref().filter(|_| self.takes.contains(&name)) {
@@ -200,11 +198,10 @@ impl Table {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let tables = chosen(&arguments.tables)?;
     fs::create_dir_all(&arguments.folder)?;
     let failed = match arguments.no_runs {
         true => Vec::new(),
-        false => measure(arguments, &tables)?,
+        false => measure(arguments)?,
     };
     fs::write(&arguments.out, report(arguments)?)
         .with_context(|| format!("{} cannot be written", arguments.out.display()))?;
@@ -214,14 +211,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Measures the tables in sequence and records the finished ones. Returns the names of the failed tables.
-fn measure(arguments: &Arguments, tables: &[&'static Table]) -> Result<Vec<&'static str>> {
+fn measure(arguments: &Arguments) -> Result<Vec<&'static str>> {
+    let names = &arguments.tables;
+    let is_chosen =
+        |table: &&Table| names.is_empty() || names.iter().any(|name| name == table.name);
     let notes = arguments.folder.join(PROGRESS_FILE);
     let mut done = match arguments.resume {
         true => fs::read_to_string(&notes).unwrap_or_default(),
         false => String::new(),
     };
     let mut failed = Vec::new();
-    for table in tables {
+    for table in TABLES.iter().filter(is_chosen) {
         if done.lines().any(|name| name == table.name) {
             eprintln!("== {}: measured already", table.name);
             continue;
@@ -250,23 +250,8 @@ fn measure(arguments: &Arguments, tables: &[&'static Table]) -> Result<Vec<&'sta
     Ok(failed)
 }
 
-fn chosen(names: &[String]) -> Result<Vec<&'static Table>> {
-    for name in names {
-        if !TABLES.iter().any(|table| table.name == name) {
-            let known: Vec<_> = TABLES.iter().map(|table| table.name).collect();
-            bail!("no table {name}; known tables: {}", known.join(", "));
-        }
-    }
-    let is_chosen =
-        |table: &&Table| names.is_empty() || names.iter().any(|name| name == table.name);
-    Ok(TABLES.iter().filter(is_chosen).collect())
-}
-
-struct Entry {
-    table: &'static Table,
-    results: Option<Report>,
-    page: Option<String>,
-}
+/// A table with its results and its page, if they exist.
+type Entry = (&'static Table, Option<Report>, Option<String>);
 
 /// Returns a page that contains a summary, and all existing tables with their plots. Writes the pages and plots
 /// of the tables.
@@ -285,14 +270,10 @@ fn report(arguments: &Arguments) -> Result<String> {
     for table in TABLES {
         let results = table.results(&arguments.folder);
         let page = table.page(&arguments.folder, results.as_ref())?;
-        entries.push(Entry {
-            table,
-            results,
-            page,
-        });
+        entries.push((table, results, page));
     }
     text += &summary(&entries);
-    for Entry { table, page, .. } in entries {
+    for (table, _, page) in entries {
         text += &format!("\n## {}\n\n", table.heading);
         let Some(markdown) = page else {
             text += "Not measured.\n";
@@ -300,7 +281,9 @@ fn report(arguments: &Arguments) -> Result<String> {
         };
         let plot = table.file(&arguments.folder, "svg");
         if plot.exists() {
-            let link = linked_from(&arguments.out, &plot);
+            // Relative, if the plot is below the report's directory.
+            let folder = arguments.out.parent().unwrap_or_else(|| Path::new(""));
+            let link = plot.strip_prefix(folder).unwrap_or(&plot);
             text += &format!("![{}]({})\n\n", table.heading, link.display());
         }
         text += &nested(&markdown);
@@ -308,26 +291,11 @@ fn report(arguments: &Arguments) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the path by which the report links to a file. It is relative if the file is below the report's
-/// directory.
-fn linked_from(report: &Path, file: &Path) -> PathBuf {
-    let folder = report.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or_else(|| Path::new("."));
-    let both = folder.canonicalize().ok().zip(file.canonicalize().ok());
-    let nested = both.and_then(|(folder, file)| Some(file.strip_prefix(folder).ok()?.to_owned()));
-    nested.unwrap_or_else(|| file.to_owned())
-}
-
 /// Returns the number of met targets for each table, and all missed targets and slower results.
 fn summary(entries: &[Entry]) -> String {
     let mut table = String::from("\n| table | targets |\n| --- | --- |\n");
     let mut lost = String::new();
-    for Entry {
-        table: of,
-        results,
-        page,
-    } in entries
-    {
+    for (of, results, page) in entries {
         let verdicts = match (results, page) {
             (Some(results), _) if results.targets.is_empty() => "no targets".to_owned(),
             (Some(results), _) => target::count(&results.targets),
@@ -349,7 +317,6 @@ fn summary(entries: &[Entry]) -> String {
     format!("{table}\n## Losses\n\nMissed targets, faster rivals, and failed runs:\n\n{lost}")
 }
 
-/// Returns the missed targets, failed runs, and faster systems.
 fn losses(report: &Report) -> Vec<String> {
     let targets = report.targets.iter();
     let missed = targets.filter(|target| target.verdict == Verdict::Missed);
@@ -399,19 +366,6 @@ mod tests {
     }
 
     #[test]
-    fn plot_paths_are_relative_to_report() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        for (report, expected) in [
-            (root.join("BENCHMARKS.md"), PathBuf::from("src/all.rs")),
-            (root.join("src/BENCHMARKS.md"), PathBuf::from("all.rs")),
-            // These files are not below the report's directory.
-            (root.join("rivals/B.md"), root.join("src/all.rs")),
-        ] {
-            assert_eq!(linked_from(&report, &root.join("src/all.rs")), expected);
-        }
-    }
-
-    #[test]
     fn losses_are_found() {
         let mut report = Report::new("Title");
         report.add_system("Fanline", Kind::Own, "");
@@ -435,11 +389,7 @@ mod tests {
                 "Behind nats-server: 1 to 1, server CPU, 1.10×.",
             ]
         );
-        let entry = |results, page| Entry {
-            table: &TABLES[0],
-            results,
-            page,
-        };
+        let entry = |results, page| (&TABLES[0], results, page);
         let entries = [
             entry(Some(report), None),
             entry(Some(Report::new("empty")), None),
@@ -457,12 +407,5 @@ mod tests {
         }
         assert!(text.contains("- Core NATS, beside nats-server: see its table, measured"));
         assert!(summary(&entries[1..2]).contains("- None in these tables."));
-    }
-
-    #[test]
-    fn tables_are_selected_by_name() {
-        assert_eq!(chosen(&[]).expect("all").len(), TABLES.len());
-        assert_eq!(chosen(&["hubs".to_owned()]).expect("one").len(), 1);
-        assert!(chosen(&["hub".to_owned()]).is_err());
     }
 }

@@ -14,12 +14,14 @@ mod measure;
 use anyhow::Result;
 use clap::Args;
 
+use fanline_server::Auth;
+use measure::{accounts, emit, emit_observed, raw_socket, round_trip, to_network, with_server};
+
 use crate::report::behind::Rule;
 use crate::report::metric::Metric;
 use crate::report::target::{Bound, Target, Unit};
 use crate::report::{Kind, Output, Report, Row};
 
-/// Number of repetitions and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Number of rounds; each round measures every result once
@@ -56,6 +58,9 @@ const IN_PROCESS: Load = ("in-process", "In process, one observer", Metric::Rate
 const TO_NETWORK: Load = ("to-network", "To the network, 128 B", Metric::Rate);
 const ROUND_TRIP: Load = ("round-trip", "Round trip", Metric::P50);
 
+const MESSAGES: u64 = 4_000_000;
+const ROUND_TRIPS: u64 = 100_000;
+
 const UNBOUND: &str = "unbound subject";
 const SOCKET: &str = "raw socket";
 
@@ -83,14 +88,28 @@ const fn reference(load: Load, system: &'static str, measure: fn(u64) -> Result<
 
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
-    reference(IN_PROCESS, UNBOUND, measure::unbound),
-    own(IN_PROCESS, "bound, no network subscriber", measure::bound, Some(Against::ShareOf(UNBOUND, 0.5))),
-    own(IN_PROCESS, "bound, observed at the server's subject", measure::bound_and_observed, None),
-    reference(TO_NETWORK, SOCKET, measure::raw_socket),
-    own(TO_NETWORK, "bound, slices of 64", measure::slices_to_network, Some(Against::ShareOf(SOCKET, 0.8))),
-    own(TO_NETWORK, "bound, one by one", measure::singles_to_network, None),
-    own(ROUND_TRIP, "in the process", measure::round_trip, Some(Against::AtMost(3_000.0))),
-    own(ROUND_TRIP, "through the server", measure::round_trip_through_server, None),
+    reference(IN_PROCESS, UNBOUND, |share| Ok(emit(MESSAGES / share, None))),
+    own(IN_PROCESS, "bound, no network subscriber", |share| {
+        with_server(Auth::Open, |_, bridge| Ok(emit(MESSAGES / share, Some(bridge))))
+    }, Some(Against::ShareOf(UNBOUND, 0.5))),
+    own(IN_PROCESS, "bound, observed at the server's subject", |share| {
+        with_server(Auth::Open, |_, bridge| emit_observed(bridge, MESSAGES / share))
+    }, None),
+    reference(TO_NETWORK, SOCKET, |share| {
+        with_server(Auth::Open, |server, _| raw_socket(server, MESSAGES / share))
+    }),
+    own(TO_NETWORK, "bound, slices of 64", |share| {
+        with_server(Auth::Open, |server, bridge| to_network(server, bridge, MESSAGES / share, 64))
+    }, Some(Against::ShareOf(SOCKET, 0.8))),
+    own(TO_NETWORK, "bound, one by one", |share| {
+        with_server(Auth::Open, |server, bridge| to_network(server, bridge, MESSAGES / share, 1))
+    }, None),
+    own(ROUND_TRIP, "in the process", |share| {
+        with_server(Auth::Open, |_, bridge| round_trip(bridge, ROUND_TRIPS / share))
+    }, Some(Against::AtMost(3_000.0))),
+    own(ROUND_TRIP, "through the server", |share| {
+        with_server(accounts()?, |_, bridge| round_trip(bridge, ROUND_TRIPS / share / 10))
+    }, None),
 ];
 
 impl Entry {

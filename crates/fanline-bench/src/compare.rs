@@ -9,9 +9,8 @@ use comfy_table::presets;
 use crate::report::behind::Better;
 use crate::report::metric::{Metric, three_digits};
 use crate::report::table::new_table;
-use crate::report::{Kind, Report, json};
+use crate::report::{Kind, Report, Row, json};
 
-/// Compared files.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Results of the earlier run
@@ -24,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RATIO", default_value_t = 1.1)]
     slower: f64,
     /// Compare only results of this metric, such as `rate` or `server_cpu`; repeatable
-    #[arg(long = "metric", value_name = "NAME", value_parser = metric)]
+    #[arg(long = "metric", value_name = "NAME")]
     metrics: Vec<Metric>,
     /// Compare Fanline's ratios to other systems, which depend less on the machine than the results
     #[arg(long)]
@@ -33,8 +32,8 @@ pub(crate) struct Arguments {
 
 /// A result that both runs have.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Change {
-    pub(crate) what: String,
+struct Change {
+    what: String,
     metric: Metric,
     before: f64,
     now: f64,
@@ -59,10 +58,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     );
     let (old, new) = (json::read(&arguments.old)?, json::read(&arguments.new)?);
     let (changes, format): (_, fn(Metric, f64) -> String) = match arguments.ratios {
-        true => (ratios(&old, &new), |_, ratio| {
+        true => (changes(&old, &new, ratios), |_, ratio| {
             format!("{}×", three_digits(ratio))
         }),
-        false => (results(&old, &new), Metric::format),
+        false => (changes(&old, &new, results), Metric::format),
     };
     let metrics = &arguments.metrics;
     let is_wanted = |change: &Change| metrics.is_empty() || metrics.contains(&change.metric);
@@ -97,49 +96,39 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn metric(name: &str) -> Result<Metric, String> {
-    let value = serde_json::Value::from(name);
-    serde_json::from_value(value).map_err(|error| error.to_string())
+/// A value of a row, with its metric and the name of its system or of both compared systems.
+type Value = (String, Metric, f64);
+
+fn results(report: &Report, row: &Row) -> Vec<Value> {
+    let results = row.results.iter();
+    let own = results.filter(|result| report.is_kind(&result.system, Kind::Own));
+    own.map(|result| (result.system.clone(), result.metric, result.summary.median))
+        .collect()
 }
 
-pub(crate) fn results(old: &Report, new: &Report) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for row in &new.rows {
-        let own = row.results.iter();
-        for now in own.filter(|result| new.is_kind(&result.system, Kind::Own)) {
-            let before = old.row(&row.name);
-            let before = before.and_then(|row| row.value(&now.system, now.metric));
-            let what = format!("{}, {}", row.label(), now.system);
-            changes.extend(before.map(|before| Change {
-                what,
-                metric: now.metric,
-                before,
-                now: now.summary.median,
-            }));
-        }
-    }
-    changes
+fn ratios(_: &Report, row: &Row) -> Vec<Value> {
+    let ratios = row.ratios.iter();
+    ratios
+        .map(|ratio| {
+            let systems = format!("{} to {}", ratio.system, ratio.to);
+            (systems, ratio.metric, ratio.value)
+        })
+        .collect()
 }
 
-/// Returns the ratios of Fanline to other systems that both reports have.
-pub(crate) fn ratios(old: &Report, new: &Report) -> Vec<Change> {
+/// Returns the values that both reports have.
+fn changes(old: &Report, new: &Report, values: fn(&Report, &Row) -> Vec<Value>) -> Vec<Change> {
     let mut changes = Vec::new();
     for row in &new.rows {
-        for now in &row.ratios {
-            let before = old.row(&row.name).and_then(|row| {
-                let is_it = |before: &&crate::report::Ratio| {
-                    (&before.system, &before.to, before.metric)
-                        == (&now.system, &now.to, now.metric)
-                };
-                row.ratios.iter().find(is_it)
-            });
-            let metric = row.metric_title(now.metric);
-            let what = format!("{}, {metric}, {} to {}", row.label(), now.system, now.to);
-            changes.extend(before.map(|before| Change {
-                what,
-                metric: now.metric,
-                before: before.value,
-                now: now.value,
+        let before = old.row(&row.name).map(|row| values(old, row));
+        let before = before.unwrap_or_default();
+        for (systems, metric, now) in values(new, row) {
+            let is_it = |value: &&Value| (&value.0, value.1) == (&systems, metric);
+            changes.extend(before.iter().find(is_it).map(|value| Change {
+                what: format!("{}, {}, {systems}", row.label(), row.metric_title(metric)),
+                metric,
+                before: value.2,
+                now,
             }));
         }
     }
@@ -153,7 +142,7 @@ pub(crate) fn summary(old: &Report, new: &Report) -> Option<String> {
     /// it is computed from the medians of only a few rounds.
     const SAME: f64 = 0.15;
     let distance = |change: &Change| (change.now / change.before).ln().abs();
-    let mut changes = ratios(old, new);
+    let mut changes = changes(old, new, ratios);
     changes.retain(|change| distance(change).is_finite());
     let furthest = changes
         .iter()
@@ -174,8 +163,9 @@ pub(crate) fn summary(old: &Report, new: &Report) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
-    use crate::report::Row;
     use crate::report::behind::Rule;
 
     /// Returns a report with rows of the given names, rates, and CPU times of Fanline. The rival's results are
@@ -201,17 +191,17 @@ mod tests {
     fn worse_results_are_found() {
         let old = report(&[("1 to 1", 4.0, 0.5), ("gone", 2.0, 1.0), ("zero", 0.0, 0.0)]);
         let new = report(&[("1 to 1", 2.0, 0.25), ("new", 2.0, 1.0), ("zero", 1.0, 0.5)]);
-        let found = results(&old, &new);
+        let found = changes(&old, &new, results);
         let found: Vec<_> = found
             .iter()
             .map(|change| (change.what.as_str(), change.metric, change.worse()))
             .collect();
-        let (row, zero) = ("1 to 1, Fanline", "zero, Fanline");
+        let (rate, cpu) = (Metric::Rate, Metric::ServerCpu);
         let expected = [
-            (row, Metric::Rate, 2.0),
-            (row, Metric::ServerCpu, 0.5),
-            (zero, Metric::Rate, 0.0),
-            (zero, Metric::ServerCpu, f64::INFINITY),
+            ("1 to 1, messages/s, Fanline", rate, 2.0),
+            ("1 to 1, server CPU, Fanline", cpu, 0.5),
+            ("zero, messages/s, Fanline", rate, 0.0),
+            ("zero, server CPU, Fanline", cpu, f64::INFINITY),
         ];
         assert_eq!(found, expected);
     }
@@ -232,7 +222,9 @@ mod tests {
 
     #[test]
     fn metrics_have_the_names_of_json() {
-        assert_eq!(metric("server_cpu"), Ok(Metric::ServerCpu));
-        assert!(metric("speed").is_err());
+        for metric in Metric::value_variants() {
+            let name = metric.to_possible_value().unwrap();
+            assert_eq!(serde_json::to_value(metric).unwrap(), name.get_name());
+        }
     }
 }

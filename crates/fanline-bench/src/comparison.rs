@@ -1,11 +1,9 @@
 //! The comparison of servers under the same loads: common options, and the measurement of a case.
 
 pub(crate) mod cost;
-pub(crate) mod one_core;
 pub(crate) mod site;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -16,10 +14,10 @@ use crate::report::behind::Rule;
 use crate::report::metric::{Metric, Sample};
 use crate::report::target::Limit;
 use crate::report::{self, Kind, Output, Report, Row};
-use crate::servers::{Program, System, binaries, process};
+use crate::servers::binaries::Binaries;
+use crate::servers::{Program, System, process};
 use crate::turns;
 
-/// Rows and servers to compare, number and length of measurements, and output files.
 #[derive(Args)]
 pub(crate) struct Comparison {
     /// Measure only this row; repeatable
@@ -37,12 +35,8 @@ pub(crate) struct Comparison {
     /// Measure only one server
     #[arg(long)]
     only: Option<System>,
-    /// nats-server binary to measure instead of the pinned version, which `go install` installs
-    #[arg(long, value_name = "PATH")]
-    nats_server: Option<PathBuf>,
-    /// Fanline binary to measure instead of the one next to this program, which is built if missing
-    #[arg(long, value_name = "PATH")]
-    fanline: Option<PathBuf>,
+    #[command(flatten)]
+    binaries: Binaries,
     /// Number of Fanline's shards instead of its default
     #[arg(long)]
     shards: Option<usize>,
@@ -74,11 +68,11 @@ pub(crate) const fn case<W>(
 }
 
 pub(crate) trait Work {
-    /// Returns how reports show the results.
     fn shown(&self) -> Shown;
 }
 
 /// The way in which reports show the results of a case.
+#[derive(Clone, Copy)]
 pub(crate) struct Shown {
     /// Heading of the table.
     pub(crate) group: &'static str,
@@ -88,7 +82,6 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Returns the way in which reports show a rate.
     pub(crate) const fn rate(group: &'static str, rate: &'static str) -> Self {
         Self {
             group,
@@ -97,7 +90,6 @@ impl Shown {
         }
     }
 
-    /// Returns the same with another metric in the plot.
     pub(crate) const fn headline(self, headline: Metric) -> Self {
         Self { headline, ..self }
     }
@@ -127,7 +119,6 @@ impl Comparison {
         if self.output.lists(|| cases.iter().map(line).collect()) {
             return Ok(());
         }
-        process::end_children_on_signals()?;
         let chosen = self.choose(cases)?;
         let mut run = self.begin(title, chosen.len(), others)?;
         let notes = notes.iter().map(|note| (*note).to_owned());
@@ -156,7 +147,7 @@ impl Comparison {
             programs.push(self.nats_server()?);
         }
         if self.wants(System::Fanline) {
-            programs.push(binaries::fanline(self.fanline.as_deref(), self.shards)?);
+            programs.push(self.binaries.fanline(self.shards)?);
         }
         programs.extend(others.into_iter().filter(|other| self.wants(other.system)));
         process::raise_file_limit();
@@ -180,7 +171,7 @@ impl Comparison {
             "Medians of {rounds} rounds of about {seconds} s, order alternating, a fresh server process each time; the \
              load generator runs on the same cores."
         ));
-        let runs = cases as u64 * u64::from(rounds) * programs.len() as u64;
+        let runs = cases * rounds as usize * programs.len();
         Ok(Run {
             programs,
             rounds,
@@ -193,10 +184,9 @@ impl Comparison {
     /// Returns nats-server for use as a part of the tested system, in addition to the compared servers. For
     /// example, it is the hub to which each compared leaf node connects.
     pub(crate) fn nats_server(&self) -> Result<Program> {
-        binaries::nats_server(self.nats_server.as_deref())
+        self.binaries.nats_server()
     }
 
-    /// Returns whether a server must be measured.
     pub(crate) fn wants(&self, system: System) -> bool {
         self.only.is_none_or(|only| only == system)
     }
@@ -252,7 +242,6 @@ impl Run {
         self.report.rows.push(row);
     }
 
-    /// Stores all samples of a row, and Fanline's ratios to the other servers.
     fn record(&self, row: &mut Row, samples: &[(System, Sample)]) {
         let metrics = samples.iter().flat_map(|(_, sample)| sample.metrics());
         let metrics: BTreeSet<Metric> = metrics.collect();
@@ -276,7 +265,6 @@ impl Run {
         }
     }
 
-    /// Adds a note, which is printed below the tables.
     pub(crate) fn note(&mut self, note: String) {
         self.report.notes.push(note);
     }

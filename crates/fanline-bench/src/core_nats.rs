@@ -1,11 +1,11 @@
 //! `fanline-bench core`: core NATS, Fanline compared with nats-server.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::comparison::cost;
-use crate::comparison::one_core::OneCore;
 use crate::comparison::{self, Case, Comparison, Shown, at_least, at_most, case};
 use crate::generator::awake;
 use crate::generator::connection::Connection;
@@ -15,7 +15,7 @@ use crate::generator::throughput::{Fixture, Topology};
 use crate::report::metric::{Metric, Sample};
 use crate::report::target::Limit;
 use crate::servers::Program;
-use crate::servers::process::Server;
+use crate::servers::process::{OneCore, Server};
 
 const TITLE: &str = "Core NATS: Fanline beside nats-server";
 const NOTE: &str = "In a fan-out every delivery counts.";
@@ -29,14 +29,10 @@ pub(crate) fn run(comparison: &Comparison) -> Result<()> {
     })
 }
 
-/// The generator's work for a kind of load.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// Publish at full speed.
     Throughput(Topology),
-    /// Send requests and wait for the replies.
     Requests(Party),
-    /// Open connections and leave them idle.
     Idle { connections: usize },
 }
 
@@ -84,7 +80,6 @@ const fn pairs(count: usize, payload_bytes: usize) -> Work {
     })
 }
 
-/// Returns a load of one client and one service, with one request at a time.
 const fn one_request(cores: Cores) -> Work {
     Work::Requests(Party {
         cores,
@@ -92,7 +87,6 @@ const fn one_request(cores: Cores) -> Work {
     })
 }
 
-/// Returns a load of ten clients and a queue group of two services.
 const fn queue_group(in_flight: usize) -> Work {
     Work::Requests(Party {
         clients: 10,
@@ -138,7 +132,7 @@ fn measure(program: &Program, work: Work, duration: Duration) -> Result<Sample> 
         Work::Throughput(topology) => {
             let side = Side::Nats(server.address());
             let fixture = Fixture::open(side, side, topology)?;
-            cost::throughput(&server, &fixture, duration)
+            cost::throughput(from_ref(&server), &fixture, duration)
         }
         Work::Requests(party) => requests(&server, party, duration),
         Work::Idle { connections } => {
@@ -157,5 +151,5 @@ fn requests(server: &Server, party: Party, duration: Duration) -> Result<Sample>
         Cores::One => Some(OneCore::share_with(server)?),
         Cores::Unbound | Cores::Awake => None,
     };
-    cost::requests(server, &fixture, duration)
+    cost::requests(from_ref(server), &fixture, duration)
 }

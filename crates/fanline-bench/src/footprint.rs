@@ -15,7 +15,6 @@ use crate::rxjava::RxJava;
 use crate::subjects::version;
 use crate::turns::{Options, Plan};
 
-/// Options of the measurement.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Print the resident memory of one kind of object in a fresh process; for internal use

@@ -6,6 +6,7 @@ pub(crate) mod rows;
 use anyhow::Result;
 
 use crate::comparison::site::{Site, StoredComparison};
+use measure::Stage;
 use rows::ROWS;
 
 const TITLE: &str = "JetStream: Fanline beside nats-server";
@@ -15,7 +16,13 @@ pub(crate) fn run(arguments: &StoredComparison) -> Result<()> {
     comparison.run(TITLE, ROWS, &[], Vec::new(), |run, row| {
         let site = Site::new(&arguments.dir)?;
         run.measure(row, |program, duration| {
-            measure::measure(program, &row.work, &site, duration, comparison.quick)
+            (row.work.measure)(&Stage {
+                program,
+                load: &row.work,
+                site: &site,
+                duration,
+                quick: comparison.quick,
+            })
         });
         run.note(row.work.note(row.title));
         Ok(())

@@ -43,7 +43,6 @@ pub(crate) struct Jvm {
 }
 
 impl Jvm {
-    /// Starts the program in the project's `folder`.
     pub(crate) fn start(java: &Path, folder: &Path, options: &[&str], load: &str) -> Result<Self> {
         let mut child = Command::new(java)
             .args(options)
@@ -70,7 +69,6 @@ impl Jvm {
         Ok(jvm)
     }
 
-    /// Sends a line, and returns the response.
     pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
         let input = self.input.as_mut().context("the JVM is being ended")?;
         writeln!(input, "{line}").with_context(|| self.name.clone())?;

@@ -85,42 +85,19 @@ enum Command {
     Footprint(footprint::Arguments),
     /// Compare hubs with other crates and Pekko: broadcasts to 64 to 100,000 consumers, merge, partition
     ///
-    /// One producer sends 100,000 elements, and every consumer checks every element. If a system would take
-    /// longer than --run-millis, it sends fewer. A run is timed from before the hub is created until the last
-    /// consumer has ended. All systems of a cell are measured in alternating order. A result is the median
-    /// over the rounds after a warm-up, and a multiple is the ratio of two medians of one cell. Further
-    /// tables measure the cost of a delivery by buffer size, joining and leaving, memory, allocations, one
-    /// slow consumer among fast ones, the latency from a send to the last receive, and the merge and the
-    /// partition hub.
-    ///
-    /// All parts take about five minutes, and with --rivals about fifteen. With --quick they take one and a
-    /// half minutes, and with both options three. `--json FILE --resume` continues an interrupted run. Pekko
-    /// needs Maven and a JDK. Temurin or OpenJDK 21 or 25 is preferred; otherwise `java` is used. Debian's
-    /// JDK 17 has crashed on Pekko's hub. A crashed JVM is restarted, and the report counts restarts.
+    /// All parts take about five minutes, and with --rivals about fifteen; with --quick one and a half and three.
+    /// Pekko needs Maven and a JDK. README.md describes the method.
     Hubs(hubs::Arguments),
     /// Compare subjects and replay flavors with reference loops, RxJava, rxRust, and tokio
     ///
-    /// One thread emits M messages of u32 to S subscribers, each of which increments a plain counter. Each
-    /// repetition has a new subject, and ends with a check that every subscriber has received every message.
-    /// All systems of a cell are measured in alternating order. A result is the median over the repetitions
-    /// after a warm-up, and a share or a multiple is the ratio of two medians of one cell. Further tables
-    /// measure allocations per message, the cost of subscribing and unsubscribing, and the targets.
-    /// src/replay/reference_loops.rs contains the reference loops and lists what they omit.
-    ///
-    /// The whole grid takes one and a half minutes, and with --rivals about six. --quick measures only the
-    /// cells that have targets, in half a minute, or one and a half with --rivals. The position of the code
-    /// in memory changes results for many subscribers by a fifth from one build to the next. This also
-    /// applies to the reference loops.
+    /// One thread emits messages to 1 to 16 subscribers. The whole grid takes one and a half minutes, and with
+    /// --rivals about six. --quick measures only the cells that have targets, in half a minute, or one and a half
+    /// with --rivals. README.md describes the method.
     Replay(replay::Arguments),
     /// Compare values on another thread with reference loops and RxJava: new thread, thread pool, observe_on
     ///
-    /// There are three loads: 10,000 items from an iterator on a new thread, which are counted there; a range
-    /// of 10,000 that is observed on the thread pool and counted; and 1,000,000 items through observe_on.
-    /// Each is timed from the subscription until the waiting thread has the count. All systems of a load are
-    /// measured in alternating order. A result is the median over the repetitions after a warm-up. Waking a
-    /// thread takes most of the time of the first two loads, and varies between runs on a shared machine. So
-    /// compare results with the reference loop ("floor") of the same run. src/schedulers/floors.rs contains
-    /// these loops and lists what they omit.
+    /// Waking a thread takes most of the time of the loads with 10,000 items, and varies between runs on a shared
+    /// machine. So compare results with the reference loop ("floor") of the same run.
     Schedulers(turns::Options),
     /// Keep the cores awake until standard input ends; for internal use
     #[command(hide = true, name = SPIN_COMMAND)]

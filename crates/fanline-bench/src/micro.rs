@@ -13,9 +13,8 @@ use clap::Args;
 use crate::allocations::Allocations;
 use crate::report::metric::{Metric, Summary};
 use crate::report::target::Limit;
-use crate::report::{self, Kind, Output, Report, Row};
+use crate::report::{self, Kind, Output, Report, Row, is_chosen};
 
-/// Measured parts, number and length of samples, and output files.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Measure only the cases whose name contains this text; repeatable
@@ -33,7 +32,6 @@ pub(crate) struct Arguments {
 
 const FANLINE: &str = "Fanline";
 
-/// The cases of each part of the engine.
 const PARTS: &[(&str, &[Case])] = &[
     ("Matcher", matcher::CASES),
     ("Parser", parser::CASES),
@@ -49,7 +47,6 @@ struct Case {
     /// The unit that is counted, such as a message.
     unit: &'static str,
     targets: &'static [Limit],
-    /// Builds the data, and returns the work.
     prepare: fn() -> Box<Work>,
 }
 
@@ -81,13 +78,12 @@ fn in_batches(done: u64, mut batch: impl FnMut() + 'static) -> Box<Work> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let names = &arguments.cases;
-    let is_wanted =
-        |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
-    let all = PARTS
-        .iter()
-        .flat_map(|(part, cases)| cases.iter().map(move |case| (*part, case)));
-    let cases: Vec<(&str, &Case)> = all.filter(|(_, case)| is_wanted(case)).collect();
+    let mut cases: Vec<(&str, &Case)> = Vec::new();
+    for (part, all) in PARTS {
+        let chosen = all.iter();
+        let chosen = chosen.filter(|case| is_chosen(&arguments.cases, case.name));
+        cases.extend(chosen.map(|case| (*part, case)));
+    }
     ensure!(
         !cases.is_empty(),
         "no case has such a name; --list shows them"
@@ -110,8 +106,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
          all of them, per operation.",
         arguments.samples, arguments.millis
     ));
-    let progress = report::progress(cases.len() as u64);
-    for (part, case) in cases {
+    let progress = report::progress(cases.len());
+    for (part, case) in progress.wrap_iter(cases.into_iter()) {
         progress.set_message(case.name);
         let mut row = Row {
             title: case.name.to_owned(),
@@ -123,9 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let targets = case.targets.iter().map(|limit| limit.check(&row, FANLINE));
         report.targets.extend(targets);
         report.rows.push(row);
-        progress.inc(1);
     }
-    progress.finish_and_clear();
     arguments.output.write(&report)
 }
 

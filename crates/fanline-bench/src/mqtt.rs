@@ -15,7 +15,6 @@ use rows::{NOTES, ROWS};
 
 const TITLE: &str = "MQTT: Fanline beside nats-server and mosquitto";
 
-/// Rows to measure, directory of the files, and comparison options.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// mosquitto binary to measure instead of the system's

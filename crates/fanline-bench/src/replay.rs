@@ -27,13 +27,6 @@ pub(crate) struct Arguments {
     /// Measure only this flavor; repeatable
     #[arg(long = "flavor", value_name = "NAME")]
     flavors: Vec<Flavor>,
-    /// Numbers of messages of a repetition, instead of 1,000 to 1,000,000; separated by commas
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..),
-          conflicts_with = "quick")]
-    messages: Vec<u32>,
-    /// Numbers of subscribers, instead of 1, 2, 4, 8 and 16; separated by commas
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = subscribers, conflicts_with = "quick")]
-    subscribers: Vec<usize>,
     #[command(flatten)]
     options: Options,
 }
@@ -52,40 +45,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let plan = options.plan(Plan::new(5, 10, 20, 400), Plan::new(3, 10, 5, 200));
-    let report = measure::all(&sizes(arguments), &plan, options.rivals)?;
+    let (messages, subscribers): (&[u32], &[usize]) = match options.quick {
+        true => (&[100_000, 1_000_000], &[1, 16]),
+        false => (&MESSAGES, &SUBSCRIBERS),
+    };
+    let chosen = &arguments.flavors;
+    let mut flavors = Flavor::value_variants().to_vec();
+    flavors.retain(|flavor| chosen.is_empty() || chosen.contains(flavor));
+    let sizes = Sizes {
+        flavors,
+        messages,
+        subscribers,
+    };
+    let report = measure::all(&sizes, &plan, options.rivals)?;
     options.output.write(&report)
 }
 
 /// The measured part of the grid of flavors, messages, and subscribers. All are ascending.
 struct Sizes {
     flavors: Vec<Flavor>,
-    messages: Vec<u32>,
-    subscribers: Vec<usize>,
-}
-
-fn sizes(arguments: &Arguments) -> Sizes {
-    let (messages, subscribers): (&[u32], &[usize]) = match arguments.options.quick {
-        true => (&[100_000, 1_000_000], &[1, 16]),
-        false => (&MESSAGES, &SUBSCRIBERS),
-    };
-    Sizes {
-        flavors: given_or(&arguments.flavors, Flavor::value_variants()),
-        messages: given_or(&arguments.messages, messages),
-        subscribers: given_or(&arguments.subscribers, subscribers),
-    }
-}
-
-/// Returns the given values, sorted and without duplicates. Without given values, returns all values.
-fn given_or<T: Clone + Ord>(given: &[T], all: &[T]) -> Vec<T> {
-    let mut chosen = if given.is_empty() { all } else { given }.to_vec();
-    chosen.sort();
-    chosen.dedup();
-    chosen
-}
-
-fn subscribers(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count) if (1..=100_000).contains(&count) => Ok(count),
-        _ => Err("a number from 1 to 100,000 is needed".to_owned()),
-    }
+    messages: &'static [u32],
+    subscribers: &'static [usize],
 }

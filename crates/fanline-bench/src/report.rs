@@ -9,7 +9,6 @@ pub(crate) mod json;
 pub(crate) mod machine;
 pub(crate) mod metric;
 pub(crate) mod plot;
-pub(crate) mod svg;
 pub(crate) mod table;
 pub(crate) mod target;
 pub(crate) mod versions;
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressFinish, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 use behind::Rule;
@@ -32,7 +31,6 @@ use target::Target;
 /// Version of the schema. It changes when a field changes its name or meaning.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// Output of a command.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Output {
     /// List the rows and the targets, without measuring
@@ -102,11 +100,9 @@ pub(crate) struct System {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// A part of this product.
     Own,
     /// A hand-written loop, or a load without the measured part.
     Reference,
-    /// A system of others.
     Rival,
 }
 
@@ -143,7 +139,6 @@ pub(crate) struct Measured {
     pub(crate) samples: Vec<f64>,
 }
 
-/// The median of one system divided by that of another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ratio {
     pub(crate) system: String,
@@ -192,7 +187,6 @@ impl Report {
         }
     }
 
-    /// Adds a system if a row has a result of it.
     pub(crate) fn add_measured(&mut self, name: &str, kind: Kind, version: impl Into<String>) {
         let mut results = self.rows.iter().flat_map(|row| &row.results);
         if results.any(|result| result.system == name) {
@@ -204,7 +198,6 @@ impl Report {
         self.systems.iter().find(|system| system.name == name)
     }
 
-    /// Returns whether a system has this role.
     pub(crate) fn is_kind(&self, name: &str, kind: Kind) -> bool {
         self.system(name).is_some_and(|system| system.kind == kind)
     }
@@ -279,7 +272,6 @@ impl Row {
         }
     }
 
-    /// Returns the median and spread of a system's result.
     pub(crate) fn summary(&self, system: &str, metric: Metric) -> Option<Summary> {
         let is_it = |result: &&Measured| result.system == system && result.metric == metric;
         self.results.iter().find(is_it).map(|result| result.summary)
@@ -289,7 +281,6 @@ impl Row {
         self.summary(system, metric).map(|summary| summary.median)
     }
 
-    /// Returns the median of a system divided by that of another.
     pub(crate) fn ratio(&self, system: &str, to: &str, metric: Metric) -> Option<f64> {
         Some(self.value(system, metric)? / self.value(to, metric)?)
     }
@@ -325,7 +316,6 @@ pub(crate) fn command_line() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Writes `text` to the requested file, if there is one.
 pub(crate) fn write_to(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<()> {
     match path {
         Some(path) => fs::write(path, text()).with_context(|| path.display().to_string()),
@@ -333,14 +323,18 @@ pub(crate) fn write_to(path: Option<&Path>, text: impl FnOnce() -> String) -> Re
     }
 }
 
+/// Returns whether a name contains one of the requested texts, or whether none was requested.
+pub(crate) fn is_chosen(texts: &[String], name: &str) -> bool {
+    texts.is_empty() || texts.iter().any(|text| name.contains(text))
+}
+
 /// Returns a progress bar for `runs` runs. It is visible only on a terminal.
-pub(crate) fn progress(runs: u64) -> ProgressBar {
+pub(crate) fn progress(runs: usize) -> ProgressBar {
     let style = ProgressStyle::with_template(
         "[{elapsed} of about {duration}] {wide_bar} {pos}/{len} {msg}",
     );
-    let bar = ProgressBar::new(runs);
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
+    let bar = ProgressBar::new(runs as u64).with_finish(ProgressFinish::AndClear);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn list(lines: &[[String; 3]]) -> String {
@@ -358,5 +352,5 @@ fn list(lines: &[[String; 3]]) -> String {
 
 /// Returns a number of things with commas between groups of three digits.
 pub(crate) fn count(number: usize) -> String {
-    metric::thousands(number as u64)
+    HumanCount(number as u64).to_string()
 }

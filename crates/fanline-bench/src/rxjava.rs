@@ -23,7 +23,6 @@ const HEAP: [&str; 2] = ["-Xms1g", "-Xmx1g"];
 /// Names of the loads that retain values.
 const REPLAY: [&str; 5] = ["all", "one", "many", "within", "many-within"];
 
-/// The compiled Maven project.
 pub(crate) struct RxJava {
     folder: PathBuf,
     /// Versions of RxJava and the JDK, as the JVM reports them.

@@ -24,7 +24,6 @@ struct Case {
     quoted: &'static str,
 }
 
-/// A system under one load.
 struct System {
     label: &'static str,
     work: Work,
@@ -68,7 +67,6 @@ const fn rxjava(label: &'static str, load: &'static str) -> System {
     System { label, work }
 }
 
-/// Every case, in the order of the report.
 const CASES: &[Case] = &[
     Case {
         name: "10,000 items from an iterator, new thread, count",
@@ -132,8 +130,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut report = Report::new("Values onto another thread: Fanline beside floors and RxJava");
     plan.note(&mut report);
     report.notes = notes(&plan, rxjava.as_ref());
-    let progress = report::progress(CASES.len() as u64);
-    for case in CASES {
+    let progress = report::progress(CASES.len());
+    for case in progress.wrap_iter(CASES.iter()) {
         progress.set_message(case.name);
         for system in case.systems {
             report.add_system(system.label, system.kind(), "");
@@ -141,9 +139,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let row = measure(case, &plan, rxjava.as_ref()).context(case.name)?;
         report.targets.push(case.target.check(&row, FANLINE));
         report.rows.push(row);
-        progress.inc(1);
     }
-    progress.finish_and_clear();
     options.output.write(&report)
 }
 

@@ -9,19 +9,16 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-/// A measured system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum System {
     /// The nats-server version of [`binaries::NATS_SERVER_VERSION`].
     Nats,
-    /// The server of this product.
     Fanline,
     /// The MQTT broker of Debian's package.
     Mosquitto,
 }
 
 impl System {
-    /// Returns the name in columns and messages.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Nats => "nats-server",
@@ -36,7 +33,6 @@ impl System {
 pub(crate) struct Program {
     pub(crate) system: System,
     pub(crate) path: PathBuf,
-    /// The version that the binary prints.
     pub(crate) version: String,
     /// Number of Fanline's shards, or `None` for its default.
     pub(crate) shards: Option<usize>,
@@ -52,7 +48,6 @@ pub(crate) enum Streams {
 }
 
 impl Program {
-    /// Creates a program with default settings.
     pub(crate) fn new(system: System, path: PathBuf, version: &str) -> Self {
         Self {
             system,

@@ -34,7 +34,6 @@ pub(crate) fn run(comparison: &Comparison) -> Result<()> {
     })
 }
 
-/// The generator's work for a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// One publisher at full speed, with a number of subscribers.

@@ -47,7 +47,6 @@ impl Plan {
     }
 }
 
-/// Number and length of turns, whether to measure other systems, and output files.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Number of rounds; each measures every system once, in alternating order
@@ -59,7 +58,7 @@ pub(crate) struct Options {
     /// Measure with fewer and shorter rounds
     #[arg(long, conflicts_with = "rounds")]
     pub(crate) quick: bool,
-    /// Include other libraries in the same run; RxJava 3 needs Maven and a JDK
+    /// Include other systems in the same run; those in Java need Maven and a JDK
     #[arg(long)]
     pub(crate) rivals: bool,
     #[command(flatten)]
@@ -115,7 +114,6 @@ pub(crate) struct Repetition {
     pub(crate) bytes: f64,
 }
 
-/// Times one repetition and counts its allocations.
 pub(crate) fn timed(work: impl FnOnce()) -> Repetition {
     let before = Allocations::of_this_thread();
     let start = Instant::now();
@@ -145,7 +143,6 @@ pub(crate) fn turn(
     Ok(done)
 }
 
-/// The medians of a system's repetitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measurements {
     /// Nanoseconds of one repetition.

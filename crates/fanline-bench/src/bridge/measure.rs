@@ -22,67 +22,30 @@ use crate::generator::receive::{Verify, receive};
 
 const SUBJECT: &str = "bench";
 const PAYLOAD: [u8; 128] = [b'x'; 128];
-const MESSAGES: u64 = 4_000_000;
-const ROUND_TRIPS: u64 = 100_000;
 /// Time limit of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Emits messages to one observer. The argument of this and of the other measurements divides the number of
-/// messages. Returns messages per second.
-pub(super) fn unbound(divisor: u64) -> Result<f64> {
-    Ok(emit(MESSAGES / divisor, None))
+/// Emits messages that an observer of the server's subject counts. Returns the messages per second.
+pub(super) fn emit_observed(bridge: &Bridge, messages: u64) -> Result<f64> {
+    let (_guard, seen) = observed(bridge)?;
+    let rate = emit(messages, Some(bridge));
+    let is_complete = seen.load(Ordering::Relaxed) == messages;
+    ensure!(is_complete, "some were not observed");
+    Ok(rate)
 }
 
-pub(super) fn bound(divisor: u64) -> Result<f64> {
-    with_server(Auth::Open, |_, bridge| {
-        Ok(emit(MESSAGES / divisor, Some(bridge)))
-    })
-}
-
-pub(super) fn bound_and_observed(divisor: u64) -> Result<f64> {
-    with_server(Auth::Open, |_, bridge| {
-        let (_guard, seen) = observed(bridge)?;
-        let messages = MESSAGES / divisor;
-        let rate = emit(messages, Some(bridge));
-        let is_complete = seen.load(Ordering::Relaxed) == messages;
-        ensure!(is_complete, "some were not observed");
-        Ok(rate)
-    })
-}
-
-pub(super) fn raw_socket(divisor: u64) -> Result<f64> {
-    with_server(Auth::Open, |server, _| {
-        raw(server.addresses().clients, MESSAGES / divisor)
-    })
-}
-
-pub(super) fn slices_to_network(divisor: u64) -> Result<f64> {
-    with_server(Auth::Open, |server, bridge| {
-        to_wire(server, bridge, MESSAGES / divisor, 64)
-    })
-}
-
-pub(super) fn singles_to_network(divisor: u64) -> Result<f64> {
-    with_server(Auth::Open, |server, bridge| {
-        to_wire(server, bridge, MESSAGES / divisor, 1)
-    })
-}
-
-/// Returns the median time in nanoseconds.
-pub(super) fn round_trip(divisor: u64) -> Result<f64> {
-    with_server(Auth::Open, |_, bridge| back(bridge, ROUND_TRIPS / divisor))
-}
-
-/// Returns the median time in nanoseconds. With accounts, all messages pass through the server.
-pub(super) fn round_trip_through_server(divisor: u64) -> Result<f64> {
+/// Returns the configuration of a server with accounts. All messages of a subject pass through such a server.
+pub(super) fn accounts() -> Result<Auth> {
     let mut config = AccessConfig::default();
     let users = &mut config.account_mut("$G").users;
     users.push(User::new("bench", "bench"));
-    let auth = Auth::Directory(Arc::new(Access::new(config)?));
-    with_server(auth, |_, bridge| back(bridge, ROUND_TRIPS / divisor / 10))
+    Ok(Auth::Directory(Arc::new(Access::new(config)?)))
 }
 
-fn with_server<T>(auth: Auth, act: impl FnOnce(&Handle, &Bridge) -> Result<T>) -> Result<T> {
+pub(super) fn with_server(
+    auth: Auth,
+    act: impl FnOnce(&Handle, &Bridge) -> Result<f64>,
+) -> Result<f64> {
     let server = Server::start(Options {
         port: 0,
         auth,
@@ -96,7 +59,7 @@ fn with_server<T>(auth: Auth, act: impl FnOnce(&Handle, &Bridge) -> Result<T>) -
 }
 
 /// Emits to one observer, and through a bridge if there is one. Returns the messages per second.
-fn emit(messages: u64, bridge: Option<&Bridge>) -> f64 {
+pub(super) fn emit(messages: u64, bridge: Option<&Bridge>) -> f64 {
     let (mut producer, source) = fanline::subject::<Bytes>();
     let binding = bridge.and_then(|bridge| bridge.publish_from(SUBJECT, &source, Raw).ok());
     let mut count = 0_u64;
@@ -146,8 +109,8 @@ fn rate(messages: u64, start: Instant, subscriber: JoinHandle<Result<Instant>>) 
     Ok(messages as f64 / (end - start).as_secs_f64())
 }
 
-/// Returns the rate of a publisher that writes full buffers to a socket.
-fn raw(address: SocketAddr, messages: u64) -> Result<f64> {
+pub(super) fn raw_socket(server: &Handle, messages: u64) -> Result<f64> {
+    let address = server.addresses().clients;
     let subscriber = subscriber(address, messages)?;
     let publisher = Connection::open(address)?;
     let mut stream = publisher.stream();
@@ -163,7 +126,12 @@ fn raw(address: SocketAddr, messages: u64) -> Result<f64> {
     rate(messages, start, subscriber)
 }
 
-fn to_wire(server: &Handle, bridge: &Bridge, messages: u64, slice: usize) -> Result<f64> {
+pub(super) fn to_network(
+    server: &Handle,
+    bridge: &Bridge,
+    messages: u64,
+    slice: usize,
+) -> Result<f64> {
     let subscriber = subscriber(server.addresses().clients, messages)?;
     let (mut producer, source) = fanline::subject::<Bytes>();
     let binding = bridge.publish_from(SUBJECT, &source, Raw)?;
@@ -182,7 +150,7 @@ fn to_wire(server: &Handle, bridge: &Bridge, messages: u64, slice: usize) -> Res
 }
 
 /// Returns the median time from before `next` until the observer is called, in nanoseconds.
-fn back(bridge: &Bridge, round_trips: u64) -> Result<f64> {
+pub(super) fn round_trip(bridge: &Bridge, round_trips: u64) -> Result<f64> {
     let (_guard, seen) = observed(bridge)?;
     let (mut producer, source) = fanline::subject::<Bytes>();
     let binding = bridge.publish_from(SUBJECT, &source, Raw)?;

@@ -13,7 +13,6 @@ use crate::servers::System;
 /// The unit of `st_blocks`. It does not depend on the file system's block size.
 const BLOCK_BYTES: u64 = 512;
 
-/// Comparison options, and the parent of the directories.
 #[derive(Args)]
 pub(crate) struct StoredComparison {
     /// Parent directory of the servers' files; do not use a tmpfs, on which syncing costs nothing
@@ -29,7 +28,6 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Creates a new directory below `parent`.
     pub(crate) fn new(parent: &Path) -> Result<Self> {
         let root = parent.join(format!("fanline-bench-{}", std::process::id()));
         fs::create_dir_all(&root).with_context(|| root.display().to_string())?;
@@ -67,7 +65,6 @@ impl Drop for Site {
     }
 }
 
-/// Returns the disk space that all files below `folder` use, in bytes.
 pub(crate) fn disk_bytes(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

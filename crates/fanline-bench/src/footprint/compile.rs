@@ -13,13 +13,8 @@ use crate::report::metric::Metric;
 use crate::report::{Report, Row};
 use crate::subjects::EXCLUSIVE;
 
-/// A program with one dependency.
-struct Program {
-    row: &'static str,
-    system: &'static str,
-    dependency: &'static str,
-    main: &'static str,
-}
+/// A program: its row, its system, its dependency, and its text.
+struct Program(&'static str, &'static str, &'static str, &'static str);
 
 /// The libraries, as lines of a manifest.
 const FANLINE: &str = "fanline = { path = \"FANLINE\" }";
@@ -56,46 +51,31 @@ macro_rules! chain {
     };
 }
 
-const fn program(
-    row: &'static str,
-    system: &'static str,
-    dependency: &'static str,
-    main: &'static str,
-) -> Program {
-    Program {
-        row,
-        system,
-        dependency,
-        main,
-    }
-}
-
 /// The program whose size is subtracted.
 #[rustfmt::skip]
-const EMPTY: Program = program("empty", "nothing", "", "fn main() { println!(\"{}\", std::env::args().count() as u32); }");
+const EMPTY: Program = Program("empty", "nothing", "", "fn main() { println!(\"{}\", std::env::args().count() as u32); }");
 
-/// A subject with one observer, and a chain of ten operators.
 #[rustfmt::skip]
 const PROGRAMS: &[Program] = &[
-    program("subject", EXCLUSIVE, FANLINE, "use fanline::prelude::*;
+    Program("subject", EXCLUSIVE, FANLINE, "use fanline::prelude::*;
             fn main() {
                 let (mut tx, source) = fanline::subject::<u32>();
                 let _guard = source.subscribe(|value| println!(\"{value}\"));
                 tx.next(std::env::args().count() as u32);
             }"),
-    program("subject", "rxRust, Local", RXRUST, "use rxrust::prelude::*;
+    Program("subject", "rxRust, Local", RXRUST, "use rxrust::prelude::*;
             fn main() {
                 let mut subject = Local::subject::<'static, u32, std::convert::Infallible>();
                 let _guard = subject.clone().subscribe(|value| println!(\"{value}\"));
                 subject.next(std::env::args().count() as u32);
             }"),
-    program("subject", "tokio broadcast", TOKIO, "fn main() {
+    Program("subject", "tokio broadcast", TOKIO, "fn main() {
                 let (tx, mut rx) = tokio::sync::broadcast::channel(16);
                 tx.send(std::env::args().count() as u32).unwrap();
                 println!(\"{}\", rx.try_recv().unwrap());
             }"),
-    program("chain", EXCLUSIVE, FANLINE, chain!("fanline", "fanline::create", "*value")),
-    program("chain", "rxRust, Local", RXRUST, chain!("rxrust", "Local", "value")),
+    Program("chain", EXCLUSIVE, FANLINE, chain!("fanline", "fanline::create", "*value")),
+    Program("chain", "rxRust, Local", RXRUST, chain!("rxrust", "Local", "value")),
 ];
 
 pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result<()> {
@@ -110,13 +90,13 @@ pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result
             is_plotted: false,
             ..Row::new(format!("program-{name}"), "Programs")
         };
-        for program in PROGRAMS.iter().filter(|program| program.row == name) {
-            if !with_rivals && !is_own(program.system) {
+        for program in PROGRAMS.iter().filter(|program| program.0 == name) {
+            if !with_rivals && !is_own(program.1) {
                 continue;
             }
             let built = program.build(rounds)?;
-            row.record_value(program.system, Metric::CodeSize, built.size - empty);
-            row.record_samples(program.system, Metric::CompileTime, built.nanos);
+            row.record_value(program.1, Metric::CodeSize, built.size - empty);
+            row.record_samples(program.1, Metric::CompileTime, built.nanos);
         }
         report.rows.push(row);
     }
@@ -136,15 +116,12 @@ impl Program {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let target =
             env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let name = format!(
-            "{}-{}",
-            self.row,
-            self.system.replace([' ', ','], "").to_lowercase()
-        );
+        let Self(row, system, dependency, main) = self;
+        let name = format!("{row}-{}", system.replace([' ', ','], "").to_lowercase());
         let folder = target.join("footprint").join(&name);
         let library = root.join("crates/fanline");
         let library = library.to_str().context("the path is not UTF-8")?;
-        let dependency = self.dependency.replace("FANLINE", library);
+        let dependency = dependency.replace("FANLINE", library);
         fs::create_dir_all(folder.join("src"))?;
         fs::write(
             folder.join("Cargo.toml"),
@@ -157,7 +134,7 @@ impl Program {
         fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
         let mut nanos = Vec::new();
         for _ in 0..=rounds {
-            fs::write(folder.join("src/main.rs"), self.main)?;
+            fs::write(folder.join("src/main.rs"), main)?;
             let start = Instant::now();
             let output = Command::new("cargo")
                 .args(["build", "--release", "--offline", "--quiet"])

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::env;
-use std::fs;
 use std::hint::black_box;
-use std::process::Command;
+use std::process::{self, Command};
 
 use anyhow::{Context, Result, ensure};
 use fanline::{BehaviorSubject, Replay, ReplaySubject, Subject};
@@ -15,6 +14,7 @@ use tokio::sync::{broadcast, watch};
 use super::is_own;
 use crate::report::metric::Metric;
 use crate::report::{Report, Row};
+use crate::servers::cpu::Memory;
 use crate::subjects::{EXCLUSIVE, Emits, SHARED};
 
 type Value = [u8; 64];
@@ -25,14 +25,9 @@ const VALUES: u8 = 100;
 
 const KEYS: u32 = 100_000;
 
-struct Kept {
-    row: &'static str,
-    system: &'static str,
-    /// Returns the resident memory of one object, in bytes.
-    measure: fn() -> Result<f64>,
-}
+/// A row, a system, and the function that returns the resident memory of one object, in bytes.
+struct Kept(&'static str, &'static str, fn() -> Result<f64>);
 
-/// Measures one of Fanline's subjects after it has emitted values.
 fn emitted<S: Emits<Value>>(new: impl Fn() -> S) -> Result<f64> {
     sent(new, |subject, value| subject.next(value))
 }
@@ -54,52 +49,42 @@ fn cached<T>(new: fn(Value) -> T) -> Result<f64> {
     })
 }
 
-const fn kept(row: &'static str, system: &'static str, measure: fn() -> Result<f64>) -> Kept {
-    Kept {
-        row,
-        system,
-        measure,
-    }
-}
-
-/// Every measured kind, in the order of the tables.
 #[rustfmt::skip]
 const KEPT: &[Kept] = &[
-    kept("subject", EXCLUSIVE, || emitted(fanline::subject)),
-    kept("subject", SHARED, || emitted(Subject::new)),
-    kept("subject", "rxRust, Local", || {
+    Kept("subject", EXCLUSIVE, || emitted(fanline::subject)),
+    Kept("subject", SHARED, || emitted(Subject::new)),
+    Kept("subject", "rxRust, Local", || {
         sent(Local::subject::<'static, Value, Infallible>, |subject, value| subject.next(value))
     }),
-    kept("subject", "rxRust, Shared", || {
+    Kept("subject", "rxRust, Shared", || {
         sent(Shared::subject::<'static, Value, Infallible>, |subject, value| subject.next(value))
     }),
-    kept("behavior", EXCLUSIVE, || emitted(|| fanline::behavior([0; 64]))),
-    kept("behavior", SHARED, || emitted(|| BehaviorSubject::new([0; 64]))),
-    kept("behavior", "rxRust, Local", || {
+    Kept("behavior", EXCLUSIVE, || emitted(|| fanline::behavior([0; 64]))),
+    Kept("behavior", SHARED, || emitted(|| BehaviorSubject::new([0; 64]))),
+    Kept("behavior", "rxRust, Local", || {
         let new = || Local::behavior_subject::<'static, Value, Infallible>([0; 64]);
         sent(new, |subject, value| subject.next(value))
     }),
-    kept("behavior", "rxRust, Shared", || {
+    Kept("behavior", "rxRust, Shared", || {
         let new = || Shared::behavior_subject::<'static, Value, Infallible>([0; 64]);
         sent(new, |subject, value| subject.next(value))
     }),
-    kept("behavior", "tokio watch", || {
+    Kept("behavior", "tokio watch", || {
         sent(|| watch::channel([0; 64]).0, |sender, value| _ = sender.send(value))
     }),
-    kept("one", EXCLUSIVE, || emitted(|| fanline::replay(Replay::one()))),
-    kept("one", SHARED, || emitted(|| ReplaySubject::new(Replay::one()))),
-    kept("many", EXCLUSIVE, || emitted(|| fanline::replay(Replay::many(5)))),
-    kept("many", SHARED, || emitted(|| ReplaySubject::new(Replay::many(5)))),
-    kept("many", "tokio broadcast", || {
+    Kept("one", EXCLUSIVE, || emitted(|| fanline::replay(Replay::one()))),
+    Kept("one", SHARED, || emitted(|| ReplaySubject::new(Replay::one()))),
+    Kept("many", EXCLUSIVE, || emitted(|| fanline::replay(Replay::many(5)))),
+    Kept("many", SHARED, || emitted(|| ReplaySubject::new(Replay::many(5)))),
+    Kept("many", "tokio broadcast", || {
         sent(|| broadcast::channel::<Value>(5), |pair, value| _ = pair.0.send(value))
     }),
-    kept("cache", EXCLUSIVE, || cached(fanline::behavior)),
-    kept("cache", SHARED, || cached(BehaviorSubject::<Value>::new)),
-    kept("cache", "tokio watch", || cached(|value| watch::channel(value).0)),
-    kept("cache", "rxRust, Shared", || cached(Shared::behavior_subject::<'static, Value, Infallible>)),
+    Kept("cache", EXCLUSIVE, || cached(fanline::behavior)),
+    Kept("cache", SHARED, || cached(BehaviorSubject::<Value>::new)),
+    Kept("cache", "tokio watch", || cached(|value| watch::channel(value).0)),
+    Kept("cache", "rxRust, Shared", || cached(Shared::behavior_subject::<'static, Value, Infallible>)),
 ];
 
-/// Adds a row for each kind of object.
 pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result<()> {
     for (name, title) in [
         ("subject", "subject"),
@@ -115,13 +100,13 @@ pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result
             is_plotted: false,
             ..Row::new(format!("memory-{name}"), "Memory")
         };
-        for kept in KEPT.iter().filter(|kept| kept.row == name) {
-            if !with_rivals && !is_own(kept.system) {
+        for kept in KEPT.iter().filter(|kept| kept.0 == name) {
+            if !with_rivals && !is_own(kept.1) {
                 continue;
             }
             let samples = (0..rounds).map(|_| kept.in_a_process());
             let samples = samples.collect::<Result<Vec<f64>>>()?;
-            row.record_samples(kept.system, Metric::SubjectMemory, samples);
+            row.record_samples(kept.1, Metric::SubjectMemory, samples);
         }
         report.rows.push(row);
     }
@@ -132,12 +117,12 @@ pub(super) fn add(report: &mut Report, rounds: u32, with_rivals: bool) -> Result
 pub(super) fn in_this_process(name: &str) -> Result<f64> {
     let is_it = |kept: &&Kept| kept.name() == name;
     let kept = KEPT.iter().find(is_it);
-    (kept.with_context(|| format!("no kind {name}"))?.measure)()
+    (kept.with_context(|| format!("no kind {name}"))?.2)()
 }
 
 impl Kept {
     fn name(&self) -> String {
-        format!("{}:{}", self.row, self.system)
+        format!("{}:{}", self.0, self.1)
     }
 
     fn in_a_process(&self) -> Result<f64> {
@@ -163,11 +148,5 @@ fn resident<T>(count: u32, make: impl FnMut(u32) -> T) -> Result<f64> {
 }
 
 fn resident_bytes() -> Result<f64> {
-    let pages = fs::read_to_string("/proc/self/statm")?;
-    let pages: f64 = pages
-        .split(' ')
-        .nth(1)
-        .context("no resident pages")?
-        .parse()?;
-    Ok(pages * rustix::param::page_size() as f64)
+    Ok(Memory::read(process::id())?.resident as f64)
 }

@@ -13,7 +13,7 @@ use rxrust::prelude::{
 use tokio::sync::{broadcast, watch};
 
 use super::is_own;
-use crate::report::metric::{Metric, Summary};
+use crate::report::metric::Metric;
 use crate::report::{Report, Row, count};
 use crate::rxjava::RxJava;
 use crate::subjects::{EXCLUSIVE, Emits, LOCAL, SHARED};
@@ -31,7 +31,6 @@ pub(super) const SYSTEMS: &[&str] = &[
     "RxJava",
 ];
 
-/// Numbers of observers that stay subscribed.
 const PRESENT: [usize; 2] = [0, 1_000];
 
 const VISITS: u32 = 1_000;
@@ -47,7 +46,6 @@ fn receive() {
 /// Makes visits. The argument is their number.
 type Visits = Box<dyn FnMut(u32)>;
 
-/// One system with one flavor.
 struct Visited {
     flavor: &'static str,
     system: &'static str,
@@ -158,7 +156,6 @@ fn visits<G: 'static>(
     })
 }
 
-/// Adds a row for each flavor and number of present observers.
 pub(super) fn add(report: &mut Report, plan: &Plan, rxjava: Option<&RxJava>) -> Result<()> {
     for flavor in ["subject", "behavior", "replay one"] {
         for present in PRESENT {
@@ -195,13 +192,11 @@ fn row(plan: &Plan, rxjava: Option<&RxJava>, flavor: &str, present: usize) -> Re
         systems.push(("RxJava", Box::new(turn)));
     }
     for (system, results) in contest(plan, systems)? {
-        let each = f64::from(VISITS);
-        let nanos = Summary {
-            median: results.nanos.median / each,
-            min: results.nanos.min / each,
-            max: results.nanos.max / each,
-        };
-        row.record(system, Metric::Operation, nanos);
+        row.record(
+            system,
+            Metric::Operation,
+            results.nanos.per(f64::from(VISITS)),
+        );
     }
     Ok(row)
 }

@@ -15,19 +15,11 @@ pub(crate) const SPIN_COMMAND: &str = "spin";
 
 /// Keeps every core busy at the lowest priority until the result is dropped.
 pub(crate) fn keep() -> Result<Guarded> {
-    // Under SCHED_IDLE a spinning thread yields as soon as another thread can run. With `nice` alone, it may
-    // finish its time slice first.
-    let chrt = Command::new("chrt").arg("--version").output();
-    let mut command = if chrt.is_ok() {
-        let mut command = Command::new("chrt");
-        command.args(["--idle", "0"]);
-        command
-    } else {
-        let mut command = Command::new("nice");
-        command.args(["-n", "19"]);
-        command
-    };
+    // Under SCHED_IDLE a spinning thread yields as soon as another thread can run. With `nice`, it may finish
+    // its time slice first.
+    let mut command = Command::new("chrt");
     command
+        .args(["--idle", "0"])
         .arg(env::current_exe()?)
         .arg(SPIN_COMMAND)
         .stdin(Stdio::piped())

@@ -5,7 +5,6 @@ use std::net::TcpStream;
 
 use anyhow::{Context, Result, ensure};
 
-/// A socket and its bytes.
 pub(crate) struct Buffer<'a> {
     pub(crate) stream: &'a TcpStream,
     bytes: Vec<u8>,
@@ -43,7 +42,6 @@ impl<'a> Buffer<'a> {
         &self.bytes[self.start..self.end]
     }
 
-    /// Removes `count` bytes, and returns them.
     pub(crate) fn take(&mut self, count: usize) -> &[u8] {
         let from = self.start;
         self.start += count;

@@ -1,10 +1,10 @@
 //! A client connection: the handshake, subscriptions, and the PING that confirms that they are active.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::frames::{PING, PONG};
 
@@ -88,36 +88,24 @@ impl Connection {
     pub(crate) fn flush(&self) -> Result<()> {
         (&self.stream).write_all(PING)?;
         let deadline = Instant::now() + STALL_LIMIT;
-        let mut seen = Vec::with_capacity(1024);
-        let mut buffer = [0; 1024];
+        let no_pong = || format!("no PONG from the server in {} s", STALL_LIMIT.as_secs());
+        let (mut input, mut line) = (BufReader::new(&self.stream), Vec::new());
         loop {
-            let count = (&self.stream).read(&mut buffer).with_context(|| {
-                format!("no PONG from the server in {} s", STALL_LIMIT.as_secs())
-            })?;
-            if count == 0 {
-                bail!(
-                    "the server closed the connection: {}",
-                    String::from_utf8_lossy(&seen).trim_end()
-                );
-            }
-            seen.extend_from_slice(&buffer[..count]);
-            while let Some(end) = seen.iter().position(|byte| *byte == b'\n') {
-                let line = seen.drain(..=end).collect::<Vec<_>>();
-                match line.as_slice() {
-                    PONG => return Ok(()),
-                    PING => (&self.stream).write_all(PONG)?,
-                    line if line.starts_with(b"-ERR") => {
-                        bail!(
-                            "the server sent {}",
-                            String::from_utf8_lossy(line).trim_end()
-                        )
-                    }
-                    _ => {}
+            line.clear();
+            input.read_until(b'\n', &mut line).with_context(no_pong)?;
+            match line.as_slice() {
+                PONG => return Ok(()),
+                PING => (&self.stream).write_all(PONG)?,
+                b"" => bail!("the server closed the connection"),
+                line if line.starts_with(b"-ERR") => {
+                    bail!(
+                        "the server sent {}",
+                        String::from_utf8_lossy(line).trim_end()
+                    )
                 }
+                _ => {}
             }
-            if Instant::now() > deadline {
-                bail!("no PONG from the server in {} s", STALL_LIMIT.as_secs());
-            }
+            ensure!(Instant::now() < deadline, no_pong());
         }
     }
 

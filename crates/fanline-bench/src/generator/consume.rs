@@ -21,7 +21,6 @@ const AHEAD: u64 = 500;
 /// Number of messages that a durable consumer fetches with one request.
 const FETCHED: u64 = 1000;
 
-/// The way in which a consumer requests messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
     /// Messages are pushed with flow control, and not acknowledged.

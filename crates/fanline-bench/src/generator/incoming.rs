@@ -12,7 +12,6 @@ use super::frames::{PING, PONG};
 /// Number of bytes of one read, and size of the largest accepted message.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// The messages of one socket.
 pub(crate) struct Incoming<'a>(Buffer<'a>);
 
 /// A message for one of the socket's subscriptions.
@@ -43,8 +42,6 @@ impl<'a> Incoming<'a> {
         Self(Buffer::new(stream, READ_BYTES))
     }
 
-    /// Performs one read, and blocks until there are bytes. The caller must have taken all complete messages
-    /// before.
     pub(crate) fn read(&mut self) -> Result<()> {
         self.0.read()
     }
@@ -84,7 +81,6 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// The content of a `MSG` or `HMSG` line.
 struct Head {
     /// Range of the arguments: subject, subscription ID, and reply.
     args: Range<usize>,

@@ -10,10 +10,8 @@ use anyhow::{Result, ensure};
 use super::connection::{Connection, STALL_LIMIT};
 use super::frames;
 
-/// Interval between two probes.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Prefix of the subjects of probes.
 const PROBE: &str = "probe";
 
 /// Time limit for two servers to connect and to exchange all interest.
@@ -22,7 +20,6 @@ const LINK_LIMIT: Duration = Duration::from_secs(60);
 /// The number of the next probe. With it, each probe has a subject of its own.
 static PROBES: AtomicU32 = AtomicU32::new(0);
 
-/// Returns a subject that has no subscriptions.
 pub(crate) fn new_subject() -> String {
     // Relaxed: the number is independent of other data.
     format!("{PROBE}.{}", PROBES.fetch_add(1, Ordering::Relaxed))

@@ -17,7 +17,6 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Connects to a server.
     pub(crate) fn open(address: SocketAddr) -> Result<Self> {
         let connection = Connection::open(address)?;
         connection.subscribe(INBOX, None, 1)?;

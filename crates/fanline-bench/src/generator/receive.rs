@@ -19,7 +19,6 @@ pub(crate) const READ_BYTES: usize = 256 * 1024;
 /// Number of bytes that are compared after each read.
 const TAIL_BYTES: usize = 8;
 
-/// The bytes that a subscriber compares with the expected frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
     /// The last few bytes of every read.
@@ -66,7 +65,6 @@ pub(crate) fn receive<'a>(
     Ok(Instant::now())
 }
 
-/// The progress of one subscriber.
 #[derive(Clone)]
 struct Tally<'a> {
     frame: &'a [u8],

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use hdrhistogram::Histogram;
 
+use super::Outcome;
+use super::buffer::Buffer;
 use super::connection::{Connection, hang_up};
 use super::frames::{self, PING, PONG};
 use super::poller::Poller;
@@ -22,7 +24,6 @@ const READ_BYTES: usize = 64 * 1024;
 
 const SUBJECT: &str = "svc";
 
-/// Numbers of clients, services, and requests.
 #[derive(Clone, Copy)]
 pub(crate) struct Party {
     pub(crate) clients: usize,
@@ -57,13 +58,6 @@ pub(crate) enum Cores {
     Awake,
     /// The server and the generator share one core, so no other core must be woken.
     One,
-}
-
-pub(crate) struct Answers {
-    pub(crate) requests: u64,
-    pub(crate) elapsed: Duration,
-    /// Nanoseconds from before the write of a request to after the read of its reply.
-    pub(crate) latency: Histogram<u64>,
 }
 
 /// The connections of one [`Party`], ready to send requests.
@@ -125,7 +119,7 @@ impl Fixture {
     }
 
     /// Sends requests for `duration`, then waits for the remaining replies.
-    pub(crate) fn ask(&self, duration: Duration) -> Result<Answers> {
+    pub(crate) fn ask(&self, duration: Duration) -> Result<Outcome> {
         let mut asking = Asking::new(self)?;
         asking.start_all()?;
         let deadline = asking.start + duration;
@@ -136,10 +130,10 @@ impl Fixture {
                 asking.take_replies(client, deadline)?;
             }
         }
-        Ok(Answers {
-            requests: asking.latency.len(),
+        Ok(Outcome {
+            messages: asking.latency.len(),
             elapsed: asking.start.elapsed(),
-            latency: asking.latency,
+            latency: Some(asking.latency),
         })
     }
 
@@ -150,9 +144,7 @@ impl Fixture {
         let request = frames::delivery_of_request(SUBJECT, 1, &reply, &payload);
         let reply_place = format!("MSG {SUBJECT} 1 ").len();
         let mut answer = frames::publish(&reply, &payload);
-        let streams = self.services.iter().map(Connection::stream);
-        let mut poller = Poller::new(streams.collect())?;
-        let mut inputs = vec![Input::new(request.len()); self.services.len()];
+        let (mut poller, mut inputs) = inputs(&self.services, request.len())?;
         let mut answered = vec![0_u64; self.services.len()];
         let (mut ready, mut out) = (Vec::new(), Vec::new());
         loop {
@@ -162,12 +154,11 @@ impl Fixture {
             }
             waited?;
             for &index in &ready {
-                let open = inputs[index].read(&poller, index, |frame| {
+                let open = inputs[index].read(|frame| {
                     let reply_to = &frame[reply_place..reply_place + reply.len()];
                     answer[4..4 + reply.len()].copy_from_slice(reply_to);
                     out.extend_from_slice(&answer);
                     answered[index] += 1;
-                    Ok(())
                 });
                 match open {
                     Err(_) if stopping.load(Ordering::Acquire) => return check_shares(&answered),
@@ -183,7 +174,7 @@ impl Fixture {
 /// The state of all clients of a party while they send requests.
 struct Asking<'a> {
     poller: Poller<'a>,
-    inputs: Vec<Input>,
+    inputs: Vec<Input<'a>>,
     /// For each client, a request in which only the last digits of the reply subject must be changed.
     requests: Vec<Vec<u8>>,
     /// For each client and slot, the time at which the request was written.
@@ -202,9 +193,10 @@ impl<'a> Asking<'a> {
         let payload = frames::payload(party.payload_bytes);
         let reply_bytes = frames::delivery(&inbox(0, "00"), 1, &payload).len();
         let start = Instant::now();
+        let (poller, inputs) = inputs(&fixture.clients, reply_bytes)?;
         Ok(Self {
-            poller: Poller::new(fixture.clients.iter().map(Connection::stream).collect())?,
-            inputs: vec![Input::new(reply_bytes); party.clients],
+            poller,
+            inputs,
             requests: (0..party.clients)
                 .map(|client| frames::request(SUBJECT, &inbox(client, "00"), &payload))
                 .collect(),
@@ -226,7 +218,6 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    /// Writes a request of `client` for each slot in `slots`.
     fn send(&mut self, client: usize) -> Result<()> {
         let request = &mut self.requests[client];
         let slot_place = format!("PUB {SUBJECT} {}", inbox(client, "")).len();
@@ -248,12 +239,11 @@ impl<'a> Asking<'a> {
     fn take_replies(&mut self, client: usize, deadline: Instant) -> Result<()> {
         let slot_place = format!("MSG {}", inbox(client, "")).len();
         let slots = &mut self.slots;
-        self.inputs[client].read(&self.poller, client, |frame| {
+        self.inputs[client].read(|frame| {
             let digits = &frame[slot_place..slot_place + 2];
             let slot = usize::from(digits[0].wrapping_sub(b'0')) * 10
                 + usize::from(digits[1].wrapping_sub(b'0'));
             slots.push(slot);
-            Ok(())
         })?;
         let now = Instant::now();
         for &slot in &self.slots {
@@ -273,59 +263,44 @@ impl<'a> Asking<'a> {
 }
 
 /// The bytes from a socket on which every message has the same length.
-#[derive(Clone)]
-struct Input {
+struct Input<'a> {
     frame_bytes: usize,
-    buffer: Vec<u8>,
-    filled: usize,
+    buffer: Buffer<'a>,
 }
 
-impl Input {
-    fn new(frame_bytes: usize) -> Self {
-        Self {
-            frame_bytes,
-            buffer: vec![0; READ_BYTES],
-            filled: 0,
-        }
-    }
+/// Returns the inputs of connections, and the poller that finds the readable ones.
+fn inputs(connections: &[Connection], frame_bytes: usize) -> Result<(Poller<'_>, Vec<Input<'_>>)> {
+    let streams = connections.iter().map(Connection::stream);
+    let input = |stream| Input {
+        frame_bytes,
+        buffer: Buffer::new(stream, READ_BYTES),
+    };
+    let inputs = streams.clone().map(input).collect();
+    Ok((Poller::new(streams.collect())?, inputs))
+}
 
+impl Input<'_> {
     /// Performs one read, passes each complete message to `take`, and answers PINGs.
-    fn read(
-        &mut self,
-        poller: &Poller<'_>,
-        index: usize,
-        mut take: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        let Some(count) = poller.read(index, &mut self.buffer[self.filled..])? else {
-            return Ok(());
-        };
-        ensure!(count > 0, "the server closed the connection");
-        self.filled += count;
-        let mut rest = &self.buffer[..self.filled];
+    fn read(&mut self, mut take: impl FnMut(&[u8])) -> Result<()> {
+        self.buffer.read()?;
         loop {
-            if let Some(after) = rest.strip_prefix(PING) {
-                poller.stream(index).write_all(PONG)?;
-                rest = after;
-            } else if rest.len() >= self.frame_bytes && rest.starts_with(b"MSG ") {
-                let (frame, after) = rest.split_at(self.frame_bytes);
+            let rest = self.buffer.unread();
+            let is_message = rest.starts_with(b"MSG ");
+            if rest.starts_with(PING) {
+                self.buffer.take(PING.len());
+                let mut stream = self.buffer.stream;
+                stream.write_all(PONG)?;
+            } else if is_message && rest.len() >= self.frame_bytes {
+                let frame = self.buffer.take(self.frame_bytes);
                 ensure!(frame.ends_with(b"\r\n"), "a message of another length");
-                take(frame)?;
-                rest = after;
-            } else if rest.starts_with(b"MSG ")
-                || b"MSG ".starts_with(rest)
-                || PING.starts_with(rest)
-            {
+                take(frame);
+            } else if is_message || b"MSG ".starts_with(rest) || PING.starts_with(rest) {
                 // The last message is incomplete, or no bytes remain.
-                break;
+                return Ok(());
             } else {
                 bail!("the server sent {}", String::from_utf8_lossy(rest));
             }
         }
-        let remaining = rest.len();
-        self.buffer
-            .copy_within(self.filled - remaining..self.filled, 0);
-        self.filled = remaining;
-        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The protocol and the address of the publishers or the subscribers of a topology.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Result, bail, ensure};
@@ -8,33 +8,26 @@ use anyhow::{Result, bail, ensure};
 use super::connection::Connection;
 use super::{frames, mqtt};
 
-/// A connection of a publisher or subscriber.
-pub(crate) trait Client: Send + Sync {
-    /// Returns the socket, for measured code.
-    fn stream(&self) -> &TcpStream;
+pub(crate) enum Client {
+    Nats(Connection),
+    Mqtt(mqtt::Connection),
+}
+
+impl Client {
+    pub(crate) fn stream(&self) -> &TcpStream {
+        match self {
+            Client::Nats(connection) => connection.stream(),
+            Client::Mqtt(connection) => connection.stream(),
+        }
+    }
 
     /// Waits until the server has processed everything written before. Allowed only if no message is expected
     /// on the connection.
-    fn flush(&self) -> Result<()>;
-}
-
-impl Client for Connection {
-    fn stream(&self) -> &TcpStream {
-        self.stream()
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.flush()
-    }
-}
-
-impl Client for mqtt::Connection {
-    fn stream(&self) -> &TcpStream {
-        self.stream()
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.flush()
+    pub(crate) fn flush(&self) -> Result<()> {
+        match self {
+            Client::Nats(connection) => connection.flush(),
+            Client::Mqtt(connection) => connection.flush(),
+        }
     }
 }
 
@@ -48,35 +41,26 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    pub(crate) fn publisher(self, index: usize) -> Result<Box<dyn Client>> {
-        Ok(match self {
-            Side::Nats(address) => Box::new(Connection::open(address)?),
-            Side::Mqtt(address) => {
-                let id = format!("publisher{index}");
-                Box::new(mqtt::Connection::open(address, &id, true)?)
-            }
-            Side::Leaf(address) => Box::new(Connection::open_leaf(address)?),
-        })
+    pub(crate) fn publisher(self, index: usize) -> Result<Client> {
+        self.open(&format!("publisher{index}"))
     }
 
-    pub(crate) fn subscriber(self, subject: &str, index: usize) -> Result<Box<dyn Client>> {
+    pub(crate) fn subscriber(self, subject: &str, index: usize) -> Result<Client> {
+        let client = self.open(&format!("subscriber{index}"))?;
+        match (&client, self) {
+            (Client::Mqtt(connection), _) => connection.subscribe(&topic(subject), 0)?,
+            (Client::Nats(connection), Side::Leaf(_)) => connection.want(subject)?,
+            (Client::Nats(connection), _) => connection.subscribe(subject, None, 1)?,
+        }
+        Ok(client)
+    }
+
+    /// Connects. Only MQTT clients have a name.
+    fn open(self, name: &str) -> Result<Client> {
         Ok(match self {
-            Side::Nats(address) => {
-                let connection = Connection::open(address)?;
-                connection.subscribe(subject, None, 1)?;
-                Box::new(connection)
-            }
-            Side::Mqtt(address) => {
-                let id = format!("subscriber{index}");
-                let connection = mqtt::Connection::open(address, &id, true)?;
-                connection.subscribe(&topic(subject), 0)?;
-                Box::new(connection)
-            }
-            Side::Leaf(address) => {
-                let connection = Connection::open_leaf(address)?;
-                connection.want(subject)?;
-                Box::new(connection)
-            }
+            Side::Nats(address) => Client::Nats(Connection::open(address)?),
+            Side::Leaf(address) => Client::Nats(Connection::open_leaf(address)?),
+            Side::Mqtt(address) => Client::Mqtt(mqtt::Connection::open(address, name, true)?),
         })
     }
 
@@ -93,7 +77,7 @@ impl Side {
     pub(crate) fn delivery_from(
         self,
         from: Side,
-        subscriber: &dyn Client,
+        subscriber: &Client,
         subject: &str,
         payload: &[u8],
     ) -> Result<Vec<u8>> {
@@ -114,15 +98,15 @@ fn topic(subject: &str) -> String {
 }
 
 /// Sends one message. Returns the received bytes, which are the expected frame of later messages.
-fn learn(from: Side, subscriber: &dyn Client, subject: &str, payload: &[u8]) -> Result<Vec<u8>> {
+fn learn(from: Side, subscriber: &Client, subject: &str, payload: &[u8]) -> Result<Vec<u8>> {
     let publisher = from.publisher(usize::MAX)?;
-    let mut stream = publisher.stream();
-    std::io::Write::write_all(&mut stream, &from.publication(subject, payload))?;
+    publisher
+        .stream()
+        .write_all(&from.publication(subject, payload))?;
     let end = [payload, b"\r\n"].concat();
     let (mut frame, mut buffer) = (Vec::new(), [0; 4096]);
     while !frame.ends_with(&end) {
-        let mut stream = subscriber.stream();
-        let count = stream.read(&mut buffer)?;
+        let count = subscriber.stream().read(&mut buffer)?;
         ensure!(count > 0, "the server closed a subscriber");
         frame.extend_from_slice(&buffer[..count]);
     }

@@ -1,16 +1,17 @@
 //! Publishers and subscribers that work at full speed.
 
 use std::io::Write;
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::Barrier;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::connection::hang_up;
-use super::frames;
 use super::receive::{Verify, receive};
 use super::side::{Client, Side};
+use super::{Outcome, frames};
 
 /// Minimum length of a calibration run. A shorter run does not measure the rate precisely enough.
 const CALIBRATION: Duration = Duration::from_millis(120);
@@ -24,14 +25,6 @@ pub(crate) struct Topology {
     /// subscribers.
     pub(crate) paired: bool,
     pub(crate) payload_bytes: usize,
-}
-
-pub(crate) struct Burst {
-    /// Number of deliveries. Without subscribers, the number of publications.
-    pub(crate) messages: u64,
-    /// Time from the first write to the last byte of the last subscriber. Without subscribers, to the last
-    /// PONG.
-    pub(crate) elapsed: Duration,
 }
 
 impl Topology {
@@ -117,13 +110,13 @@ pub(crate) struct Fixture {
 }
 
 struct Publisher {
-    client: Box<dyn Client>,
+    client: Client,
     /// The bytes of one write, which consist of complete messages.
     chunk: Vec<u8>,
 }
 
 struct Subscriber {
-    client: Box<dyn Client>,
+    client: Client,
     /// The bytes that the subscriber reads for one message.
     frame: Vec<u8>,
 }
@@ -137,7 +130,7 @@ impl Fixture {
         for index in 0..topology.subscribers {
             let subject = topology.subject(index);
             let client = to.subscriber(&subject, index)?;
-            let frame = to.delivery_from(from, client.as_ref(), &subject, &payload)?;
+            let frame = to.delivery_from(from, &client, &subject, &payload)?;
             subscribers.push(Subscriber { client, frame });
         }
         let mut messages_per_chunk = 0;
@@ -165,37 +158,59 @@ impl Fixture {
     }
 
     /// Makes every publisher write `chunks` chunks, and waits until every subscriber has read all of them.
-    pub(crate) fn burst(&self, chunks: u64, verify: Verify) -> Result<Burst> {
+    pub(crate) fn burst(&self, chunks: u64, verify: Verify) -> Result<Outcome> {
         let published = chunks * self.messages_per_chunk;
         let due = published * self.topology.publishers_per_subscriber();
         let receivers = usize::from(!self.subscribers.is_empty());
-        let gate = Barrier::new(self.publishers.len() + receivers);
-        let times = Times::default();
-        let take_part = |work: &dyn Fn() -> Result<Instant>, publishes: bool| {
-            gate.wait();
-            let start = publishes.then(Instant::now);
-            match work() {
-                Ok(end) => times.note(start, end),
-                // Close all sockets, because the other threads wait for bytes that will not arrive.
-                Err(error) => {
-                    times.fail(error);
-                    self.hang_up();
-                }
-            }
-        };
-        thread::scope(|scope| {
+        let gate = &Barrier::new(self.publishers.len() + receivers);
+        let (done, finished) = mpsc::channel();
+        let elapsed = thread::scope(|scope| {
             if receivers > 0 {
-                scope.spawn(|| take_part(&|| self.receive_all(due, verify), false));
+                let done = done.clone();
+                scope.spawn(move || {
+                    gate.wait();
+                    let end = self.receive_all(due, verify);
+                    done.send(end.map(|end| (None, end)))
+                });
             }
             for publisher in &self.publishers {
-                let work = move || self.publish(publisher, chunks);
-                scope.spawn(move || take_part(&work, true));
+                let done = done.clone();
+                scope.spawn(move || {
+                    gate.wait();
+                    let start = Instant::now();
+                    let end = self.publish(publisher, chunks);
+                    done.send(end.map(|end| (Some(start), end)))
+                });
             }
-        });
-        Ok(Burst {
-            messages: self.topology.messages(published),
-            elapsed: times.elapsed()?,
-        })
+            drop(done);
+            self.elapsed(&finished)
+        })?;
+        Ok(Outcome::untimed(self.topology.messages(published), elapsed))
+    }
+
+    /// Waits for all threads of a burst. Each sends the time of its first write, unless it reads, and that of its
+    /// last write or read. Returns the time from the first to the last of them, or the first error.
+    fn elapsed(&self, finished: &Receiver<Result<(Option<Instant>, Instant)>>) -> Result<Duration> {
+        let (mut start, mut end, mut error) = (None, None, None);
+        for times in finished {
+            match times {
+                Ok((first, last)) => {
+                    start = start.into_iter().chain(first).min();
+                    end = end.max(Some(last));
+                }
+                // Close all sockets, because the other threads wait for bytes that will not arrive.
+                Err(cause) => {
+                    self.hang_up();
+                    error.get_or_insert(cause);
+                }
+            }
+        }
+        match (error, start.zip(end)) {
+            (Some(error), _) => Err(error),
+            (None, times) => times
+                .map(|(start, end)| end - start)
+                .context("no publisher published"),
+        }
     }
 
     fn publish(&self, publisher: &Publisher, chunks: u64) -> Result<Instant> {
@@ -224,44 +239,5 @@ impl Fixture {
         let subscribers = self.subscribers.iter().map(|subscriber| &subscriber.client);
         let clients = publishers.chain(subscribers);
         hang_up(clients.map(|client| client.stream()));
-    }
-}
-
-/// The times of the first write and the last read, and the first error.
-#[derive(Default)]
-struct Times(Mutex<Noted>);
-
-#[derive(Default)]
-struct Noted {
-    start: Option<Instant>,
-    end: Option<Instant>,
-    error: Option<anyhow::Error>,
-}
-
-impl Times {
-    fn note(&self, start: Option<Instant>, end: Instant) {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.start = noted.start.into_iter().chain(start).min();
-        noted.end = noted.end.max(Some(end));
-    }
-
-    fn fail(&self, error: anyhow::Error) {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.error.get_or_insert(error);
-    }
-
-    fn elapsed(self) -> Result<Duration> {
-        let noted = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match noted {
-            Noted {
-                error: Some(error), ..
-            } => Err(error),
-            Noted {
-                start: Some(start),
-                end: Some(end),
-                ..
-            } => Ok(end - start),
-            _ => bail!("no publisher published"),
-        }
     }
 }

@@ -10,9 +10,8 @@ use anyhow::{Result, bail, ensure};
 use hdrhistogram::Histogram;
 
 use super::connection::Connection;
-use super::frames;
 use super::incoming::{Delivered, Incoming};
-use super::requests::Answers;
+use super::{Outcome, frames};
 
 /// Largest number of requests in flight at which each request is timed. With more requests, timing would
 /// distort the result.
@@ -33,7 +32,6 @@ pub(crate) struct RequestSequence {
     requests: u64,
 }
 
-/// The position of a request in the bytes.
 struct Place {
     /// Position of the request's number in its reply subject.
     number: usize,
@@ -85,12 +83,10 @@ fn write_number(digits: &mut [u8], mut number: u64) {
 
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
-    /// After this number of requests.
     Count(u64),
     Time(Duration),
 }
 
-/// A connection that sends requests.
 pub(crate) struct Window {
     connection: Connection,
     requests: RequestSequence,
@@ -100,7 +96,6 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Connects to a server.
     pub(crate) fn open(
         address: SocketAddr,
         requests: RequestSequence,
@@ -119,7 +114,7 @@ impl Window {
 
     /// Sends requests and waits for the last response. The latency is empty if more than `TIMED_MAX` requests
     /// are in flight.
-    pub(crate) fn run(&mut self, until: Until) -> Result<Answers> {
+    pub(crate) fn run(&mut self, until: Until) -> Result<Outcome> {
         let mut stream = self.connection.stream();
         let mut incoming = Incoming::new(stream);
         let mut starts = (self.in_flight <= TIMED_MAX).then(VecDeque::new);
@@ -158,10 +153,10 @@ impl Window {
                 }
             }
         }
-        Ok(Answers {
-            requests: answered,
+        Ok(Outcome {
+            messages: answered,
             elapsed: start.elapsed(),
-            latency,
+            latency: Some(latency),
         })
     }
 }
@@ -174,7 +169,6 @@ pub(crate) fn is_stored(answer: &Delivered<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the response is a stored message.
 pub(crate) fn is_message(answer: &Delivered<'_>) -> Result<()> {
     ensure!(
         !answer.payload.is_empty(),

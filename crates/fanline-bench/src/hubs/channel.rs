@@ -17,7 +17,6 @@ use tokio::sync::{Notify, broadcast, mpsc};
 pub(super) trait Inlet: Send + 'static {
     type Error: Debug + Send;
 
-    /// Sends a value and waits until there is room.
     fn put(&mut self, value: u64) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
@@ -99,7 +98,6 @@ impl Inlet for SendEach {
     }
 }
 
-/// The broadcast hub's sender of elements in an `Arc`.
 pub(super) struct Arcs(BroadcastSender<Arc<u64>>);
 
 impl Inlet for Arcs {

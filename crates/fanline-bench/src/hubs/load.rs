@@ -141,12 +141,11 @@ impl Load {
                 Part::Law => Metric::Delivery,
                 _ => self.metric(),
             },
-            is_plotted: self.part == Part::Lockstep,
+            is_plotted: self.part == Part::Lockstep && buffer == PLOTTED_BUFFER,
             ..Row::new(self.name(), self.group())
         }
     }
 
-    /// Returns the heading of the load's table.
     fn group(self) -> String {
         let (threads, buffer) = (self.threads, self.buffer);
         let group = match self.part {
@@ -202,6 +201,9 @@ impl Load {
         [own, rivals].concat()
     }
 }
+
+/// Buffer of the broadcasts in the plot.
+const PLOTTED_BUFFER: usize = 256;
 
 /// Time that each consumer adds to a run that measures the cost of a delivery by buffer size.
 const TASK_RUN: Duration = Duration::from_micros(30);

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::channel::{Inlet, Outlet};
 use super::load::{Load, System};
-use super::lockstep::{drive, join, timed};
+use super::lockstep::{Check, drive, join, timed};
 
 /// Number of buffered elements per producer or consumer.
 const BUFFER: usize = 256;
@@ -39,7 +39,8 @@ fn merge_into<S: Inlet>(
     mut rx: impl Outlet,
     share: u64,
 ) -> impl Future<Output = ()> + Send {
-    let mut order = Order::new(senders.len());
+    // The elements of each producer are 0, 1, 2, and so on.
+    let mut checks: Vec<Check> = senders.iter().map(|_| Check::default()).collect();
     async move {
         let tasks = (0..).zip(senders).map(|(producer, mut tx): (u64, S)| {
             tokio::spawn(async move {
@@ -51,35 +52,11 @@ fn merge_into<S: Inlet>(
         });
         let tasks = tasks.collect();
         while let Some(value) = rx.take().await {
-            order.take(value);
+            let producer = usize::try_from(value >> PRODUCER_SHIFT).expect("few producers");
+            checks[producer].take(value & ((1 << PRODUCER_SHIFT) - 1));
         }
-        order.finish(share);
+        checks.iter().for_each(|check| check.finish(share));
         join(tasks).await;
-    }
-}
-
-/// A check that the elements of each producer are 0, 1, 2, and so on.
-struct Order {
-    next: Vec<u64>,
-}
-
-impl Order {
-    fn new(producers: usize) -> Self {
-        Self {
-            next: vec![0; producers],
-        }
-    }
-
-    #[inline]
-    fn take(&mut self, value: u64) {
-        let producer = usize::try_from(value >> PRODUCER_SHIFT).expect("few producers");
-        let next = &mut self.next[producer];
-        assert_eq!(value & ((1 << PRODUCER_SHIFT) - 1), *next);
-        *next += 1;
-    }
-
-    fn finish(&self, share: u64) {
-        assert!(self.next.iter().all(|next| *next == share));
     }
 }
 
@@ -118,7 +95,6 @@ fn partition<S: Inlet, R: Outlet>(
     drive(ends, elements, consume)
 }
 
-/// Several channels, of which each receives an element in turn.
 struct InTurn {
     senders: Vec<mpsc::Sender<u64>>,
     next: usize,

@@ -1,70 +1,29 @@
 //! The measurement of all loads. All systems of a load are measured in alternation.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use indicatif::ProgressBar;
+use anyhow::{Context, Result};
 
 use super::load::{Load, Part, System};
 use super::pekko::Pekko;
-use super::{Options, lockstep, many, others, targets};
+use super::{Arguments, lockstep, many, others, targets};
 use crate::report::behind::Rule;
 use crate::report::metric::{Metric, Summary};
-use crate::report::{self, Kind, Report, Row, json, versions};
-use crate::turns;
+use crate::report::versions::built_with;
+use crate::report::{self, Kind, Report, Row, is_chosen};
+use crate::turns::{self, Plan};
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    /// Number of rounds; each runs every system once.
-    pub(super) rounds: u32,
-    pub(super) elements: u64,
-    /// Target duration of a run, in milliseconds. A run that would take longer has fewer elements.
-    pub(super) run_millis: u64,
-    /// Largest number of consumers for which other systems than Fanline are measured.
-    pub(super) rivals_consumers_max: usize,
-}
-
-impl Plan {
-    fn settings(&self) -> BTreeMap<String, f64> {
-        BTreeMap::from([
-            ("rounds".to_owned(), f64::from(self.rounds)),
-            ("elements".to_owned(), self.elements as f64),
-            ("run_millis".to_owned(), self.run_millis as f64),
-            (
-                "rivals_consumers_max".to_owned(),
-                self.rivals_consumers_max as f64,
-            ),
-        ])
-    }
-}
-
-/// Returns a report without rows.
-pub(super) fn empty(plan: Plan) -> Report {
-    let mut report = Report::new("Hubs: Fanline beside its rivals");
-    report.settings = plan.settings();
-    report.notes = notes(plan);
-    report
-}
-
-pub(super) fn read(path: &Path, plan: Plan) -> Result<Report> {
-    let report = json::read(path)?;
-    ensure!(
-        report.settings == plan.settings(),
-        "--resume: {} was measured with other rounds, elements, run-millis or rivals-consumers-max",
-        path.display()
-    );
-    Ok(report)
-}
+/// Number of elements of a broadcast run. A run that would take longer than a turn of the plan has fewer.
+const ELEMENTS: u64 = 100_000;
 
 fn notes(plan: Plan) -> Vec<String> {
     let measured = format!(
         "Medians of {} rounds; each round runs every system of a cell once, in alternating \
-         order, after two runs to warm up. A run has {} elements, fewer if a system would take \
+         order, after two runs to warm up. A run has {ELEMENTS} elements, fewer if a system would take \
          more than {} ms (in the cost law at least 30 µs per consumer), and is timed from \
          before the hub is created until the last consumer has ended. Every consumer checks every element, value and order.",
-        plan.rounds, plan.elements, plan.run_millis
+        plan.rounds,
+        plan.turn.as_millis()
     );
     let notes = [
         measured.as_str(),
@@ -82,52 +41,35 @@ fn notes(plan: Plan) -> Vec<String> {
     notes.map(str::to_owned).to_vec()
 }
 
-/// Measures `loads`, except those that `report` already contains. Writes the report to `path` after each load.
-pub(super) fn all(
-    mut report: Report,
-    loads: &[Load],
-    plan: Plan,
-    options: &Options,
-    path: Option<&Path>,
-) -> Result<Report> {
-    let is_open = |load: &&Load| report.row(&load.name()).is_none();
-    let open: Vec<Load> = loads.iter().filter(is_open).copied().collect();
+pub(super) fn all(loads: &[Load], plan: Plan, arguments: &Arguments) -> Result<Report> {
+    let rivals_consumers_max = match arguments.options.quick {
+        true => 2000,
+        false => 10_000,
+    };
+    let mut report = Report::new("Hubs: Fanline beside its rivals");
+    report.set("rounds", f64::from(plan.rounds));
+    report.set("elements", ELEMENTS as f64);
+    report.set("run_millis", plan.turn.as_millis() as f64);
+    report.set("rivals_consumers_max", rivals_consumers_max as f64);
+    report.notes = notes(plan);
     let mut contest = Contest {
         plan,
-        options,
+        rivals_consumers_max: match arguments.options.rivals {
+            true => rivals_consumers_max,
+            false => 0,
+        },
+        systems: &arguments.systems,
         pekko: None,
-        progress: report::progress(open.len() as u64),
     };
-    for load in open {
-        contest.progress.set_message(load.name());
-        let row = contest.measure(load);
-        report.rows.push(row.with_context(|| load.name())?);
-        contest.progress.inc(1);
-        contest.note(&mut report);
-        report.rows.sort_by_key(|row| {
-            let place = loads.iter().position(|load| load.name() == row.name);
-            place.unwrap_or(loads.len())
-        });
-        report.targets = targets::all(&report);
-        if let Some(path) = path {
-            json::save(&report, path)?;
-        }
+    let progress = report::progress(loads.len());
+    for load in progress.wrap_iter(loads.iter()) {
+        progress.set_message(load.name());
+        let row = contest.measure(*load).with_context(|| load.name())?;
+        report.rows.push(row);
     }
-    contest.progress.finish_and_clear();
-    plot_largest_buffer(&mut report, loads);
+    contest.note(&mut report);
+    report.targets = targets::all(&report);
     Ok(report)
-}
-
-/// Limits the plot to the broadcasts with the largest buffer.
-fn plot_largest_buffer(report: &mut Report, loads: &[Load]) {
-    let buffer = |load: &Load| (load.part == Part::Lockstep).then_some(load.buffer);
-    let largest = loads.iter().filter_map(buffer).max();
-    for load in loads {
-        let row = report.rows.iter_mut().find(|row| row.name == load.name());
-        if let Some(row) = row {
-            row.is_plotted = buffer(load).is_some() && buffer(load) == largest;
-        }
-    }
 }
 
 /// Minimum number of elements for Pekko. Its streams take milliseconds to start, which should be a small part
@@ -136,23 +78,18 @@ const PEKKO_ELEMENTS_MIN: u64 = 5000;
 
 struct Contest<'a> {
     plan: Plan,
-    options: &'a Options,
+    /// Largest number of consumers for which other systems than Fanline are measured; 0 omits them.
+    rivals_consumers_max: usize,
+    /// Texts of which a measured system's name contains one; empty for all systems.
+    systems: &'a [String],
     /// Pekko, which is started on first use.
     pekko: Option<Pekko>,
-    progress: ProgressBar,
 }
 
 impl Contest<'_> {
     fn measure(&mut self, load: Load) -> Result<Row> {
-        let mut systems = load.systems(match self.options.rivals {
-            true => self.plan.rivals_consumers_max,
-            false => 0,
-        });
-        let wanted = &self.options.systems;
-        systems.retain(|system| {
-            let is_named = |text: &String| system.name().contains(text.as_str());
-            wanted.is_empty() || wanted.iter().any(is_named)
-        });
+        let mut systems = load.systems(self.rivals_consumers_max);
+        systems.retain(|system| is_chosen(self.systems, system.name()));
         let mut taking_part = Vec::new();
         for system in systems {
             let elements = self.elements(system, load)?;
@@ -193,8 +130,8 @@ impl Contest<'_> {
         if system == System::Pekko {
             least = least.max(PEKKO_ELEMENTS_MIN);
         }
-        let most = (self.plan.elements * load.elements_factor()).max(least);
-        let budget = Duration::from_millis(self.plan.run_millis).max(load.run_min());
+        let most = (ELEMENTS * load.elements_factor()).max(least);
+        let budget = self.plan.turn.max(load.run_min());
         let mut elements = least;
         for share in [4, 1] {
             let time = self.run(system, load, elements)?;
@@ -224,34 +161,26 @@ impl Contest<'_> {
 
     fn pekko(&mut self) -> Result<&mut Pekko> {
         if self.pekko.is_none() {
-            let java_home = self.options.java_home.as_deref();
-            self.pekko = Some(Pekko::start(java_home, self.options.pekko_threads)?);
+            self.pekko = Some(Pekko::start()?);
         }
         self.pekko.as_mut().context("no JVM")
     }
 
     /// Adds the measured systems to the report, with the versions of other systems, and the crashes.
-    fn note(&mut self, report: &mut Report) {
-        let systems = System::all();
-        for system in &systems {
-            report.add_measured(system.name(), system.kind(), self.version(*system));
+    fn note(&self, report: &mut Report) {
+        for system in System::all() {
+            report.add_measured(system.name(), system.kind(), self.version(system));
         }
-        report.systems.sort_by_key(|one| {
-            let place = systems.iter().position(|system| system.name() == one.name);
-            place.unwrap_or(systems.len())
-        });
-        if let Some(pekko) = &mut self.pekko {
-            let crashes = pekko.crashes.drain(..);
-            let notes = crashes.map(|error| format!("A JVM crashed and was restarted: {error}."));
-            report.notes.extend(notes);
-        }
+        let crashes = self.pekko.iter().flat_map(|pekko| &pekko.crashes);
+        let notes = crashes.map(|error| format!("A JVM crashed and was restarted: {error}."));
+        report.notes.extend(notes);
     }
 
     fn version(&self, system: System) -> String {
         match system {
-            System::TokioBroadcast | System::TokioMpsc => versions::built_with(&["tokio"]),
-            System::AsyncBroadcast => versions::built_with(&["async-broadcast"]),
-            System::Asyncband => versions::built_with(&["asyncband"]),
+            System::TokioBroadcast | System::TokioMpsc => built_with(&["tokio"]),
+            System::AsyncBroadcast => built_with(&["async-broadcast"]),
+            System::Asyncband => built_with(&["asyncband"]),
             System::Pekko => self.pekko.as_ref().map(Pekko::version).unwrap_or_default(),
             _ => String::new(),
         }
@@ -274,7 +203,6 @@ fn compare(load: Load, row: &mut Row) {
     }
 }
 
-/// Measures a load that has no number of elements.
 fn value(system: System, load: Load) -> f64 {
     match load.part {
         Part::JoinLeave => others::join_leave(system, load.peers),
@@ -287,31 +215,16 @@ fn value(system: System, load: Load) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-
-    const PLAN: Plan = Plan {
-        rounds: 1,
-        elements: 50,
-        run_millis: 1,
-        rivals_consumers_max: 10_000,
-    };
 
     /// Runs every system. Consumers check the elements, so a run that completes was correct.
     #[test]
     fn all_systems_deliver_everything() {
-        let options = Options {
-            rivals: true,
-            systems: Vec::new(),
-            java_home: None,
-            pekko_threads: 2,
-        };
         let mut contest = Contest {
-            plan: PLAN,
-            options: &options,
+            plan: Plan::new(1, 1, 0, 0),
+            rivals_consumers_max: 10_000,
+            systems: &[],
             pekko: None,
-            progress: ProgressBar::hidden(),
         };
         for threads in [1, 2] {
             for load in [
@@ -322,7 +235,7 @@ mod tests {
                 Load::new(Part::Merge, threads, 5),
                 Load::new(Part::Partition, threads, 3),
             ] {
-                let systems = load.systems(PLAN.rivals_consumers_max).into_iter();
+                let systems = load.systems(contest.rivals_consumers_max).into_iter();
                 for system in systems.filter(|system| *system != System::Pekko) {
                     assert!(System::all().contains(&system), "{}", system.name());
                     let time = contest.run(system, load, 50);
@@ -333,34 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn run_resumes_from_its_file() {
-        let load = Load::new(Part::JoinLeave, 0, 7);
-        let mut report = empty(PLAN);
-        let mut row = load.row();
-        row.record_value(System::Fanline.name(), load.metric(), 2.0);
-        report.rows.push(row);
-        let name = format!("fanline-bench-{}.json", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        json::save(&report, &path).unwrap();
-        let read_again = read(&path, PLAN);
-        let other_plan = read(&path, Plan { rounds: 2, ..PLAN });
-        fs::remove_file(&path).unwrap();
-        let row = read_again.unwrap().row(&load.name()).cloned().unwrap();
-        assert_eq!(row.value(System::Fanline.name(), load.metric()), Some(2.0));
-        assert!(other_plan.is_err());
-    }
-
-    #[test]
     fn row_names_are_unique() {
-        let names = [
-            Load::broadcast(Part::Lockstep, 1, 64, 2),
-            Load::broadcast(Part::Lockstep, 2, 64, 1),
-            Load::broadcast(Part::Lockstep, 1, 2, 64),
-            Load::broadcast(Part::Law, 1, 64, 2),
-            Load::new(Part::JoinLeave, 0, 2),
-            Load::new(Part::Memory, 0, 2),
-        ]
-        .map(Load::name);
+        let names: Vec<String> = crate::hubs::loads().into_iter().map(Load::name).collect();
         for (index, name) in names.iter().enumerate() {
             assert!(!names[..index].contains(name), "{name}");
         }

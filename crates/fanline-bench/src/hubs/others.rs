@@ -88,7 +88,6 @@ pub(super) fn allocations(system: System, consumers: usize) -> f64 {
     with_channel!(system, allocations_of(consumers))
 }
 
-/// Opens a channel with the given buffer and number of receivers.
 type Open<S, R> = fn(usize, usize) -> (S, Vec<R>);
 
 /// Runs on one thread, because only the allocations of the current thread are counted.
@@ -118,7 +117,6 @@ fn allocations_of<S: Inlet, R: Outlet>(open: Open<S, R>, consumers: usize) -> f6
     })
 }
 
-/// Time that the slow consumer works on each element.
 pub(super) const SLOW_WORK: Duration = Duration::from_micros(2);
 
 /// Measures one consumer that works on each element, and `load.peers` consumers that do not.

@@ -1,5 +1,6 @@
 //! Pekko's BroadcastHub. It is the Maven project in `rivals/pekko`, and all cells use one JVM.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,6 @@ use anyhow::{Context, Result};
 use super::load::Load;
 use crate::jvm::{self, Jvm};
 
-/// The directory in which Debian installs JDKs.
 const JDKS: &str = "/usr/lib/jvm";
 
 /// Names of JDKs. The first one that is installed runs Pekko. Debian's JDK 17 is not listed, because its
@@ -31,30 +31,30 @@ const OPTIONS: [&str; 5] = [
     "-XX:-CreateCoredumpOnCrash",
 ];
 
+/// Number of threads of Pekko's dispatcher.
+const DISPATCHER_THREADS: &str = "2";
+
 /// Number of attempts for a run if the JVM crashes. Each attempt has a new JVM.
 const ATTEMPTS: usize = 3;
 
-/// The compiled project and its JVM.
 pub(super) struct Pekko {
     folder: PathBuf,
     java: PathBuf,
-    /// Number of threads of Pekko's dispatcher.
-    threads: usize,
     jvm: Jvm,
     /// Output of each crashed JVM.
     pub(super) crashes: Vec<String>,
 }
 
 impl Pekko {
-    pub(super) fn start(java_home: Option<&Path>, threads: usize) -> Result<Self> {
-        let java_home = java_home.map(Path::to_owned).or_else(installed);
+    pub(super) fn start() -> Result<Self> {
+        let java_home = env::var_os("JAVA_HOME").map(PathBuf::from);
+        let java_home = java_home.or_else(installed);
         let folder = jvm::package("pekko")?;
         let java = java_home.map_or_else(|| "java".into(), |home| home.join("bin/java"));
         Ok(Self {
-            jvm: warm(&java, &folder, threads)?,
+            jvm: warm(&java, &folder)?,
             folder,
             java,
-            threads,
             crashes: Vec::new(),
         })
     }
@@ -72,7 +72,7 @@ impl Pekko {
             match run(&mut self.jvm, load.buffer, load.peers, elements) {
                 Err(error) if tries < ATTEMPTS => {
                     self.crashes.push(format!("{error:#}"));
-                    self.jvm = warm(&self.java, &self.folder, self.threads)?;
+                    self.jvm = warm(&self.java, &self.folder)?;
                     tries += 1;
                 }
                 result => return result,
@@ -90,12 +90,12 @@ fn run(jvm: &mut Jvm, buffer: usize, consumers: usize, elements: u64) -> Result<
 }
 
 /// Starts a JVM, and runs the load until its code is compiled.
-fn warm(java: &Path, folder: &Path, threads: usize) -> Result<Jvm> {
+fn warm(java: &Path, folder: &Path) -> Result<Jvm> {
     let mut options = OPTIONS.to_vec();
     if has_unsafe_switch(java) {
         options.push("--sun-misc-unsafe-memory-access=allow");
     }
-    let mut jvm = Jvm::start(java, folder, &options, &threads.to_string())?;
+    let mut jvm = Jvm::start(java, folder, &options, DISPATCHER_THREADS)?;
     for (buffer, consumers, elements) in [
         (256, 64, 200_000),
         (64, 256, 50_000),

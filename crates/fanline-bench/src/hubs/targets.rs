@@ -5,7 +5,6 @@ use crate::report::metric::Metric;
 use crate::report::target::{Bound, Target, Unit};
 use crate::report::{Report, count};
 
-/// Numbers of consumers that most targets have.
 pub(super) const CONSUMERS: [usize; 4] = [64, 256, 1000, 2000];
 
 /// Numbers of consumers for which the limit on the cost of a delivery ([`law`]) must hold.
@@ -141,7 +140,6 @@ fn sending(report: &Report, buffer: usize) -> Target {
     Target::new(what, results.to_vec(), bound, Unit::Times).of_cells(of_consumers(&CONSUMERS))
 }
 
-/// Returns the line for the cost of a delivery, with all measured cells.
 fn cost(report: &Report, buffer: usize) -> Target {
     let found = LAW_CONSUMERS.into_iter().filter_map(|consumers| {
         let load = Load::broadcast(Part::Law, 1, buffer, consumers);
@@ -157,7 +155,6 @@ fn cost(report: &Report, buffer: usize) -> Target {
     Target::new(what, results, bound, Unit::Of(Metric::Delivery)).of_cells(of_consumers(&consumers))
 }
 
-/// Returns the time of one delivery of the hub's stream, in nanoseconds.
 fn delivery(report: &Report, load: Load) -> Option<f64> {
     let in_grid = lockstep(load.threads, load.buffer, load.peers);
     // Prefer the first load, because it was measured together with the reference loop.

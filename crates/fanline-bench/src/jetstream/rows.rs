@@ -1,16 +1,20 @@
 //! The measured rows and their targets. Runs and reports use the same list.
 
+use anyhow::Result;
+
+use super::measure::Stage;
 use crate::comparison::{self, Case, Shown, at_least, at_most, case};
 use crate::generator::consume::How;
-use crate::report::metric::Metric;
+use crate::report::metric::{Metric, Sample};
 use crate::report::target::Limit;
 use crate::servers::System;
 
 pub(crate) struct Load {
     pub(crate) storage: Storage,
     /// It has no effect on streams in memory.
-    pub(crate) sync: Sync,
-    pub(crate) work: Work,
+    sync: Sync,
+    shown: Shown,
+    pub(super) measure: Measure,
 }
 
 /// Place where messages are stored, as in a stream's configuration.
@@ -32,23 +36,7 @@ pub(crate) enum Sync {
     Neither,
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Work {
-    /// Publish and wait for acknowledgements.
-    Publish(Publish),
-    /// Consume messages that were published before.
-    Consume(How),
-    /// Put values into a bucket, with `in_flight` requests at a time.
-    Put { in_flight: usize },
-    /// Get the values that were put before.
-    Get { in_flight: usize },
-    /// Start a server on existing data.
-    Recover(Recover),
-    /// Create items, and count the memory that each of them takes.
-    Hold { items: Items, count: usize },
-}
-
-/// Something of which a server holds many.
+/// Items of which a server holds many.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Items {
     /// Records of one stream with one subject.
@@ -59,7 +47,6 @@ pub(crate) enum Items {
     Unacked,
     /// Durable consumers of one stream without messages.
     Consumers,
-    /// Streams without messages.
     Streams,
 }
 
@@ -72,7 +59,6 @@ pub(crate) struct Publish {
     pub(crate) one_core: bool,
 }
 
-/// The data on which a server is started.
 #[derive(Clone, Copy)]
 pub(crate) struct Recover {
     pub(crate) messages: u64,
@@ -92,21 +78,17 @@ pub(crate) enum End {
 
 impl comparison::Work for Load {
     fn shown(&self) -> Shown {
-        match self.work {
-            Work::Publish(publish) if publish.in_flight == 1 => {
-                Shown::rate("Synchronous publish", "acked/s").headline(Metric::P50)
-            }
-            Work::Publish(_) => Shown::rate("Asynchronous publish", "acked/s"),
-            Work::Consume(_) => Shown::rate("Consume", "messages/s"),
-            Work::Put { .. } => Shown::rate("Key-value store", "puts/s"),
-            Work::Get { .. } => Shown::rate("Key-value store", "gets/s"),
-            Work::Recover(_) => {
-                Shown::rate("Start on existing data", "messages/s").headline(Metric::Ready)
-            }
-            Work::Hold { .. } => Shown::rate("Memory", "items/s").headline(Metric::ItemMemory),
-        }
+        self.shown
     }
 }
+
+const SYNCHRONOUS: Shown = Shown::rate("Synchronous publish", "acked/s").headline(Metric::P50);
+const ASYNCHRONOUS: Shown = Shown::rate("Asynchronous publish", "acked/s");
+const CONSUME: Shown = Shown::rate("Consume", "messages/s");
+const PUTS: Shown = Shown::rate("Key-value store", "puts/s");
+const GETS: Shown = Shown::rate("Key-value store", "gets/s");
+const START: Shown = Shown::rate("Start on existing data", "messages/s").headline(Metric::Ready);
+const HOLD: Shown = Shown::rate("Memory", "items/s").headline(Metric::ItemMemory);
 
 impl Load {
     /// Returns the options of a server that stores its files in `folder`.
@@ -122,7 +104,6 @@ impl Load {
         options.iter().map(|&option| option.to_owned()).collect()
     }
 
-    /// Returns nats-server's configuration file, if it needs one.
     pub(crate) fn config(&self, folder: &str) -> Option<String> {
         (self.sync == Sync::Both)
             .then(|| format!("jetstream {{ store_dir: \"{folder}\", sync_interval: always }}\n"))
@@ -159,18 +140,21 @@ const ASYNC_SUBJECTS: Publish = Publish {
     ..ASYNC
 };
 
-const fn memory(work: Work) -> Load {
+type Measure = fn(&Stage<'_>) -> Result<Sample>;
+
+const fn memory(shown: Shown, measure: Measure) -> Load {
     Load {
         storage: Storage::Memory,
         sync: Sync::Default,
-        work,
+        shown,
+        measure,
     }
 }
 
-const fn file(work: Work) -> Load {
+const fn file(shown: Shown, measure: Measure) -> Load {
     Load {
         storage: Storage::File,
-        ..memory(work)
+        ..memory(shown, measure)
     }
 }
 
@@ -198,7 +182,7 @@ const SYNC_ONE_CORE: Publish = Publish {
 const fn async_file(sync: Sync) -> Load {
     Load {
         sync,
-        ..file(Work::Publish(ASYNC))
+        ..file(ASYNCHRONOUS, |stage| stage.publish(ASYNC))
     }
 }
 
@@ -215,55 +199,46 @@ const RECOVERED: &[Limit] = &[
 /// 120 bytes for a subject, and 24 bytes for its message.
 const SUBJECTS: &[Limit] = &[Limit::at_most(Metric::SubjectMemory, 144.0)];
 
-const fn hold(items: Items, count: usize) -> Work {
-    Work::Hold { items, count }
-}
-
 const ITEM: &[Limit] = &[at_most(Metric::ItemMemory, 1.0)];
 const GET: &[Limit] = &[at_least(Metric::Rate, 4.0)];
 const GET_ONE: &[Limit] = &[at_most(Metric::P50, 0.8)];
 
-const PUSH: Work = Work::Consume(How::OrderedPush);
-const PULL: Work = Work::Consume(How::OrderedPull);
-const FETCH: Work = Work::Consume(How::Fetch { acks: false });
-const FETCH_ACKS: Work = Work::Consume(How::Fetch { acks: true });
-
 /// Every row, in the order of the reports.
 #[rustfmt::skip]
 pub(crate) const ROWS: &[Case<Load>] = &[
-    case("sync-memory", "sync publish, 16 B, memory", memory(Work::Publish(SYNC)), LATENCY),
-    case("sync-memory-core", "the same, all on one core", memory(Work::Publish(SYNC_ONE_CORE)), LATENCY),
-    case("async-memory", "async publish, 128 B, memory", memory(Work::Publish(ASYNC)), &[at_least(Metric::Rate, 3.0)]),
-    case("async-file", "async publish, 128 B, file, synced before ack", file(Work::Publish(ASYNC)), RATE_2),
+    case("sync-memory", "sync publish, 16 B, memory", memory(SYNCHRONOUS, |stage| stage.publish(SYNC)), LATENCY),
+    case("sync-memory-core", "the same, all on one core", memory(SYNCHRONOUS, |stage| stage.publish(SYNC_ONE_CORE)), LATENCY),
+    case("async-memory", "async publish, 128 B, memory", memory(ASYNCHRONOUS, |stage| stage.publish(ASYNC)), &[at_least(Metric::Rate, 3.0)]),
+    case("async-file", "async publish, 128 B, file, synced before ack", file(ASYNCHRONOUS, |stage| stage.publish(ASYNC)), RATE_2),
     case("async-file-interval", "async publish, 128 B, file, both unsynced", async_file(Sync::Neither), &[at_least(Metric::Rate, 3.5)]),
     case("async-file-always", "async publish, 128 B, file, both synced", async_file(Sync::Both), &[at_least(Metric::Rate, 80.0)]),
-    case("async-subjects", "async publish, 128 B, file, 100,000 subjects", file(Work::Publish(ASYNC_SUBJECTS)), RATE_2),
-    case("async-subjects-memory", "async publish, 128 B, memory, 100,000 subjects", memory(Work::Publish(ASYNC_SUBJECTS)), &[]),
-    case("ordered-push", "ordered consumer, pushed, 128 B, file", file(PUSH), RATE_2),
-    case("ordered-pull", "ordered consumer, pulled, 128 B, file", file(PULL), RATE_2),
-    case("fetch", "durable fetch of 1,000, no acks, 128 B, file", file(FETCH), RATE_2),
-    case("fetch-acks", "durable fetch of 1,000, acks, 128 B, file", file(FETCH_ACKS), RATE_2),
-    case("ordered-push-memory", "ordered consumer, pushed, 128 B, memory", memory(PUSH), RATE_2),
-    case("ordered-pull-memory", "ordered consumer, pulled, 128 B, memory", memory(PULL), RATE_2),
-    case("fetch-memory", "durable fetch of 1,000, no acks, 128 B, memory", memory(FETCH), RATE_2),
-    case("fetch-acks-memory", "durable fetch of 1,000, acks, 128 B, memory", memory(FETCH_ACKS), RATE_2),
-    case("kv-put", "KV put, 128 B, 1,000 keys, 16 at a time, file", file(Work::Put { in_flight: 16 }), &[]),
-    case("kv-get", "KV get, 128 B, 1,000 keys, 16 at a time, file", file(Work::Get { in_flight: 16 }), &[]),
-    case("kv-put-1-memory", "KV put, 128 B, 1,000 keys, one at a time, memory", memory(Work::Put { in_flight: 1 }), &[]),
-    case("kv-get-1", "KV get, 128 B, 1,000 keys, one at a time, file", file(Work::Get { in_flight: 1 }), GET_ONE),
-    case("kv-get-1-memory", "KV get, 128 B, 1,000 keys, one at a time, memory", memory(Work::Get { in_flight: 1 }), GET_ONE),
-    case("kv-get-64", "KV get, 128 B, 1,000 keys, 64 at a time, file", file(Work::Get { in_flight: 64 }), GET),
-    case("kv-get-64-memory", "KV get, 128 B, 1,000 keys, 64 at a time, memory", memory(Work::Get { in_flight: 64 }), GET),
-    case("recover", "start on 10 M messages (quick: 1 M), 128 B", file(Work::Recover(RECOVER)), RECOVERED),
-    case("recover-killed", "the same after kill -9", file(Work::Recover(RECOVER_KILLED)), &[]),
-    case("recover-subjects", "start on 1 M subjects (quick: 100,000), 128 B", file(Work::Recover(RECOVER_SUBJECTS)), SUBJECTS),
-    case("hold-records", "1 M records of 128 B, memory", memory(hold(Items::Records, 1_000_000)), ITEM),
-    case("hold-records-file", "1 M records of 128 B, file", file(hold(Items::Records, 1_000_000)), ITEM),
-    case("hold-subjects", "1 M subjects with 128 B, memory", memory(hold(Items::Subjects, 1_000_000)), ITEM),
-    case("hold-subjects-file", "1 M subjects with 128 B, file", file(hold(Items::Subjects, 1_000_000)), ITEM),
-    case("hold-unacked", "1 M pending acknowledgements", memory(hold(Items::Unacked, 1_000_000)), ITEM),
-    case("hold-consumers", "10,000 consumers on one stream, file", file(hold(Items::Consumers, 10_000)), ITEM),
-    case("hold-consumers-memory", "10,000 consumers on one stream, memory", memory(hold(Items::Consumers, 10_000)), ITEM),
-    case("hold-streams", "10,000 streams, file", file(hold(Items::Streams, 10_000)), ITEM),
-    case("hold-streams-memory", "10,000 streams, memory", memory(hold(Items::Streams, 10_000)), ITEM),
+    case("async-subjects", "async publish, 128 B, file, 100,000 subjects", file(ASYNCHRONOUS, |stage| stage.publish(ASYNC_SUBJECTS)), RATE_2),
+    case("async-subjects-memory", "async publish, 128 B, memory, 100,000 subjects", memory(ASYNCHRONOUS, |stage| stage.publish(ASYNC_SUBJECTS)), &[]),
+    case("ordered-push", "ordered consumer, pushed, 128 B, file", file(CONSUME, |stage| stage.consume(How::OrderedPush)), RATE_2),
+    case("ordered-pull", "ordered consumer, pulled, 128 B, file", file(CONSUME, |stage| stage.consume(How::OrderedPull)), RATE_2),
+    case("fetch", "durable fetch of 1,000, no acks, 128 B, file", file(CONSUME, |stage| stage.consume(How::Fetch { acks: false })), RATE_2),
+    case("fetch-acks", "durable fetch of 1,000, acks, 128 B, file", file(CONSUME, |stage| stage.consume(How::Fetch { acks: true })), RATE_2),
+    case("ordered-push-memory", "ordered consumer, pushed, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::OrderedPush)), RATE_2),
+    case("ordered-pull-memory", "ordered consumer, pulled, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::OrderedPull)), RATE_2),
+    case("fetch-memory", "durable fetch of 1,000, no acks, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::Fetch { acks: false })), RATE_2),
+    case("fetch-acks-memory", "durable fetch of 1,000, acks, 128 B, memory", memory(CONSUME, |stage| stage.consume(How::Fetch { acks: true })), RATE_2),
+    case("kv-put", "KV put, 128 B, 1,000 keys, 16 at a time, file", file(PUTS, |stage| stage.put(16)), &[]),
+    case("kv-get", "KV get, 128 B, 1,000 keys, 16 at a time, file", file(GETS, |stage| stage.get(16)), &[]),
+    case("kv-put-1-memory", "KV put, 128 B, 1,000 keys, one at a time, memory", memory(PUTS, |stage| stage.put(1)), &[]),
+    case("kv-get-1", "KV get, 128 B, 1,000 keys, one at a time, file", file(GETS, |stage| stage.get(1)), GET_ONE),
+    case("kv-get-1-memory", "KV get, 128 B, 1,000 keys, one at a time, memory", memory(GETS, |stage| stage.get(1)), GET_ONE),
+    case("kv-get-64", "KV get, 128 B, 1,000 keys, 64 at a time, file", file(GETS, |stage| stage.get(64)), GET),
+    case("kv-get-64-memory", "KV get, 128 B, 1,000 keys, 64 at a time, memory", memory(GETS, |stage| stage.get(64)), GET),
+    case("recover", "start on 10 M messages (quick: 1 M), 128 B", file(START, |stage| stage.recover(RECOVER)), RECOVERED),
+    case("recover-killed", "the same after kill -9", file(START, |stage| stage.recover(RECOVER_KILLED)), &[]),
+    case("recover-subjects", "start on 1 M subjects (quick: 100,000), 128 B", file(START, |stage| stage.recover(RECOVER_SUBJECTS)), SUBJECTS),
+    case("hold-records", "1 M records of 128 B, memory", memory(HOLD, |stage| stage.hold(Items::Records, 1_000_000)), ITEM),
+    case("hold-records-file", "1 M records of 128 B, file", file(HOLD, |stage| stage.hold(Items::Records, 1_000_000)), ITEM),
+    case("hold-subjects", "1 M subjects with 128 B, memory", memory(HOLD, |stage| stage.hold(Items::Subjects, 1_000_000)), ITEM),
+    case("hold-subjects-file", "1 M subjects with 128 B, file", file(HOLD, |stage| stage.hold(Items::Subjects, 1_000_000)), ITEM),
+    case("hold-unacked", "1 M pending acknowledgements", memory(HOLD, |stage| stage.hold(Items::Unacked, 1_000_000)), ITEM),
+    case("hold-consumers", "10,000 consumers on one stream, file", file(HOLD, |stage| stage.hold(Items::Consumers, 10_000)), ITEM),
+    case("hold-consumers-memory", "10,000 consumers on one stream, memory", memory(HOLD, |stage| stage.hold(Items::Consumers, 10_000)), ITEM),
+    case("hold-streams", "10,000 streams, file", file(HOLD, |stage| stage.hold(Items::Streams, 10_000)), ITEM),
+    case("hold-streams-memory", "10,000 streams, memory", memory(HOLD, |stage| stage.hold(Items::Streams, 10_000)), ITEM),
 ];

@@ -21,7 +21,6 @@ pub(super) fn start_hub(hub: &Program, load: &Load, site: &Site) -> Result<(Serv
     Ok((hub, leafs_at))
 }
 
-/// A hub and a leaf node that are connected.
 pub(super) struct Link {
     pub(super) hub: Server,
     pub(super) leaf: Server,

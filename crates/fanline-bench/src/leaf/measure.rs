@@ -1,6 +1,7 @@
 //! The measurement of one row with one server as the leaf node.
 
 use std::io::Write;
+use std::slice::from_ref;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,6 @@ use super::rows::{Direction, Load, Work};
 use crate::comparison::cost::{self, Cost};
 use crate::comparison::site::Site;
 use crate::generator::connection::Connection;
-use crate::generator::frames;
 use crate::generator::incoming::Incoming;
 use crate::generator::interest::{new_subject, settle, wait_until_known};
 use crate::generator::jetstream::Api;
@@ -21,13 +21,13 @@ use crate::generator::requests::{self, Party};
 use crate::generator::side::Side;
 use crate::generator::throughput::{Fixture, Topology};
 use crate::generator::window::{RequestSequence, Until, Window, is_stored};
+use crate::generator::{Outcome, frames};
 use crate::report::metric::{Metric, Sample};
 use crate::servers::Program;
 
 /// Interval between requests for the state of a mirror. Each request costs the server time.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Time limit for a mirror to catch up.
 const MIRROR_LIMIT: Duration = Duration::from_secs(120);
 
 const ORIGIN: &str = "origin";
@@ -35,7 +35,6 @@ const MIRROR: &str = "mirror";
 const MIRRORED_BYTES: usize = 128;
 const FILLING_IN_FLIGHT: usize = 1000;
 
-/// Runs a row's load on the connection between `hub` and `leaf`.
 pub(super) fn measure(
     hub: &Program,
     leaf: &Program,
@@ -58,7 +57,7 @@ fn throughput(link: &Link, payload_bytes: usize, duration: Duration) -> Result<S
     let topology = Topology::new(1, 1, payload_bytes);
     let fixture = Fixture::open(Side::Nats(link.source), Side::Nats(link.sink), topology)?;
     settle(link.source, link.sink)?;
-    cost::throughput(&link.leaf, &fixture, duration)
+    cost::throughput(from_ref(&link.leaf), &fixture, duration)
 }
 
 /// Returns the messages per second if the generator itself is the leaf node, which is the upper bound for any
@@ -88,7 +87,7 @@ fn requests(link: &Link, payload_bytes: usize, duration: Duration) -> Result<Sam
     let fixture = requests::Fixture::open(link.source, link.sink, party)?;
     settle(link.source, link.sink)?;
     settle(link.sink, link.source)?;
-    cost::requests(&link.leaf, &fixture, duration)
+    cost::requests(from_ref(&link.leaf), &fixture, duration)
 }
 
 /// Measures the time from the first subscription until a message arrives on the last subject. After that,
@@ -102,14 +101,16 @@ fn interest(link: &Link, subjects: usize) -> Result<Sample> {
     let lines = (0..subjects).map(|number| format!("SUB {} {}\r\n", subject(number), number + 2));
     let lines = lines.chain([format!("SUB {last} 1\r\n")]);
     let lines = lines.collect::<String>();
-    let cost = Cost::start(&link.leaf)?;
+    let cost = Cost::start(from_ref(&link.leaf))?;
     let start = Instant::now();
     let mut stream = subscriber.stream();
     stream.write_all(lines.as_bytes())?;
     wait_until_known(&publisher, &subscriber, &last)?;
     let ready = start.elapsed();
-    let mut sample = cost.end(&link.leaf, subjects as u64)?;
-    sample.set_rate(subjects as u64, ready);
+    let mut sample = cost.of(
+        from_ref(&link.leaf),
+        &Outcome::untimed(subjects as u64, ready),
+    )?;
     sample.set(Metric::Ready, ready.as_nanos() as f64);
     // Read the remaining probes. After that, nothing more arrives on the connection.
     subscriber.flush()?;
@@ -163,7 +164,7 @@ fn mirror(link: &Link, messages: u64) -> Result<Sample> {
         "name": MIRROR, "storage": "file", "num_replicas": 1,
         "mirror": {"name": ORIGIN, "external": external},
     });
-    let cost = Cost::start(&link.leaf)?;
+    let cost = Cost::start(from_ref(&link.leaf))?;
     let start = Instant::now();
     leaf.ask(&format!("STREAM.CREATE.{MIRROR}"), &mirror)?;
     while leaf.messages(MIRROR)? < messages {
@@ -174,8 +175,7 @@ fn mirror(link: &Link, messages: u64) -> Result<Sample> {
         thread::sleep(RETRY_INTERVAL);
     }
     let elapsed = start.elapsed();
-    let mut sample = cost.end(&link.leaf, messages)?;
-    sample.set_rate(messages, elapsed);
+    let mut sample = cost.of(from_ref(&link.leaf), &Outcome::untimed(messages, elapsed))?;
     sample.set(Metric::Ready, elapsed.as_nanos() as f64);
     Ok(sample)
 }

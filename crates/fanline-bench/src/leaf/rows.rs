@@ -14,7 +14,6 @@ pub(crate) struct Load {
     pub(crate) work: Work,
 }
 
-/// The direction of messages on the leaf connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From the leaf node to the hub.
@@ -25,12 +24,17 @@ pub(crate) enum Direction {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// One publisher and one subscriber, at full speed.
-    Throughput { payload_bytes: usize },
+    Throughput {
+        payload_bytes: usize,
+    },
     /// A client and a service, with one request at a time. Replies go in the other direction.
-    Requests { payload_bytes: usize },
+    Requests {
+        payload_bytes: usize,
+    },
     /// A client subscribes to many subjects. The server at the other end must learn this interest.
-    Interest { subjects: usize },
+    Interest {
+        subjects: usize,
+    },
     /// A stream of the leaf node mirrors a stream of the hub.
     Mirror {
         messages: u64,
@@ -61,7 +65,6 @@ impl Load {
         }
     }
 
-    /// Returns whether both servers need JetStream.
     pub(crate) fn streams(&self) -> Streams {
         match self.work {
             Work::Mirror { .. } => Streams::Configured,

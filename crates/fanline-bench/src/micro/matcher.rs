@@ -95,7 +95,6 @@ fn add_crowd(matcher: &mut Matcher, count: u64) {
     }
 }
 
-/// Looks up cached subjects.
 fn cached(crowd: u64, subscribe: fn(&mut Matcher), subjects: u64) -> Box<Work> {
     let mut matcher = Matcher::default();
     add_crowd(&mut matcher, crowd);

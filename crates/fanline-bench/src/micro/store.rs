@@ -42,7 +42,6 @@ const SUBJECT: &[u8] = b"bench.orders.new";
 const PAYLOAD: [u8; 128] = [b'x'; 128];
 const SUBJECTS: u64 = 100_000;
 const STORED: u64 = 1_000_000;
-/// Number of records that remain after a purge.
 const PURGED_TO: u64 = 10_000;
 
 /// Returns limits so that a long run does not fill memory or disk. With them, a run also measures the removal
@@ -104,7 +103,6 @@ fn append(mut store: Store) -> Box<Work> {
     })
 }
 
-/// Subjects, of which any can be chosen.
 struct Names {
     names: Vec<Vec<u8>>,
     numbers: Numbers,
@@ -208,7 +206,6 @@ fn ask(
     })
 }
 
-/// The way in which the earlier store ended.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Closed,

@@ -66,13 +66,11 @@ impl Simulation {
         id
     }
 
-    /// Returns the number of delivered bytes.
     fn send(&mut self, id: SessionId, bytes: &Chunk) -> usize {
         engine::receive(&mut self.shard, id, bytes)
     }
 }
 
-/// Returns the number of allocations per message from one client to another.
 pub(super) fn per_message(payload_bytes: usize) -> Result<f64> {
     let mut simulation = Simulation::new();
     let subscriber = simulation.client("s");

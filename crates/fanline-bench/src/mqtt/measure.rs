@@ -1,6 +1,7 @@
 //! The measurement of one row on one server.
 
 use std::net::SocketAddr;
+use std::slice::from_ref;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -17,14 +18,12 @@ use crate::report::metric::{Metric, Sample};
 use crate::servers::process::{Server, free_address};
 use crate::servers::{Program, Streams, System};
 
-/// A server and its MQTT address.
 struct Peer {
     server: Server,
     mqtt: SocketAddr,
 }
 
 impl Peer {
-    /// Starts the server in an empty directory.
     fn start(program: &Program, site: &Site) -> Result<Self> {
         let folder = site.empty(program.system)?;
         let mqtt = free_address()?;
@@ -93,7 +92,7 @@ pub(crate) fn measure(
         } => {
             let topology = Topology::new(1, subscribers, PAYLOAD_BYTES);
             let fixture = Fixture::open(peer.side(from), peer.side(to), topology)?;
-            cost::throughput(&peer.server, &fixture, duration)?
+            cost::throughput(from_ref(&peer.server), &fixture, duration)?
         }
         Work::Flow { qos } => flow(&peer, qos, duration)?,
         Work::Idle { connections } => {
@@ -108,6 +107,6 @@ pub(crate) fn measure(
 fn flow(peer: &Peer, qos: u8, duration: Duration) -> Result<Sample> {
     let flow = Flow::open(peer.mqtt, qos, PAYLOAD_BYTES)?;
     flow.run(WARM_UP)?;
-    let cost = Cost::start(&peer.server)?;
-    cost.of_burst(&peer.server, &flow.run(duration)?)
+    let cost = Cost::start(from_ref(&peer.server))?;
+    cost.of(from_ref(&peer.server), &flow.run(duration)?)
 }

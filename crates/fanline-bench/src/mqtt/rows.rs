@@ -22,9 +22,12 @@ pub(crate) enum Work {
         subscribers: usize,
     },
     /// QoS 1 or 2, with a fixed number of messages in flight.
-    Flow { qos: u8 },
-    /// Open connections and leave them idle.
-    Idle { connections: usize },
+    Flow {
+        qos: u8,
+    },
+    Idle {
+        connections: usize,
+    },
     /// Count the engine's allocations per message of QoS 0 from one client to another.
     Allocations,
 }

@@ -11,7 +11,6 @@ use crate::report::metric::{Metric, Summary};
 use crate::report::{Row, count};
 use crate::subjects::Emits;
 
-/// Numbers of observers that stay subscribed.
 const PRESENT: [usize; 5] = [0, 16, 256, 1_000, 10_000];
 
 /// Number of pairs of a subscription and an unsubscription in a sample. One message follows the pairs and is
@@ -25,7 +24,6 @@ pub(super) fn name(order: &str, flavor: Flavor, present: usize) -> String {
     format!("churn-{order}-{}-{present}", flavor.name())
 }
 
-/// Measures both forms of `flavor` with each number of other subscriptions.
 pub(super) fn measure(flavor: Flavor) -> Vec<Row> {
     let mut rows = Vec::new();
     for present in PRESENT {

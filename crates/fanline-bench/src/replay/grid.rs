@@ -14,10 +14,8 @@ pub(super) const MESSAGES: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
 /// Numbers of subscriptions, as in RxPerfTests.
 pub(super) const SUBSCRIBERS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// Number of values in one call of `next_slice`.
 pub(super) const SLICE: usize = 64;
 
-/// A kind of subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Flavor {
     /// Retains nothing
@@ -72,7 +70,6 @@ pub(super) enum Calls {
     NextSlice,
 }
 
-/// The form of the producer: exclusive or shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     /// The exclusive producer that `fanline::subject` and similar functions return.
@@ -91,7 +88,6 @@ impl Form {
         }
     }
 
-    /// Returns the label of Fanline's system.
     pub(super) fn fanline(self) -> &'static str {
         match self {
             Self::Exclusive => EXCLUSIVE,
@@ -99,7 +95,6 @@ impl Form {
         }
     }
 
-    /// Returns the label of the reference loop.
     pub(super) fn reference(self) -> &'static str {
         match self {
             Self::Exclusive => "reference loop, exclusive",

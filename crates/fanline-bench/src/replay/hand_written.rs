@@ -6,9 +6,8 @@ use super::reference_loops::{
     Boxed, BoxedFanOut, BoxedSlice, Log, Nothing, OneTypeFanOut, Reference, Ring, SliceStorage,
     Slices, Slot, Storage, StoringFanOut, TickedLog, TickedRing, TwoRmw,
 };
-use super::running::{Running, Step, emit_each, emit_slices};
+use super::running::{Running, emit_each, emit_slices};
 
-/// Returns the reference loop of a flavor.
 pub(super) fn subject(
     form: Form,
     flavor: Flavor,
@@ -33,14 +32,14 @@ fn each(flavor: Flavor, form: Form, audience: &Audience) -> Running {
         Flavor::Async => {
             // This flavor calls no observer before the subject completes.
             observers.for_each(drop);
-            let mut running = keeping(form, Slot::default(), std::iter::empty());
-            running.received = Received::Nothing;
-            running
+            Running {
+                received: Received::Nothing,
+                ..keeping(form, Slot::default(), std::iter::empty())
+            }
         }
     }
 }
 
-/// Returns the reference loop for slices of 64.
 fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
     if form == Form::Shared {
         return None;
@@ -55,7 +54,6 @@ fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
     }
 }
 
-/// Returns the reference loop for observers of one type.
 pub(super) fn one_type(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
     let of_one_type = audience
         .counters()
@@ -80,13 +78,8 @@ fn in_form<L: Reference + 'static>(form: Form, reference: L) -> Running {
 }
 
 fn running<L: Reference + 'static>(mut reference: L) -> Running {
-    Running {
-        received: Received::All,
-        step: Box::new(move |step| match step {
-            Step::Emit(messages) => emit_each(messages, |value| reference.next(value)),
-            Step::End => {}
-        }),
-    }
+    let emit = move |messages| emit_each(messages, |value| reference.next(value));
+    Running::new(Received::All, emit)
 }
 
 fn keeping_slices<K: SliceStorage + 'static>(storage: K, audience: &Audience) -> Running {
@@ -98,13 +91,8 @@ fn keeping_slices<K: SliceStorage + 'static>(storage: K, audience: &Audience) ->
         })
     });
     let mut reference = Slices::new(storage, observers.collect());
-    Running {
-        received: Received::All,
-        step: Box::new(move |step| match step {
-            Step::Emit(messages) => emit_slices(messages, |values| reference.next_slice(values)),
-            Step::End => {}
-        }),
-    }
+    let emit = move |messages| emit_slices(messages, |values| reference.next_slice(values));
+    Running::new(Received::All, emit)
 }
 
 fn boxed(mut counter: Counter) -> Boxed {

@@ -8,7 +8,7 @@ use fanline::{
 
 use super::audience::{Audience, Counter, Received};
 use super::grid::{Calls, Flavor, Form};
-use super::running::{Running, Step, emit_each, emit_slices};
+use super::running::{Running, emit_each, emit_slices};
 use crate::subjects::Emits;
 
 /// Window of the flavors that retain values for a time.
@@ -55,57 +55,40 @@ pub(super) fn subject(
         Flavor::Async => Received::TheLast,
         _ => Received::All,
     };
-    let step = match (calls, form, flavor) {
-        (Calls::Next, ..) => with_subject!(form, flavor, each(audience)),
-        (Calls::NextSlice, Form::Shared, _) | (Calls::NextSlice, _, Flavor::Async) => return None,
-        (Calls::NextSlice, ..) => with_subject!(form, flavor, slices(audience)),
-    };
-    Some(Running { received, step })
+    match (calls, form, flavor) {
+        (Calls::Next, ..) => Some(with_subject!(form, flavor, each(audience, received))),
+        (Calls::NextSlice, Form::Shared, _) | (Calls::NextSlice, _, Flavor::Async) => None,
+        (Calls::NextSlice, ..) => Some(with_subject!(form, flavor, slices(audience, received))),
+    }
 }
 
-fn each<S: Emits<u32>>(subject: S, audience: &Audience) -> Box<dyn FnMut(Step)> {
-    let subscribe = |subject: &S, counter| subject.subscribe(count(counter));
-    running(subject, audience, subscribe, |subject, messages| {
+fn each<S: Emits<u32>>(subject: S, audience: &Audience, received: Received) -> Running {
+    let subscribe = |counter| subject.subscribe(count(counter));
+    let guards: Vec<Guard> = audience.counters().map(subscribe).collect();
+    let emit = |(subject, _): &mut (S, Vec<Guard>), messages| {
         emit_each(messages, |value| subject.next(value));
-    })
+    };
+    Running::ending(received, (subject, guards), emit, complete)
 }
 
-fn slices<S: Emits<u32>>(subject: S, audience: &Audience) -> Box<dyn FnMut(Step)> {
-    let subscribe =
-        |subject: &S, mut counter: Counter| subject.subscribe(move |value| counter.see(*value));
-    running(subject, audience, subscribe, |subject, messages| {
+fn slices<S: Emits<u32>>(subject: S, audience: &Audience, received: Received) -> Running {
+    let subscribe = |mut counter: Counter| subject.subscribe(move |value| counter.see(*value));
+    let guards: Vec<Guard> = audience.counters().map(subscribe).collect();
+    let emit = |(subject, _): &mut (S, Vec<Guard>), messages| {
         emit_slices(messages, |values| subject.next_slice(values));
-    })
+    };
+    Running::ending(received, (subject, guards), emit, complete)
 }
 
-fn running<S: Emits<u32>>(
-    subject: S,
-    audience: &Audience,
-    subscribe: impl Fn(&S, Counter) -> Guard,
-    emit: impl Fn(&mut S, u32) + 'static,
-) -> Box<dyn FnMut(Step)> {
-    let counters = audience.counters();
-    let guards: Vec<Guard> = counters
-        .map(|counter| subscribe(&subject, counter))
-        .collect();
-    let mut open = Some((subject, guards));
-    Box::new(move |step| match (step, &mut open) {
-        (Step::Emit(messages), Some((subject, _))) => emit(subject, messages),
-        _ => {
-            if let Some((subject, guards)) = open.take() {
-                subject.complete();
-                drop(guards);
-            }
-        }
-    })
+fn complete<S: Emits<u32>>((subject, guards): (S, Vec<Guard>)) {
+    subject.complete();
+    drop(guards);
 }
 
 /// Runs the single-threaded subject, which uses no atomics.
 pub(super) fn local(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
-    ((flavor, calls) == (Flavor::Subject, Calls::Next)).then(|| Running {
-        received: Received::All,
-        step: each(LocalSubject::new(), audience),
-    })
+    ((flavor, calls) == (Flavor::Subject, Calls::Next))
+        .then(|| each(LocalSubject::new(), audience, Received::All))
 }
 
 /// Runs the subject with observers of one known type.
@@ -115,20 +98,16 @@ pub(super) fn one_type(flavor: Flavor, calls: Calls, audience: &Audience) -> Opt
     }
     let (tx, members) = fanline::subject_of();
     let subscribe = |counter| members.subscribe_with(observer(count(counter)));
-    let mut guards: Vec<Guard> = audience.counters().map(subscribe).collect();
-    let mut tx = Some(tx);
-    Some(Running {
-        received: Received::All,
-        step: Box::new(move |step| match (step, &mut tx) {
-            (Step::Emit(messages), Some(tx)) => emit_each(messages, |value| tx.next(value)),
-            _ => {
-                if let Some(tx) = tx.take() {
-                    tx.complete();
-                }
-                guards.clear();
-            }
-        }),
-    })
+    let guards: Vec<Guard> = audience.counters().map(subscribe).collect();
+    Some(Running::ending(
+        Received::All,
+        (tx, guards),
+        |(tx, _), messages| emit_each(messages, |value| tx.next(value)),
+        |(tx, guards)| {
+            tx.complete();
+            drop(guards);
+        },
+    ))
 }
 
 fn count(mut counter: Counter) -> impl FnMut(&u32) + Send + 'static {

@@ -14,7 +14,6 @@ use crate::turns::{self, Measurements, Plan, Turn};
 
 const TITLE: &str = "Subjects and replay: Fanline beside its reference loops and its rivals";
 
-/// One load, with the results of all systems.
 pub(super) struct Cell {
     pub(super) load: Load,
     pub(super) results: Vec<(&'static str, Measurements)>,
@@ -25,7 +24,7 @@ pub(super) fn all(sizes: &Sizes, plan: &Plan, with_rivals: bool) -> Result<Repor
     let mut report = Report::new(TITLE);
     plan.note(&mut report);
     let per_flavor = (sizes.messages.len() + 1) * sizes.subscribers.len();
-    let progress = report::progress((per_flavor * sizes.flavors.len()) as u64);
+    let progress = report::progress(per_flavor * sizes.flavors.len());
     let (mut allocations, mut pairs) = (Vec::new(), Vec::new());
     for flavor in &sizes.flavors {
         progress.set_message(flavor.title());
@@ -93,7 +92,7 @@ impl Contest {
                 // The warm-up is long enough for all of the JVM's compilers, and covers every loop of the
                 // measurement.
                 let most = sizes.messages.last().copied().unwrap_or(1);
-                for subscribers in &sizes.subscribers {
+                for subscribers in sizes.subscribers {
                     jvm.turn(most, *subscribers, plan.warm_up_jvm * 3)?;
                 }
             }

@@ -15,7 +15,6 @@ use std::time::Duration;
 /// The observers of all reference loops except those for slices and for observers of one type.
 pub(super) type Boxed = Box<dyn FnMut(u32) + Send>;
 
-/// A loop to which messages are emitted.
 pub(super) trait Reference {
     fn next(&mut self, value: u32);
 }
@@ -115,7 +114,6 @@ impl<K: Storage> Reference for StoringFanOut<K> {
     }
 }
 
-/// The storage of a flavor's values.
 pub(super) trait Storage {
     fn keep(&mut self, value: u32);
 }
@@ -347,7 +345,6 @@ fn coarse_clock() -> Arc<AtomicU64> {
     Arc::clone(clock)
 }
 
-/// An observer of slices.
 pub(super) type BoxedSlice = Box<dyn FnMut(&[u32]) + Send>;
 
 /// **Slices**: stores a whole slice, and calls each observer once per slice.
@@ -356,7 +353,6 @@ pub(super) struct Slices<K> {
     observers: Vec<BoxedSlice>,
 }
 
-/// The storage of a flavor's slices.
 pub(super) trait SliceStorage {
     fn keep_slice(&mut self, values: &[u32]);
 }

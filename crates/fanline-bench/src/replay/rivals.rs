@@ -7,38 +7,32 @@ use tokio::sync::broadcast;
 
 use super::audience::{Audience, Received};
 use super::grid::{Calls, Flavor};
-use super::running::{Running, Step, emit_each};
+use super::running::{Running, emit_each};
 
 /// Runs an rxRust subject. rxRust has no replay and no async subject.
 macro_rules! rxrust {
-    (running, $subject:expr, $audience:expr, $received:expr) => {{
-        let mut subject = $subject;
+    ($subject:expr, $audience:expr, $received:expr) => {{
+        let subject = $subject;
         for mut counter in $audience.counters() {
             // In rxRust, dropping the subscription does not unsubscribe.
             let _ = subject.clone().subscribe(move |_| counter.count_value());
         }
-        Running {
-            received: $received,
-            step: Box::new(move |step| match step {
-                Step::Emit(messages) => emit_each(messages, |value| subject.next(value)),
-                Step::End => subject.clone().complete(),
-            }),
-        }
+        Some(Running::ending(
+            $received,
+            subject,
+            |subject, messages| emit_each(messages, |value| subject.next(value)),
+            |subject| subject.complete(),
+        ))
     }};
     ($context:ident, $flavor:expr, $calls:expr, $audience:expr) => {
         match ($flavor, $calls) {
             (Flavor::Subject, Calls::Next) => {
                 let subject = $context::subject::<'static, u32, Infallible>();
-                Some(rxrust!(running, subject, $audience, Received::All))
+                rxrust!(subject, $audience, Received::All)
             }
             (Flavor::Behavior, Calls::Next) => {
                 let subject = $context::behavior_subject::<'static, u32, Infallible>(0);
-                Some(rxrust!(
-                    running,
-                    subject,
-                    $audience,
-                    Received::AllAndInitial
-                ))
+                rxrust!(subject, $audience, Received::AllAndInitial)
             }
             _ => None,
         }
@@ -55,7 +49,6 @@ pub(super) fn rxrust_shared(flavor: Flavor, calls: Calls, audience: &Audience) -
     rxrust!(Shared, flavor, calls, audience)
 }
 
-/// Capacity of the ring of tokio's channel.
 const CAPACITY: usize = 1024;
 
 /// Number of messages sent before the receivers run.
@@ -75,26 +68,20 @@ pub(super) fn tokio_broadcast(
     let (tx, _) = broadcast::channel::<u32>(CAPACITY);
     let receivers = audience.counters().map(|counter| (tx.subscribe(), counter));
     let mut receivers: Vec<_> = receivers.collect();
-    Some(Running {
-        received: Received::All,
-        step: Box::new(move |step| match step {
-            Step::Emit(messages) => {
-                let mut sent = 0;
-                while sent < messages {
-                    let end = messages.min(sent + BURST);
-                    for value in sent..end {
-                        // Sending fails only if there are no receivers.
-                        let _ = tx.send(value);
-                    }
-                    for (receiver, counter) in &mut receivers {
-                        while receiver.try_recv().is_ok() {
-                            counter.count_value();
-                        }
-                    }
-                    sent = end;
+    Some(Running::new(Received::All, move |messages| {
+        let mut sent = 0;
+        while sent < messages {
+            let end = messages.min(sent + BURST);
+            for value in sent..end {
+                // Sending fails only if there are no receivers.
+                let _ = tx.send(value);
+            }
+            for (receiver, counter) in &mut receivers {
+                while receiver.try_recv().is_ok() {
+                    counter.count_value();
                 }
             }
-            Step::End => receivers.clear(),
-        }),
-    })
+            sent = end;
+        }
+    }))
 }

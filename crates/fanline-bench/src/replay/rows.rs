@@ -6,9 +6,9 @@ use super::grid::{
     RXJAVA_THREE_CLASSES, RXRUST_LOCAL, RXRUST_SHARED, TOKIO,
 };
 use super::measure::Cell;
-use crate::report::Row;
 use crate::report::behind::Rule;
-use crate::report::metric::{Metric, thousands};
+use crate::report::metric::Metric;
+use crate::report::{Row, count};
 use crate::subjects::{EXCLUSIVE, SHARED};
 use crate::turns::{Measurements, Plan};
 
@@ -36,7 +36,7 @@ pub(super) fn speed(cell: &Cell, sizes: &Sizes) -> Row {
     let ends = [sizes.subscribers.first(), sizes.subscribers.last()];
     let is_longest = sizes.messages.last() == Some(&messages);
     let mut row = Row {
-        title: format!("{} messages{slices}", thousands(messages.into())),
+        title: format!("{} messages{slices}", count(messages as usize)),
         column: match subscribers {
             1 => "1 subscriber".to_owned(),
             subscribers => format!("{subscribers} subscribers"),
@@ -106,8 +106,8 @@ pub(super) fn allocations(flavor: Flavor, cells: &[Cell], sizes: &Sizes) -> Vec<
         Some(result.1)
     };
     let mut rows = Vec::new();
-    for messages in &sizes.messages {
-        let column = thousands((*messages).into());
+    for messages in sizes.messages {
+        let column = count(*messages as usize);
         let worst = |system: &str| {
             let all = sizes.subscribers.iter();
             let all =
@@ -119,7 +119,7 @@ pub(super) fn allocations(flavor: Flavor, cells: &[Cell], sizes: &Sizes) -> Vec<
         rows.push(row(name, &column, Metric::Allocations, &worst));
     }
     let growth = |system: &str| {
-        let [.., fewer, more] = sizes.messages[..] else {
+        let [.., fewer, more] = *sizes.messages else {
             return None;
         };
         let further = f64::from(more - fewer);

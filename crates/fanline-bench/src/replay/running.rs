@@ -8,7 +8,6 @@ use super::audience::{Audience, Received};
 use super::grid::{Calls, Flavor, Load, SLICE};
 use crate::turns::{self, Repetition};
 
-/// A new subject with its subscribers.
 pub(super) struct Running {
     pub(super) received: Received,
     /// Runs a part of a repetition. The loop over the messages is inside the closure, so a part costs only
@@ -16,13 +15,37 @@ pub(super) struct Running {
     pub(super) step: Box<dyn FnMut(Step)>,
 }
 
-/// A part of a repetition.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     /// Emit the given number of messages. This part is timed.
     Emit(u32),
     /// Complete the subject, if the system supports that.
     End,
+}
+
+impl Running {
+    /// Returns a system that `emit` runs, and that ends when it is dropped.
+    pub(super) fn new(received: Received, mut emit: impl FnMut(u32) + 'static) -> Self {
+        Self::ending(received, (), move |(), messages| emit(messages), drop)
+    }
+
+    /// Returns a system whose subject `end` completes.
+    pub(super) fn ending<S: 'static>(
+        received: Received,
+        subject: S,
+        mut emit: impl FnMut(&mut S, u32) + 'static,
+        end: impl Fn(S) + 'static,
+    ) -> Self {
+        let mut open = Some(subject);
+        let step = move |step| match (step, &mut open) {
+            (Step::Emit(messages), Some(subject)) => emit(subject, messages),
+            _ => open.take().into_iter().for_each(&end),
+        };
+        Self {
+            received,
+            step: Box::new(step),
+        }
+    }
 }
 
 /// Runs one repetition: creates a subject, emits with timing, ends the subject, and checks the counts. Returns

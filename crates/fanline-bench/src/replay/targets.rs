@@ -20,7 +20,6 @@ struct Speed {
     least: [f64; 2],
 }
 
-/// The system by whose speed Fanline's speed is divided.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Against {
     /// The reference loop of the same form and the same calls.

@@ -5,7 +5,6 @@ use super::metric::{Summary, three_digits};
 /// Relative difference below which two medians are treated as equal.
 const NOISE: f64 = 0.05;
 
-/// Whether a larger or a smaller result is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     More,
@@ -24,7 +23,6 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// Returns whether Fanline's result is worse than that of the other system.
     pub(crate) fn is_behind(self, own: Summary, other: Summary, better: Better) -> bool {
         match (self, better) {
             (Self::Median, _) => is_worse(own.median / other.median, better),

@@ -15,7 +15,6 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Reads the properties from `/proc`.
     pub(crate) fn read() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpuinfo.lines().find_map(|line| {

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::behind::Better;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// Kind of a result. Files and the command line use the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub(crate) enum Metric {
-    /// Messages, requests, or other units per second; [`Row::rate`](super::Row::rate) names them. For a
-    /// fan-out, deliveries per second.
+    /// Messages, requests, or other units per second; for a fan-out, deliveries per second
     Rate,
     /// The rate with permissions, divided by the rate without.
     AgainstOpen,
@@ -92,7 +94,6 @@ impl Metric {
         }
     }
 
-    /// Returns whether a larger or a smaller result is better.
     pub(crate) fn better(self) -> Better {
         match self {
             Self::Rate | Self::AgainstOpen | Self::Elements => Better::More,
@@ -161,7 +162,6 @@ impl Sample {
         self.0.get(&metric).copied()
     }
 
-    /// Returns the metrics of the results, in the order of reports.
     pub(crate) fn metrics(&self) -> impl Iterator<Item = Metric> {
         self.0.keys().copied()
     }
@@ -181,6 +181,15 @@ impl Summary {
             median: value,
             min: value,
             max: value,
+        }
+    }
+
+    /// Returns the summary of each value divided by `count`.
+    pub(crate) fn per(self, count: f64) -> Self {
+        Self {
+            median: self.median / count,
+            min: self.min / count,
+            max: self.max / count,
         }
     }
 
@@ -248,19 +257,6 @@ fn small(value: f64) -> String {
     }
 }
 
-/// Formats a value with commas between groups of three digits.
-pub(crate) fn thousands(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 fn si(value: f64) -> String {
     match value {
         value if value >= 999_500.0 => format!("{} M", three_digits(value / 1e6)),
@@ -306,14 +302,5 @@ mod tests {
             "Spread: no run was further from the median than 10 % in half of the results, than 50 % in nine of ten."
         );
         assert!(spread(std::iter::empty()).is_none());
-    }
-
-    #[test]
-    fn digits_are_grouped() {
-        let check = |value, text: &str| assert_eq!(thousands(value), text);
-        check(0, "0");
-        check(999, "999");
-        check(1_000, "1,000");
-        check(1_234_567, "1,234,567");
     }
 }

@@ -1,11 +1,13 @@
 //! The plot of a report: a bar for the headline result of each system in each row. The longest bar of a row
 //! has the full length, and a whisker shows the range of the runs.
 
+use std::fmt::Write;
+
 use super::behind::Better;
 use super::metric::three_digits;
-use super::svg::Canvas;
 use super::{Kind, Report, Row};
 
+const WIDTH: f64 = 920.0;
 const LEFT: f64 = 16.0;
 const LABEL_LEFT: f64 = 310.0;
 const BAR_LEFT: f64 = 520.0;
@@ -19,7 +21,6 @@ const HEADING_HEIGHT: f64 = 34.0;
 const HEADER_HEIGHT: f64 = 48.0;
 const FOOTER_HEIGHT: f64 = 40.0;
 
-/// Rows with a common heading.
 struct Section<'a> {
     heading: String,
     rows: Vec<&'a Row>,
@@ -116,7 +117,6 @@ fn caption(row: &Row) -> String {
     format!("{}, {sense} is better", row.metric_title(row.headline))
 }
 
-/// Returns the largest headline result of a row.
 fn longest(row: &Row) -> f64 {
     let results = row.results.iter();
     let results = results.filter(|result| result.metric == row.headline);
@@ -172,6 +172,65 @@ fn ratio(report: &Report, row: &Row, system: &str) -> String {
         }
     });
     words.unwrap_or_default()
+}
+
+/// The document. Writing to it cannot fail.
+struct Canvas {
+    svg: String,
+}
+
+impl Canvas {
+    fn new(height: f64) -> Self {
+        let svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+             font-family=\"sans-serif\" font-size=\"13\">\n\
+             <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
+        );
+        Self { svg }
+    }
+
+    /// Draws text. `y` is the position of its base line.
+    fn text(&mut self, x: f64, y: f64, text: &str) {
+        let text = escape(text);
+        let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y}\">{text}</text>");
+    }
+
+    fn caption(&mut self, x: f64, y: f64, text: &str) {
+        let text = escape(text);
+        let _ = writeln!(
+            self.svg,
+            "<text x=\"{x:.1}\" y=\"{y}\" font-size=\"11\" fill=\"#666666\">{text}</text>"
+        );
+    }
+
+    /// Draws a filled rectangle, given its upper left corner and its size.
+    fn bar(&mut self, corner: (f64, f64), size: (f64, f64), fill: &str) {
+        let ((x, y), (width, height)) = (corner, size);
+        let _ = writeln!(
+            self.svg,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{fill}\"/>"
+        );
+    }
+
+    /// Draws a horizontal line with a mark at each end, for the range of a result.
+    fn whisker(&mut self, (left, right): (f64, f64), y: f64) {
+        let _ = writeln!(
+            self.svg,
+            "<path d=\"M{left:.1} {y}H{right:.1}M{left:.1} {0}v6M{right:.1} {0}v6\" stroke=\"#222222\"/>",
+            y - 3.0
+        );
+    }
+
+    fn finish(mut self) -> String {
+        self.svg.push_str("</svg>\n");
+        self.svg
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -256,7 +256,6 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Returns the notes on results, machine, and systems.
 fn notes(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     if !report.targets.is_empty() {

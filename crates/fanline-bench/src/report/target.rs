@@ -16,7 +16,6 @@ pub(crate) struct Target {
     pub(crate) verdict: Verdict,
 }
 
-/// A lower or an upper bound.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bound {
@@ -52,7 +51,6 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Returns a target with a lower bound.
     pub(crate) const fn at_least(metric: Metric, least: f64) -> Self {
         Self {
             metric,
@@ -61,7 +59,6 @@ impl Limit {
         }
     }
 
-    /// Returns a target with an upper bound.
     pub(crate) const fn at_most(metric: Metric, most: f64) -> Self {
         Self {
             bound: Bound::AtMost(most),
@@ -219,52 +216,50 @@ mod tests {
 
     #[test]
     fn target_is_met_if_all_cells_are() {
-        let check = |results: &[Option<f64>], verdict, words| {
+        let (met, missed, unknown) = (Verdict::Met, Verdict::Missed, Verdict::Unknown);
+        for (results, verdict, words) in [
+            ([Some(4.8), Some(10.0)], met, "4.80× / 10.0× (≥ 4.80×)"),
+            ([Some(5.0), Some(4.7)], missed, "5.00× / 4.70× (≥ 4.80×)"),
+            ([Some(5.0), None], unknown, "5.00× / – (≥ 4.80×)"),
+            ([Some(4.0), None], missed, "4.00× / – (≥ 4.80×)"),
+        ] {
             let target = Target::new("", results.to_vec(), Bound::AtLeast(4.8), Unit::Times);
             check(&target, verdict, words);
-        };
-        let both = [Some(4.8), Some(10.0)];
-        check(&both, Verdict::Met, "4.80× / 10.0× (≥ 4.80×)");
-        let one = [Some(5.0), Some(4.7)];
-        check(&one, Verdict::Missed, "5.00× / 4.70× (≥ 4.80×)");
-        let half = [Some(5.0), None];
-        check(&half, Verdict::Unknown, "5.00× / – (≥ 4.80×)");
-        let bad_half = [Some(4.0), None];
-        check(&bad_half, Verdict::Missed, "4.00× / – (≥ 4.80×)");
+        }
     }
 
     #[test]
     fn target_reports_verdict() {
-        let check = |measured, bound, unit, verdict, words| {
+        use Bound::{AtLeast, AtMost};
+        use Unit::{Share, Times};
+        use Verdict::{Met, Missed, Unknown};
+        let (few, pair) = (Unit::Of(Metric::Allocations), Unit::Of(Metric::Pair));
+        for (measured, bound, unit, verdict, words) in [
+            (Some(0.61), AtLeast(0.6), Share, Met, "61 % (≥ 60 %)"),
+            (Some(5.9), AtLeast(6.0), Times, Missed, "5.90× (≥ 6.00×)"),
+            (None, AtLeast(6.0), Times, Unknown, "– (≥ 6.00×)"),
+            (Some(0.0), AtMost(0.0), few, Met, "0 (≤ 0)"),
+            (
+                Some(0.000_244),
+                AtMost(0.001),
+                few,
+                Met,
+                "0.000244 (≤ 0.001000)",
+            ),
+            (
+                Some(151.0),
+                AtMost(150.0),
+                pair,
+                Missed,
+                "151 ns (≤ 150 ns)",
+            ),
+        ] {
             check(
                 &Target::new("", vec![measured], bound, unit),
                 verdict,
                 words,
             );
-        };
-        let (at_least, at_most) = (Bound::AtLeast, Bound::AtMost);
-        let allocations = Unit::Of(Metric::Allocations);
-        let pair = Unit::Of(Metric::Pair);
-        let (met, missed, unknown) = (Verdict::Met, Verdict::Missed, Verdict::Unknown);
-        check(Some(0.61), at_least(0.6), Unit::Share, met, "61 % (≥ 60 %)");
-        check(
-            Some(5.9),
-            at_least(6.0),
-            Unit::Times,
-            missed,
-            "5.90× (≥ 6.00×)",
-        );
-        check(None, at_least(6.0), Unit::Times, unknown, "– (≥ 6.00×)");
-        check(Some(0.0), at_most(0.0), allocations, met, "0 (≤ 0)");
-        let log = (Some(0.000_244), at_most(1.0 / 1024.0));
-        check(log.0, log.1, allocations, met, "0.000244 (≤ 0.000977)");
-        check(
-            Some(151.0),
-            at_most(150.0),
-            pair,
-            missed,
-            "151 ns (≤ 150 ns)",
-        );
+        }
     }
 
     #[test]
@@ -284,12 +279,7 @@ mod tests {
     #[test]
     fn verdicts_are_counted() {
         let target = |measured| Target::new("", measured, Bound::AtMost(1.0), Unit::Times);
-        let all = [
-            vec![Some(1.0)],
-            vec![Some(1.1)],
-            vec![None],
-            vec![Some(0.5)],
-        ];
-        assert_eq!(count(&all.map(target)), "2 met, 1 missed, 1 unknown");
+        let all = [Some(1.0), Some(1.1), None, Some(0.5)].map(|result| target(vec![result]));
+        assert_eq!(count(&all), "2 met, 1 missed, 1 unknown");
     }
 }

@@ -1,6 +1,5 @@
 //! Versions of this program's dependencies.
 
-/// Returns the packages with their versions, as text for reports.
 pub(crate) fn built_with(packages: &[&str]) -> String {
     let named = packages.iter().map(|package| {
         let version = locked_version(package).unwrap_or("of unknown version");

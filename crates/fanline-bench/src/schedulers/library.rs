@@ -8,7 +8,6 @@ use std::thread;
 use fanline::prelude::*;
 use fanline::scheduler::{NewThread, ThreadPool};
 
-/// Counts the values of an iterator on a new thread.
 pub(super) fn on_new_thread(items: u32) -> u64 {
     // Hide the number of items from the operator that counts.
     let items = (0..items).map(black_box);

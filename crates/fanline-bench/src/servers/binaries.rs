@@ -5,35 +5,41 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 
 use super::{Program, System};
 
 pub(crate) const NATS_SERVER_VERSION: &str = "2.15.2";
 
-/// Returns nats-server at the path `given`. Without a path, returns the one in the cache, and installs it
-/// there first if it is missing.
-pub(crate) fn nats_server(given: Option<&Path>) -> Result<Program> {
-    let path = match given {
-        Some(path) => path.to_owned(),
-        None => install_nats_server()?,
-    };
-    let version = say_version(&path)?;
-    let version = version.trim_start_matches("nats-server: ");
-    Ok(Program::new(System::Nats, path, version))
+#[derive(Args)]
+pub(crate) struct Binaries {
+    /// nats-server binary to measure instead of the pinned version, which `go install` installs
+    #[arg(long, value_name = "PATH")]
+    pub(crate) nats_server: Option<PathBuf>,
+    /// Fanline binary to measure instead of the one next to this program, which is built if missing
+    #[arg(long, value_name = "PATH")]
+    pub(crate) fanline: Option<PathBuf>,
 }
 
-/// Returns Fanline at the path `given`. Without a path, returns the one next to this program, and builds it
-/// first if it is missing.
-pub(crate) fn fanline(given: Option<&Path>, shards: Option<usize>) -> Result<Program> {
-    let path = match given {
-        Some(path) => path.to_owned(),
-        None => beside_or_built()?,
-    };
-    let version = say_version(&path)?;
-    Ok(Program {
-        shards,
-        ..Program::new(System::Fanline, path, &version)
-    })
+impl Binaries {
+    /// Returns nats-server, and installs it in the cache first if necessary.
+    pub(crate) fn nats_server(&self) -> Result<Program> {
+        let path = self.nats_server.clone();
+        let path = path.map_or_else(install_nats_server, Ok)?;
+        let version = say_version(&path)?;
+        let version = version.trim_start_matches("nats-server: ");
+        Ok(Program::new(System::Nats, path, version))
+    }
+
+    /// Returns Fanline, and builds it first if necessary.
+    pub(crate) fn fanline(&self, shards: Option<usize>) -> Result<Program> {
+        let path = self.fanline.clone().map_or_else(beside_or_built, Ok)?;
+        let version = say_version(&path)?;
+        Ok(Program {
+            shards,
+            ..Program::new(System::Fanline, path, &version)
+        })
+    }
 }
 
 /// Returns mosquitto at the path `given`. Without a path, returns the one that the system has installed.

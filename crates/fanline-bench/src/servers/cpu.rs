@@ -52,7 +52,6 @@ impl CpuClock {
     }
 }
 
-/// Resident memory of a process, in bytes.
 pub(crate) struct Memory {
     pub(crate) resident: u64,
     pub(crate) peak: u64,

@@ -3,16 +3,13 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
-use rustix::thread::{CpuSet, sched_setaffinity};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::cpu::{CpuClock, Memory};
 use super::{Program, System};
@@ -26,68 +23,34 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// Time limit for the end of a process after a stop request.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// Interval between two checks.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Exit code of a program that a signal interrupted, as in shells after Ctrl-C.
-const INTERRUPTED: i32 = 130;
-
-/// The running child processes, for the thread that ends them on a signal.
-static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
-
-/// On Ctrl-C and similar signals, ends every child process and then this process.
-pub(crate) fn end_children_on_signals() -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            // Hold the lock until this process exits, so that no other child can start.
-            let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-            for pid in running.iter() {
-                let _ = kill_process(*pid, Signal::KILL);
-            }
-            std::process::exit(INTERRUPTED);
-        }
-    });
-    Ok(())
-}
-
 /// Raises the limit on open files to the maximum that needs no privileges, for this process and for servers
-/// that it starts later. Returns the new limit, or `None` if the number of files is unlimited. If the limit
-/// is still too low, the row that needs more files fails.
-pub(crate) fn raise_file_limit() -> Option<u64> {
+/// that it starts later. If the limit is still too low, the row that needs more files fails.
+pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, limit);
-    getrlimit(Resource::Nofile).current
 }
 
 /// A child process that is ended when this value is dropped.
-pub(crate) struct Guarded {
-    child: Child,
-    pid: Pid,
-}
+pub(crate) struct Guarded(Child);
 
 impl Guarded {
     pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
-        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        let child = command.spawn()?;
-        let pid = Pid::from_child(&child);
-        running.push(pid);
-        Ok(Self { child, pid })
+        Ok(Self(command.spawn()?))
     }
 
     fn has_ended(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
+        !matches!(self.0.try_wait(), Ok(None))
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         // Both calls fail only if the process has already ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        running.retain(|pid| *pid != self.pid);
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -124,16 +87,16 @@ impl Server {
     }
 
     pub(crate) fn cpu(&self) -> Result<CpuClock> {
-        CpuClock::read(self.process.child.id())
+        CpuClock::read(self.process.0.id())
     }
 
     pub(crate) fn memory(&self) -> Result<Memory> {
-        Memory::read(self.process.child.id())
+        Memory::read(self.process.0.id())
     }
 
     /// Restricts all current threads, and the threads that they will start, to `cores`.
-    pub(crate) fn pin(&self, cores: &CpuSet) -> Result<()> {
-        for entry in fs::read_dir(format!("/proc/{}/task", self.process.child.id()))? {
+    fn pin(&self, cores: &CpuSet) -> Result<()> {
+        for entry in fs::read_dir(format!("/proc/{}/task", self.process.0.id()))? {
             let thread = entry?.file_name().to_string_lossy().parse()?;
             // A thread may have ended in the meantime.
             if let Err(error) = sched_setaffinity(Pid::from_raw(thread), cores)
@@ -147,7 +110,7 @@ impl Server {
 
     /// Requests the end of the process, and waits for it.
     pub(crate) fn stop(mut self) -> Result<()> {
-        kill_process(self.process.pid, Signal::TERM)?;
+        kill_process(Pid::from_child(&self.process.0), Signal::TERM)?;
         let start = Instant::now();
         while !self.process.has_ended() {
             ensure!(start.elapsed() < STOP_LIMIT, "it does not stop");
@@ -197,5 +160,32 @@ fn dying_with_parent(program: &Program) -> Command {
         command
     } else {
         Command::new(&program.path)
+    }
+}
+
+/// Restricts a server, the calling thread, and the threads that it starts to one core. The server was started
+/// on all cores, so it has its usual number of threads. When this value is dropped, the calling thread may
+/// run on all cores again.
+pub(crate) struct OneCore {
+    before: CpuSet,
+}
+
+impl OneCore {
+    pub(crate) fn share_with(server: &Server) -> Result<Self> {
+        let before = sched_getaffinity(None)?;
+        let first = (0..CpuSet::MAX_CPU).find(|core| before.is_set(*core));
+        let mut one = CpuSet::new();
+        one.set(first.context("no core to run on")?);
+        server.pin(&one)?;
+        sched_setaffinity(None, &one)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for OneCore {
+    fn drop(&mut self) {
+        // The thread had this affinity before, so the call succeeds. If it failed, the later rows would be
+        // visibly slower.
+        let _ = sched_setaffinity(None, &self.before);
     }
 }

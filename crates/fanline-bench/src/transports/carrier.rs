@@ -36,7 +36,6 @@ pub(crate) fn client_config(certificate: &CertificateDer<'static>) -> Result<Arc
     Ok(Arc::new(config))
 }
 
-/// A connection over one of the transports.
 pub(crate) enum Carrier {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
     WebSocket(TcpStream, Box<Unframer>),

@@ -1,6 +1,7 @@
 //! The measurement of one row on one new server process.
 
 use std::net::SocketAddr;
+use std::slice::from_ref;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,8 +13,8 @@ use super::carrier::{Carrier, Kind, client_config};
 use super::{Work, permissions};
 use crate::comparison::cost::Cost;
 use crate::comparison::site::Site;
-use crate::generator::frames;
-use crate::generator::throughput::{Burst, calibrate};
+use crate::generator::throughput::calibrate;
+use crate::generator::{Outcome, frames};
 use crate::report::metric::Sample;
 use crate::servers::process::{Server, free_address};
 use crate::servers::{Program, Streams};
@@ -86,28 +87,27 @@ pub(super) fn measure(
     let open = || Carrier::open(kind, address, &place.client);
     let mut party = Party::open(open, subscribers, payload_bytes)?;
     let chunks = calibrate(CALIBRATION, |chunks| party.burst(chunks))?.chunks_in(duration)?;
-    let cost = Cost::start(&server)?;
-    let burst = Burst {
-        elapsed: party.burst(chunks)?,
-        messages: chunks * party.messages_per_chunk * subscribers.max(1) as u64,
-    };
-    cost.of_burst(&server, &burst)
+    let cost = Cost::start(from_ref(&server))?;
+    let elapsed = party.burst(chunks)?;
+    let messages = chunks * party.messages_per_chunk * subscribers.max(1) as u64;
+    cost.of(from_ref(&server), &Outcome::untimed(messages, elapsed))
 }
 
 fn handshakes(place: &Place, program: &Program, duration: Duration) -> Result<Sample> {
     let (server, address) = place.start(program, Kind::Tls)?;
-    let cost = Cost::start(&server)?;
+    let cost = Cost::start(from_ref(&server))?;
     let start = Instant::now();
     let mut messages = 0;
     while start.elapsed() < duration {
         Carrier::open(Kind::Tls, address, &place.client)?;
         messages += 1;
     }
-    let elapsed = start.elapsed();
-    cost.of_burst(&server, &Burst { messages, elapsed })
+    cost.of(
+        from_ref(&server),
+        &Outcome::untimed(messages, start.elapsed()),
+    )
 }
 
-/// One publisher, with its subscribers.
 struct Party {
     publisher: Carrier,
     chunk: Vec<u8>,

@@ -2,6 +2,7 @@
 //! affects both equally. One user is unrestricted, and the other has a list of allowed subjects.
 
 use std::io::Write;
+use std::slice::from_ref;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -43,14 +44,14 @@ pub(crate) fn measure(
     // Calibrate the size of a turn. This also fills the server's caches.
     let chunks = calibrate(turn / 2, |chunks| burst(&open, &chunk, chunks))?.chunks;
     burst(&restricted, &chunk, chunks)?;
-    let cost = Cost::start(&server)?;
+    let cost = Cost::start(from_ref(&server))?;
     let (mut open_time, mut bound_time) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..TURNS {
         open_time += burst(&open, &chunk, chunks)?;
         bound_time += burst(&restricted, &chunk, chunks)?;
     }
     let messages = chunks * chunk.messages * u64::from(TURNS);
-    let mut sample = cost.end(&server, 2 * messages)?;
+    let mut sample = cost.end(from_ref(&server), 2 * messages)?;
     sample.set_rate(messages, bound_time);
     sample.set(
         Metric::AgainstOpen,

@@ -38,7 +38,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns the socket, for measured code.
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }

@@ -10,15 +10,13 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use super::Connection;
 use super::incoming::Incoming;
 use super::packets::{self, PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL};
+use crate::generator::Outcome;
 use crate::generator::connection::hang_up;
-use crate::generator::throughput::Burst;
 
 const TOPIC: &str = "flow/a";
 
-/// Number of messages in flight.
 const IN_FLIGHT: u64 = 100;
 
-/// The publisher and the subscriber, connected.
 pub(crate) struct Flow {
     /// QoS of the messages: 1 or 2.
     qos: u8,
@@ -31,7 +29,6 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Connects both clients, and subscribes.
     pub(crate) fn open(address: SocketAddr, qos: u8, payload_bytes: usize) -> Result<Self> {
         let subscriber = Connection::open(address, "subscriber", false)?;
         subscriber.subscribe(TOPIC, qos)?;
@@ -47,7 +44,7 @@ impl Flow {
 
     /// Publishes for `duration`. Measures from the first write until both clients have completed the
     /// handshake of the last message.
-    pub(crate) fn run(&self, duration: Duration) -> Result<Burst> {
+    pub(crate) fn run(&self, duration: Duration) -> Result<Outcome> {
         let start = Instant::now();
         let (received, sent) = thread::scope(|scope| {
             let receiving = scope.spawn(|| self.hang_up_on_error(self.receive()));
@@ -59,10 +56,7 @@ impl Flow {
         // publisher's error is returned first.
         let (sent, received) = (sent?, received?);
         ensure!(sent == received, "{received} of {sent} messages arrived");
-        Ok(Burst {
-            messages: sent,
-            elapsed: start.elapsed(),
-        })
+        Ok(Outcome::untimed(sent, start.elapsed()))
     }
 
     fn hang_up_on_error<T>(&self, result: Result<T>) -> Result<T> {

@@ -9,7 +9,6 @@ use crate::generator::buffer::Buffer;
 /// Number of bytes of one read, and size of the largest accepted packet.
 const READ_BYTES: usize = 256 * 1024;
 
-/// The packets of one socket.
 pub(crate) struct Incoming<'a>(Buffer<'a>);
 
 pub(crate) struct Packet<'a> {
@@ -19,7 +18,6 @@ pub(crate) struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Returns the packet type, without flags.
     pub(crate) fn kind(&self) -> u8 {
         self.first & 0xF0
     }
@@ -45,8 +43,6 @@ impl<'a> Incoming<'a> {
         Self(Buffer::new(stream, READ_BYTES))
     }
 
-    /// Performs one read, and blocks until there are bytes. The caller must have taken all complete packets
-    /// before.
     pub(crate) fn read(&mut self) -> Result<()> {
         self.0.read()
     }
