@@ -162,6 +162,25 @@ def until_closed(stream: socket.socket) -> bytes:
     return found
 
 
+def until_refused(connect, *parts: bytes):
+    """Returns an attack that sends each part over a connection of its own, and waits until the server closes it."""
+    def play():
+        for data in parts:
+            with connect() as stream:
+                try:
+                    stream.sendall(data)
+                except ConnectionError:
+                    continue
+                until_closed(stream)
+
+    return play
+
+
+def raw(listener: str):
+    """Returns a function that connects to a listener, and sends nothing."""
+    return lambda: grounds().raw(listener)
+
+
 def mqtt_connect(client: bytes, user: bytes = b"ada", password: bytes = b"pw") -> bytes:
     return connect(V4, client, user=user, password=password, keep_alive=30)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from attacks.access_kit import Target, permissions, reply_of
+from attacks.access_kit import Target, asks, permissions, reply_of
 from harness.checks import check, equal
 
 TWO = """
@@ -68,12 +68,7 @@ def test_service_request_answered_by(who: str):
     reply subject."""
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
         with target.client("low", "p") as low, target.client("s", "p") as system:
-            b.sub("svc")
-            b.barrier()
-            a.sub("mine")
-            a.pub("svc", b"?", "mine")
-            a.barrier()
-            reply = reply_of(b.barrier()[0])
+            reply = asks(a, b, "mine")
             forger = {"low": low, "a": a, "s": system}[who]
             for subject in (reply, reply[:-1] + ("0" if reply[-1] != "0" else "1"), reply.upper(), reply + ".x"):
                 forger.pub(subject, b"forged")
@@ -84,12 +79,7 @@ def test_service_request_answered_by(who: str):
 @pytest.mark.owner
 def test_a_second_answer_after_the_only_one():
     with Target(TWO) as target, target.client("b", "p") as b, target.client("a", "p") as a:
-        b.sub("svc")
-        b.barrier()
-        a.sub("mine")
-        a.pub("svc", b"?", "mine")
-        a.barrier()
-        reply = reply_of(b.barrier()[0])
+        reply = asks(a, b, "mine")
         for text in (b"one", b"two"):
             b.pub(reply, text)
         b.barrier()

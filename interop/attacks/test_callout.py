@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from attacks.access_kit import Client, Key, Target, jwt, reply_of, unb64
+from attacks.access_kit import Client, Target, jwt, reply_of, unb64
 from harness.cases import named
 from harness.checks import check, equal, until
+from harness.nkeys import Key
 from harness.peer import Closed
 
 ISSUER, STRANGER = Key("A"), Key("A")

@@ -17,7 +17,8 @@ from attacks.grounds import (
     http,
     mqtt,
     mqtt_connect,
-    until_closed,
+    raw,
+    until_refused,
     websocket,
 )
 from harness.cases import named
@@ -107,15 +108,7 @@ def deflated(size: int) -> bytes:
 
 
 def page(data: bytes, extra: str = "", closes: bool = True):
-    def play():
-        with websocket(extra) as stream:
-            try:
-                stream.sendall(data if closes else data + frame(b"", 0x88))
-            except ConnectionError:
-                return
-            until_closed(stream)
-
-    return play
+    return until_refused(lambda: websocket(extra), data if closes else data + frame(b"", 0x88))
 
 
 DEFLATE = "Sec-WebSocket-Extensions: permessage-deflate\r\n"
@@ -375,27 +368,11 @@ def test_jetstream(growth_mib_max, play):
 
 
 def device_says(data: bytes):
-    def play():
-        with mqtt() as stream:
-            try:
-                stream.sendall(data + b"\xf0\0")
-            except ConnectionError:
-                return
-            until_closed(stream)
-
-    return play
+    return until_refused(mqtt, data + b"\xf0\0")
 
 
 def device_first_says(data: bytes):
-    def play():
-        with grounds().raw("mqtt") as stream:
-            try:
-                stream.sendall(data)
-            except ConnectionError:
-                return
-            until_closed(stream)
-
-    return play
+    return until_refused(raw("mqtt"), data)
 
 
 FILTERS = b"".join(mqtt_text(b"a/%d" % n) + b"\0" for n in range(30_000))

@@ -17,7 +17,8 @@ from attacks.grounds import (
     log_is_honest,
     mqtt,
     mqtt_connect,
-    until_closed,
+    raw,
+    until_refused,
     websocket,
 )
 from harness.cases import named
@@ -45,30 +46,15 @@ def says(data: bytes):
 
 
 def device_says(data: bytes):
-    def play():
-        with grounds().raw("mqtt") as stream:
-            stream.sendall(data + b"\xf0\0")
-            until_closed(stream)
-
-    return play
+    return until_refused(raw("mqtt"), data + b"\xf0\0")
 
 
 def device_then_says(data: bytes):
-    def play():
-        with mqtt() as stream:
-            stream.sendall(data + b"\xf0\0")
-            until_closed(stream)
-
-    return play
+    return until_refused(mqtt, data + b"\xf0\0")
 
 
 def page_says(extra: str, path: str = "/", then: bytes = b""):
-    def play():
-        with websocket(extra, path) as stream:
-            stream.sendall(frame(then) + frame(b"", 0x88))
-            until_closed(stream)
-
-    return play
+    return until_refused(lambda: websocket(extra, path), frame(then) + frame(b"", 0x88))
 
 
 def asks(path: str, method: str = "GET", body: bytes = b"", **headers: str):
@@ -76,12 +62,7 @@ def asks(path: str, method: str = "GET", body: bytes = b"", **headers: str):
 
 
 def leaf_says(data: bytes):
-    def play():
-        with grounds().raw("leaf") as stream:
-            stream.sendall(data)
-            until_closed(stream)
-
-    return play
+    return until_refused(raw("leaf"), data)
 
 
 def log(play):

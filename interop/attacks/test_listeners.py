@@ -8,9 +8,10 @@ import socket
 
 import pytest
 
-from attacks.access_kit import Client, Key, Refused, Target, b64, permissions
+from attacks.access_kit import Client, Refused, Target, permissions
 from harness.cases import named
 from harness.checks import check, equal
+from harness.nkeys import Key, b64
 from harness.peer import Closed, Peer
 from mqtt import packets
 from mqtt.device import Device, Unconnected

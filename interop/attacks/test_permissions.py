@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from attacks.access_kit import Client, Target, permissions, reply_of, subject_of
+from attacks.access_kit import Client, Target, asks, permissions, subject_of
 from harness.cases import named
 from harness.checks import check, equal, until
 from harness.peer import Closed
@@ -82,12 +82,7 @@ def test_publishes_by(rights, data: bytes, subjects: list[str]):
 def test_answers_twice_where_one_answer_is_allowed():
     config = users(eve=permissions(["none"], ["svc"], "allow_responses: { max: 1, expires: \"1m\" }"))
     with Target(config) as target, target.client("eve", "p") as eve, target.client("root", "p") as root:
-        eve.sub("svc")
-        eve.barrier()
-        root.sub("inbox.1")
-        root.pub("svc", b"?", "inbox.1")
-        root.barrier()
-        reply = reply_of(eve.barrier()[0])
+        reply = asks(root, eve, "inbox.1")
         for _ in range(3):
             eve.pub(reply, b"answer")
         eve.barrier()

@@ -13,7 +13,8 @@ from attacks.grounds import (
     grounds,
     mqtt,
     send_request,
-    until_closed,
+    raw,
+    until_refused,
     websocket,
 )
 from harness.cases import named
@@ -199,25 +200,11 @@ def test_backups_that_lie(play):
 
 
 def device(*packets: bytes):
-    def play():
-        for packet in packets:
-            with mqtt() as stream:
-                try:
-                    stream.sendall(packet + b"\xf0\0")
-                except ConnectionError:
-                    continue
-                until_closed(stream)
-
-    return play
+    return until_refused(mqtt, *[packet + b"\xf0\0" for packet in packets])
 
 
 def first_of_device(data: bytes):
-    def play():
-        with grounds().raw("mqtt") as stream:
-            stream.sendall(data + b"\xf0\0")
-            until_closed(stream)
-
-    return play
+    return until_refused(raw("mqtt"), data + b"\xf0\0")
 
 
 def v5(properties: bytes, length: bytes | None = None) -> bytes:
@@ -260,12 +247,8 @@ def test_mqtt_packets_that_lie(play):
 
 
 def leaf(data: bytes):
-    def play():
-        with grounds().raw("leaf") as stream:
-            stream.sendall(b'CONNECT {"user":"ada","pass":"pw","name":"l","server_id":"L"}\r\n' + data + b"NONSENSE\r\n")
-            until_closed(stream)
-
-    return play
+    connect = b'CONNECT {"user":"ada","pass":"pw","name":"l","server_id":"L"}\r\n'
+    return until_refused(raw("leaf"), connect + data + b"NONSENSE\r\n")
 
 
 @pytest.mark.client
@@ -299,13 +282,7 @@ def client(data: bytes):
 
 
 def page(*frames: bytes):
-    def play():
-        for data in frames:
-            with websocket() as stream:
-                stream.sendall(data + frame(b"", 0x88))
-                until_closed(stream)
-
-    return play
+    return until_refused(websocket, *[data + frame(b"", 0x88) for data in frames])
 
 
 @pytest.mark.client

@@ -6,10 +6,11 @@ import time
 import pytest
 
 from attacks.access_kit import (
-    Client, Key, Refused, Target, account_jwt, b64, jwt, unb64, user_jwt,
+    Client, Refused, Target, account_jwt, jwt, unb64, user_jwt,
 )
 from harness.cases import named
 from harness.checks import check, equal
+from harness.nkeys import Key, b64, checked
 from harness.peer import Closed
 
 PAST, FUTURE = 1_500_000_000, 4_000_000_000
@@ -288,10 +289,8 @@ def test_wrong_nkey(show):
 def test_a_key_of_low_order_with_a_signature_that_fits_everything():
     # With the neutral element as key, S = 0 and R = the neutral element form a valid signature of every message,
     # unless the server refuses such keys.
-    from attacks.access_kit import _checked
-
     neutral = bytes([1]) + bytes(31)
-    public = _checked(bytes([20 << 3]) + neutral)
+    public = checked(bytes([20 << 3]) + neutral)
     forged = b64(neutral + bytes(32))
     try:
         with Target(f"authorization {{ users: [ {{ nkey: {public} }} ] }}") as target:

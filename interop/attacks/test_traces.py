@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from attacks.access_kit import Client, Key, Refused, Target, account_jwt, jwt, user_jwt
+from attacks.access_kit import Client, Refused, Target, account_jwt, jwt, user_jwt
 from harness.checks import check, equal
+from harness.nkeys import Key
 from harness.peer import Closed, Peer
 from harness.server import server_under_test
 

@@ -3,13 +3,13 @@
 import base64
 import os
 import signal
-import subprocess
 
 import pytest
 
 from harness.certificates import self_signed
 from harness.checks import check, equal, until
 from harness.client import received, settle
+from harness.nkeys import Key
 
 from . import streams
 from .link import Link
@@ -208,33 +208,11 @@ def test_login_of_user(stage, hub, spoke):
 
 @NODES
 def test_login_by_nkey(stage, hub, spoke):
-    public, seed = user_key(stage.folder)
-    login = f"authorization {{ nkey: {public} }}"
-    entry = remote(hub.leaf_port, more=f"nkey: {seed}")
+    key = Key("U")
+    login = f"authorization {{ nkey: {key.public} }}"
+    entry = remote(hub.leaf_port, more=f"nkey: {key.private}")
     pair(hub, spoke, [hub.leafnodes(listen=True, more=login)], [spoke.leafnodes(entry)])
     exchange(spoke.client(), hub.client())
-
-
-def user_key(folder: str) -> tuple[str, str]:
-    """Returns a user's public key and its seed in nkey form: a prefix, the key, and a checksum in base 32."""
-    file = os.path.join(folder, "key.der")
-    openssl = ["openssl", "genpkey", "-algorithm", "ed25519", "-outform", "DER", "-out", file]
-    subprocess.run(openssl, check=True, stderr=subprocess.DEVNULL)
-    with open(file, "rb") as key:
-        seed = key.read()[-32:]
-    command = ["openssl", "pkey", "-inform", "DER", "-in", file, "-pubout", "-outform", "DER"]
-    public = subprocess.run(command, check=True, capture_output=True).stdout[-32:]
-    user, seeds = 20 << 3, 18 << 3
-    return nkey(bytes([user]) + public), nkey(bytes([seeds | user >> 5, (user & 31) << 3]) + seed)
-
-
-def nkey(data: bytes) -> str:
-    crc = 0
-    for byte in data:
-        crc ^= byte << 8
-        for _ in range(8):
-            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
-    return base64.b32encode(data + crc.to_bytes(2, "little")).decode().rstrip("=")
 
 
 @NODES
