@@ -1,17 +1,25 @@
 // The official JavaScript client, @nats-io/transport-node, with the server under test.
 
 import { randomBytes } from "node:crypto";
-import { after, test } from "node:test";
+import { after, afterEach, test } from "node:test";
 import { connect as dial, createInbox, errors, headers } from "@nats-io/transport-node";
 import { check, equal, MILLISECONDS_MAX, numbers, rejects, within } from "./checks.mjs";
 import { Server } from "./server.mjs";
 
-const connect = (server, options = {}) =>
-  dial({ servers: `127.0.0.1:${server.port}`, timeout: 10_000, ...options });
+const opened = [];
+
+/** Connects a client, which is closed after the case. */
+async function connect(server, options = {}) {
+  const client = await dial({ servers: `127.0.0.1:${server.port}`, timeout: 10_000, ...options });
+  opened.push(client);
+  return client;
+}
+
 const text = (message) => message.string();
 
 const server = await Server.start([]);
 after(() => server.kill());
+afterEach(() => Promise.all(opened.splice(0).map((client) => client.close())));
 
 /** A subscription that stores messages until they are taken. */
 function listen(client, subject, options = {}) {
@@ -47,8 +55,6 @@ test("publish subscribe", async () => {
   sender.publish("js.plain", Uint8Array.from(numbers(256)));
   const found = (await plain.take(2)).map((message) => [...message.data]);
   equal(found, [[], numbers(256)], "empty and binary payloads");
-  await sender.close();
-  await receiver.close();
 });
 
 test("wildcards", async () => {
@@ -64,8 +70,6 @@ test("wildcards", async () => {
   equal(subjects(await star.take(3)), ["js.b.c", "js.x.c", "js.end.c"], "heard by js.*.c");
   const wanted = ["js.b.c", "js.b.d", "js.b.c.d", "js.x.c", "js.c", "js.end.c"];
   equal(subjects(await tail.take(6)), wanted, "heard by js.>");
-  await sender.close();
-  await receiver.close();
 });
 
 test("queue group", async () => {
@@ -93,7 +97,6 @@ test("queue group", async () => {
   equal(heard.flat().sort((a, b) => a - b), numbers(total), "messages over all members");
   check(heard.every((mine) => mine.length > 0), `a member got nothing: ${heard.map((mine) => mine.length)}`);
   equal((await plain.take(total)).map(text), numbers(total).map(String), "heard by the plain one");
-  await Promise.all([sender, ...members].map((client) => client.close()));
 });
 
 test("request reply", async () => {
@@ -106,8 +109,6 @@ test("request reply", async () => {
   // The older style with one inbox per request, which is selected by an option.
   const alone = await asker.request("js.ask", "alone", { timeout: MILLISECONDS_MAX, noMux: true });
   equal(text(alone), "alone!", "an answer to an inbox of its own");
-  await asker.close();
-  await answerer.close();
 });
 
 test("request many", async () => {
@@ -122,7 +123,6 @@ test("request many", async () => {
     answers.push(text(answer));
   }
   equal(answers, ["here", "here"], "answers of all");
-  await Promise.all([asker, answerer, other].map((client) => client.close()));
 });
 
 test("no responders", async () => {
@@ -132,7 +132,6 @@ test("no responders", async () => {
     const found = error instanceof errors.NoRespondersError || error.cause instanceof errors.NoRespondersError;
     check(found, `refused with ${error.name}: ${error.message}`);
   }
-  await client.close();
 });
 
 test("headers", async () => {
@@ -155,8 +154,6 @@ test("headers", async () => {
   sender.publish("js.headers.alone", "", { headers: there });
   const [message] = await alone.take(1);
   equal([message.data.length, message.headers.get("Kind")], [0, "a: b"], "headers without a payload");
-  await sender.close();
-  await receiver.close();
 });
 
 test("drain", async () => {
@@ -179,7 +176,6 @@ test("drain", async () => {
   await receiver.drain();
   equal(other.heard.map(text), numbers(1000).map(String), "heard by a drained connection");
   check(receiver.isClosed(), "the drained connection is open");
-  await sender.close();
 });
 
 /** Waits for the client's next status of a type. */
@@ -190,29 +186,24 @@ async function status(client, type) {
   throw new Error(`closed before ${type}`);
 }
 
-test("reconnect", async () => {
+test("reconnect", async (t) => {
   const own = await Server.start([]);
-  try {
-    const options = { reconnectTimeWait: 100, maxReconnectAttempts: 300 };
-    const [sender, receiver] = [await connect(own, options), await connect(own, options)];
-    const plain = listen(receiver, "js.again");
-    const queue = listen(receiver, "js.again.*", { queue: "q" });
-    await receiver.flush();
-    for (const _ of numbers(2)) {
-      const back = [status(sender, "reconnect"), status(receiver, "reconnect")];
-      await own.kill();
-      await own.launch();
-      await within(Promise.all(back), "reconnection");
-      await receiver.flush();
-      sender.publish("js.again", "after");
-      sender.publish("js.again.x", "after, in a queue");
-      equal(text((await plain.take(1))[0]), "after", "heard after a restart");
-      equal(text((await queue.take(1))[0]), "after, in a queue", "heard after a restart");
-    }
-    await sender.close();
-    await receiver.close();
-  } finally {
+  t.after(() => own.kill());
+  const options = { reconnectTimeWait: 100, maxReconnectAttempts: 300 };
+  const [sender, receiver] = [await connect(own, options), await connect(own, options)];
+  const plain = listen(receiver, "js.again");
+  const queue = listen(receiver, "js.again.*", { queue: "q" });
+  await receiver.flush();
+  for (const _ of numbers(2)) {
+    const back = [status(sender, "reconnect"), status(receiver, "reconnect")];
     await own.kill();
+    await own.launch();
+    await within(Promise.all(back), "reconnection");
+    await receiver.flush();
+    sender.publish("js.again", "after");
+    sender.publish("js.again.x", "after, in a queue");
+    equal(text((await plain.take(1))[0]), "after", "heard after a restart");
+    equal(text((await queue.take(1))[0]), "after, in a queue", "heard after a restart");
   }
 });
 
@@ -230,8 +221,6 @@ test("largest payload", async () => {
   const publish = async () => sender.publish("js.large", randomBytes((1 << 20) + 1));
   const error = await rejects(publish(), "one byte more");
   check(/max_payload|max payload/i.test(error.message), `refused with ${error.message}`);
-  await sender.close();
-  await receiver.close();
 });
 
 test("payload above the largest", async () => {
@@ -280,8 +269,6 @@ test("unsubscribe after", async () => {
   equal((await every.take(10)).map(text), numbers(10).map(String), "heard without a limit");
   equal(early.heard.map(text), ["0", "1", "2"], "limit set first");
   equal(late.heard.map(text), ["0", "1", "2", "3"], "limit set after two");
-  await sender.close();
-  await receiver.close();
 });
 
 test("echo off", async () => {
@@ -294,8 +281,6 @@ test("echo off", async () => {
   other.publish("js.echo", "yours");
   equal((await others.take(2)).map(text), ["mine", "yours"], "heard by the other");
   equal((await own.take(1)).map(text), ["yours"], "heard by the one with echo off");
-  await deaf.close();
-  await other.close();
 });
 
 test("many subscriptions", async () => {
@@ -319,25 +304,19 @@ test("many subscriptions", async () => {
   for (const subscription of subscriptions) subscription.unsubscribe();
   await round();
   equal(heard, [], "heard after unsubscribing");
-  await sender.close();
-  await receiver.close();
 });
 
-test("lame duck", async () => {
+test("lame duck", async (t) => {
   const own = await Server.start([]);
-  try {
-    const client = await connect(own);
-    const told = status(client, "ldm");
-    await client.flush();
-    own.signal("SIGUSR2");
-    await within(told, "lame duck notice");
-    const heard = listen(client, "js.lame");
-    client.publish("js.lame", "still here");
-    equal(text((await heard.take(1))[0]), "still here", "a message in lame duck");
-    await client.close();
-  } finally {
-    await own.kill();
-  }
+  t.after(() => own.kill());
+  const client = await connect(own);
+  const told = status(client, "ldm");
+  await client.flush();
+  own.signal("SIGUSR2");
+  await within(told, "lame duck notice");
+  const heard = listen(client, "js.lame");
+  client.publish("js.lame", "still here");
+  equal(text((await heard.take(1))[0]), "still here", "a message in lame duck");
 });
 
 test("many clients", async () => {
@@ -349,7 +328,6 @@ test("many clients", async () => {
     const found = (await one.take(100)).map((message) => Number(text(message))).sort((a, b) => a - b);
     equal(found, numbers(100), "heard by one of them");
   }
-  await Promise.all(clients.map((client) => client.close()));
 });
 
 test("reply to", async () => {
@@ -364,8 +342,6 @@ test("reply to", async () => {
   question.respond("a");
   equal(text((await answers.take(1))[0]), "a", "answer");
   check((await sender.rtt()) >= 0, "no round trip");
-  await sender.close();
-  await receiver.close();
 });
 
 test("verbose and pedantic", async () => {
@@ -373,5 +349,4 @@ test("verbose and pedantic", async () => {
   const heard = listen(client, "js.verbose");
   client.publish("js.verbose", "hi");
   equal(text((await heard.take(1))[0]), "hi", "a message");
-  await client.close();
 });

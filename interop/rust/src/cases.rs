@@ -1,5 +1,6 @@
 //! The cases for core NATS. Each is a function, and fails if the function returns an error.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -41,6 +42,20 @@ async fn take(subscriber: &mut Subscriber, count: usize) -> anyhow::Result<Vec<S
     Ok(payloads)
 }
 
+async fn publish_numbers(client: &Client, subject: &'static str, of: Range<usize>) -> Outcome {
+    for number in of {
+        client.publish(subject, number.to_string().into()).await?;
+    }
+    Ok(())
+}
+
+/// Checks the payloads of the next messages.
+async fn receives(subscriber: &mut Subscriber, wanted: &[impl AsRef<str>], what: &str) -> Outcome {
+    let found = take(subscriber, wanted.len()).await?;
+    let wanted: Vec<&str> = wanted.iter().map(AsRef::as_ref).collect();
+    equal(found, wanted, what)
+}
+
 fn text(message: &Message) -> anyhow::Result<String> {
     Ok(String::from_utf8(message.payload.to_vec())?)
 }
@@ -49,14 +64,8 @@ pub async fn publish_subscribe(server: &Server) -> Outcome {
     let (sender, receiver) = (connect(server).await?, connect(server).await?);
     let mut plain = receiver.subscribe("rs.plain").await?;
     settle(&receiver).await?;
-    for n in 0..2000 {
-        sender.publish("rs.plain", n.to_string().into()).await?;
-    }
-    equal(
-        &take(&mut plain, 2000).await?,
-        &numbers(2000),
-        "payloads in order",
-    )?;
+    publish_numbers(&sender, "rs.plain", 0..2000).await?;
+    receives(&mut plain, &numbers(2000), "payloads in order").await?;
     let binary: Vec<u8> = (0..=255).collect();
     sender.publish("rs.plain", "".into()).await?;
     sender.publish("rs.plain", binary.clone().into()).await?;
@@ -83,13 +92,9 @@ pub async fn wildcards(server: &Server) -> Outcome {
         sender.publish(subject, subject.into()).await?;
     }
     let wanted = ["rs.b.c", "rs.x.c", "rs.end.c"].map(String::from).to_vec();
-    equal(&take(&mut star, 3).await?, &wanted, "heard by rs.*.c")?;
+    receives(&mut star, &wanted, "heard by rs.*.c").await?;
     let wanted = ["rs.b.c", "rs.b.d", "rs.b.c.d", "rs.x.c", "rs.c", "rs.end.c"].map(String::from);
-    equal(
-        &take(&mut tail, 6).await?,
-        &wanted.to_vec(),
-        "heard by rs.>",
-    )
+    receives(&mut tail, &wanted, "heard by rs.>").await
 }
 
 pub async fn queue_group(server: &Server) -> Outcome {
@@ -112,9 +117,7 @@ pub async fn queue_group(server: &Server) -> Outcome {
         clients.push(client);
     }
     let mut plain = sender.subscribe("rs.work").await?;
-    for n in 0..TOTAL {
-        sender.publish("rs.work", n.to_string().into()).await?;
-    }
+    publish_numbers(&sender, "rs.work", 0..TOTAL).await?;
     let (mut by_member, mut seen) = ([0; 4], Vec::with_capacity(TOTAL));
     for _ in 0..TOTAL {
         let (member, number) = timeout(WAIT, hears.recv())
@@ -123,11 +126,7 @@ pub async fn queue_group(server: &Server) -> Outcome {
         by_member[member] += 1;
         seen.push(number);
     }
-    equal(
-        &take(&mut plain, TOTAL).await?,
-        &numbers(TOTAL),
-        "heard by the plain one",
-    )?;
+    receives(&mut plain, &numbers(TOTAL), "heard by the plain one").await?;
     // When `settle` returns, everything that the server sent to a member before has arrived, so also a second
     // copy of a message.
     for client in &clients {
@@ -135,7 +134,7 @@ pub async fn queue_group(server: &Server) -> Outcome {
     }
     ensure!(hears.try_recv().is_err(), "a message came twice");
     seen.sort_unstable();
-    equal(&seen, &(0..TOTAL).collect(), "messages over all members")?;
+    equal(seen, Vec::from_iter(0..TOTAL), "messages over all members")?;
     ensure!(
         by_member.iter().all(|count| *count > 0),
         "a member got nothing: {by_member:?}"
@@ -171,7 +170,7 @@ pub async fn request_reply(server: &Server) -> Outcome {
     answer(&answerer, "rs.ask").await?;
     for n in 0..200 {
         let found = asker.request("rs.ask", n.to_string().into()).await?;
-        equal(&text(&found)?, &format!("{n}!"), "answer")?;
+        equal(text(&found)?, format!("{n}!"), "answer")?;
     }
     let all = (0..200).map(|n| asker.request("rs.ask", n.to_string().into()));
     for (n, found) in futures_util::future::join_all(all)
@@ -179,18 +178,14 @@ pub async fn request_reply(server: &Server) -> Outcome {
         .into_iter()
         .enumerate()
     {
-        equal(&text(&found?)?, &format!("{n}!"), "answer among many")?;
+        equal(text(&found?)?, format!("{n}!"), "answer among many")?;
     }
     let inbox = asker.new_inbox();
     let request = async_nats::Request::new()
         .payload("own".into())
         .inbox(inbox);
     let found = asker.send_request("rs.ask", request).await?;
-    equal(
-        &text(&found)?,
-        &"own!".to_owned(),
-        "answer to an inbox of its own",
-    )
+    equal(text(&found)?, "own!", "answer to an inbox of its own")
 }
 
 pub async fn no_responders(server: &Server) -> Outcome {
@@ -211,7 +206,7 @@ pub async fn headers_both_ways(server: &Server) -> Outcome {
     let found = asker
         .request_with_headers("rs.headers", headers.clone(), "q".into())
         .await?;
-    equal(&text(&found)?, &"q!".to_owned(), "answer")?;
+    equal(text(&found)?, "q!", "answer")?;
     equal(
         &found.headers,
         &Some(headers.clone()),
@@ -236,9 +231,7 @@ pub async fn drain(server: &Server) -> Outcome {
     let mut one = receiver.subscribe("rs.drain").await?;
     let mut end = receiver.subscribe("rs.end").await?;
     settle(&receiver).await?;
-    for n in 0..1000 {
-        sender.publish("rs.drain", n.to_string().into()).await?;
-    }
+    publish_numbers(&sender, "rs.drain", 0..1000).await?;
     // When this message arrives, the thousand messages before it have been delivered to the receiver.
     sender.publish("rs.end", "".into()).await?;
     next(&mut end).await?;
@@ -258,9 +251,7 @@ pub async fn drain(server: &Server) -> Outcome {
 
     let mut all = receiver.subscribe("rs.drain.all").await?;
     settle(&receiver).await?;
-    for n in 0..1000 {
-        sender.publish("rs.drain.all", n.to_string().into()).await?;
-    }
+    publish_numbers(&sender, "rs.drain.all", 0..1000).await?;
     sender.publish("rs.end", "".into()).await?;
     next(&mut end).await?;
     receiver.drain().await?;
@@ -321,23 +312,15 @@ pub async fn reconnect(_: &Server) -> Outcome {
         sender
             .publish("rs.again.x", "after, in a queue".into())
             .await?;
-        equal(
-            &text(&next(&mut plain).await?)?,
-            &"after".to_owned(),
-            "heard after a restart",
-        )?;
-        equal(
-            &text(&next(&mut queue).await?)?,
-            &"after, in a queue".to_owned(),
-            "heard by the queue",
-        )?;
+        receives(&mut plain, &["after"], "heard after a restart").await?;
+        receives(&mut queue, &["after, in a queue"], "heard by the queue").await?;
     }
     Ok(())
 }
 
 pub async fn largest_payload(server: &Server) -> Outcome {
     let (sender, receiver) = (connect(server).await?, connect(server).await?);
-    equal(&sender.server_info().max_payload, &MIB, "max_payload")?;
+    equal(sender.server_info().max_payload, MIB, "max_payload")?;
     let mut large = receiver.subscribe("rs.large").await?;
     settle(&receiver).await?;
     let payload: Vec<u8> = (0..MIB).map(|n| (n * 31 % 251) as u8).collect();
@@ -367,11 +350,7 @@ async fn authorization(
     let client = connect_with(&own, good).await?;
     let mut heard = client.subscribe("rs.auth").await?;
     client.publish("rs.auth", "in".into()).await?;
-    equal(
-        &text(&next(&mut heard).await?)?,
-        &"in".to_owned(),
-        "a message",
-    )?;
+    receives(&mut heard, &["in"], "a message").await?;
     for options in [bad, ConnectOptions::new()] {
         match connect_with(&own, options).await {
             Ok(_) => bail!("wrong or no credentials were accepted"),
@@ -413,23 +392,15 @@ pub async fn unsubscribe_after(server: &Server) -> Outcome {
     let mut every = receiver.subscribe("rs.max").await?;
     early.unsubscribe_after(3).await?;
     settle(&receiver).await?;
-    for n in 0..2 {
-        sender.publish("rs.max", n.to_string().into()).await?;
-    }
+    publish_numbers(&sender, "rs.max", 0..2).await?;
     let mut heard = take(&mut every, 2).await?;
     late.unsubscribe_after(4).await?;
     settle(&receiver).await?;
-    for n in 2..10 {
-        sender.publish("rs.max", n.to_string().into()).await?;
-    }
+    publish_numbers(&sender, "rs.max", 2..10).await?;
     heard.extend(take(&mut every, 8).await?);
     equal(&heard, &numbers(10), "heard without a limit")?;
     for (subscriber, limit) in [(&mut early, 3), (&mut late, 4)] {
-        equal(
-            &take(subscriber, limit).await?,
-            &numbers(limit),
-            "heard with a limit",
-        )?;
+        receives(subscriber, &numbers(limit), "heard with a limit").await?;
         let end = timeout(WAIT, subscriber.next())
             .await
             .context("it stays after its limit")?;
@@ -445,22 +416,10 @@ pub async fn echo_off(server: &Server) -> Outcome {
     let mut others = other.subscribe("rs.echo").await?;
     settle(&other).await?;
     deaf.publish("rs.echo", "mine".into()).await?;
-    equal(
-        &take(&mut others, 1).await?,
-        &vec!["mine".to_owned()],
-        "heard by the other",
-    )?;
+    receives(&mut others, &["mine"], "heard by the other").await?;
     other.publish("rs.echo", "yours".into()).await?;
-    equal(
-        &take(&mut others, 1).await?,
-        &vec!["yours".to_owned()],
-        "heard by the other",
-    )?;
-    equal(
-        &take(&mut own, 1).await?,
-        &vec!["yours".to_owned()],
-        "heard by the one with echo off",
-    )
+    receives(&mut others, &["yours"], "heard by the other").await?;
+    receives(&mut own, &["yours"], "heard by the one with echo off").await
 }
 
 pub async fn many_subscriptions(server: &Server) -> Outcome {
@@ -481,11 +440,7 @@ pub async fn many_subscriptions(server: &Server) -> Outcome {
             .await?;
     }
     for (n, subscriber) in subscribers.iter_mut().enumerate() {
-        equal(
-            &text(&next(subscriber).await?)?,
-            &n.to_string(),
-            "a message of the many",
-        )?;
+        receives(subscriber, &[n.to_string()], "a message of the many").await?;
         subscriber.unsubscribe().await?;
     }
     receiver.publish("rs.done", "".into()).await?;
@@ -507,19 +462,11 @@ pub async fn lame_duck(_: &Server) -> Outcome {
     let client = connect_with(&own, options).await?;
     let mut heard = client.subscribe("rs.lame").await?;
     client.publish("rs.lame", "before".into()).await?;
-    equal(
-        &text(&next(&mut heard).await?)?,
-        &"before".to_owned(),
-        "a message",
-    )?;
+    receives(&mut heard, &["before"], "a message").await?;
     own.lame_duck()?;
     wait_for(&mut events, &Event::LameDuckMode).await?;
     client.publish("rs.lame", "still here".into()).await?;
-    equal(
-        &text(&next(&mut heard).await?)?,
-        &"still here".to_owned(),
-        "a message in lame duck",
-    )
+    receives(&mut heard, &["still here"], "a message in lame duck").await
 }
 
 pub async fn many_clients(server: &Server) -> Outcome {
@@ -547,11 +494,8 @@ pub async fn many_clients(server: &Server) -> Outcome {
             }
         }
         found.sort_unstable();
-        equal(
-            &found,
-            &(0..clients.len()).collect(),
-            "heard by one of them",
-        )?;
+        let wanted = Vec::from_iter(0..clients.len());
+        equal(found, wanted, "heard by one of them")?;
     }
     Ok(())
 }
@@ -575,9 +519,7 @@ pub async fn fan_out(server: &Server) -> Outcome {
             anyhow::Ok(())
         }));
     }
-    for n in 0..MESSAGES {
-        sender.publish("rs.burst", n.to_string().into()).await?;
-    }
+    publish_numbers(&sender, "rs.burst", 0..MESSAGES).await?;
     for task in tasks {
         task.await??;
     }
@@ -590,8 +532,8 @@ pub async fn server_info(server: &Server) -> Outcome {
     equal(&info.version, &"2.15.2".to_owned(), "version")?;
     equal(&info.port, &server.port, "port")?;
     equal(
-        &(info.proto, info.headers, info.auth_required),
-        &(1, true, false),
+        (info.proto, info.headers, info.auth_required),
+        (1, true, false),
         "proto, headers, auth",
     )?;
     ensure!(

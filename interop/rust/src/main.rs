@@ -109,29 +109,23 @@ async fn mqtt() -> anyhow::Result<(u32, u32)> {
     let port = std::env::var("MQTT_PORT")?.parse::<u16>()?;
     let versions = std::env::var("MQTT_VERSIONS")?;
     let mut sum = (0, 0);
-    if versions.contains('4') {
-        let (passed, failed) = run!(
-            "rumqttc 3.1.1",
-            v4,
-            port,
-            publish_and_subscribe,
-            a_session_goes_on,
-            a_will_is_sent,
-            what_is_retained_waits,
-        );
-        sum = (sum.0 + passed, sum.1 + failed);
+    macro_rules! run_version {
+        ($version:literal, $suite:literal, $cases:ident) => {
+            if versions.contains($version) {
+                let (passed, failed) = run!(
+                    $suite,
+                    $cases,
+                    port,
+                    publish_and_subscribe,
+                    a_session_goes_on,
+                    a_will_is_sent,
+                    what_is_retained_waits,
+                );
+                sum = (sum.0 + passed, sum.1 + failed);
+            }
+        };
     }
-    if versions.contains('5') {
-        let (passed, failed) = run!(
-            "rumqttc 5.0",
-            v5,
-            port,
-            publish_and_subscribe,
-            a_session_goes_on,
-            a_will_is_sent,
-            what_is_retained_waits,
-        );
-        sum = (sum.0 + passed, sum.1 + failed);
-    }
+    run_version!('4', "rumqttc 3.1.1", v4);
+    run_version!('5', "rumqttc 5.0", v5);
     Ok(sum)
 }

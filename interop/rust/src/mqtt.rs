@@ -57,6 +57,14 @@ struct Message {
 
 macro_rules! client {
     () => {
+        fn level(qos: u8) -> QoS {
+            match qos {
+                0 => QoS::AtMostOnce,
+                1 => QoS::AtLeastOnce,
+                _ => QoS::ExactlyOnce,
+            }
+        }
+
         /// A client that has connected.
         struct Client {
             client: AsyncClient,
@@ -158,7 +166,7 @@ macro_rules! client {
                 let topic = name(&format!("plain/{qos}"));
                 receiver.subscribe(&topic, qos).await?;
                 sender.publish_all(&topic, qos, &numbers(1000)).await?;
-                equal(&receiver.payloads(1000).await?, &numbers(1000), "payloads")?;
+                equal(receiver.payloads(1000).await?, numbers(1000), "payloads")?;
                 sender
                     .publish_all(&topic, qos, &["last".to_owned()])
                     .await?;
@@ -200,7 +208,7 @@ macro_rules! client {
             };
             Client::open(&wants).await?.crash();
             let message = watcher.message().await?;
-            equal(&message.payload.as_str(), &"gone", "the will")?;
+            equal(message.payload.as_str(), "gone", "the will")?;
             watcher.leave().await
         }
 
@@ -235,14 +243,6 @@ pub mod v4 {
 
     fn name(of: &str) -> String {
         format!("rumqttc/4/{of}")
-    }
-
-    fn level(qos: u8) -> QoS {
-        match qos {
-            0 => QoS::AtMostOnce,
-            1 => QoS::AtLeastOnce,
-            _ => QoS::ExactlyOnce,
-        }
     }
 
     fn options(wants: &Wants<'_>) -> MqttOptions {
@@ -287,14 +287,6 @@ pub mod v5 {
 
     fn name(of: &str) -> String {
         format!("rumqttc/5/{of}")
-    }
-
-    fn level(qos: u8) -> QoS {
-        match qos {
-            0 => QoS::AtMostOnce,
-            1 => QoS::AtLeastOnce,
-            _ => QoS::ExactlyOnce,
-        }
     }
 
     fn options(wants: &Wants<'_>) -> MqttOptions {

@@ -1,5 +1,6 @@
 //! Clients, and checks of what a case receives.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -29,7 +30,7 @@ pub fn numbers(count: usize) -> Vec<String> {
     (0..count).map(|n| n.to_string()).collect()
 }
 
-pub fn equal<T: PartialEq + std::fmt::Debug>(found: &T, wanted: &T, what: &str) -> Outcome {
+pub fn equal<F: PartialEq<W> + Debug, W: Debug>(found: F, wanted: W, what: &str) -> Outcome {
     ensure!(
         found == wanted,
         "{what}: found {found:.400?}, wanted {wanted:.400?}"

@@ -76,6 +76,18 @@ async fn take<E: std::error::Error + Send + Sync + 'static>(
     Ok(payloads)
 }
 
+/// Takes messages, and checks their payloads.
+async fn brings<E: std::error::Error + Send + Sync + 'static>(
+    messages: &mut (impl Stream<Item = Result<Message, E>> + Unpin),
+    acknowledge: bool,
+    wanted: &[impl AsRef<str>],
+    what: &str,
+) -> Outcome {
+    let found = take(messages, wanted.len(), acknowledge).await?;
+    let wanted: Vec<&str> = wanted.iter().map(AsRef::as_ref).collect();
+    equal(found, wanted, what)
+}
+
 fn text(message: &Message) -> anyhow::Result<String> {
     Ok(String::from_utf8(message.payload.to_vec())?)
 }
@@ -102,23 +114,23 @@ pub async fn publish_and_acknowledge(server: &Server) -> Outcome {
     let stream = add_stream(&context, "ACKS", "acks.*").await?;
     let ack = context.publish("acks.one", "first".into()).await?.await?;
     equal(
-        &(ack.stream.as_str(), ack.sequence),
-        &("ACKS", 1),
+        (ack.stream.as_str(), ack.sequence),
+        ("ACKS", 1),
         "the first acknowledgement",
     )?;
     let sequences = publish_many(&context, "acks.many", 2000).await?;
-    equal(&sequences, &(2..=2001).collect(), "sequences")?;
+    equal(sequences, Vec::from_iter(2..=2001), "sequences")?;
     let state = stream.get_info().await?.state;
     equal(
-        &(state.messages, state.last_sequence),
-        &(2001, 2001),
+        (state.messages, state.last_sequence),
+        (2001, 2001),
         "the state",
     )?;
-    equal(&state.subjects_count, &2, "subjects")?;
+    equal(state.subjects_count, 2, "subjects")?;
     let last = stream.get_last_raw_message_by_subject("acks.many").await?;
     equal(
-        &(last.sequence, &last.payload[..]),
-        &(2001, &b"1999"[..]),
+        (last.sequence, &last.payload[..]),
+        (2001, &b"1999"[..]),
         "the last of a subject",
     )
 }
@@ -166,8 +178,8 @@ pub async fn pull_batches(server: &Server) -> Outcome {
     all_acknowledged(&consumer).await?;
     let info = consumer.get_info().await?;
     equal(
-        &(info.ack_floor.stream_sequence, info.num_pending),
-        &(500, 0),
+        (info.ack_floor.stream_sequence, info.num_pending),
+        (500, 0),
         "where it stands",
     )?;
     let mut empty = consumer.fetch().max_messages(1).messages().await?;
@@ -185,18 +197,10 @@ pub async fn pull_messages(server: &Server) -> Outcome {
     };
     let consumer = stream.create_consumer(config).await?;
     let mut messages = consumer.messages().await?;
-    equal(
-        &take(&mut messages, 1500, true).await?,
-        &numbers(1500),
-        "in order",
-    )?;
+    brings(&mut messages, true, &numbers(1500), "in order").await?;
     publish_many(&context, "pull.b", 1).await?;
     publish_many(&context, "pull.a", 500).await?;
-    equal(
-        &take(&mut messages, 500, true).await?,
-        &numbers(500),
-        "what came after",
-    )
+    brings(&mut messages, true, &numbers(500), "what came after").await
 }
 
 pub async fn acknowledgements(server: &Server) -> Outcome {
@@ -219,8 +223,8 @@ pub async fn acknowledgements(server: &Server) -> Outcome {
         let again = next(&mut messages).await?;
         let info = again.info().map_err(boxed)?;
         equal(
-            &(text(&again)?.as_str(), info.delivered),
-            &("1", delivered),
+            (text(&again)?.as_str(), info.delivered),
+            ("1", delivered),
             what,
         )?;
         match delivered {
@@ -249,17 +253,9 @@ pub async fn push_durable(server: &Server) -> Outcome {
     };
     let consumer = stream.create_consumer(config).await?;
     let mut messages = consumer.messages().await?;
-    equal(
-        &take(&mut messages, 500, true).await?,
-        &numbers(500),
-        "what was there",
-    )?;
+    brings(&mut messages, true, &numbers(500), "what was there").await?;
     publish_many(&context, "push", 200).await?;
-    equal(
-        &take(&mut messages, 200, true).await?,
-        &numbers(200),
-        "what came after",
-    )
+    brings(&mut messages, true, &numbers(200), "what came after").await
 }
 
 pub async fn ephemeral(server: &Server) -> Outcome {
@@ -296,18 +292,10 @@ pub async fn ephemeral(server: &Server) -> Outcome {
     ] {
         let what = format!("{:?}", config.deliver_policy);
         let consumer = stream.create_consumer(config).await?;
-        equal(
-            &consumer.cached_info().num_pending,
-            &(wanted.len() as u64),
-            "pending",
-        )?;
+        let pending = consumer.cached_info().num_pending;
+        equal(pending, wanted.len() as u64, "pending")?;
         let mut messages = consumer.messages().await?;
-        let found = take(&mut messages, wanted.len(), false).await?;
-        equal(
-            &found,
-            &wanted.iter().map(|n| (*n).to_owned()).collect(),
-            &what,
-        )?;
+        brings(&mut messages, false, &wanted, &what).await?;
         let name = consumer.cached_info().name.clone();
         ensure!(stream.delete_consumer(&name).await?.success, "not deleted");
     }
@@ -324,22 +312,14 @@ pub async fn ordered(server: &Server) -> Outcome {
         ..Default::default()
     };
     let mut pulled = stream.create_consumer(config).await?.messages().await?;
-    equal(
-        &take(&mut pulled, 3000, false).await?,
-        &numbers(3000),
-        "pulled",
-    )?;
+    brings(&mut pulled, false, &numbers(3000), "pulled").await?;
     let config = push::OrderedConfig {
         deliver_subject: context.client().new_inbox(),
         filter_subject: "order.a".to_owned(),
         ..Default::default()
     };
     let mut pushed = stream.create_consumer(config).await?.messages().await?;
-    equal(
-        &take(&mut pushed, 3000, false).await?,
-        &numbers(3000),
-        "pushed",
-    )
+    brings(&mut pushed, false, &numbers(3000), "pushed").await
 }
 
 pub async fn manage_streams(server: &Server) -> Outcome {
@@ -354,8 +334,8 @@ pub async fn manage_streams(server: &Server) -> Outcome {
     context.update_stream(config).await?;
     ensure!(stream.delete_message(2).await?, "not deleted");
     equal(
-        &stream.get_info().await?.state.deleted_count,
-        &Some(1),
+        stream.get_info().await?.state.deleted_count,
+        Some(1),
         "deleted",
     )?;
     let purged = stream.purge().filter("manage.b").await?.purged;
@@ -363,8 +343,8 @@ pub async fn manage_streams(server: &Server) -> Outcome {
     let purged = stream.purge().keep(5).await?.purged;
     equal(&purged, &14, "purged but a few")?;
     equal(
-        &context.stream_by_subject("more").await?,
-        &"MANAGE".to_owned(),
+        context.stream_by_subject("more").await?,
+        "MANAGE",
         "by subject",
     )?;
     let names: Vec<String> = context.stream_names().try_collect().await?;
@@ -398,38 +378,38 @@ pub async fn key_value(server: &Server) -> Outcome {
     let context = context(server).await?;
     let store = bucket(&context, "kv", 5).await?;
     equal(
-        &store.put("a.b", "one".into()).await?,
-        &1,
+        store.put("a.b", "one".into()).await?,
+        1,
         "the first revision",
     )?;
-    equal(&store.get("a.b").await?, &Some("one".into()), "a value")?;
+    equal(store.get("a.b").await?, Some("one".into()), "a value")?;
     equal(
-        &store.update("a.b", "two".into(), 1).await?,
-        &2,
+        store.update("a.b", "two".into(), 1).await?,
+        2,
         "after an update",
     )?;
     match store.update("a.b", "no".into(), 1).await {
         Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {}
         other => bail!("an old revision: {other:?}"),
     }
-    equal(&store.create("c", "new".into()).await?, &3, "a new key")?;
+    equal(store.create("c", "new".into()).await?, 3, "a new key")?;
     match store.create("c", "no".into()).await {
         Err(error) if error.kind() == CreateErrorKind::AlreadyExists => {}
         other => bail!("a key created twice: {other:?}"),
     }
     store.delete("c").await?;
-    equal(&store.get("c").await?, &None, "a deleted key")?;
+    equal(store.get("c").await?, None, "a deleted key")?;
     equal(
-        &store.create("c", "again".into()).await?,
-        &5,
+        store.create("c", "again".into()).await?,
+        5,
         "a key that was deleted",
     )?;
-    equal(&store.get("none").await?, &None, "a key that never was")?;
+    equal(store.get("none").await?, None, "a key that never was")?;
     let old = store
         .entry_for_revision("a.b", 1)
         .await?
         .context("no old revision")?;
-    equal(&old.value, &"one".into(), "an old revision")?;
+    equal(old.value, "one", "an old revision")?;
     let history: Vec<_> = store.history("a.b").await?.try_collect().await?;
     let history: Vec<_> = history.iter().map(|entry| &entry.value[..]).collect();
     equal(&history, &vec![&b"one"[..], b"two"], "the history")?;
@@ -437,7 +417,7 @@ pub async fn key_value(server: &Server) -> Outcome {
     keys.sort();
     equal(&keys, &vec!["a.b".to_owned(), "c".to_owned()], "the keys")?;
     store.purge("a.b").await?;
-    equal(&store.status().await?.history(), &5, "the status")?;
+    equal(store.status().await?.history(), 5, "the status")?;
     ensure!(context.delete_key_value("kv").await?.success, "not deleted");
     Ok(())
 }
@@ -488,16 +468,12 @@ pub async fn key_with_ttl(server: &Server) -> Outcome {
     for wanted in [Operation::Put, Operation::Purge] {
         let entry = timeout(WAIT, watch.next()).await?.context("it ended")??;
         equal(
-            &(entry.key.as_str(), entry.operation),
-            &("lease", wanted),
+            (entry.key.as_str(), entry.operation),
+            ("lease", wanted),
             "a change",
         )?;
     }
-    equal(
-        &store.get("lease").await?,
-        &None,
-        "a key whose time is over",
-    )
+    equal(store.get("lease").await?, None, "a key whose time is over")
 }
 
 pub async fn objects(server: &Server) -> Outcome {
@@ -513,8 +489,8 @@ pub async fn objects(server: &Server) -> Outcome {
         .collect();
     let info = store.put("large file.bin", &mut &content[..]).await?;
     equal(
-        &(info.size, info.chunks),
-        &(OBJECT_BYTES, OBJECT_BYTES >> 17),
+        (info.size, info.chunks),
+        (OBJECT_BYTES, OBJECT_BYTES >> 17),
         "size and pieces",
     )?;
     let mut object = store.get("large file.bin").await?;
@@ -572,11 +548,7 @@ pub async fn ordered_across_a_restart(_: &Server) -> Outcome {
         ..Default::default()
     };
     let mut messages = stream.create_consumer(config).await?.messages().await?;
-    equal(
-        &take(&mut messages, 500, false).await?,
-        &numbers(500),
-        "before",
-    )?;
+    brings(&mut messages, false, &numbers(500), "before").await?;
     let consumer = stream.create_consumer(durable("worker")).await?;
     let mut batch = consumer.fetch().max_messages(200).messages().await?;
     while let Some(message) = batch.next().await {
@@ -589,18 +561,14 @@ pub async fn ordered_across_a_restart(_: &Server) -> Outcome {
     own.start_again().await?;
     let state = stream.get_info().await?.state;
     equal(
-        &(state.messages, state.last_sequence),
-        &(500, 500),
+        (state.messages, state.last_sequence),
+        (500, 500),
         "the state after it",
     )?;
     publish_many(&context, "lasts", 500).await?;
-    equal(&take_on(&mut messages, 500).await?, &numbers(500), "after")?;
+    equal(take_on(&mut messages, 500).await?, numbers(500), "after")?;
     let mut rest = consumer.messages().await?;
     let mut wanted = numbers(500).split_off(200);
     wanted.extend(numbers(500));
-    equal(
-        &take(&mut rest, 800, true).await?,
-        &wanted,
-        "of the durable one, after",
-    )
+    brings(&mut rest, true, &wanted, "of the durable one, after").await
 }
