@@ -17,36 +17,27 @@ pub(crate) fn payload(bytes: usize) -> Vec<u8> {
 
 /// Returns the bytes that a publisher writes for one message.
 pub(crate) fn publish(subject: &str, payload: &[u8]) -> Vec<u8> {
-    message(&format!("PUB {subject} {}\r\n", payload.len()), payload)
+    message(&format!("PUB {subject}"), payload)
 }
 
 /// Returns the bytes that a publisher writes for one message with a reply subject.
 pub(crate) fn request(subject: &str, reply: &str, payload: &[u8]) -> Vec<u8> {
-    message(
-        &format!("PUB {subject} {reply} {}\r\n", payload.len()),
-        payload,
-    )
+    message(&format!("PUB {subject} {reply}"), payload)
 }
 
 /// Returns the bytes that a subscriber with subscription ID `sid` reads for one message.
 pub(crate) fn delivery(subject: &str, sid: u32, payload: &[u8]) -> Vec<u8> {
-    message(
-        &format!("MSG {subject} {sid} {}\r\n", payload.len()),
-        payload,
-    )
+    message(&format!("MSG {subject} {sid}"), payload)
 }
 
 /// Returns one message in the form that leaf nodes and their hubs exchange.
 pub(crate) fn across_link(subject: &str, payload: &[u8]) -> Vec<u8> {
-    message(&format!("LMSG {subject} {}\r\n", payload.len()), payload)
+    message(&format!("LMSG {subject}"), payload)
 }
 
 /// Returns the bytes that a service with subscription ID `sid` reads for one request.
 pub(crate) fn delivery_of_request(subject: &str, sid: u32, reply: &str, payload: &[u8]) -> Vec<u8> {
-    message(
-        &format!("MSG {subject} {sid} {reply} {}\r\n", payload.len()),
-        payload,
-    )
+    message(&format!("MSG {subject} {sid} {reply}"), payload)
 }
 
 /// Returns as many whole copies of `frame` as fit into `chunk_bytes`, but at least one, and the number of
@@ -56,6 +47,7 @@ pub(crate) fn repeat_to(frame: &[u8], chunk_bytes: usize) -> (Vec<u8>, u64) {
     (frame.repeat(copies), copies as u64)
 }
 
-fn message(line: &str, payload: &[u8]) -> Vec<u8> {
+fn message(head: &str, payload: &[u8]) -> Vec<u8> {
+    let line = format!("{head} {}\r\n", payload.len());
     [line.as_bytes(), payload, b"\r\n"].concat()
 }
