@@ -120,6 +120,11 @@ impl Load {
         let flavor = self.flavor.name();
         format!("{flavor}-{calls}-{}-{}", self.messages, self.subscribers)
     }
+
+    /// Returns whether each message is one call of a subject that retains nothing.
+    pub(super) fn is_plain(self) -> bool {
+        (self.flavor, self.calls) == (Flavor::Subject, Calls::Next)
+    }
 }
 
 pub(super) struct System {
@@ -131,7 +136,7 @@ pub(super) struct System {
 /// The way in which a system is measured. The functions return `None` if the system does not support the load.
 #[derive(Clone, Copy)]
 pub(super) enum Work {
-    Here(fn(Flavor, Calls, &Audience) -> Option<Running>),
+    Here(fn(Load, &Audience) -> Option<Running>),
     /// Returns the name of the load in `rivals/rxjava`. It supports only one call per message.
     RxJava(fn(Flavor) -> Option<String>),
 }
@@ -139,7 +144,7 @@ pub(super) enum Work {
 const fn here(
     label: &'static str,
     kind: Kind,
-    prepare: fn(Flavor, Calls, &Audience) -> Option<Running>,
+    prepare: fn(Load, &Audience) -> Option<Running>,
 ) -> System {
     System {
         label,
@@ -173,14 +178,10 @@ pub(super) const TOKIO: &str = "tokio broadcast, bursts of 256";
 /// Every system, in the order of reports.
 #[rustfmt::skip]
 pub(super) const SYSTEMS: &[System] = &[
-    here(EXCLUSIVE, Kind::Own, |flavor, calls, audience| library::subject(Exclusive, flavor, calls, audience)),
-    here("reference loop, exclusive", Kind::Reference, |flavor, calls, audience| {
-        hand_written::subject(Exclusive, flavor, calls, audience)
-    }),
-    here(SHARED, Kind::Own, |flavor, calls, audience| library::subject(Shared, flavor, calls, audience)),
-    here("reference loop, shared", Kind::Reference, |flavor, calls, audience| {
-        hand_written::subject(Shared, flavor, calls, audience)
-    }),
+    here(EXCLUSIVE, Kind::Own, |load, audience| library::subject(Exclusive, load, audience)),
+    here("reference loop, exclusive", Kind::Reference, |load, audience| hand_written::subject(Exclusive, load, audience)),
+    here(SHARED, Kind::Own, |load, audience| library::subject(Shared, load, audience)),
+    here("reference loop, shared", Kind::Reference, |load, audience| hand_written::subject(Shared, load, audience)),
     here(ONE_TYPE, Kind::Own, library::one_type),
     here(REFERENCE_ONE_TYPE, Kind::Reference, hand_written::one_type),
     here(LOCAL, Kind::Own, library::local),

@@ -1,22 +1,17 @@
 //! Adapters that run the reference loops of [`reference_loops`](super::reference_loops) in a measurement.
 
 use super::audience::{Audience, Counter, Received};
-use super::grid::{Calls, Flavor, Form};
+use super::grid::{Calls, Flavor, Form, Load};
 use super::reference_loops::{
     Boxed, BoxedFanOut, BoxedSlice, Log, Nothing, OneTypeFanOut, Reference, Ring, SliceStorage,
     Slices, Slot, Storage, StoringFanOut, TickedLog, TickedRing, TwoRmw,
 };
 use super::running::{Running, emit_each, emit_slices};
 
-pub(super) fn subject(
-    form: Form,
-    flavor: Flavor,
-    calls: Calls,
-    audience: &Audience,
-) -> Option<Running> {
-    match calls {
-        Calls::Next => Some(each(flavor, form, audience)),
-        Calls::NextSlice => slices(flavor, form, audience),
+pub(super) fn subject(form: Form, load: Load, audience: &Audience) -> Option<Running> {
+    match load.calls {
+        Calls::Next => Some(each(load.flavor, form, audience)),
+        Calls::NextSlice => slices(load.flavor, form, audience),
     }
 }
 
@@ -54,12 +49,12 @@ fn slices(flavor: Flavor, form: Form, audience: &Audience) -> Option<Running> {
     }
 }
 
-pub(super) fn one_type(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
+pub(super) fn one_type(load: Load, audience: &Audience) -> Option<Running> {
     let of_one_type = audience
         .counters()
         .map(|mut counter| move |_: u32| counter.count_value());
     let reference = OneTypeFanOut(of_one_type.collect());
-    ((flavor, calls) == (Flavor::Subject, Calls::Next)).then(|| running(reference))
+    load.is_plain().then(|| running(reference))
 }
 
 fn keeping<K: Storage + 'static>(

@@ -7,7 +7,7 @@ use fanline::{
 };
 
 use super::audience::{Audience, Counter, Received};
-use super::grid::{Calls, Flavor, Form};
+use super::grid::{Calls, Flavor, Form, Load};
 use super::running::{Running, emit_each, emit_slices};
 use crate::subjects::Emits;
 
@@ -44,12 +44,8 @@ macro_rules! with_subject {
 pub(super) use with_subject;
 
 /// Runs a subject with one call per message, or an exclusive producer with slices of 64.
-pub(super) fn subject(
-    form: Form,
-    flavor: Flavor,
-    calls: Calls,
-    audience: &Audience,
-) -> Option<Running> {
+pub(super) fn subject(form: Form, load: Load, audience: &Audience) -> Option<Running> {
+    let Load { flavor, calls, .. } = load;
     let received = match flavor {
         Flavor::Behavior => Received::AllAndInitial,
         Flavor::Async => Received::TheLast,
@@ -86,14 +82,14 @@ fn complete<S: Emits<u32>>((subject, guards): (S, Vec<Guard>)) {
 }
 
 /// Runs the single-threaded subject, which uses no atomics.
-pub(super) fn local(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
-    ((flavor, calls) == (Flavor::Subject, Calls::Next))
+pub(super) fn local(load: Load, audience: &Audience) -> Option<Running> {
+    load.is_plain()
         .then(|| each(LocalSubject::new(), audience, Received::All))
 }
 
 /// Runs the subject with observers of one known type.
-pub(super) fn one_type(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
-    if (flavor, calls) != (Flavor::Subject, Calls::Next) {
+pub(super) fn one_type(load: Load, audience: &Audience) -> Option<Running> {
+    if !load.is_plain() {
         return None;
     }
     let (tx, members) = fanline::subject_of();

@@ -6,11 +6,24 @@ use rxrust::prelude::{Local, Observable, ObservableFactory, Observer, Shared};
 use tokio::sync::broadcast;
 
 use super::audience::{Audience, Received};
-use super::grid::{Calls, Flavor};
+use super::grid::{Calls, Flavor, Load};
 use super::running::{Running, emit_each};
 
 /// Runs an rxRust subject. rxRust has no replay and no async subject.
 macro_rules! rxrust {
+    ($context:ident => $load:expr, $audience:expr) => {
+        match ($load.flavor, $load.calls) {
+            (Flavor::Subject, Calls::Next) => {
+                let subject = $context::subject::<'static, u32, Infallible>();
+                rxrust!(subject, $audience, Received::All)
+            }
+            (Flavor::Behavior, Calls::Next) => {
+                let subject = $context::behavior_subject::<'static, u32, Infallible>(0);
+                rxrust!(subject, $audience, Received::AllAndInitial)
+            }
+            _ => None,
+        }
+    };
     ($subject:expr, $audience:expr, $received:expr) => {{
         let subject = $subject;
         for mut counter in $audience.counters() {
@@ -24,29 +37,16 @@ macro_rules! rxrust {
             |subject| subject.complete(),
         ))
     }};
-    ($context:ident, $flavor:expr, $calls:expr, $audience:expr) => {
-        match ($flavor, $calls) {
-            (Flavor::Subject, Calls::Next) => {
-                let subject = $context::subject::<'static, u32, Infallible>();
-                rxrust!(subject, $audience, Received::All)
-            }
-            (Flavor::Behavior, Calls::Next) => {
-                let subject = $context::behavior_subject::<'static, u32, Infallible>(0);
-                rxrust!(subject, $audience, Received::AllAndInitial)
-            }
-            _ => None,
-        }
-    };
 }
 
 /// Runs rxRust's single-threaded subject, which uses `Rc` and `RefCell`.
-pub(super) fn rxrust_local(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
-    rxrust!(Local, flavor, calls, audience)
+pub(super) fn rxrust_local(load: Load, audience: &Audience) -> Option<Running> {
+    rxrust!(Local => load, audience)
 }
 
 /// Runs rxRust's multithreaded subject, which uses `Arc` and `Mutex`.
-pub(super) fn rxrust_shared(flavor: Flavor, calls: Calls, audience: &Audience) -> Option<Running> {
-    rxrust!(Shared, flavor, calls, audience)
+pub(super) fn rxrust_shared(load: Load, audience: &Audience) -> Option<Running> {
+    rxrust!(Shared => load, audience)
 }
 
 const CAPACITY: usize = 1024;
@@ -57,12 +57,8 @@ const BURST: u32 = 256;
 /// Runs tokio's broadcast channel. Receivers pull from the channel, so one thread sends a burst of messages
 /// and then lets each receiver read it. The result is the cost per message on that thread. Between threads
 /// the channel is slower.
-pub(super) fn tokio_broadcast(
-    flavor: Flavor,
-    calls: Calls,
-    audience: &Audience,
-) -> Option<Running> {
-    if (flavor, calls) != (Flavor::Subject, Calls::Next) {
+pub(super) fn tokio_broadcast(load: Load, audience: &Audience) -> Option<Running> {
+    if !load.is_plain() {
         return None;
     }
     let (tx, _) = broadcast::channel::<u32>(CAPACITY);

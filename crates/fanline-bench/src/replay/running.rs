@@ -5,7 +5,7 @@ use std::hint::black_box;
 use anyhow::Result;
 
 use super::audience::{Audience, Received};
-use super::grid::{Calls, Flavor, Load, SLICE};
+use super::grid::{Load, SLICE};
 use crate::turns::{self, Repetition};
 
 pub(super) struct Running {
@@ -51,11 +51,11 @@ impl Running {
 /// Runs one repetition: creates a subject, emits with timing, ends the subject, and checks the counts. Returns
 /// `None` if the system does not support the load.
 pub(super) fn repeat(
-    prepare: fn(Flavor, Calls, &Audience) -> Option<Running>,
+    prepare: fn(Load, &Audience) -> Option<Running>,
     load: Load,
 ) -> Result<Option<Repetition>> {
     let audience = Audience::new(load.subscribers);
-    let Some(running) = prepare(load.flavor, load.calls, &audience) else {
+    let Some(running) = prepare(load, &audience) else {
         return Ok(None);
     };
     let Running { received, mut step } = running;
