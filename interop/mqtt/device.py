@@ -10,7 +10,7 @@ from mqtt.packets import (
     CONNACK, DISCONNECT, PINGRESP, PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, SUBACK, UNSUBACK, V5, Packet,
 )
 
-__all__ = ["Closed", "Device", "Unconnected", "fresh", "kept"]
+__all__ = ["Closed", "Device", "Unconnected", "fresh", "kept", "two_seconds_pass"]
 
 
 class Unconnected(Peer):
@@ -134,6 +134,11 @@ class Device(Unconnected):
         self.send(packets.answer(PUBREL, number))
         return self.answer_to(PUBCOMP, number).code
 
+    def publish_numbers(self, topic: str, count: int, *levels: int):
+        """Publishes the numbers below `count`, with the levels of QoS in turn."""
+        for number, qos in zip(range(count), itertools.cycle(levels)):
+            self.publish(topic, b"%d" % number, qos=qos)
+
     def message(self, acknowledges=True) -> Packet:
         """Returns the next message. By default, completes its acknowledgement."""
         found = self.expect(PUBLISH)
@@ -183,3 +188,9 @@ def fresh(prefix: str) -> str:
 def kept(version: int, seconds: int = 3600) -> dict:
     """Returns options of a client with a persistent session, which it resumes if it exists."""
     return {"clean": False} | ({"properties_": {"session_expiry": seconds}} if version == V5 else {})
+
+
+def two_seconds_pass(broker, version: int):
+    """Waits until the server closes a connection for its keep-alive of two seconds."""
+    with Device(broker, version, fresh("c"), keep_alive=2) as device:
+        device.until_end()

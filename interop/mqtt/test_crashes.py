@@ -24,8 +24,7 @@ def test_acknowledged_messages_wait_for_their_client(broker, version):
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(200):
-            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+        sender.publish_numbers(topic, 200, 1, 2)
     broker.restart_after_kill()
     with resume(broker, version, client_id) as device:
         equal(device.payloads(200), [b"%d" % n for n in range(200)], "messages")
@@ -63,8 +62,7 @@ def test_what_was_under_way_to_a_client_comes_again(broker, version):
     client_id = begin(broker, version, (topic, 2))
     device = resume(broker, version, client_id)
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(6):
-            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+        sender.publish_numbers(topic, 6, 1, 2)
     first = [device.expect(PUBLISH) for _ in range(6)]
     broker.restart_after_kill()
     device.close()
@@ -274,8 +272,7 @@ def test_a_group_has_what_was_acknowledged(broker, version):
     member = begin(broker, version, (f"$share/{group}/{topic}", 1))
     device = resume(broker, version, member)
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(10):
-            sender.publish(topic, b"%d" % number, qos=1)
+        sender.publish_numbers(topic, 10, 1)
     for _ in range(5):
         device.message()
     for _ in range(5):
@@ -298,8 +295,7 @@ def test_a_message_of_qos_2_stays_with_its_member(broker, version):
     member = begin(broker, version, (f"$share/{group}/{topic}", 2))
     device = resume(broker, version, member)
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(4):
-            sender.publish(topic, b"%d" % number, qos=2)
+        sender.publish_numbers(topic, 4, 2)
     first = [device.expect(PUBLISH) for _ in range(4)]
     for packet in first[:2]:
         device.send(packets.answer(PUBREC, packet.packet_id))

@@ -364,8 +364,7 @@ async def test_above_qos_0_a_group_is_its_mqtt_members(broker, version):
             sender.publish(topic, b"alone", qos=1)
             await flush(client)
             member.subscribed((f"$share/{group}/{topic}", 1))
-            for number in range(20):
-                sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+            sender.publish_numbers(topic, 20, 1, 2)
             equal(member.payloads(20), [b"%d" % number for number in range(20)], "messages")
             await flush(client)
             equal(heard, [b"alone"], "at NATS")
@@ -397,8 +396,7 @@ async def test_a_group_has_members_on_both_sides(broker, version):
         await subscribe(client, topic, queue=group, cb=listen)
         with Device(broker, version, fresh("c")) as member, Device(broker, version, fresh("c")) as sender:
             member.subscribed(f"$share/{group}/{topic}", f"{topic}/last")
-            for number in range(100):
-                sender.publish(topic, b"%d" % number)
+            sender.publish_numbers(topic, 100, 0)
             sender.publish(f"{topic}/last", b"last")
             got = []
             while (payload := member.message().payload) != b"last":

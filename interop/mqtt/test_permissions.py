@@ -291,8 +291,7 @@ def test_no_more_than_max_ack_pending_is_under_way(broker, version):
     with Broker(broker.kind, mqtt="max_ack_pending: 4") as own:
         with Device(own, version, fresh("c")) as sender, Device(own, version, fresh("c")) as listener:
             listener.subscribed((topic, 1))
-            for number in range(20):
-                sender.publish(topic, b"%d" % number, qos=1)
+            sender.publish_numbers(topic, 20, 1)
             waiting = [listener.message(acknowledges=False) for _ in range(4)]
             listener.ping()
             got = []

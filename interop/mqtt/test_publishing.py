@@ -140,8 +140,7 @@ def test_what_is_under_way_has_identifiers_of_its_own(broker, version):
     topic = fresh("t")
     with Device(broker, version, fresh("c")) as device, Device(broker, version, fresh("c")) as listener:
         listener.subscribed((topic, 2))
-        for number in range(15):
-            device.publish(topic, b"%d" % number, qos=1 + number % 2)
+        device.publish_numbers(topic, 15, 1, 2)
         found = [listener.message(acknowledges=False) for _ in range(15)]
         equal([packet.payload for packet in found], [b"%d" % n for n in range(15)], "messages")
         check(len({packet.packet_id for packet in found} | {0}) == 16, "an identifier twice, or 0")
@@ -318,8 +317,7 @@ def test_no_more_than_the_receive_maximum_is_under_way(broker, version):
     with Device(broker, version, fresh("c")) as device:
         with Device(broker, version, fresh("c"), properties_={"receive_maximum": 3}) as listener:
             listener.subscribed((topic, 2))
-            for number in range(12):
-                device.publish(topic, b"%d" % number, qos=1 + number % 2)
+            device.publish_numbers(topic, 12, 1, 2)
             waiting = [listener.message(acknowledges=False) for _ in range(3)]
             # No further message may arrive, but other packets are still handled.
             listener.ping()

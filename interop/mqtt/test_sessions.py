@@ -3,7 +3,7 @@
 from harness.checks import check, equal
 from mqtt import packets
 from mqtt.case import BOTH, case, differs
-from mqtt.device import Device, fresh, kept
+from mqtt.device import Device, fresh, kept, two_seconds_pass
 from mqtt.packets import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL, V4, V5
 
 GROUP = "sessions"
@@ -25,14 +25,18 @@ def resume(broker, version, client_id) -> Device:
     return device
 
 
+def nothing_waits(broker, version, client_id):
+    with resume(broker, version, client_id) as device:
+        device.ping()
+
+
 @case(GROUP, *BOTH)
 def test_messages_wait_for_a_client_who_is_away(broker, version):
     """MQTT-3.1.2-5, -23, 4.5.0-1 (3.1.1: 3.1.2-4, -5): messages arrive in order, with their QoS."""
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(100):
-            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+        sender.publish_numbers(topic, 100, 1, 2)
         with resume(broker, version, client_id) as device:
             found = [device.message() for _ in range(100)]
             equal([packet.payload for packet in found], [b"%d" % n for n in range(100)], "messages")
@@ -42,8 +46,7 @@ def test_messages_wait_for_a_client_who_is_away(broker, version):
             sender.publish(topic, b"now", qos=1)
             equal(device.message().payload, b"now", "message")
             device.leave()
-    with resume(broker, version, client_id) as device:
-        device.ping()
+    nothing_waits(broker, version, client_id)
 
 
 @case(GROUP, *BOTH)
@@ -75,8 +78,7 @@ def test_what_was_not_acknowledged_comes_again(broker, version):
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 2))
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(10):
-            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+        sender.publish_numbers(topic, 10, 1, 2)
     device = resume(broker, version, client_id)
     first = [device.expect(PUBLISH) for _ in range(10)]
     # The first message is complete, the others are not.
@@ -92,8 +94,7 @@ def test_what_was_not_acknowledged_comes_again(broker, version):
             device.acknowledge(packet)
         device.ping()
         device.leave()
-    with resume(broker, version, client_id) as device:
-        device.ping()
+    nothing_waits(broker, version, client_id)
 
 
 @case(GROUP, *BOTH)
@@ -130,8 +131,7 @@ def test_a_pubrel_that_was_not_completed_comes_again(broker, version):
         device.send(packets.answer(PUBCOMP, found.packet_id))
         device.ping()
         device.leave()
-    with resume(broker, version, client_id) as device:
-        device.ping()
+    nothing_waits(broker, version, client_id)
 
 
 @case(GROUP, *BOTH)
@@ -208,8 +208,7 @@ def test_it_lives_through_an_orderly_restart(broker, version):
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(20):
-            sender.publish(topic, b"%d" % number, qos=1)
+        sender.publish_numbers(topic, 20, 1)
         sender.publish(topic + "/kept", b"kept", qos=1, retain=True)
     broker.restart()
     with resume(broker, version, client_id) as device:
@@ -228,15 +227,11 @@ def test_it_ends_as_it_says(broker, version):
         device.leave(0 if leaves is not None else None, **(leaves or {}))
         return device.connack.session_present
 
-    def clock():
-        with Device(broker, version, fresh("c"), keep_alive=2) as device:
-            device.until_end()
-
     none = fresh("c")
     equal([present(none), present(none)], [0, 0], "without an expiry")
     short = fresh("c")
     present(short, session_expiry=1)
-    clock()
+    two_seconds_pass(broker, version)
     equal(present(short, session_expiry=1), 0, "after its second")
     long = fresh("c")
     # The second connection has no clean start. An expiry of 0xFFFFFFFF means never.
@@ -245,7 +240,7 @@ def test_it_ends_as_it_says(broker, version):
     equal(present(long, session_expiry=100, leaves={"session_expiry": 0}), 1, "when it takes leave")
     equal(present(long), 0, "after a leave for good")
     equal(present(long, session_expiry=1, leaves={"session_expiry": 100}), 0, "a new one")
-    clock()
+    two_seconds_pass(broker, version)
     equal(present(long), 1, "that was made longer")
 
 
@@ -255,8 +250,7 @@ def test_qos_0_may_be_lost_and_nothing_else(broker, version):
     topic = fresh("t")
     client_id = begin(broker, version, (topic, 1))
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(10):
-            sender.publish(topic, b"%d" % number, qos=number % 2)
+        sender.publish_numbers(topic, 10, 0, 1)
     with resume(broker, version, client_id) as device:
         found = []
         while b"9" not in found:
@@ -297,8 +291,7 @@ def test_a_shared_message_goes_to_another_when_its_member_leaves(broker, version
         first = Device(broker, version, fresh("c"), **options | ({} if keeps else {"properties_": {"receive_maximum": 3}}))
         first.subscribed((f"$share/{group}/{topic}", 1))
         with Device(broker, version, fresh("c")) as sender, Device(broker, version, fresh("c")) as second:
-            for number in range(8):
-                sender.publish(topic, b"%d" % number, qos=1)
+            sender.publish_numbers(topic, 8, 1)
             equal(first.message().payload, b"0", "acknowledged")
             first.message(acknowledges=False)
             second.subscribed((f"$share/{group}/{topic}", 1))
@@ -346,8 +339,7 @@ def test_a_group_that_is_away_has_its_messages_kept(broker, version):
     topic, group = fresh("t"), fresh("g")
     ids = [begin(broker, version, (f"$share/{group}/{topic}", 1)) for _ in range(2)]
     with Device(broker, version, fresh("c")) as sender:
-        for number in range(10):
-            sender.publish(topic, b"%d" % number, qos=1 + number % 2)
+        sender.publish_numbers(topic, 10, 1, 2)
     with resume(broker, version, ids[1]) as device:
         equal(device.payloads(10), [b"%d" % number for number in range(10)], "messages")
         device.leave()
@@ -364,8 +356,7 @@ def test_a_busy_member_does_not_hold_its_group_up(broker, version):
         busy.subscribed((f"$share/{group}/{topic}", 1))
         with Device(broker, version, fresh("c")) as free, Device(broker, version, fresh("c")) as sender:
             free.subscribed((f"$share/{group}/{topic}", 1))
-            for number in range(600):
-                sender.publish(topic, b"%d" % number, qos=1)
+            sender.publish_numbers(topic, 600, 1)
             held = busy.expect(PUBLISH)
             got = {free.message().payload for _ in range(500)}
             check(len(got) == 500 and held.payload not in got, "not each once")
@@ -383,17 +374,14 @@ def test_what_was_begun_is_sent_again_whatever_its_age(broker, version):
             sender.publish(topic, b"%d" % qos, qos=qos, message_expiry=1)
     first = [device.expect(PUBLISH) for _ in range(2)]
     device.reset()
-    with Device(broker, version, fresh("c"), keep_alive=2) as clock:
-        clock.until_end()
+    two_seconds_pass(broker, version)
     with resume(broker, version, client_id) as device:
         again = [device.message() for _ in range(2)]
         wanted = [(packet.packet_id, packet.payload, packet.qos, True) for packet in first]
         equal([(packet.packet_id, packet.payload, packet.qos, packet.dup) for packet in again], wanted, "again")
         device.ping()
         device.leave()
-    with resume(broker, version, client_id) as device:
-        device.ping()
-        device.leave()
+    nothing_waits(broker, version, client_id)
 
 
 @case(GROUP, V5, differs=differs(mosquitto="sends it"))
@@ -408,8 +396,7 @@ def test_what_expires_before_it_is_begun_is_not_sent(broker, version):
             sender.publish(topic, b"too late", qos=2, message_expiry=1)
             sender.publish(topic, b"in time", qos=2, message_expiry=100)
             begun = device.expect(PUBLISH)
-            with Device(broker, version, fresh("c"), keep_alive=2) as clock:
-                clock.until_end()
+            two_seconds_pass(broker, version)
             device.acknowledge(begun)
             found = device.message()
             equal(found.payload, b"in time", "the next message")
@@ -417,7 +404,6 @@ def test_what_expires_before_it_is_begun_is_not_sent(broker, version):
             # A received QoS 2 message is published when PUBREL arrives, also after its expiry.
             sender.send(packets.publish(version, topic, b"late", qos=2, packet_id=7, properties_={"message_expiry": 1}))
             sender.expect(PUBREC)
-            with Device(broker, version, fresh("c"), keep_alive=2) as clock:
-                clock.until_end()
+            two_seconds_pass(broker, version)
             sender.send(packets.answer(PUBREL, 7))
             sender.expect(PUBCOMP)

@@ -3,7 +3,7 @@
 from harness.checks import check, equal
 from mqtt import packets
 from mqtt.case import BOTH, case, differs
-from mqtt.device import Device, fresh, kept
+from mqtt.device import Device, fresh, kept, two_seconds_pass
 from mqtt.packets import V5, Will
 
 GROUP = "wills"
@@ -203,8 +203,7 @@ def test_one_who_comes_back_in_time_has_none(broker, version):
         watcher.device({"properties": {"will_delay": 2}}, client_id=client_id, **kept(version)).reset()
         back = Device(broker, version, client_id, **kept(version))
         equal(back.connack.session_present, 1, "session present")
-        with Device(broker, version, fresh("c"), keep_alive=2) as clock:
-            clock.until_end()
+        two_seconds_pass(broker, version)
         watcher.hears_nothing()
         back.leave()
 
@@ -311,7 +310,6 @@ def test_every_end_has_one_or_none(broker, version):
                     if delayed if delay else at_once:
                         equal(watcher.message().payload, b"gone", what)
                     elif delay:
-                        with Device(broker, version, fresh("c"), keep_alive=2) as clock:
-                            clock.until_end()
+                        two_seconds_pass(broker, version)
                     watcher.hears_nothing()
                     device.close()
