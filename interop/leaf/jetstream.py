@@ -57,8 +57,7 @@ def linked(above: Node, below: Node) -> Shape:
 def spoke_of_cluster(stage: Stage) -> Shape:
     nodes = stage.cluster(FAR)
     below = stage.tested("spoke")
-    below.write(below.jetstream(NEAR), below.leafnodes(remote(*(node.leaf_port for node in nodes))))
-    below.start()
+    below.start(below.jetstream(NEAR), below.leafnodes(remote(*(node.leaf_port for node in nodes))))
     return Shape(below, nodes[1])
 
 

@@ -29,10 +29,8 @@ def is_both(stage: Stage, more: str = "") -> Shape:
 
 
 def one_link(hub: Node, spoke: Node, more: str) -> Shape:
-    hub.write(hub.leafnodes(listen=True, more=more))
-    hub.start()
-    spoke.write(spoke.leafnodes(remote(hub.leaf_port, more=more)))
-    spoke.start()
+    hub.start(hub.leafnodes(listen=True, more=more))
+    spoke.start(spoke.leafnodes(remote(hub.leaf_port, more=more)))
     return Shape(spoke, hub)
 
 
@@ -61,8 +59,7 @@ def is_spoke_of_cluster(stage: Stage, more: str = "") -> Shape:
     """A leaf node of one node of three; the other end is another node."""
     nodes = stage.cluster()
     spoke = stage.tested("spoke")
-    spoke.write(spoke.leafnodes(remote(nodes[0].leaf_port, more=more)))
-    spoke.start()
+    spoke.start(spoke.leafnodes(remote(nodes[0].leaf_port, more=more)))
     return Shape(spoke, nodes[2])
 
 

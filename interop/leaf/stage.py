@@ -62,7 +62,10 @@ class Node:
         more = f", domain: {domain}" if domain else ""
         return f'jetstream {{ store_dir: "{self.store}"{more} }}'
 
-    def start(self):
+    def start(self, *parts: str):
+        """Starts the server, with parts of a configuration after writing them."""
+        if parts:
+            self.write(*parts)
         self.server.start()
 
     def stop(self):
@@ -122,8 +125,7 @@ class Stage(contextlib.ExitStack):
         """Returns a cluster of three nats-servers with JetStream and a leader."""
         nodes = [self.reference(f"hub{number}") for number in range(1, CLUSTER_NODES + 1)]
         for node, cluster in zip(nodes, cluster_blocks("hub", nodes)):
-            node.write(cluster, node.jetstream(domain), node.leafnodes(listen=True), more)
-            node.start()
+            node.start(cluster, node.jetstream(domain), node.leafnodes(listen=True), more)
         until(lambda: any(self.leads(node) for node in nodes), "the cluster has no leader", 60)
         # Replicas can be placed only when the leader knows its followers.
         until(lambda: all(self.is_current(node) for node in nodes), "the cluster is not complete", 60)

@@ -21,8 +21,7 @@ class Cluster:
         self.nodes = stage.cluster(FAR)
         self.leaf = stage.tested("leaf")
         ports = [node.leaf_port for node in self.nodes]
-        self.leaf.write(self.leaf.jetstream(NEAR), self.leaf.leafnodes(remote(*ports)))
-        self.leaf.start()
+        self.leaf.start(self.leaf.jetstream(NEAR), self.leaf.leafnodes(remote(*ports)))
         self.settled()
 
     def settled(self):
@@ -132,8 +131,7 @@ accounts {
 def test_between_accounts(stage):
     """An account copies a stream of another account of the same server."""
     node = stage.node("one", server_under_test())
-    node.write(node.jetstream(), ACCOUNTS)
-    node.start()
+    node.start(node.jetstream(), ACCOUNTS)
     taken = {"name": "ORIGIN", "external": {"api": "A.API", "deliver": "copied"}}
     with node.client("a", "a") as here, node.client("b", "b") as there:
         add(here, "ORIGIN", subjects=["origin"])

@@ -163,10 +163,8 @@ class Watched:
         hub, spoke = make(stage)
         self.link = stage.enter_context(Link(hub.leaf_port)) if is_wired else None
         port = self.link.port if self.link else hub.leaf_port
-        hub.write(hub.leafnodes(listen=True), IMPATIENT)
-        hub.start()
-        spoke.write(spoke.leafnodes(remote(port)), IMPATIENT)
-        spoke.start()
+        hub.start(hub.leafnodes(listen=True), IMPATIENT)
+        spoke.start(spoke.leafnodes(remote(port)), IMPATIENT)
         self.shape = Shape(spoke, hub)
         ready(self.shape)
         self.nodes = [self.shape.near, self.shape.far]

@@ -21,10 +21,8 @@ ACCOUNTS = "accounts { A { users: [ {user: a, password: a} ] }, B { users: [ {us
 
 
 def pair(hub: Node, spoke: Node, at_hub: list[str], at_spoke: list[str]):
-    hub.write(*at_hub)
-    spoke.write(*at_spoke)
-    hub.start()
-    spoke.start()
+    hub.start(*at_hub)
+    spoke.start(*at_spoke)
 
 
 def exchange(one, other):
@@ -119,13 +117,11 @@ def test_queue_over_leafs(stage, hub_of, spoke_of):
     """A queue group with members at two leaf nodes and none at the hub: each message arrives once, and both
     receive some."""
     hub = hub_of(stage, "hub")
-    hub.write(hub.leafnodes(listen=True))
-    hub.start()
+    hub.start(hub.leafnodes(listen=True))
     publisher, numbers = hub.client(), []
     for number, members in enumerate((1, 3)):
         spoke = spoke_of(stage, f"spoke{number}")
-        spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
-        spoke.start()
+        spoke.start(spoke.leafnodes(remote(hub.leaf_port)))
         worker = spoke.client()
         numbers.append((worker, [worker.subscribe("shared.jobs", "workers") for _ in range(members)]))
         settle(worker, publisher)
@@ -145,12 +141,10 @@ def test_cluster_of_spokes(stage):
     """The servers of a cluster connect to a hub as leaf nodes. Each message arrives once at each of them and at
     the hub."""
     hub = tested(stage, "hub")
-    hub.write(hub.leafnodes(listen=True))
-    hub.start()
+    hub.start(hub.leafnodes(listen=True))
     nodes = [stage.reference(f"edge{number}") for number in (1, 2)]
     for node, cluster in zip(nodes, cluster_blocks("edges", nodes)):
-        node.write(cluster, node.leafnodes(remote(hub.leaf_port)))
-        node.start()
+        node.start(cluster, node.leafnodes(remote(hub.leaf_port)))
     one, two, middle = nodes[0].client(), nodes[1].client(), hub.client()
     everybody = (one, two, middle)
     for near in everybody:
@@ -180,14 +174,12 @@ def test_discovered(stage, is_ignored: bool):
     killed, unless `ignore_discovered_servers` is set."""
     nodes = [stage.reference(f"hub{number}") for number in (1, 2)]
     for node, cluster in zip(nodes, cluster_blocks("hubs", nodes)):
-        node.write(cluster, f'leafnodes {{ listen: "127.0.0.1:{node.leaf_port}" }}')
-        node.start()
+        node.start(cluster, f'leafnodes {{ listen: "127.0.0.1:{node.leaf_port}" }}')
     until(lambda: nodes[0].monitor("routez")["num_routes"] > 0, "the cluster is not there")
     settle(nodes[0].client(), nodes[1].client())
     spoke = stage.tested("spoke")
     more = f"ignore_discovered_servers: {str(is_ignored).lower()}"
-    spoke.write(spoke.leafnodes(remote(nodes[0].leaf_port, more=more), reconnect="100ms"))
-    spoke.start()
+    spoke.start(spoke.leafnodes(remote(nodes[0].leaf_port, more=more), reconnect="100ms"))
     settle(spoke.client(), nodes[1].client())
     nodes[0].stop()
     if is_ignored:
@@ -258,12 +250,10 @@ def test_denied_by_spoke(stage, hub, spoke):
 def test_isolated(stage, hub_of, spoke_of):
     """With `isolate_leafnode_interest`, leaf nodes reach the hub, but not each other."""
     hub = hub_of(stage, "hub")
-    hub.write(hub.leafnodes(listen=True, more="isolate_leafnode_interest: true"))
-    hub.start()
+    hub.start(hub.leafnodes(listen=True, more="isolate_leafnode_interest: true"))
     spokes = [spoke_of(stage, f"spoke{number}") for number in range(2)]
     for spoke in spokes:
-        spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
-        spoke.start()
+        spoke.start(spoke.leafnodes(remote(hub.leaf_port)))
     one, other, middle = spokes[0].client(), spokes[1].client(), hub.client()
     exchange(one, middle)
     exchange(other, middle)
@@ -425,8 +415,7 @@ def test_through_proxy(stage, hub_of, spoke_of, by_tls: bool, to_hub: str):
     login = b"Proxy-Authorization: Basic " + base64.b64encode(b"ada:secret") + b"\r\n"
     check(login in proxy.asked[0], f"it does not say who it is: {proxy.asked}")
     if by_tls:
-        doubting.write(doubting.leafnodes(entry("")))
-        doubting.start()
+        doubting.start(doubting.leafnodes(entry("")))
         doubting.said("proxy")
         equal([leaf["name"] for leaf in hub.leafs()], ["spoke"], "leafs of the hub")
 
@@ -507,8 +496,7 @@ def test_reloaded(stage):
     """Reloads add a remote, disable it, enable it, and remove it. The other connection is not interrupted."""
     hubs = [stage.reference(f"hub{number}") for number in range(2)]
     for hub in hubs:
-        hub.write(hub.leafnodes(listen=True))
-        hub.start()
+        hub.start(hub.leafnodes(listen=True))
     links = [stage.enter_context(Link(hub.leaf_port)) for hub in hubs]
     spoke = stage.tested("spoke")
     first = remote(links[0].port, more="account: A")
@@ -516,8 +504,7 @@ def test_reloaded(stage):
     def second(more: str = "") -> str:
         return remote(links[1].port, more=f"account: B\n{more}")
 
-    spoke.write(ACCOUNTS, spoke.leafnodes(first))
-    spoke.start()
+    spoke.start(ACCOUNTS, spoke.leafnodes(first))
     exchange(spoke.client("a", "a"), hubs[0].client())
 
     def reload(*entries: str):
@@ -578,13 +565,11 @@ def test_monitored(stage, hub_of, spoke_of):
 def test_events(stage, hub, spoke):
     """A subscriber in the system account receives events about leaf nodes that connect and disconnect."""
     system = "accounts { $SYS { users: [ {user: sys, password: sys} ] }, A { users: [ {user: a, password: a} ] } }"
-    hub.write(system, hub.leafnodes(listen=True))
-    hub.start()
+    hub.start(system, hub.leafnodes(listen=True))
     watcher = hub.client("sys", "sys")
     number = watcher.subscribe("$SYS.ACCOUNT.A.>")
     watcher.flush()
-    spoke.write(spoke.leafnodes(remote(hub.leaf_port, login="a:a")))
-    spoke.start()
+    spoke.start(spoke.leafnodes(remote(hub.leaf_port, login="a:a")))
     settle(spoke.client(), hub.client("a", "a"))
 
     def told(kind: str, leafs: int):

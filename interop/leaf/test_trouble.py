@@ -22,11 +22,9 @@ CLOSED_SECONDS_MAX = 20
 
 
 def hub_with_good_leaf(stage: Stage, hub: Node, more: str = LOGIN, login: str = "leaf:secret") -> tuple[Node, Steady]:
-    hub.write(hub.leafnodes(listen=True, more=more))
-    hub.start()
+    hub.start(hub.leafnodes(listen=True, more=more))
     good = stage.reference("good")
-    good.write(good.leafnodes(remote(hub.leaf_port, login=login)))
-    good.start()
+    good.start(good.leafnodes(remote(hub.leaf_port, login=login)))
     return good, Steady(stage, good, hub)
 
 
@@ -35,8 +33,7 @@ def test_wrong_password(stage, hub_of, spoke_of):
     hub = hub_of(stage, "hub")
     _, steady = hub_with_good_leaf(stage, hub)
     bad = spoke_of(stage, "bad")
-    bad.write(bad.leafnodes(remote(hub.leaf_port, login="leaf:wrong")))
-    bad.start()
+    bad.start(bad.leafnodes(remote(hub.leaf_port, login="leaf:wrong")))
     bad.said("authorization violation")
     hub.said("authentication error", "authorization violation")
     steady.more()
@@ -51,8 +48,7 @@ def test_wrong_port(stage, hub_of, spoke_of):
     hub = hub_of(stage, "hub")
     _, steady = hub_with_good_leaf(stage, hub)
     bad = spoke_of(stage, "bad")
-    bad.write(bad.leafnodes(remote(hub.port, login="leaf:secret")))
-    bad.start()
+    bad.start(bad.leafnodes(remote(hub.port, login="leaf:secret")))
     bad.said("wrong port")
     steady.more()
 
@@ -61,12 +57,10 @@ def test_ports_of_others(stage):
     """A leaf node that connects to a cluster port and to a monitoring port."""
     hub = stage.reference("hub")
     cluster = f'cluster {{ name: hub, listen: "127.0.0.1:{hub.cluster_port}" }}'
-    hub.write(cluster, hub.leafnodes(listen=True))
-    hub.start()
+    hub.start(cluster, hub.leafnodes(listen=True))
     for name, port, said in (("routed", hub.cluster_port, "wrong port"), ("monitored", hub.http_port, "took too long")):
         bad = tested(stage, name)
-        bad.write(bad.leafnodes(remote(port), remote(hub.leaf_port)))
-        bad.start()
+        bad.start(bad.leafnodes(remote(port), remote(hub.leaf_port)))
         bad.said(said)
         settle(bad.client(), hub.client())
 
@@ -75,8 +69,7 @@ def test_nobody_listens(stage):
     """A leaf node without a reachable hub serves its clients, logs the error, and connects when the hub starts."""
     hub, spoke = stage.reference("hub"), tested(stage, "spoke")
     hub.write(hub.leafnodes(listen=True))
-    spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
-    spoke.start()
+    spoke.start(spoke.leafnodes(remote(hub.leaf_port)))
     spoke.said("connection refused")
     near = spoke.client()
     number = near.subscribe("early")
@@ -90,10 +83,8 @@ def test_nobody_listens(stage):
 
 def test_one_url_of_two_is_dead(stage):
     hub, spoke = stage.reference("hub"), tested(stage, "spoke")
-    hub.write(hub.leafnodes(listen=True))
-    hub.start()
-    spoke.write(spoke.leafnodes(remote(port_free(), hub.leaf_port, more="no_randomize: true")))
-    spoke.start()
+    hub.start(hub.leafnodes(listen=True))
+    spoke.start(spoke.leafnodes(remote(port_free(), hub.leaf_port, more="no_randomize: true")))
     settle(spoke.client(), hub.client())
 
 
@@ -292,8 +283,7 @@ def test_same_name_twice(stage, hub_of, spoke_of):
     _, steady = hub_with_good_leaf(stage, hub)
     for _ in range(2):
         twin = spoke_of(stage, "twin")
-        twin.write(twin.leafnodes(remote(hub.leaf_port, login="leaf:secret")))
-        twin.start()
+        twin.start(twin.leafnodes(remote(hub.leaf_port, login="leaf:secret")))
     hub.said("duplicate remote leafnode connection", "replacing connection")
     steady.more()
 
@@ -302,19 +292,16 @@ def test_same_cluster_name(stage):
     """A leaf node with the name of the cluster that it connects to."""
     nodes = stage.cluster()
     spoke = stage.tested("hub")
-    spoke.write(spoke.leafnodes(remote(nodes[0].leaf_port)))
-    spoke.start()
+    spoke.start(spoke.leafnodes(remote(nodes[0].leaf_port)))
     spoke.said("same cluster name")
 
 
 @ROLES
 def test_too_old(stage, hub_of, spoke_of):
     hub = hub_of(stage, "hub")
-    hub.write(hub.leafnodes(listen=True, more='min_version: "99.0.0"'))
-    hub.start()
+    hub.start(hub.leafnodes(listen=True, more='min_version: "99.0.0"'))
     spoke = spoke_of(stage, "spoke")
-    spoke.write(spoke.leafnodes(remote(hub.leaf_port)))
-    spoke.start()
+    spoke.start(spoke.leafnodes(remote(hub.leaf_port)))
     hub.said("minimum version")
     spoke.said("minimum version")
 
