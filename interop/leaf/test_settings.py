@@ -279,8 +279,8 @@ COMPRESSIONS = {
     ("s2_auto", "s2_auto"): ("auto", "auto"),
     ("s2_fast", "s2_fast"): ("s2_fast", "s2_fast"),
     ("s2_better", "s2_best"): ("s2_better", "s2_best"),
-    # With these thresholds, no round-trip time selects the first two levels.
-    ("{mode: s2_auto, rtt_thresholds: [0ms, 0ms, 100ms]}", "accept"): ("s2_better", "s2_fast"),
+    # With these thresholds, each round-trip time selects the third level.
+    ("{mode: s2_auto, rtt_thresholds: [0ms, 0ms, 100s]}", "accept"): ("s2_better", "s2_fast"),
 }
 LEVELS = ("s2_uncompressed", "s2_fast", "s2_better", "s2_best")
 

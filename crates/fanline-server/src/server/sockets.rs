@@ -37,7 +37,7 @@ impl Sockets {
         let (leafnodes, leafnodes_address) = split(leafnodes.transpose()?);
         let (cluster, cluster_address) = split(cluster.transpose()?);
         let (monitoring, monitoring_address) = split(monitoring.transpose()?);
-        // Who reaches the port of clients also reaches the others.
+        // A client that reaches its port also reaches the others.
         let clients = bind(&options.host, options.port)?;
         let addresses = Addresses {
             clients: clients.address,
