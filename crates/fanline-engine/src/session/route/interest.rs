@@ -22,7 +22,7 @@ use crate::exchange::route_settings::Lane;
 use crate::exchange::router::{REPLIES, SubId, replies_of};
 use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
-use crate::jetstream::{is_all_requests, is_of_service};
+use crate::jetstream::{is_all_requests, is_for_delegates, is_of_service};
 use crate::subject::Filter;
 
 /// Largest number of subscriptions of one peer. A peer with more is disconnected.
@@ -85,6 +85,11 @@ impl RouteSession<'_> {
             return self.send_error(&RouteError::InvalidSubscription);
         };
         if !self.state().may_subscribe(filter, queue) {
+            return;
+        }
+        // A server with JetStream delegates no requests.
+        let settings = self.broker.exchange.config.routes.as_ref();
+        if settings.is_some_and(|own| own.jetstream.is_some()) && is_for_delegates(filter, queue) {
             return;
         }
         let sid = sid_of(account, &Key::new(filter, queue));
@@ -489,7 +494,7 @@ impl Exchange {
         }
         let service = self.config.routes.as_ref().and_then(|own| own.jetstream);
         let own = match queue {
-            [] if is_of_service(filter) => {
+            _ if is_of_service(filter) || is_for_delegates(filter, queue) => {
                 return service.map_or(0, |at| router.weight_of(Remote::Shard(at), filter, queue));
             }
             [] if is_all_requests(filter, self.info.domain.as_deref()) && service.is_some() => {
