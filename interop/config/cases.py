@@ -1,6 +1,6 @@
 """Configurations, each a text. FILES contains the files that they include."""
 
-from config import access, blocks
+from config import access, blocks, helm
 
 FILES = {
     "inc/a.conf": "port: 5\n",
@@ -13,6 +13,7 @@ FILES = {
     "inc/empty.conf": "",
     "inc/bad.conf": "port: [\n",
     "inc/unknown.conf": "zork: 3\n",
+    **helm.FILES,
 }
 
 _VALUES = r"""
@@ -207,5 +208,6 @@ CASES = list(
         + _IGNORED
         + access.CASES
         + blocks.CASES
+        + helm.CASES
     )
 )

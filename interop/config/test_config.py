@@ -8,6 +8,7 @@ import tempfile
 
 import pytest
 
+from config import helm
 from config.cases import CASES, FILES
 from config.differences import DIFFERENCES
 from harness.checks import check, equal
@@ -15,7 +16,12 @@ from harness.server import reference_server, server_under_test
 
 SECONDS_MAX = 20
 TEXTS = [*CASES, *(text for text in DIFFERENCES if text not in CASES)]
-ENVIRONMENT = {"FANLINE_TEST_PORT": "4333", "FANLINE_TEST_SIZE": "2k", "FANLINE_TEST_NAME": "'a b'"}
+ENVIRONMENT = {
+    "FANLINE_TEST_PORT": "4333",
+    "FANLINE_TEST_SIZE": "2k",
+    "FANLINE_TEST_NAME": "'a b'",
+    **helm.environment("nats-0"),
+}
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 UNKNOWN = re.compile(r'nknown field "([^"]*)"')
 

@@ -148,12 +148,15 @@ fn check_verb(verb: &RouteVerb<'_>, input: &[u8], taken: usize, is_dedicated: bo
         RouteVerb::Subscribe(interest) | RouteVerb::Unsubscribe(interest) => {
             assert!(!interest.filter.is_empty());
             assert_eq!(interest.account.is_empty(), is_dedicated);
-            if !interest.origin.is_empty() {
-                return;
-            }
             let mut line = Vec::new();
             let (account, filter) = (interest.account, interest.filter);
-            write_interest(&mut line, account, filter, interest.queue, interest.weight);
+            write_interest(
+                &mut line,
+                interest.origin,
+                account,
+                (filter, interest.queue),
+                interest.weight,
+            );
             let again = match interest.weight {
                 0 => RouteVerb::Unsubscribe(*interest),
                 _ => RouteVerb::Subscribe(*interest),

@@ -50,7 +50,7 @@ pub(crate) use rights::Lists;
 pub use rights::Rights;
 pub(crate) use rights::{Permitted, RightsId};
 pub(crate) use system::{
-    imports as system_imports, is_answered_by_all, jetstream_imports, own_import,
+    JETSTREAM, imports as system_imports, is_answered_by_all, jetstream_imports, own_import,
 };
 pub use user::{ConnectionKind, Identity, Password, User};
 pub use vouched::Vouched;

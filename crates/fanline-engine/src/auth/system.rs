@@ -82,7 +82,7 @@ pub(crate) fn is_answered_by_all(subject: &str) -> bool {
 
 /// Subjects of JetStream requests, except those for messages: the server of the stream or consumer is subscribed to
 /// these in the account itself.
-const JETSTREAM: [&str; 15] = [
+pub(crate) const JETSTREAM: [&str; 15] = [
     "$JS.API.INFO",
     "$JS.API.STREAM.>",
     "$JS.API.CONSUMER.CREATE.>",

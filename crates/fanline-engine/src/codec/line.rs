@@ -55,6 +55,12 @@ pub(super) fn write_head_end(
     header_bytes: usize,
     total: usize,
 ) {
+    write_receivers(out, reply, groups);
+    write_sizes(out, header_bytes, total);
+}
+
+/// Appends the reply subject and the groups of a message, with their mark. The groups are separated by spaces.
+pub(super) fn write_receivers(out: &mut Vec<u8>, reply: &[u8], groups: &[u8]) {
     let groups = groups.trim_ascii();
     if !groups.is_empty() {
         out.extend_from_slice(if reply.is_empty() { b"| " } else { b"+ " });
@@ -65,7 +71,6 @@ pub(super) fn write_head_end(
             out.push(b' ');
         }
     }
-    write_sizes(out, header_bytes, total);
 }
 
 fn is_blank(byte: &u8) -> bool {

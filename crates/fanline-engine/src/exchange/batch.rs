@@ -115,7 +115,7 @@ enum Record {
 
 /// The kind of a message entry: the lengths of its parts in `bytes`, in this order, and its properties.
 ///
-/// Few messages exclude their publisher, so a publisher is in `bytes`: it makes no other message larger.
+/// Few messages exclude their publisher or have a cluster, so these are in `bytes`: they make no other message larger.
 struct MessageRecord {
     subject: usize,
     head: usize,
@@ -129,8 +129,18 @@ struct MessageRecord {
     plain: bool,
     hops: u8,
     links: Option<LinkSet>,
-    /// Whether the [`Excluded`] publisher follows the groups.
-    has_excluded: bool,
+    /// What follows the groups.
+    tail: MessageTail,
+}
+
+/// What follows the groups of a message entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MessageTail {
+    Nothing,
+    /// The [`Excluded`] publisher.
+    Excluded,
+    /// The length of the cluster's name of [`Crossing::cluster`], and the name.
+    Cluster,
 }
 
 /// A further message of a run. Only its arguments and its body are in `bytes`.
@@ -184,6 +194,8 @@ pub(crate) struct Crossing<'a> {
     pub(crate) links: Option<LinkSet>,
     /// The publisher, if no group may select it.
     pub(crate) excluded: Option<Excluded>,
+    /// Cluster of the leaf node that the message comes from. Only links need it; otherwise it is empty.
+    pub(crate) cluster: &'a [u8],
 }
 
 impl<'a> Crossing<'a> {
@@ -207,6 +219,7 @@ impl<'a> Crossing<'a> {
             hops,
             links: None,
             excluded: None,
+            cluster: b"",
         }
     }
 
@@ -350,7 +363,8 @@ impl Batch {
 
     pub(crate) fn push_message(&mut self, crossing: &Crossing<'_>) {
         let message = &crossing.message;
-        let may_run = crossing.is_simple() && crossing.excluded.is_none();
+        let is_usual = crossing.excluded.is_none() && crossing.cluster.is_empty();
+        let may_run = crossing.is_simple() && is_usual;
         self.run = may_run.then_some(Run {
             first: self.records.len(),
             start: self.bytes.len(),
@@ -376,9 +390,18 @@ impl Batch {
             self.bytes.extend_from_slice(message.body);
         }
         self.bytes.extend_from_slice(crossing.groups);
-        if let Some(excluded) = crossing.excluded {
-            excluded.write(&mut self.bytes);
-        }
+        let tail = match (crossing.excluded, crossing.cluster) {
+            (Some(excluded), _) => {
+                excluded.write(&mut self.bytes);
+                MessageTail::Excluded
+            }
+            (None, []) => MessageTail::Nothing,
+            (None, cluster) => {
+                self.bytes.extend_from_slice(&cluster.len().to_le_bytes());
+                self.bytes.extend_from_slice(cluster);
+                MessageTail::Cluster
+            }
+        };
         self.records.push(Record::Message(MessageRecord {
             account: crossing.account,
             subject: crossing.subject.len(),
@@ -391,7 +414,7 @@ impl Batch {
             plain: crossing.plain,
             hops: crossing.hops,
             links: crossing.links,
-            has_excluded: crossing.excluded.is_some(),
+            tail,
         }));
     }
 
@@ -507,7 +530,7 @@ impl Batch {
             plain: target.plain,
             hops: 0,
             links: target.links,
-            has_excluded: false,
+            tail: MessageTail::Nothing,
         }));
         end - start
     }
@@ -578,7 +601,8 @@ impl Batch {
         let end = start + subject + message.args + message.body;
         let is_simple = message.account == account
             && (message.plain && message.hops == 0 && message.groups == 0 && message.head == 0)
-            && (message.links.is_none() && !message.has_excluded && message.body > 0)
+            && (message.links.is_none() && message.body > 0)
+            && message.tail == MessageTail::Nothing
             && !self.has_next_after(cursor)
             && is_wanted(&self.bytes[start..start + subject]);
         if !is_simple {
@@ -679,6 +703,7 @@ impl Batch {
             hops: 0,
             links: first.links,
             excluded: None,
+            cluster: b"",
         })
     }
 
@@ -694,10 +719,18 @@ impl Batch {
         let args = cursor.take(record.args);
         let copied = cursor.take(record.body);
         let groups = cursor.take(record.groups);
-        let excluded = match record.has_excluded {
-            true => Excluded::read(&self.bytes[cursor.take(Excluded::BYTES)]),
-            false => None,
-        };
+        let (mut excluded, mut cluster) = (None, &b""[..]);
+        match record.tail {
+            MessageTail::Nothing => {}
+            MessageTail::Excluded => {
+                excluded = Excluded::read(&self.bytes[cursor.take(Excluded::BYTES)]);
+            }
+            MessageTail::Cluster => {
+                let len = &self.bytes[cursor.take(size_of::<usize>())];
+                let len = len.try_into().map_or(0, usize::from_le_bytes);
+                cluster = &self.bytes[cursor.take(len)];
+            }
+        }
         // A body ends with CRLF, so it is never empty.
         let shared = if record.body == 0 {
             self.shared.get(cursor.shared)
@@ -727,6 +760,7 @@ impl Batch {
             hops: record.hops,
             links: record.links,
             excluded,
+            cluster,
         }
     }
 }

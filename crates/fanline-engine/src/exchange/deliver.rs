@@ -75,6 +75,13 @@ pub(crate) trait Kind: Sized {
     /// Returns whether a link leads to a hub, for which this server is a leaf node.
     fn is_upstream(&self) -> bool;
 
+    /// Returns the cluster of the leaf nodes whose interest is a subscription with this sid of a link; empty for any
+    /// other interest.
+    fn cluster_of<'a>(&'a self, sid: &'a [u8]) -> &'a [u8];
+
+    /// Returns whether the other server of a link understands the clusters of leaf nodes.
+    fn takes_clusters(&self) -> bool;
+
     /// Returns the account of a subscription with this sid, for a link that carries several accounts. Any other
     /// session has subscriptions in its own account only.
     fn account_of(&self, sid: &[u8]) -> Option<AccountId>;
@@ -252,6 +259,38 @@ impl<'a, K: Kind> FanOut<'a, K> {
         None
     }
 
+    /// Delivers a message from another shard to one member on this shard of each of its groups. If a group has none,
+    /// adds the next receiver of the message to the targets. Returns whether there was any.
+    fn deliver_to_groups(
+        &mut self,
+        route: &Route,
+        crossing: &Crossing<'_>,
+        random: &mut FastRandom,
+        targets: &mut RemoteTargets,
+    ) -> bool {
+        let names = Names::new(crossing.groups);
+        let may_go_on = crossing.hops & !(FROM_DEVICE | FROM_ROUTE) < HOPS_MAX;
+        let mut is_taken = false;
+        for (group, members) in route.groups() {
+            let name = group.name.as_slice();
+            if !names.contain(name) {
+                continue;
+            }
+            let (local, remote) = split_members(members);
+            let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
+            match self.deliver_to_one(local, route, &crossing.message, ticket) {
+                Picked::Nobody if may_go_on => {
+                    if let Some(next) = next_of_group(remote, crossing.cluster) {
+                        targets.add_group(next, name);
+                        is_taken = true;
+                    }
+                }
+                picked => is_taken |= matches!(picked, Picked::Delivered),
+            }
+        }
+        is_taken
+    }
+
     /// Returns the initial `hops` of a message that crosses to other shards.
     #[inline]
     fn first_hop(&mut self, targets: &mut RemoteTargets) -> u8 {
@@ -351,8 +390,9 @@ impl<'a, K: Kind> FanOut<'a, K> {
             }
         }
         let (hops, excluded) = (self.first_hop(targets), self.excluded());
-        let (account, subject) = (self.account, self.subject);
-        delivered | targets.post(outgoing, account, subject, message, hops, excluded)
+        let from = (excluded, self.origin.cluster);
+        let to = (self.account, self.subject);
+        delivered | targets.post(outgoing, to, message, hops, from)
     }
 
     /// Delivers to one member of a message that may not go to the whole cluster: a member on this server, or a
@@ -529,12 +569,14 @@ impl<K: Kind> Exchange<K> {
             hops,
             links,
             excluded,
+            cluster,
         } = *crossing;
         let mut dispatch = Dispatch::own(account, subject, message);
         dispatch.context.is_from_device = hops & FROM_DEVICE != 0;
         dispatch.context.trace = trace;
         if let Some(links) = links {
             self.targets.add_links(links, plain, groups);
+            dispatch.origin.cluster = cluster;
             self.deliver_to_links(&mut dispatch);
             self.settle(dispatch.context.trace);
             return false;
@@ -563,32 +605,17 @@ impl<K: Kind> Exchange<K> {
         let mut bridge_targets = route.bridge_targets().iter();
         let is_answer = plain && bridge_targets.any(|target| target.kind == BridgeKind::Replies);
         if !groups.is_empty() {
-            let names = Names::new(groups);
-            let mut is_taken = false;
-            for (group, members) in route.groups() {
-                let name = group.name.as_slice();
-                if !names.contain(name) {
-                    continue;
-                }
-                let (local, remote) = split_members(members);
-                let ticket = random.ticket(u32::try_from(local.len()).unwrap_or(u32::MAX));
-                let picked = fan_out.deliver_to_one(local, route, message, ticket);
-                is_taken |= matches!(picked, Picked::Delivered);
-                // A link never receives the message here, because the message may have come from that link.
-                if let (Picked::Nobody, Some(Member::Remote { remote, .. })) =
-                    (picked, remote.first())
-                    && matches!(remote, Remote::Shard(_))
-                    && hops < HOPS_MAX
-                {
-                    targets.add_group(*remote, name);
-                    is_taken = true;
-                }
-            }
+            let is_taken = fan_out.deliver_to_groups(route, crossing, random, targets);
             if !is_taken {
                 K::redeliver_missed(fan_out.shared, account, subject, message);
             }
             let hops = fan_out.first_hop(targets) | (hops + 1);
-            targets.post(outgoing, account, subject, message, hops, excluded);
+            let from = (excluded, cluster);
+            targets.post(outgoing, (account, subject), message, hops, from);
+            if targets.has_links() {
+                dispatch.origin.cluster = cluster;
+                self.deliver_to_links(&mut dispatch);
+            }
         }
         self.settle_if_needed(dispatch.context.trace);
         is_answer
@@ -605,6 +632,7 @@ impl<K: Kind> Exchange<K> {
                 echo: false,
                 groups: None,
                 via: Via::Own,
+                cluster: b"",
             },
             false => Origin::ELSEWHERE,
         }
@@ -657,6 +685,25 @@ fn origin_bits(is_from_device: bool, via: Via, subject: &[u8]) -> u8 {
             device | FROM_ROUTE
         }
         _ => device,
+    }
+}
+
+/// Returns where a message from another shard goes on for a group without a member on this shard: to a shard. A link
+/// never receives the message here, because the message may have come from that link. An exception is a message of a
+/// leaf node's cluster that no route may receive: it goes to other leaf nodes.
+fn next_of_group(members: &[Member], cluster: &[u8]) -> Option<Remote> {
+    let is_leaf = |member: &&Member| member.rank() == MemberRank::Leaf;
+    let next = match members.first() {
+        Some(Member::Remote {
+            remote: remote @ Remote::Shard(_),
+            ..
+        }) => return Some(*remote),
+        Some(_) if !cluster.is_empty() => members.iter().find(is_leaf)?,
+        _ => return None,
+    };
+    match next {
+        Member::Remote { remote, .. } => Some(*remote),
+        Member::Local(_) => None,
     }
 }
 

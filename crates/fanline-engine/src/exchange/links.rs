@@ -1,16 +1,17 @@
 //! Links, which are connections to other servers: their interest, and delivery of each message at most once
 //! per link.
 
+use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
 use slab::Slab;
 
 use super::Exchange;
-use super::batch::Notification;
+use super::batch::{Crossing, Notification};
 use super::deliver::{Kind, RunMessage};
 use super::message::{Dispatch, Message, Via};
 use super::remote::{LinkHead, LinkSet, Remote};
-use super::router::{Member, RouteMemo, Routers, SubId, Subscription};
+use super::router::{Member, RouteMemo, Routers, SubId, Subscription, Subscriptions};
 use super::run::Intake;
 use super::session::{Session, SessionId};
 use super::tracing::Onward;
@@ -54,18 +55,24 @@ impl IndexMut<LinkSet> for LinkSets {
     }
 }
 
-/// The weight of a filter at the leaf nodes for which this server is the hub, for shards that serve routes.
+/// The weights of a filter at the leaf nodes for which this server is the hub, for shards that serve routes.
 #[derive(Clone)]
 pub(crate) struct WeightBelow {
     pub(crate) account: AccountId,
     pub(crate) filter: Box<[u8]>,
     pub(crate) queue: Box<[u8]>,
-    pub(crate) weight: u32,
+    pub(crate) weights: ClusterWeights,
 }
+
+/// Weights by the cluster of leaf nodes, in the order of the clusters.
+pub(crate) type ClusterWeights = Vec<(Box<[u8]>, u32)>;
 
 impl Notification for WeightBelow {
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.filter.len() + self.queue.len()
+        let of_cluster =
+            |(cluster, _): &(Box<[u8]>, u32)| size_of::<(Box<[u8]>, u32)>() + cluster.len();
+        let weights: usize = self.weights.iter().map(of_cluster).sum();
+        size_of::<Self>() + self.filter.len() + self.queue.len() + weights
     }
 }
 
@@ -128,15 +135,39 @@ impl<K: Kind> Exchange<K> {
                 continue;
             }
             K::announce_interest(self, set);
-            self.pick_links(set, dispatch, is_plain, &groups);
+            let missed = self.pick_links(set, dispatch, is_plain, &groups);
             delivered |= self.queue_for_links(set, dispatch);
+            if !missed.is_empty() {
+                self.deliver_missed(dispatch, &missed);
+            }
         }
         delivered
     }
 
+    /// Delivers a message to groups whose members behind the chosen routes may not receive it, because they are leaf
+    /// nodes of the cluster that it comes from. Members on this server or at other leaf nodes receive it.
+    #[cold]
+    fn deliver_missed(&mut self, dispatch: &mut Dispatch<'_>, groups: &[u8]) {
+        let message = dispatch.message;
+        let crossing = Crossing {
+            groups,
+            plain: false,
+            cluster: dispatch.origin.cluster,
+            ..Crossing::plain(dispatch.account, dispatch.subject, message, 0)
+        };
+        self.deliver_crossing(&crossing, None, &mut RouteMemo::default());
+    }
+
     /// Selects the links that receive a message: each link with plain subscriptions, and for each group one
-    /// link that has a member.
-    fn pick_links(&mut self, set: LinkSet, dispatch: &Dispatch<'_>, is_plain: bool, groups: &[u8]) {
+    /// link that has a member. Returns the names of the groups of which no member may receive it, because all are leaf
+    /// nodes of the cluster that it comes from, each followed by a space.
+    fn pick_links(
+        &mut self,
+        set: LinkSet,
+        dispatch: &Dispatch<'_>,
+        is_plain: bool,
+        groups: &[u8],
+    ) -> Vec<u8> {
         let Exchange {
             subs,
             sessions,
@@ -145,15 +176,19 @@ impl<K: Kind> Exchange<K> {
             ..
         } = self;
         let (account, subject) = (dispatch.account, dispatch.subject);
-        let from = dispatch.origin.session;
+        let (from, cluster) = (dispatch.origin.session, dispatch.origin.cluster);
         let links = &mut links[set];
         let mut memo = links.begin_message(account);
         let mut routers = std::mem::take(&mut links.routers);
+        let mut missed = Vec::new();
         let route = routers.of(account).route(subject, &mut memo);
         if is_plain {
             for id in &route.plain {
-                let session = subs.get(*id).session();
-                if reaches(sessions, session, from, subject, b"") {
+                let sub = subs.get(*id);
+                let session = sub.session();
+                if reaches(sessions, session, from, subject, b"")
+                    && is_elsewhere(sessions, sub, cluster)
+                {
                     links.pick(session);
                 }
             }
@@ -164,32 +199,21 @@ impl<K: Kind> Exchange<K> {
             if groups.is_empty() || !names().any(|wanted| wanted == name) {
                 continue;
             }
-            let may_have = |sub: &&Subscription| {
-                let session = sub.session();
-                reaches(sessions, session, from, subject, name)
-            };
-            let members = members.iter().filter_map(|member| match member {
-                Member::Local(id) => Some(subs.get(*id)),
-                Member::Remote { .. } => None,
-            });
-            let chosen = by_weight(members.clone().filter(may_have), random);
-            // A message from a route comes here only if this server's last member has left. Then the
-            // remaining members may be at the sender itself.
-            let is_open = |sub: &&Subscription| sessions[sub.session() as usize].ending.is_none();
-            let chosen = chosen.or_else(|| match dispatch.origin.via {
-                Via::Route if matches!(set, LinkSet::Routes(_)) => {
-                    by_weight(members.filter(is_open), random)
+            let chosen = choose_member((sessions, subs), members, (set, dispatch), name, random);
+            let picked = match chosen {
+                Some(session) => {
+                    let at = links.pick(session);
+                    &mut links.picked[at].groups
                 }
-                _ => None,
-            });
-            if let Some(session) = chosen.map(Subscription::session) {
-                let at = links.pick(session);
-                links.picked[at].groups.extend_from_slice(name);
-                links.picked[at].groups.push(b' ');
-            }
+                None if cluster.is_empty() || set == LinkSet::Leafs => continue,
+                None => &mut missed,
+            };
+            picked.extend_from_slice(name);
+            picked.push(b' ');
         }
         links.memos[account.index()] = memo;
         links.routers = routers;
+        missed
     }
 
     /// Queues a message for the selected links. Returns whether there were any.
@@ -211,14 +235,7 @@ impl<K: Kind> Exchange<K> {
             return false;
         }
         let message = dispatch.message;
-        let mut head = LinkHead {
-            account: access.name_of(dispatch.account),
-            subject: dispatch.subject,
-            reply: message.reply(),
-            groups: b"",
-            header_bytes: message.header_bytes,
-            total_bytes: message.payload_bytes(),
-        };
+        let mut head = head_of(dispatch, access.name_of(dispatch.account));
         let account = head.account;
         start.clear();
         for one in picked.iter() {
@@ -236,7 +253,10 @@ impl<K: Kind> Exchange<K> {
             }
             outputs.mark_dirty(one.session, session);
             let before = session.out.pending_bytes();
+            let takes_clusters = session.kind.takes_clusters();
+            let cluster = dispatch.origin.cluster_if(takes_clusters);
             let is_usual = matches!(onward, Onward::AsItCame)
+                && cluster.is_empty()
                 && message.head.is_empty()
                 && one.groups.is_empty()
                 && (session.takes_headers || message.header_bytes == 0);
@@ -244,6 +264,7 @@ impl<K: Kind> Exchange<K> {
                 true => message.write(&mut session.out, start, b""),
                 false => {
                     let head = LinkHead {
+                        cluster,
                         groups: &one.groups,
                         ..head
                     };
@@ -299,6 +320,7 @@ impl<K: Kind> Exchange<K> {
         links.start.clear();
         let name = access.name_of(account);
         let mut head = LinkHead {
+            cluster: b"",
             account: name,
             subject,
             reply: b"",
@@ -353,18 +375,32 @@ impl<K: Kind> Exchange<K> {
         self.announce(remote, account, filter, queue, weight);
     }
 
-    /// Returns the weight of a filter at the leaf nodes for which this server is the hub. This shard must serve
+    /// Returns the weights of a filter at the leaf nodes for which this server is the hub. This shard must serve
     /// leaf nodes.
-    pub(crate) fn weight_below(&self, account: AccountId, filter: &[u8], queue: &[u8]) -> u32 {
+    pub(crate) fn weights_below(
+        &self,
+        account: AccountId,
+        filter: &[u8],
+        queue: &[u8],
+    ) -> ClusterWeights {
         let router = self.links[LinkSet::Leafs].routers.get(account);
         let members = router.map_or(&[][..], |router| router.members(filter, queue));
-        let subs = members.iter().map(|member| self.subs.get(*member));
-        let mut below =
-            subs.filter(|sub| !self.sessions[sub.session() as usize].kind.is_upstream());
-        match queue {
-            [] => u32::from(below.next().is_some()),
-            _ => below.fold(0, |sum, sub| sum.saturating_add(sub.weight())),
+        let mut weights = BTreeMap::<&[u8], u32>::new();
+        for sub in members.iter().map(|member| self.subs.get(*member)) {
+            let kind = &self.sessions[sub.session() as usize].kind;
+            if kind.is_upstream() {
+                continue;
+            }
+            let weight = weights.entry(kind.cluster_of(sub.sid())).or_default();
+            *weight = match queue {
+                [] => 1,
+                _ => weight.saturating_add(sub.weight()),
+            };
         }
+        let weights = weights.into_iter();
+        weights
+            .map(|(cluster, weight)| (cluster.into(), weight))
+            .collect()
     }
 
     /// Reports the weight of a filter at leaf nodes to the other shards that serve routes, which announce it.
@@ -377,7 +413,7 @@ impl<K: Kind> Exchange<K> {
             account,
             filter: filter.into(),
             queue: queue.into(),
-            weight: self.weight_below(account, filter, queue),
+            weights: self.weights_below(account, filter, queue),
         };
         let others = self.outgoing.iter_mut().enumerate().take(lane_shards);
         for (_, batch) in others.filter(|(shard, _)| *shard != usize::from(self.index)) {
@@ -406,6 +442,20 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
+/// Returns the first line of a message in its usual form.
+fn head_of<'a>(dispatch: &Dispatch<'a>, account: &'a [u8]) -> LinkHead<'a> {
+    let message = dispatch.message;
+    LinkHead {
+        cluster: b"",
+        account,
+        subject: dispatch.subject,
+        reply: message.reply(),
+        groups: b"",
+        header_bytes: message.header_bytes,
+        total_bytes: message.payload_bytes(),
+    }
+}
+
 /// Writes the start of a message's line, unless it is there already. `account` is its account, which the lines
 /// of some links contain.
 fn begin_line<'a>(
@@ -421,6 +471,48 @@ fn begin_line<'a>(
         start.clear();
         set.write_start(start, head);
     }
+}
+
+/// Returns whether a subscription is not that of leaf nodes of this cluster.
+fn is_elsewhere<K: Kind>(sessions: &Slab<Session<K>>, sub: &Subscription, cluster: &[u8]) -> bool {
+    let kind = &sessions[sub.session() as usize].kind;
+    cluster.is_empty() || kind.cluster_of(sub.sid()) != cluster
+}
+
+/// Selects the link that receives a message for the group `name` with these members; `None` if no link may.
+fn choose_member<K: Kind>(
+    (sessions, subs): (&Slab<Session<K>>, &Subscriptions),
+    members: &[Member],
+    (set, dispatch): (LinkSet, &Dispatch<'_>),
+    name: &[u8],
+    random: &mut FastRandom,
+) -> Option<u32> {
+    let (origin, subject) = (dispatch.origin, dispatch.subject);
+    let is_elsewhere = |sub: &&Subscription| is_elsewhere(sessions, sub, origin.cluster);
+    let members = members.iter().filter_map(|member| match member {
+        Member::Local(id) => Some(subs.get(*id)),
+        Member::Remote { .. } => None,
+    });
+    let members = members.filter(is_elsewhere);
+    let may_have =
+        |sub: &&Subscription| reaches(sessions, sub.session(), origin.session, subject, name);
+    let usual = members.clone().filter(may_have);
+    let is_route = matches!(set, LinkSet::Routes(_));
+    // A leaf node behind a peer is chosen only if no client there is a member.
+    let is_direct = |sub: &&Subscription| {
+        let kind = &sessions[sub.session() as usize].kind;
+        is_route && kind.cluster_of(sub.sid()).is_empty()
+    };
+    let chosen = by_weight(usual.clone().filter(is_direct), random);
+    let chosen = chosen.or_else(|| by_weight(usual, random));
+    // A message from a route comes here only if this server's last member has left. Then the remaining members may
+    // be at the sender itself.
+    let is_open = |sub: &&Subscription| sessions[sub.session() as usize].ending.is_none();
+    let chosen = chosen.or_else(|| match origin.via {
+        Via::Route if is_route => by_weight(members.filter(is_open), random),
+        _ => None,
+    });
+    chosen.map(Subscription::session)
 }
 
 /// Selects one member of a group, with a probability in proportion to its weight.

@@ -145,6 +145,9 @@ pub(crate) struct Origin<'a> {
     /// Names of the only groups that may receive the message, separated by spaces; `None` allows all.
     pub(crate) groups: Option<&'a [u8]>,
     pub(crate) via: Via,
+    /// Cluster of the leaf node that the message comes from, directly or by another server of this server's cluster. The
+    /// other leaf nodes of that cluster receive the message within it. Empty for any other message.
+    pub(crate) cluster: &'a [u8],
 }
 
 /// The kind of a message's publisher, as far as it limits where the message may go.
@@ -179,7 +182,16 @@ impl Origin<'_> {
         echo: true,
         groups: None,
         via: Via::Own,
+        cluster: b"",
     };
+
+    /// Returns the cluster of the leaf node that the message comes from, for a link that understands it.
+    pub(super) fn cluster_if(&self, takes_clusters: bool) -> &'_ [u8] {
+        match takes_clusters {
+            true => self.cluster,
+            false => b"",
+        }
+    }
 
     /// Returns whether a group may receive the message.
     #[inline]

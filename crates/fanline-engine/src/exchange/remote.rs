@@ -24,6 +24,8 @@ pub(crate) enum LinkSet {
 
 /// The first line of a message in a link's protocol.
 pub(super) struct LinkHead<'a> {
+    /// Cluster of the leaf node that the message comes from, for links that understand it; otherwise empty.
+    pub(super) cluster: &'a [u8],
     /// Name of the account, for links that carry several accounts; otherwise empty.
     pub(super) account: &'a [u8],
     pub(super) subject: &'a [u8],
@@ -80,6 +82,17 @@ impl LinkSet {
                     line,
                     head.subject,
                     head.reply,
+                    head.groups,
+                    header_bytes,
+                    total,
+                );
+            }
+            LinkSet::Routes(_) if !head.cluster.is_empty() => {
+                route::write_leaf_head(
+                    line,
+                    head.cluster,
+                    head.account,
+                    (head.subject, head.reply),
                     head.groups,
                     header_bytes,
                     total,

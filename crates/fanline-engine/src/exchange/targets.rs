@@ -129,15 +129,15 @@ impl RemoteTargets {
     }
 
     /// Adds the message to the batch of each shard that receives it, for the shard itself or for links that
-    /// it serves. No group may select the `excluded` publisher. Returns whether there was such a shard.
+    /// it serves. No group may select the `excluded` publisher. `cluster` is that of [`Crossing::cluster`]. Returns
+    /// whether there was such a shard.
     pub(crate) fn post(
         &mut self,
         outgoing: &mut [Batch],
-        account: AccountId,
-        subject: &[u8],
+        (account, subject): (AccountId, &[u8]),
         message: &Message<'_>,
         hops: u8,
-        excluded: Option<Excluded>,
+        (excluded, cluster): (Option<Excluded>, &[u8]),
     ) -> bool {
         self.post_each(outgoing, |batch, target| {
             let shared = message.shared.as_ref();
@@ -154,6 +154,7 @@ impl RemoteTargets {
                 links: target.links,
                 // Only a message for groups may come back.
                 excluded: excluded.filter(|_| !target.groups.is_empty()),
+                cluster: target.links.map_or(b"", |_| cluster),
             });
         })
     }

@@ -252,6 +252,11 @@ impl JetStreams {
         entry.is_some_and(|entry| !matches!(entry.state, State::Refused))
     }
 
+    /// Returns the domain of this server.
+    pub(super) fn domain(&self) -> Option<&str> {
+        self.settings.domain.as_deref()
+    }
+
     /// Returns the part of a request's subject after the prefix of the API.
     pub(super) fn request_path<'a>(&self, subject: &'a [u8]) -> Option<&'a str> {
         let path = subject.strip_prefix(API_PREFIX).or_else(|| {
@@ -572,6 +577,7 @@ impl Handler for JetStreams {
             let limits = access.jetstream_limits(id);
             let has_api = limits.is_some() || !imports_api(account);
             self.set_api(id, has_api, ports);
+            self.set_delegate(id, limits.is_some(), ports);
             self.grant(id, &account.name, limits, now, ports);
             let entry = &mut self.entries[id.index()];
             entry.trace.clone_from(&account.trace);

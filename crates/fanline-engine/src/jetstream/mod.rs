@@ -46,7 +46,7 @@ pub use info::{AccountInfo, ApiStats, ClusterInfo, LostInfo, StateInfo, StreamIn
 pub use limits::ServerLimits;
 pub use overview::{Overview, OverviewWanted, StreamOverview};
 pub use peers::ClusterSettings;
-pub(crate) use peers::{is_all_requests, is_of_service};
+pub(crate) use peers::{is_all_requests, is_for_delegates, is_of_service};
 pub use streams::StreamId;
 
 /// Maximum delay from a change of a consumer's state, or of the progress of a source, until it is saved. After
@@ -81,6 +81,9 @@ pub struct Message<'a> {
     pub shown: &'a [u8],
     /// Whether it is a request that another server of the cluster has passed on.
     pub is_from_route: bool,
+    /// Whether it is a request that a server without JetStream has passed on to this server, and to no other one
+    /// that has JetStream, except the server of the stream.
+    pub is_delegated: bool,
 }
 
 /// The outcome of a publish, an acknowledgement, or an API request: the sequence of the stored record, 0 if
@@ -133,6 +136,9 @@ pub trait Port {
 
     /// Cancels a subscription of [`subscribe`](Port::subscribe).
     fn unsubscribe(&mut self, filter: &[u8]);
+
+    /// Joins a queue group of a filter, or leaves it. The default does nothing, which is right without a cluster.
+    fn set_member(&mut self, _filter: &[u8], _group: &[u8], _is_member: bool) {}
 }
 
 /// The port of each account.

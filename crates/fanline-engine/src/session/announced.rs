@@ -65,6 +65,11 @@ impl Announced {
         }
     }
 
+    /// Returns the announced weight of a key.
+    pub(crate) fn weight(&self, key: &Key) -> u32 {
+        self.weights.get(key).copied().unwrap_or(0)
+    }
+
     /// Returns the announced weights.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, u32)> {
         self.weights.iter().map(|(key, weight)| (key, *weight))

@@ -151,6 +151,7 @@ impl Broker {
                 echo: session.options.echo,
                 groups: None,
                 via: Via::Own,
+                cluster: b"",
             },
             limits: session.parse_limits,
             memo: session.memo,

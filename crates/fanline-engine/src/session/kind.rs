@@ -2,7 +2,7 @@
 
 use super::leaf::{Leaf, LeafConnections};
 use super::mqtt::{Mqtt, MqttSessions, is_internal_sid};
-use super::route::{Route as RouteLink, RouteConnections, account_of};
+use super::route::{Route as RouteLink, RouteConnections, account_of, cluster_of};
 use super::{Exchange, FanOut};
 use crate::auth::AccountId;
 use crate::exchange;
@@ -173,6 +173,20 @@ impl exchange::Kind for Kind {
 
     fn is_upstream(&self) -> bool {
         self.leaf().is_some_and(|leaf| leaf.is_spoke())
+    }
+
+    #[inline]
+    fn cluster_of<'a>(&'a self, sid: &'a [u8]) -> &'a [u8] {
+        match self {
+            Kind::Leaf(leaf) => leaf.cluster.as_bytes(),
+            Kind::Route(_) => cluster_of(sid),
+            Kind::Client(_) | Kind::Mqtt(_) => b"",
+        }
+    }
+
+    #[inline]
+    fn takes_clusters(&self) -> bool {
+        self.route().is_some_and(RouteLink::takes_clusters)
     }
 
     #[inline]

@@ -18,6 +18,8 @@ mod route_change_tests;
 #[cfg(test)]
 mod route_import_tests;
 #[cfg(test)]
+mod route_origin_tests;
+#[cfg(test)]
 mod route_pool_tests;
 #[cfg(test)]
 mod route_rights_tests;

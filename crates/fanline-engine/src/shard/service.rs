@@ -22,7 +22,7 @@ use crate::exchange::router::{
     has_services, listening, replies_of,
 };
 use crate::exchange::targets::RemoteTargets;
-use crate::jetstream::{ACK_PREFIX, Handler, Message, Now, Outcome, Port, Ports};
+use crate::jetstream::{ACK_PREFIX, Handler, Message, Now, Outcome, Port, Ports, is_for_delegates};
 use crate::random::{FastRandom, Purpose, Random, Seed};
 use crate::session::Receipt;
 use crate::session::mqtt::{Connections, Context, RegistryMessage, ServicePorts, SessionRegistry};
@@ -349,16 +349,16 @@ impl ShardPorts {
             .collect()
     }
 
-    /// Announces to all shards whether the service has interest in a filter.
-    fn announce(&mut self, filter: &[u8], weight: u32) {
+    /// Announces to all shards whether the service has interest in a filter, outside of queue groups or in one.
+    fn announce(&mut self, filter: &[u8], queue: &[u8], weight: u32) {
         let (index, account) = (self.index, self.account);
         let here = Remote::Shard(index);
-        self.router().set_remote(here, filter, b"", weight);
+        self.router().set_remote(here, filter, queue, weight);
         let all = &mut self.announcements;
-        announce(all, index, here, account, filter, b"", weight);
+        announce(all, index, here, account, filter, queue, weight);
         // A consumer of the service may deliver to a subscription of the service: that of a mirror in another
         // account.
-        if is_literal_subject(filter) {
+        if queue.is_empty() && is_literal_subject(filter) {
             let own = &mut self.outgoing[usize::from(index)];
             own.push_interest(here, account, filter, b"", weight);
         }
@@ -500,13 +500,17 @@ fn is_ack(crossing: &Crossing<'_>) -> bool {
 fn message_of<'a>(crossing: &Crossing<'a>) -> Message<'a> {
     let framed = &crossing.message;
     let (headers, rest) = framed.body.split_at(framed.header_bytes);
+    let is_from_route = crossing.hops & FROM_ROUTE != 0;
+    let mut groups = crossing.groups.split(|b| *b == b' ');
     Message {
         subject: crossing.subject,
         reply: &framed.args[..framed.reply_bytes],
         headers,
         payload: &rest[..rest.len() - 2],
         shown: shown(framed.head),
-        is_from_route: crossing.hops & FROM_ROUTE != 0,
+        is_from_route,
+        is_delegated: is_from_route
+            && groups.any(|group| is_for_delegates(crossing.subject, group)),
     }
 }
 
@@ -625,7 +629,7 @@ impl Port for ShardPorts {
         let times = self.filters.entry((account, filter.into())).or_default();
         *times += 1;
         if *times == 1 {
-            self.announce(filter, 1);
+            self.announce(filter, b"", 1);
         }
     }
 
@@ -636,7 +640,11 @@ impl Port for ShardPorts {
         *times.get_mut() -= 1;
         if *times.get() == 0 {
             times.remove();
-            self.announce(filter, 0);
+            self.announce(filter, b"", 0);
         }
+    }
+
+    fn set_member(&mut self, filter: &[u8], group: &[u8], is_member: bool) {
+        self.announce(filter, group, u32::from(is_member));
     }
 }

@@ -318,7 +318,7 @@ proptest! {
         let mut line = Vec::new();
         let queue = if weight == 1 { "" } else { "q" };
         let parts = [&account, &subject, queue].map(str::as_bytes);
-        super::super::write_interest(&mut line, parts[0], parts[1], parts[2], weight);
+        super::super::write_interest(&mut line, b"", parts[0], (parts[1], parts[2]), weight);
         let interest = RouteInterest {
             origin: b"",
             account: parts[0],

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::filters::questions_to;
-use super::pending::{Pending, Step, send};
+use super::pending::{Pending, Request, Step, send};
 use super::placement::Mismatch;
 use super::question::{Answer, Claim, Forwarded, Question, Subject};
 use crate::auth::AccountId;
@@ -13,6 +13,15 @@ use crate::jetstream::{
     ApiError, Message, Now, Pedantry, Placement, Ports, StreamConfig, Strictness, decode_with_flag,
     overlap,
 };
+
+/// Requests that create a stream, which they name.
+const CREATE: &str = "STREAM.CREATE.";
+const RESTORE: &str = "STREAM.RESTORE.";
+
+/// Returns whether a request may create a stream.
+pub(super) fn may_create(path: &str) -> bool {
+    path.starts_with(CREATE) || path.starts_with(RESTORE)
+}
 
 /// The request to restore a stream.
 #[derive(Default, Deserialize)]
@@ -146,11 +155,25 @@ impl JetStreams {
             let error = reasons.error(!pending.awaited.is_empty());
             return self.refuse(pending, &error, ports);
         };
-        let request = pending.request();
+        let server = server.clone();
+        self.forward(pending.account, pending.request(), &server, ports);
+    }
+
+    /// Passes a request that creates a stream on to another server.
+    pub(super) fn forward(
+        &self,
+        account: AccountId,
+        request: &Request,
+        server: &str,
+        ports: &mut dyn Ports,
+    ) {
+        let Some(peers) = &self.peers else {
+            return;
+        };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let question = Question {
             from: peers.id.clone(),
-            account: self.name_of(pending.account).to_owned(),
+            account: self.name_of(account).to_owned(),
             subject: Subject::Create(Forwarded {
                 subject: text(&request.subject),
                 reply: text(&request.reply),
@@ -172,9 +195,9 @@ impl Claim {
 /// Returns the configuration of the stream that a request creates, with its defaults; `None` if it creates none or is
 /// invalid. The request is then answered without a claim.
 fn created(path: &str, payload: &[u8]) -> Option<StreamConfig> {
-    let config = if path.starts_with("STREAM.CREATE.") {
+    let config = if path.starts_with(CREATE) {
         parsed(payload)?
-    } else if path.starts_with("STREAM.RESTORE.") {
+    } else if path.starts_with(RESTORE) {
         let (request, _): (RestoreRequest, _) =
             decode_with_flag(payload, "pedantic", Strictness::Lenient).ok()?;
         request.config

@@ -1,6 +1,9 @@
 //! Subjects of the servers of a cluster and of their streams.
 
-use std::str;
+use std::{iter, str};
+
+use crate::auth::JETSTREAM;
+use crate::jetstream::streams::OWN_PREFIX;
 
 /// Start of the subjects of requests to one server, in the system account. The server's id follows.
 const SERVER_PREFIX: &str = "$SYS.JETSTREAM.";
@@ -8,6 +11,9 @@ const SERVER_PREFIX: &str = "$SYS.JETSTREAM.";
 /// Start of the markers of streams, in their accounts. The server's id and the name of the stream follow. No message
 /// has such a subject.
 const OWNER_PREFIX: &str = "$JS.OWNER.";
+
+/// Queue group of the servers with JetStream that answer requests for those without.
+const DELEGATES: &[u8] = b"_js_";
 
 /// Requests that name a stream, after the prefix of the API. `{}` is the name.
 const STREAM_REQUESTS: [&str; 7] = [
@@ -54,6 +60,26 @@ pub(crate) fn is_of_service(filter: &[u8]) -> bool {
     [SERVER_PREFIX, OWNER_PREFIX]
         .iter()
         .any(|prefix| filter.starts_with(prefix.as_bytes()))
+}
+
+/// Returns whether a queue group of a filter consists of the servers that answer requests for those without
+/// JetStream. Only the JetStream service may announce it to other servers.
+pub(crate) fn is_for_delegates(filter: &[u8], queue: &[u8]) -> bool {
+    queue == DELEGATES && filter.starts_with(OWN_PREFIX)
+}
+
+/// Returns the filters of the requests that a server answers for those without JetStream, and their queue group.
+pub(super) fn delegated(domain: Option<&str>) -> impl Iterator<Item = (String, &'static [u8])> {
+    let of_domain = domain.map(|domain| format!("$JS.{domain}."));
+    let prefixes = iter::once("$JS.".to_owned()).chain(of_domain);
+    let of_prefix = |prefix: String| {
+        JETSTREAM
+            .iter()
+            .filter_map(move |filter| Some(format!("{prefix}{}", filter.strip_prefix("$JS.")?)))
+    };
+    prefixes
+        .flat_map(of_prefix)
+        .map(|filter| (filter, DELEGATES))
 }
 
 /// Returns the filter of requests to a server.

@@ -8,6 +8,8 @@
 //!   it has JetStream, and their requests go to it.
 //! - For each stream the server subscribes to the requests that name it, and to `$JS.OWNER.<its id>.<stream>`. The
 //!   server that a client is connected to leaves a request to the owner that this marker names.
+//! - In each account with JetStream, the server joins a queue group of the requests that no stream's server may
+//!   answer. So a server without JetStream passes each of them on to one server that has it.
 //! - The server that a client is connected to creates the stream, after all other servers have confirmed that its
 //!   name and subjects are free.
 
@@ -29,10 +31,10 @@ use serde_json::Value;
 use super::accounts::JetStreams;
 use super::{Message, Now, Ports, api};
 use crate::auth::AccountId;
-use pending::{Pending, Step};
+use pending::{Pending, Request, Step};
 
 pub(super) use filters::stream_filters;
-pub(crate) use filters::{is_all_requests, is_of_service};
+pub(crate) use filters::{is_all_requests, is_for_delegates, is_of_service};
 pub(super) use question::AccountSums;
 
 /// Time for which a server waits for the others to answer.
@@ -54,6 +56,8 @@ pub(super) struct Peers {
     cluster: ClusterSettings,
     /// Whether this server has subscribed to the requests of other servers.
     is_announced: bool,
+    /// Accounts whose requests this server answers for servers without JetStream.
+    delegates: BTreeSet<AccountId>,
     /// Ids of the other servers.
     ids: BTreeSet<String>,
     /// Names of their streams in each account, with the ids of the servers that have one.
@@ -80,6 +84,7 @@ impl Peers {
             id: id.to_owned(),
             cluster,
             is_announced: false,
+            delegates: BTreeSet::new(),
             ids: BTreeSet::new(),
             owners: HashMap::new(),
             pending: BTreeMap::new(),
@@ -133,6 +138,8 @@ enum Responder {
     Here,
     /// On another server, which receives the request as well; or nowhere.
     Other,
+    /// On the server with this id, which gets the request from this one.
+    At(String),
     /// Here, after other servers have answered this question.
     After(Step),
 }
@@ -146,6 +153,29 @@ impl JetStreams {
         if !std::mem::replace(&mut peers.is_announced, true) {
             let filter = filters::requests_of_server(&peers.id);
             ports.of(AccountId::SYSTEM).subscribe(filter.as_bytes());
+        }
+    }
+
+    /// Sets whether this server answers an account's requests for servers without JetStream.
+    pub(super) fn set_delegate(
+        &mut self,
+        account: AccountId,
+        is_delegate: bool,
+        ports: &mut dyn Ports,
+    ) {
+        let domain = self.domain().map(str::to_owned);
+        let Some(peers) = &mut self.peers else {
+            return;
+        };
+        let is_changed = match is_delegate {
+            true => peers.delegates.insert(account),
+            false => peers.delegates.remove(&account),
+        };
+        if is_changed {
+            for (filter, group) in filters::delegated(domain.as_deref()) {
+                let port = ports.of(account);
+                port.set_member(filter.as_bytes(), group, is_delegate);
+            }
         }
     }
 
@@ -195,6 +225,11 @@ impl JetStreams {
         match self.responder(account, path, message) {
             Responder::Here => false,
             Responder::Other => true,
+            Responder::At(server) => {
+                let request = Request::of(message);
+                self.forward(account, &request, &server, ports);
+                true
+            }
             Responder::After(step) => {
                 self.begin(account, message, step, now, ports);
                 true
@@ -207,27 +242,56 @@ impl JetStreams {
         let Some(peers) = &self.peers else {
             return Responder::Here;
         };
+        // The server of the client answers, or one to which that server has passed the request on.
+        let is_elsewhere = message.is_from_route && !message.is_delegated;
         let Some(stream) = api::stream_named(path) else {
             return match gather::first_step(path, message.payload) {
-                // The server of the client answers.
-                _ if message.is_from_route => Responder::Other,
+                _ if is_elsewhere => Responder::Other,
                 Some(step) if !peers.ids.is_empty() => Responder::After(step),
                 _ => Responder::Here,
             };
         };
         let owners = peers.owners(account, stream);
-        if self.has_stream_in(account, stream) {
-            let is_first = owners.is_none_or(|owners| owners.iter().all(|other| *other > peers.id));
+        let has_stream = self.has_stream_in(account, stream);
+        let is_first = owners.is_none_or(|owners| owners.iter().all(|other| *other > peers.id));
+        if claim::may_create(path) {
+            // Each server that the request reaches could create the stream, so only one of them decides.
+            let owner = owners.and_then(BTreeSet::first);
+            return match owner {
+                _ if is_elsewhere => Responder::Other,
+                _ if has_stream && is_first => Responder::Here,
+                Some(owner) => Responder::At(owner.clone()),
+                None => self.responder_of_missing(path, message),
+            };
+        }
+        if has_stream {
             return match self.claim_of_update(account, path, stream, message) {
                 _ if !is_first => Responder::Other,
                 Some(claim) if !peers.ids.is_empty() => Responder::After(Step::Claim(claim)),
                 _ => Responder::Here,
             };
         }
-        if message.is_from_route || owners.is_some() {
-            return Responder::Other;
+        match owners {
+            // The owner answers a deletion, after which the stream would be missing here.
+            Some(_) if message.is_delegated && !path.starts_with("STREAM.DELETE.") => {
+                Responder::After(Step::Settle)
+            }
+            Some(_) => Responder::Other,
+            None if is_elsewhere => Responder::Other,
+            None => self.responder_of_missing(path, message),
         }
-        self.step_to_create(path, message)
-            .map_or(Responder::Here, Responder::After)
+    }
+
+    /// Returns where to answer a request that names a stream of which this server does not know.
+    fn responder_of_missing(&self, path: &str, message: &Message<'_>) -> Responder {
+        let has_peers = self
+            .peers
+            .as_ref()
+            .is_some_and(|peers| !peers.ids.is_empty());
+        match self.step_to_create(path, message) {
+            Some(step) => Responder::After(step),
+            None if message.is_delegated && has_peers => Responder::After(Step::Settle),
+            None => Responder::Here,
+        }
     }
 }

@@ -18,6 +18,9 @@ const PENDING_MAX: usize = 10_000;
 /// has created its stream and announced it.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
+/// Requests that wait for [`Step::Settle`] are due at multiples of this time, so that many of them are due at once.
+const SETTLE_STEP: Duration = Duration::from_millis(10);
+
 /// Time for which a server repeats a claim.
 const CLAIM_WAIT: Duration = Duration::from_secs(4);
 
@@ -42,6 +45,10 @@ pub(super) struct Pending {
 pub(super) enum Step {
     /// The next attempt.
     Retry,
+    /// What this server will soon know about the streams of the others. The request names a stream that is not on
+    /// this server, and came from a server without JetStream: that server may know better where the stream is, or
+    /// that it was deleted.
+    Settle,
     Claim(Claim),
     Placement(Placement),
     /// The names of streams whose subjects this filter matches. Afterwards, the descriptions of those on a page are
@@ -65,6 +72,15 @@ pub(super) struct Request {
 }
 
 impl Request {
+    pub(super) fn of(message: &Message<'_>) -> Self {
+        Request {
+            subject: message.subject.into(),
+            reply: message.reply.into(),
+            headers: message.headers.into(),
+            payload: message.payload.into(),
+        }
+    }
+
     pub(super) fn message(&self) -> Message<'_> {
         Message {
             subject: &self.subject,
@@ -80,7 +96,7 @@ impl Step {
     /// Returns the question to a server; `None` if it gets none.
     fn question(&self, server: &str) -> Option<Subject> {
         Some(match self {
-            Step::Retry => return None,
+            Step::Retry | Step::Settle => return None,
             Step::Claim(claim) => Subject::Claim(claim.clone()),
             Step::Placement(placement) => Subject::Placement(placement.clone()),
             Step::Names { filter, .. } => Subject::Names(filter.clone()),
@@ -104,14 +120,14 @@ impl JetStreams {
         now: Now,
         ports: &mut dyn Ports,
     ) {
-        let request = Request {
-            subject: message.subject.into(),
-            reply: message.reply.into(),
-            headers: message.headers.into(),
-            payload: message.payload.into(),
-        };
-        let pending = Pending::new(account, request, step, now);
+        let pending = Pending::new(account, Request::of(message), step, now);
         let is_full = (self.peers.as_ref()).is_some_and(|peers| peers.pending.len() >= PENDING_MAX);
+        if let Step::Settle = pending.step {
+            if !is_full {
+                self.settle_later(pending, now);
+            }
+            return;
+        }
         match is_full {
             true => self.refuse(pending, &ApiError::TEMPORARILY_UNAVAILABLE, ports),
             false => self.ask(pending, now, ports),
@@ -179,7 +195,7 @@ impl JetStreams {
             pending.answers.push((from.to_owned(), answer));
         }
         if pending.awaited.is_empty()
-            && !matches!(pending.step, Step::Retry)
+            && !matches!(pending.step, Step::Retry | Step::Settle)
             && let Some(pending) = peers.pending.remove(&number)
         {
             self.advance(pending, now, ports);
@@ -255,6 +271,7 @@ impl JetStreams {
     fn advance(&mut self, pending: Pending, now: Now, ports: &mut dyn Ports) {
         match pending.step.clone() {
             Step::Retry => self.repeat(pending, now, ports),
+            Step::Settle => self.end_settling(&pending, now, ports),
             Step::Claim(_) => self.end_claim(pending, now, ports),
             Step::Placement(placement) => self.end_placement(pending, &placement, ports),
             Step::Names { filter, then_infos } => {
@@ -262,6 +279,34 @@ impl JetStreams {
             }
             Step::Infos(_) => self.end_infos(pending, now, ports),
             Step::Account => self.end_account(&pending, now, ports),
+        }
+    }
+
+    /// Lets a request wait until this server knows the streams that existed when the request was sent.
+    fn settle_later(&mut self, mut pending: Pending, now: Now) {
+        let steps = (now.since_start + RETRY_DELAY).as_nanos() / SETTLE_STEP.as_nanos() + 1;
+        pending.due = SETTLE_STEP * u32::try_from(steps).unwrap_or(u32::MAX);
+        if let Some(peers) = &mut self.peers {
+            peers.last += 1;
+            peers.pending.insert(peers.last, pending);
+        }
+    }
+
+    /// Answers a request that names a stream that does not exist. If another server has the stream, that server has
+    /// received the request, too.
+    fn end_settling(&mut self, pending: &Pending, now: Now, ports: &mut dyn Ports) {
+        let request = pending.request();
+        let stream = self
+            .request_path(&request.subject)
+            .and_then(api::stream_named);
+        let peers = self.peers.as_ref();
+        let is_elsewhere = stream.is_some_and(|stream| {
+            peers.is_some_and(|peers| peers.owners(pending.account, stream).is_some())
+        });
+        let is_here = stream.is_some_and(|stream| self.has_stream_in(pending.account, stream));
+        // A stream that is here now was created after the request.
+        if !is_elsewhere && !is_here {
+            self.handle_here(pending.account, &request.message(), now, ports);
         }
     }
 
@@ -284,6 +329,7 @@ impl JetStreams {
         let path = path.unwrap_or_default();
         match self.responder(account, &path, &request.message()) {
             Responder::Other => ports.of(account).publish(&request.message()),
+            Responder::At(server) => self.forward(account, &request, &server, ports),
             Responder::Here => self.handle_here(account, &request.message(), now, ports),
             Responder::After(step) => {
                 pending.step = step;

@@ -18,8 +18,20 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 /// What crosses a connection between two servers.
 enum Event {
     Interest(AccountId, Vec<u8>, bool),
-    Message(AccountId, Packet),
+    Message(AccountId, Packet, Via),
 }
+
+/// Where a message comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Via {
+    Here,
+    OtherServer,
+    /// A server without JetStream, as a member of the queue group.
+    Delegator,
+}
+
+/// Number of the server without JetStream, which the tests play.
+const CORE: usize = usize::MAX;
 
 #[derive(Clone, Debug)]
 struct Packet {
@@ -186,17 +198,17 @@ impl World {
             let known = self.servers[at].known[to].keys();
             let mut of_account = known.filter(|(owner, _)| *owner == account);
             if of_account.any(|(_, filter)| matches(filter, &packet.subject)) {
-                let event = Event::Message(account, packet.clone());
+                let event = Event::Message(account, packet.clone(), Via::OtherServer);
                 self.connections
                     .entry((at, to))
                     .or_default()
                     .push_back(event);
             }
         }
-        self.deliver(at, account, &packet, false);
+        self.deliver(at, account, &packet, Via::Here);
     }
 
-    fn deliver(&mut self, at: usize, account: AccountId, packet: &Packet, is_from_route: bool) {
+    fn deliver(&mut self, at: usize, account: AccountId, packet: &Packet, via: Via) {
         let Server {
             streams, outputs, ..
         } = &mut self.servers[at];
@@ -211,7 +223,8 @@ impl World {
             subject: &packet.subject,
             reply: &packet.reply,
             payload: &packet.payload,
-            is_from_route: is_from_route && is_request,
+            is_from_route: via != Via::Here && is_request,
+            is_delegated: via == Via::Delegator && is_request,
             ..Message::default()
         };
         streams.handle(account, &message, self.now, outputs);
@@ -238,7 +251,7 @@ impl World {
                 Event::Interest(account, filter, present) => {
                     self.note_interest(from, to, account, filter, present);
                 }
-                Event::Message(account, packet) => self.deliver(to, account, &packet, true),
+                Event::Message(account, packet, via) => self.deliver(to, account, &packet, via),
             }
             return true;
         }
@@ -289,6 +302,32 @@ impl World {
             payload: payload.to_string().into(),
         };
         self.publish(at, AccountId::GLOBAL, packet);
+        reply
+    }
+
+    /// Sends a request like a server without JetStream: to the server `to`, and to those that have announced the
+    /// stream to it. Returns its reply subject.
+    fn delegate(
+        &mut self,
+        (to, owners): (usize, &[usize]),
+        request: &str,
+        payload: &Value,
+    ) -> String {
+        let reply = format!("_INBOX.{}", self.answers.len());
+        self.answers.insert(reply.clone(), Vec::new());
+        let packet = Packet {
+            subject: format!("$JS.API.{request}").into(),
+            reply: reply.clone().into(),
+            payload: payload.to_string().into(),
+        };
+        for owner in owners.iter().filter(|owner| **owner != to) {
+            let event = Event::Message(AccountId::GLOBAL, packet.clone(), Via::OtherServer);
+            let connection = self.connections.entry((CORE, *owner)).or_default();
+            connection.push_back(event);
+        }
+        let event = Event::Message(AccountId::GLOBAL, packet, Via::Delegator);
+        let connection = self.connections.entry((CORE, to)).or_default();
+        connection.push_back(event);
         reply
     }
 
@@ -574,4 +613,96 @@ fn server_alone_claims_nothing() {
     let reply = world.send(0, "STREAM.CREATE.S", &stream("S", "s"));
     let created = world.answer(&reply);
     assert_eq!(created["did_create"], true, "{created}");
+}
+
+#[test]
+fn requests_of_a_server_without_jetstream_are_answered_once() {
+    for seed in 0..100 {
+        let mut world = World::new(3, seed);
+        let created = world.delegate((2, &[]), "STREAM.CREATE.S", &stream("S", "s"));
+        world.run();
+        assert_eq!(world.answer(&created)["cluster"]["leader"], "name-2");
+        for to in 0..3 {
+            let info = world.delegate((to, &[2]), "STREAM.INFO.S", &json!({}));
+            let again = world.delegate((to, &[2]), "STREAM.CREATE.S", &stream("S", "s"));
+            let overlapping = world.delegate((to, &[]), "STREAM.CREATE.T", &stream("T", "s"));
+            let missing = world.delegate((to, &[]), "STREAM.INFO.none", &json!({}));
+            let names = world.delegate((to, &[]), "STREAM.NAMES", &json!({}));
+            let list = world.delegate((to, &[]), "STREAM.LIST", &json!({}));
+            let account = world.delegate((to, &[]), "INFO", &json!({}));
+            world.run();
+            for reply in [info, again] {
+                assert_eq!(world.answer(&reply)["cluster"]["leader"], "name-2");
+            }
+            assert_eq!(code(&world.answer(&overlapping)), 10065);
+            assert_eq!(code(&world.answer(&missing)), 10059);
+            assert_eq!(world.answer(&names)["streams"], json!(["S"]));
+            assert_eq!(world.answer(&list)["streams"][0]["config"]["name"], "S");
+            assert_eq!(world.answer(&account)["streams"], 1);
+        }
+    }
+}
+
+#[test]
+fn server_without_jetstream_may_know_a_deletion_first() {
+    for seed in 0..100 {
+        let mut world = World::new(3, seed);
+        world.create(0, "S", "s");
+        let deleted = world.delegate((1, &[0]), "STREAM.DELETE.S", &json!({}));
+        while world.answers[&deleted].is_empty() {
+            assert!(world.step(), "seed {seed}: no answer");
+        }
+        // The other servers may still know the stream.
+        let info = world.delegate((2, &[]), "STREAM.INFO.S", &json!({}));
+        world.run();
+        assert_eq!(world.answer(&deleted)["success"], true);
+        assert_eq!(code(&world.answer(&info)), 10059, "seed {seed}");
+    }
+}
+
+#[test]
+fn stream_that_servers_without_jetstream_create_at_once_exists_once() {
+    for seed in 0..100 {
+        let mut world = World::new(3, seed);
+        let config = stream("S", "s");
+        let sent: Vec<String> = (0..3)
+            .map(|to| world.delegate((to, &[]), "STREAM.CREATE.S", &config))
+            .collect();
+        world.run();
+        let owners = world.owners("S");
+        assert_eq!(owners.len(), 1, "seed {seed}: {owners:?}");
+        for reply in sent {
+            let leader = format!("name-{}", owners[0]);
+            assert_eq!(
+                world.answer(&reply)["cluster"]["leader"],
+                leader,
+                "seed {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn stream_that_was_created_twice_and_deleted_stays_deleted() {
+    for seed in 0..100 {
+        let mut world = World::new(3, seed);
+        world.create(0, "S", "s");
+        let config = stream("S", "s");
+        let mut replies = Vec::new();
+        for (to, request, payload) in [
+            (1, "STREAM.CREATE.S", &config),
+            (2, "STREAM.DELETE.S", &json!({})),
+        ] {
+            let reply = world.delegate((to, &[0]), request, payload);
+            while world.answers[&reply].is_empty() {
+                assert!(world.step(), "seed {seed}: no answer");
+            }
+            replies.push(reply);
+        }
+        world.run();
+        for reply in replies {
+            assert_eq!(code(&world.answer(&reply)), 0, "seed {seed}");
+        }
+        assert!(world.owners("S").is_empty(), "seed {seed}");
+    }
 }

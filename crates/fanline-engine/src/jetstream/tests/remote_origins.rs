@@ -168,6 +168,7 @@ impl Simulation {
             payload: &packet.payload,
             shown: &packet.shown,
             is_from_route: false,
+            is_delegated: false,
         };
         let (js, port) = &mut self.sides[side];
         js.handle(&message, self.now, port);

@@ -141,7 +141,7 @@ impl LeafSession<'_> {
         if leaf.urls.is_empty() {
             leaf.urls.clone_from(&hub.leafnode_urls);
         }
-        (leaf.name, leaf.cluster) = (name, cluster);
+        (leaf.name, leaf.cluster) = (name, cluster.into());
         leaf.takes_traces = takes_traces;
         leaf.isolates = remote.isolates;
         leaf.rules = rules;
@@ -175,7 +175,7 @@ impl LeafSession<'_> {
         options.version = connect.version;
         let leaf = session.kind.expect_leaf_mut();
         leaf.name = connect.name;
-        leaf.cluster = connect.cluster;
+        leaf.cluster = connect.cluster.into();
         leaf.remote_account = connect.remote_account;
         leaf.takes_traces = connect.protocol >= PROTOCOL;
         leaf.is_remote_hub = connect.is_hub;

@@ -1,6 +1,7 @@
 //! Input of leaf connections.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::Receipt;
@@ -125,10 +126,20 @@ impl LeafSession<'_> {
         intake.is_admitted = leaf.is_ready();
         intake.is_restricted = !leaf.rules.is_empty();
         intake.may_run = intake.is_admitted
+            && self.cluster_for_routes().is_empty()
             && !leaf.is_paused()
             && !intake.is_mapped
             && !self.broker.exchange.outputs.traces;
         intake
+    }
+
+    /// Returns the cluster of the other server, if routes must name it: it is a leaf node of this server's cluster.
+    fn cluster_for_routes(&self) -> Arc<str> {
+        let leaf = self.state();
+        match self.broker.exchange.config.routes {
+            Some(_) if !leaf.is_spoke() => Arc::clone(&leaf.cluster),
+            _ => Arc::default(),
+        }
     }
 
     /// Handles a message. `from` is the offset of its verb in the chunk.
@@ -159,8 +170,10 @@ impl LeafSession<'_> {
                 Err(()) => return self.refuse_message(publish.subject),
             }
         }
+        let cluster = self.cluster_for_routes();
         let origin = Origin {
             groups: Some(groups),
+            cluster: cluster.as_bytes(),
             ..intake.origin
         };
         if !intake.is_mapped {

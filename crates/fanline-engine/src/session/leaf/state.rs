@@ -55,7 +55,7 @@ pub(crate) struct Leaf {
     pub(crate) announced: Announced,
     /// Name, cluster, and account of the other side.
     pub(crate) name: String,
-    pub(crate) cluster: String,
+    pub(crate) cluster: Arc<str>,
     pub(crate) remote_account: String,
     /// Whether the interest of other leaf connections is hidden from the other side.
     pub(crate) isolates: bool,
@@ -90,7 +90,7 @@ impl Leaf {
             rules: Rules::default(),
             announced: Announced::default(),
             name: String::new(),
-            cluster: String::new(),
+            cluster: Arc::default(),
             remote_account: String::new(),
             isolates: false,
             takes_traces: false,

@@ -6,9 +6,10 @@ use super::imports::{Imports, Place};
 use crate::auth::AccountId;
 use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::{Carries, GossipMode, RouteInfo};
+use crate::exchange::links::ClusterWeights;
 use crate::exchange::route_settings::Lane;
 use crate::exchange::session::SessionId;
-use crate::session::announced::Announced;
+use crate::session::announced::{Announced, Key};
 
 /// Largest number of servers that the server has learned of by gossip and the runtime has not taken. Further
 /// ones are ignored.
@@ -21,7 +22,7 @@ pub(crate) struct RouteConnections {
     /// Number of registered routes in all lanes.
     pub(super) count: usize,
     /// Weights of filters at leaf nodes that another shard serves.
-    pub(super) below: HashMap<Place, u32>,
+    pub(super) below: HashMap<Place, ClusterWeights>,
     /// Reused buffer for lines of interest.
     pub(super) lines: Vec<u8>,
     events: Vec<RouteEvent>,
@@ -71,6 +72,8 @@ pub(super) struct AnnouncedIn {
     /// Name of the account. A removed account has no other name, and its interest must be withdrawn.
     pub(super) name: Box<[u8]>,
     pub(super) weights: Announced,
+    /// Weights at leaf nodes for which this server is the hub.
+    pub(super) below: HashMap<Key, ClusterWeights>,
 }
 
 /// An event that concerns the whole server.

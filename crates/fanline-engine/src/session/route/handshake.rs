@@ -54,6 +54,8 @@ impl Broker {
                 .map_or("off", LinkCompression::name)
                 .into(),
             route_pool_size: i64::from(settings.pool_size),
+            lnoc: true,
+            lnocu: true,
             import: rights.clone().map(|[import, _]| import.into()),
             export: rights.map(|[_, export]| export.into()),
             ..RouteInfo::default()
@@ -72,6 +74,7 @@ impl Broker {
             name: server.server_id.clone(),
             cluster: server.cluster.clone().unwrap_or_default(),
             cluster_dynamic: server.cluster_is_generated,
+            lnoc: true,
             ..RouteConnect::default()
         }
     }

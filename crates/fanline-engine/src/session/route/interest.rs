@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
 use super::super::Exchange;
 use super::super::announced::{Announced, Key};
 use super::RouteSession;
@@ -16,13 +18,13 @@ use crate::codec::nats::error::CloseReason;
 use crate::codec::route::parse::RouteInterest;
 use crate::codec::route::{RouteError, write_interest};
 use crate::exchange::deliver::Kind as _;
-use crate::exchange::links::WeightBelow;
+use crate::exchange::links::{ClusterWeights, WeightBelow};
 use crate::exchange::remote::{LinkSet, Remote};
 use crate::exchange::route_settings::Lane;
 use crate::exchange::router::{REPLIES, SubId, replies_of};
 use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
-use crate::jetstream::{is_all_requests, is_of_service};
+use crate::jetstream::{is_all_requests, is_for_delegates, is_of_service};
 use crate::subject::Filter;
 
 /// Largest number of subscriptions of one peer. A peer with more is disconnected.
@@ -37,9 +39,26 @@ const ACCOUNT_BYTES: usize = 4;
 /// Requests in the system account that only the server of the requester answers.
 const NOT_ANNOUNCED: [&[u8]; 2] = [b"$SYS.REQ.USER.*.INFO", b"$SYS.DEBUG.SUBSCRIBERS"];
 
-/// Returns the sid of a peer's subscription: its account, its filter, and its queue group.
-fn sid_of(account: AccountId, key: &Key) -> Vec<u8> {
-    [&account.0.to_le_bytes()[..], key.as_bytes()].concat()
+/// Separates the cluster of leaf nodes from the other parts of a subscription's sid. No other part contains it.
+const CLUSTER_MARK: u8 = b'\r';
+
+/// Returns the sid of a peer's subscription: its account, its filter, its queue group, and the cluster of the leaf nodes
+/// that have the interest, if the peer has named it.
+fn sid_of(account: AccountId, interest: &RouteInterest<'_>) -> Vec<u8> {
+    let key = Key::new(interest.filter, interest.queue);
+    let mut sid = [&account.0.to_le_bytes()[..], key.as_bytes()].concat();
+    if !interest.origin.is_empty() {
+        sid.push(CLUSTER_MARK);
+        sid.extend_from_slice(interest.origin);
+    }
+    sid
+}
+
+/// Returns the cluster of leaf nodes in the sid of a peer's subscription; empty if the peer has named none.
+pub(crate) fn cluster_of(sid: &[u8]) -> &[u8] {
+    let rest = sid.get(ACCOUNT_BYTES..).unwrap_or_default();
+    let mark = rest.iter().position(|byte| *byte == CLUSTER_MARK);
+    mark.map_or(b"", |at| &rest[at + 1..])
 }
 
 /// Returns the account of a peer's subscription.
@@ -87,7 +106,12 @@ impl RouteSession<'_> {
         if !self.state().may_subscribe(filter, queue) {
             return;
         }
-        let sid = sid_of(account, &Key::new(filter, queue));
+        // A server with JetStream delegates no requests.
+        let settings = self.broker.exchange.config.routes.as_ref();
+        if settings.is_some_and(|own| own.jetstream.is_some()) && is_for_delegates(filter, queue) {
+            return;
+        }
+        let sid = sid_of(account, interest);
         let exchange = &mut self.broker.exchange;
         if let Some(sub) = exchange.subs.find(self.id.0, &sid) {
             return self.set_weight(sub, account, interest);
@@ -174,7 +198,7 @@ impl RouteSession<'_> {
             return;
         };
         let links = self.links();
-        let sid = sid_of(account, &Key::new(interest.filter, interest.queue));
+        let sid = sid_of(account, interest);
         let exchange = &mut self.broker.exchange;
         if let Some(sub) = exchange.subs.find(self.id.0, &sid) {
             exchange.drop_link_subscription(links, sub);
@@ -223,33 +247,33 @@ impl Exchange {
             if carriers.is_empty() {
                 continue;
             }
-            let record = |place| {
-                let weight = self.record_place(lane, place)?;
-                Some((&place.1, weight))
-            };
-            let news: Vec<(&Key, u32)> = places.iter().filter_map(record).collect();
+            let mut news = Vec::new();
+            for place in places {
+                self.record_place(lane, place, &mut news);
+            }
             if !news.is_empty() {
                 self.send_interest(lane, account, &carriers, &news);
             }
         }
     }
 
-    /// Sends weights in an account to routes.
+    /// Sends interest in an account to routes.
     fn send_interest(
         &mut self,
         lane: Lane,
         account: AccountId,
         to: &[SessionId],
-        weights: &[(&Key, u32)],
+        lines: &[InterestLine<'_>],
     ) {
-        let mut lines = std::mem::take(&mut self.shared.routes.lines);
-        for is_named in [true, false] {
-            let form = |id: &&SessionId| self.sessions[id.index()].kind.names_account();
-            let to: Vec<SessionId> = to
-                .iter()
-                .filter(|id| form(id) == is_named)
-                .copied()
-                .collect();
+        let mut out = std::mem::take(&mut self.shared.routes.lines);
+        for (is_named, takes_clusters) in
+            [(true, true), (false, true), (true, false), (false, false)]
+        {
+            let has_form = |id: &&SessionId| {
+                let kind = &self.sessions[id.index()].kind;
+                kind.names_account() == is_named && kind.takes_clusters() == takes_clusters
+            };
+            let to: Vec<SessionId> = to.iter().filter(has_form).copied().collect();
             if to.is_empty() {
                 continue;
             }
@@ -257,18 +281,23 @@ impl Exchange {
                 Some(announced) if is_named => &*announced.name,
                 _ => b"",
             };
-            lines.clear();
-            for (key, weight) in weights {
-                write_interest(&mut lines, name, key.filter(), key.queue(), *weight);
+            out.clear();
+            for line in lines {
+                let place = (line.key.filter(), line.key.queue());
+                match takes_clusters {
+                    true => write_interest(&mut out, &line.cluster, name, place, line.weight),
+                    // A peer that does not distinguish clusters may receive the same sum several times.
+                    false => write_interest(&mut out, b"", name, place, line.sum),
+                }
             }
             for id in to {
-                self.outputs.announced_bytes += lines.len();
-                self.send(id, &lines);
+                self.outputs.announced_bytes += out.len();
+                self.send(id, &out);
             }
         }
-        lines.clear();
-        lines.shrink_to(LINES_BYTES);
-        self.shared.routes.lines = lines;
+        out.clear();
+        out.shrink_to(LINES_BYTES);
+        self.shared.routes.lines = out;
     }
 
     /// Returns the slot of an account by its name; `None` if it has dedicated routes.
@@ -290,12 +319,16 @@ impl Exchange {
         carriers.map(|route| route.id).collect()
     }
 
-    /// Records the current interest in a place as announced. Returns its weight if it has changed.
-    fn record_place(&mut self, lane: Lane, place: &Place) -> Option<u32> {
+    /// Records the current interest in a place as announced. Adds the lines for what has changed to `news`.
+    fn record_place<'a>(&mut self, lane: Lane, place: &'a Place, news: &mut Vec<InterestLine<'a>>) {
         let (account, key) = place;
         let own = self.own_weight_for_routes(*account, key);
         let settings = self.config.routes.as_ref();
         let may_import = settings.is_none_or(|settings| settings.may_import(key.filter()));
+        let below = match may_import {
+            true => self.weights_below_for_routes(*account, key),
+            false => Vec::new(),
+        };
         let routes = self.shared.routes.lane_mut(lane);
         let imported = routes.imports.weight(place);
         let weight = match key.queue() {
@@ -307,10 +340,28 @@ impl Exchange {
         let announced = announced.or_insert_with(|| AnnouncedIn {
             name: self.access.name_of(*account).into(),
             weights: Announced::default(),
+            below: HashMap::new(),
         });
         // An account that was removed before its first announcement has no name.
-        let is_news = !announced.name.is_empty() && announced.weights.record(key, weight);
-        is_news.then_some(weight)
+        if announced.name.is_empty() {
+            return;
+        }
+        let first = news.len();
+        let mut note = |cluster, weight| {
+            news.push(InterestLine {
+                cluster,
+                key,
+                weight,
+                sum: 0,
+            });
+        };
+        if announced.weights.record(key, weight) {
+            note(Box::default(), weight);
+        }
+        record_below(&mut announced.below, key, below, note);
+        for line in &mut news[first..] {
+            line.sum = sum_of(key, weight, &announced.below);
+        }
     }
 
     /// Adds the places of these filters of an account to `changed`, and those in other accounts from which it
@@ -326,7 +377,10 @@ impl Exchange {
         for key in keys {
             let place = (account, key);
             if is_importer {
-                let weight = self.own_weight_for_routes(account, &place.1);
+                let own = self.own_weight_for_routes(account, &place.1);
+                let below = self.weights_below_for_routes(account, &place.1);
+                let below = below.iter().map(|(_, weight)| *weight);
+                let weight = below.fold(own, u32::saturating_add);
                 let imports = &mut self.shared.routes.lane_mut(lane).imports;
                 imports.count(&place, weight, changed);
             }
@@ -343,8 +397,8 @@ impl Exchange {
             let routes = self.shared.routes.lane(lane);
             places.extend(routes.imports.places().cloned());
             for (account, announced) in &routes.announced {
-                let keys = announced.weights.iter().map(|(key, _)| key.clone());
-                places.extend(keys.map(|key| (*account, key)));
+                let keys = announced.weights.keys().chain(announced.below.keys());
+                places.extend(keys.map(|key| (*account, key.clone())));
             }
             self.announce_places(lane, places);
         }
@@ -408,14 +462,15 @@ impl Exchange {
             let Some(announced) = routes.announced.get_mut(&account) else {
                 continue;
             };
-            let taken = std::mem::take(&mut announced.weights);
-            let weights: Vec<(&Key, u32)> = taken.iter().collect();
-            if !weights.is_empty() {
-                self.send_interest(lane, account, &[id], &weights);
+            let weights = std::mem::take(&mut announced.weights);
+            let below = std::mem::take(&mut announced.below);
+            let lines = lines_of(&weights, &below);
+            if !lines.is_empty() {
+                self.send_interest(lane, account, &[id], &lines);
             }
             let routes = self.shared.routes.lane_mut(lane);
             if let Some(announced) = routes.announced.get_mut(&account) {
-                announced.weights = taken;
+                (announced.weights, announced.below) = (weights, below);
             }
         }
     }
@@ -436,8 +491,9 @@ impl Exchange {
         for account in accounts.filter(|account| is_missing(*account)) {
             places.extend(self.places_in(account));
         }
+        let mut news = Vec::new();
         for place in &places {
-            self.record_place(lane, place);
+            self.record_place(lane, place, &mut news);
         }
     }
 
@@ -458,56 +514,140 @@ impl Exchange {
         }
     }
 
-    /// Records the weight of a filter at leaf nodes that another shard serves.
+    /// Records the weights of a filter at leaf nodes that another shard serves.
     pub(crate) fn record_weight_below(&mut self, report: &WeightBelow) {
         let (account, filter, queue) = (report.account, &report.filter, &report.queue);
         let place = (account, Key::new(filter, queue));
         let below = &mut self.shared.routes.below;
-        match report.weight {
-            0 => below.remove(&place),
-            weight => below.insert(place, weight),
+        match report.weights.is_empty() {
+            true => below.remove(&place),
+            false => below.insert(place, report.weights.clone()),
         };
         self.routers.changing(account).record_change(filter, queue);
     }
 
-    /// Returns the weight of a filter to announce to peers, without that of imports: that of this server's
-    /// clients, of its streams, of the leaf nodes for which it is the hub, and of its requests to other
-    /// accounts.
+    /// Returns the weight of a filter to announce to peers, without that of imports and of leaf nodes: that of this
+    /// server's clients, of its streams, and of its requests to other accounts.
     fn own_weight_for_routes(&self, account: AccountId, key: &Key) -> u32 {
         let (filter, queue) = (key.filter(), key.queue());
-        if account == AccountId::SYSTEM && NOT_ANNOUNCED.contains(&filter) {
-            return 0;
-        }
         // An account that only exports may have no router yet.
-        let Some(router) = self.routers.get(account) else {
+        let router = self.routers.get(account);
+        let Some(router) = router.filter(|_| is_announced(account, filter)) else {
             return 0;
         };
-        if filter.starts_with(REPLIES.as_bytes())
-            && filter == replies_of(self.reply_token(), self.index)
-        {
+        if self.is_of_replies(filter) {
             return u32::from(self.replies_in.contains(&account));
         }
         let service = self.config.routes.as_ref().and_then(|own| own.jetstream);
-        let own = match queue {
-            [] if is_of_service(filter) => {
-                return service.map_or(0, |at| router.weight_of(Remote::Shard(at), filter, queue));
+        match queue {
+            _ if is_of_service(filter) || is_for_delegates(filter, queue) => {
+                service.map_or(0, |at| router.weight_of(Remote::Shard(at), filter, queue))
             }
             [] if is_all_requests(filter, self.info.domain.as_deref()) && service.is_some() => {
                 u32::from(service.is_some_and(|at| router.is_wanted_without(at, filter)))
             }
             _ => router.own_weight(filter, queue),
-        };
-        if queue.is_empty() && own > 0 {
-            return own;
         }
-        let below = match self.index {
-            LEAF_SHARD => self.weight_below(account, filter, queue),
-            _ if self.shared.routes.below.is_empty() => 0,
+    }
+
+    /// Returns whether a filter consists of the subjects of responses to this shard.
+    fn is_of_replies(&self, filter: &[u8]) -> bool {
+        filter.starts_with(REPLIES.as_bytes())
+            && filter == replies_of(self.reply_token(), self.index)
+    }
+
+    /// Returns the weights of a filter at leaf nodes for which this server is the hub, to announce to peers.
+    fn weights_below_for_routes(&self, account: AccountId, key: &Key) -> ClusterWeights {
+        let (filter, queue) = (key.filter(), key.queue());
+        let is_of_server = is_of_service(filter) || is_for_delegates(filter, queue);
+        if is_of_server || !is_announced(account, filter) || self.is_of_replies(filter) {
+            return Vec::new();
+        }
+        match self.index {
+            LEAF_SHARD => self.weights_below(account, filter, queue),
+            _ if self.shared.routes.below.is_empty() => Vec::new(),
             _ => {
                 let below = self.shared.routes.below.get(&(account, key.clone()));
-                below.copied().unwrap_or(0)
+                below.cloned().unwrap_or_default()
             }
-        };
-        own.saturating_add(below)
+        }
     }
+}
+
+/// Returns whether peers may need interest in a filter.
+fn is_announced(account: AccountId, filter: &[u8]) -> bool {
+    account != AccountId::SYSTEM || !NOT_ANNOUNCED.contains(&filter)
+}
+
+/// A line of interest: the weight of a filter at this server, or at its leaf nodes of one cluster.
+pub(super) struct InterestLine<'a> {
+    /// The cluster; empty for the interest of this server.
+    cluster: Box<[u8]>,
+    key: &'a Key,
+    weight: u32,
+    /// The weight at this server and all its leaf nodes.
+    sum: u32,
+}
+
+/// Weights at leaf nodes for which this server is the hub.
+type Below = HashMap<Key, ClusterWeights>;
+
+/// Records the current weights of a key at leaf nodes. Calls `note` for each that has changed, with its cluster.
+fn record_below(
+    below: &mut Below,
+    key: &Key,
+    weights: ClusterWeights,
+    mut note: impl FnMut(Box<[u8]>, u32),
+) {
+    if weights.is_empty() && below.is_empty() {
+        return;
+    }
+    let before = match weights.is_empty() {
+        true => below.remove(key),
+        false => below.insert(key.clone(), weights.clone()),
+    };
+    let before = before.unwrap_or_default();
+    let weight_in = |all: &ClusterWeights, cluster: &[u8]| {
+        let of_cluster = all.iter().find(|(name, _)| **name == *cluster);
+        of_cluster.map(|(_, weight)| *weight)
+    };
+    for (cluster, _) in &before {
+        if weight_in(&weights, cluster).is_none() {
+            note(cluster.clone(), 0);
+        }
+    }
+    for (cluster, weight) in weights {
+        if weight_in(&before, &cluster) != Some(weight) {
+            note(cluster, weight);
+        }
+    }
+}
+
+/// Returns the weight of a key at this server, which is `own`, and at its leaf nodes.
+fn sum_of(key: &Key, own: u32, below: &Below) -> u32 {
+    let below = below.get(key).into_iter().flatten();
+    let sum = below.fold(own, |sum, (_, weight)| sum.saturating_add(*weight));
+    if key.queue().is_empty() {
+        sum.min(1)
+    } else {
+        sum
+    }
+}
+
+/// Returns the lines of all announced interest in an account.
+fn lines_of<'a>(weights: &'a Announced, below: &'a Below) -> Vec<InterestLine<'a>> {
+    let line = |cluster, key, weight| InterestLine {
+        cluster,
+        key,
+        weight,
+        sum: sum_of(key, weights.weight(key), below),
+    };
+    let own = weights
+        .iter()
+        .map(|(key, weight)| line(Box::default(), key, weight));
+    let below = below.iter().flat_map(|(key, weights)| {
+        let weights = weights.iter();
+        weights.map(move |(cluster, weight)| line(cluster.clone(), key, *weight))
+    });
+    own.chain(below).collect()
 }

@@ -15,7 +15,7 @@ use crate::exchange::session::SessionId;
 
 pub(crate) use connections::RouteConnections;
 pub use connections::{Introduction, RouteEvent};
-pub(crate) use interest::account_of;
+pub(crate) use interest::{account_of, cluster_of};
 pub(crate) use state::Route;
 pub use state::{RouteDial, RouteEnded, RouteOutcome, RouteStatus};
 

@@ -161,12 +161,16 @@ impl RouteSession<'_> {
             self.enter_account(intake, place, message.account);
         }
         let RouteMessage {
-            publish, groups, ..
+            origin,
+            publish,
+            groups,
+            ..
         } = message;
         let chunk = intake.chunk;
         let requests_trace = publish.header_bytes > 0 && asks_for_trace(chunk, publish, from);
         if place.is_known
             && groups.is_empty()
+            && origin.is_empty()
             && (self.broker.exchange).coalesce(intake, publish, from, requests_trace)
         {
             return intake.count(publish);
@@ -186,7 +190,7 @@ impl RouteSession<'_> {
             let mut traced = (requests_trace)
                 .then(|| self.begin_trace(account, publish, headers))
                 .flatten();
-            self.pass_on(intake, publish, groups, from, traced.as_mut());
+            self.pass_on(intake, publish, (groups, origin), from, traced.as_mut());
             if let Some(traced) = traced {
                 self.broker.end_trace(traced);
             }
@@ -211,7 +215,7 @@ impl RouteSession<'_> {
         &mut self,
         intake: &mut Intake<'_>,
         publish: &Publish<'_>,
-        groups: &[u8],
+        (groups, cluster): (&[u8], &[u8]),
         from: usize,
         trace: Option<&mut Traced>,
     ) {
@@ -229,6 +233,7 @@ impl RouteSession<'_> {
             message: &message,
             origin: Origin {
                 groups: Some(groups),
+                cluster,
                 ..intake.origin
             },
             context: Context {

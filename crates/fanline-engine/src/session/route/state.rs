@@ -135,6 +135,11 @@ impl Route {
         self.is_ready() && rights.is_none_or(|rights| rights.may_receive(subject, group))
     }
 
+    /// Returns whether the peer understands the clusters of leaf nodes.
+    pub(crate) fn takes_clusters(&self) -> bool {
+        self.info.lnoc && self.info.lnocu
+    }
+
     /// Returns whether the peer continues traces.
     pub(crate) fn takes_traces(&self) -> bool {
         self.info.proto >= u64::from(PROTOCOL)
