@@ -38,7 +38,7 @@ const ACCOUNT_BYTES: usize = 4;
 const NOT_ANNOUNCED: [&[u8]; 2] = [b"$SYS.REQ.USER.*.INFO", b"$SYS.DEBUG.SUBSCRIBERS"];
 
 /// Returns the sid of a peer's subscription: its account, its filter, and its queue group.
-fn sid_of(account: AccountId, key: &Key) -> Vec<u8> {
+pub(in crate::session) fn sid_of(account: AccountId, key: &Key) -> Vec<u8> {
     [&account.0.to_le_bytes()[..], key.as_bytes()].concat()
 }
 
@@ -374,7 +374,7 @@ impl Exchange {
     }
 
     /// Returns the places of all interest in an account.
-    fn places_in(&self, account: AccountId) -> Vec<Place> {
+    pub(in crate::session) fn places_in(&self, account: AccountId) -> Vec<Place> {
         let mut places = Vec::new();
         let mut note =
             |filter: &[u8], queue: &[u8]| places.push((account, Key::new(filter, queue)));
@@ -473,7 +473,7 @@ impl Exchange {
     /// Returns the weight of a filter to announce to peers, without that of imports: that of this server's
     /// clients, of its streams, of the leaf nodes for which it is the hub, and of its requests to other
     /// accounts.
-    fn own_weight_for_routes(&self, account: AccountId, key: &Key) -> u32 {
+    pub(in crate::session) fn own_weight_for_routes(&self, account: AccountId, key: &Key) -> u32 {
         let (filter, queue) = (key.filter(), key.queue());
         if account == AccountId::SYSTEM && NOT_ANNOUNCED.contains(&filter) {
             return 0;
