@@ -43,6 +43,12 @@ DIFFERENCES = {
     "jetstream {tpm {}}": UNSUPPORTED,
     "cluster { name: x, port: -1, tls {} }": NO_CERTIFICATE,
     "cluster { name: x, port: -1, authorization {user: a, password: b, permissions {import: a, export: b}} }": WARNING,
+    "gateway {name: A}": AT_THE_CHECK,
+    "gateway {port: 7222}": AT_THE_CHECK,
+    "gateway {name: A, port: 7222, gateways: [{name: B}]}": AT_THE_CHECK,
+    "gateway {name: A, port: 7222, gateways: [{url: 'nats://h:7222'}]}": AT_THE_CHECK,
+    "cluster {name: B, port: 6222}\ngateway {name: A, port: 7222}": AT_THE_CHECK,
+    "gateway {name: A, port: 7222}\njetstream {}": UNSUPPORTED,
     "tls {timeout: 2}\nTLS {timeout: 3}": TWICE,
     "websocket {port: -1, no_tls: true}\nws {same_origin: true}": TWICE,
 }

@@ -26,6 +26,7 @@ class Node:
         self.binary = binary
         self.leaf_port = port_free()
         self.cluster_port = port_free()
+        self.gateway_port = port_free()
         self.http_port = port_free()
         self.websocket_port = port_free()
         self.file = os.path.join(stage.folder, f"{name}.conf")

@@ -15,6 +15,7 @@ pub(crate) fn config(shards: usize) -> Arc<ShardConfig> {
         traces: false,
         leafs: None,
         routes: None,
+        gateways: None,
     })
 }
 

@@ -7,7 +7,7 @@
 //! use std::{sync::Arc, time::Duration};
 //! use fanline_engine::{Auth, Chunk, Limits, Peer, ServerInfo, Shard, ShardConfig};
 //!
-//! let config = ShardConfig { limits: Limits::default(), auth: Auth::Open, shards: 1, traces: false, leafs: None, routes: None };
+//! let config = ShardConfig { limits: Limits::default(), auth: Auth::Open, shards: 1, traces: false, leafs: None, routes: None, gateways: None };
 //! let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);
 //! let now = Duration::ZERO;
 //! let client = shard.open(1, Peer::default(), false, now);
@@ -47,7 +47,9 @@ pub use exchange::router::{MatchMemo, Matched, Matcher};
 pub use limits::{AccountLimits, Limits, LinkLimits, MqttLimits};
 pub use outbox::{Chunk, Outbox, SHARED_BYTES_MIN};
 pub use random::Seed;
-pub use session::{ConnectionStatus, MqttStatus, Receipt, SubscriptionStatus, leaf, route};
+pub use session::{
+    ConnectionStatus, MqttStatus, Receipt, SubscriptionStatus, gateway, leaf, route,
+};
 pub use shard::{
     Batch, BatchCursor, Ended, JetStreamService, LeafTraffic, SHARDS_MAX, SessionId, Shard,
     ShardConfig, ShardStatus,

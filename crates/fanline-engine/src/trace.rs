@@ -31,6 +31,7 @@ const FIRST_LINK_HOP: usize = 64;
 /// Kinds of connections, with nats-server's numbers.
 pub(crate) const CLIENT: u8 = 0;
 pub(crate) const ROUTER: u8 = 1;
+pub(crate) const GATEWAY: u8 = 2;
 pub(crate) const LEAF: u8 = 4;
 
 /// Returns whether headers may request a trace. Most do not, and are not parsed further.

@@ -13,6 +13,8 @@ mod cluster;
 mod colocated;
 pub mod config;
 mod error;
+mod gateway;
+mod gateways;
 mod identity;
 mod ipc;
 mod jetstream;
@@ -47,10 +49,11 @@ pub use fanline_engine::auth;
 pub use ipc::JetStreamAtWork;
 pub use options::{
     Addresses, AssetLimits, Auth, BatchLimits, Certificate, Cipher, ClientCertificates,
-    ClusterOptions, CompressionLevel, Dashboard, DirectoryOptions, Encryption, JetStreamOptions,
-    LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeProxy, LeafnodeRemote, LeafnodeUser,
-    Limits, LinkCompression, MqttOptions, Options, Origin, ResolverOptions, Secret, SyncMode,
-    TlsHandshake, TlsOptions, TlsVersion, UrlOptions, WebSocketOptions,
+    ClusterOptions, CompressionLevel, Dashboard, DirectoryOptions, Encryption, GatewayOptions,
+    JetStreamOptions, LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,
+    LeafnodeRemote, LeafnodeUser, Limits, LinkCompression, MqttOptions, Options, Origin,
+    RemoteGateway, ResolverOptions, Secret, SyncMode, TlsHandshake, TlsOptions, TlsVersion,
+    UrlOptions, WebSocketOptions,
 };
 pub use server::{Handle, Server};
 pub use shared::{ReloadRequest, ReloadRequests};

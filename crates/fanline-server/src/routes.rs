@@ -29,15 +29,15 @@ use crate::options::{ClusterOptions, Options};
 use crate::shared::Shared;
 
 /// Time limit of connecting.
-const DIAL_TIME: Duration = Duration::from_secs(1);
+pub(crate) const DIAL_TIME: Duration = Duration::from_secs(1);
 /// Delay between attempts, and its limit if it doubles.
-const DELAY: Duration = Duration::from_secs(1);
+pub(crate) const DELAY: Duration = Duration::from_secs(1);
 const DELAY_MAX: Duration = Duration::from_secs(30);
 /// Largest random addition to a delay. Servers that dial each other at the same moment close each other's
 /// connections, and must not repeat this.
 const JITTER_MAX: Duration = Duration::from_millis(100);
 /// Of the failed first attempts, one in this number is logged, after the first one.
-const LOGGED_ONE_IN: u64 = 3600;
+pub(crate) const LOGGED_ONE_IN: u64 = 3600;
 /// Largest number of servers learned by gossip that are dialed at a time. Further ones are ignored.
 const IMPLICIT_MAX: usize = 1024;
 
@@ -521,7 +521,7 @@ impl Mesh {
 }
 
 /// Returns the delay after this number of failed attempts, if it doubles.
-fn doubled(attempts: u64) -> Duration {
+pub(crate) fn doubled(attempts: u64) -> Duration {
     let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX);
     let factor = 1_u32.checked_shl(doublings.min(16)).unwrap_or(u32::MAX);
     DELAY.saturating_mul(factor).min(DELAY_MAX)
@@ -532,7 +532,7 @@ fn log_failure(attempt: u64, error: &str) {
 }
 
 /// Returns a random time.
-fn jitter() -> Duration {
+pub(crate) fn jitter() -> Duration {
     let most = u64::try_from(JITTER_MAX.as_millis()).unwrap_or(1);
     Duration::from_millis(random_u64() % most.max(1))
 }

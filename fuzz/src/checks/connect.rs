@@ -44,6 +44,7 @@ pub fn check(data: &[u8]) {
         traces: true,
         leafs: None,
         routes: None,
+        gateways: None,
     };
     let mut shard = Shard::new(0, Arc::new(config), ServerInfo::default(), 1);
     let id = shard.open(1, Peer::default(), false, Duration::ZERO);

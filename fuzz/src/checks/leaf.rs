@@ -78,6 +78,7 @@ fn check_hub(data: &[u8]) {
         traces: false,
         leafs: None,
         routes: None,
+        gateways: None,
     };
     let now = Duration::ZERO;
     let mut hub = Shard::new(0, Arc::new(config), ServerInfo::default(), 7);

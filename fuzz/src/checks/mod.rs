@@ -6,6 +6,7 @@ pub mod delivery;
 mod delivery_model;
 mod delivery_received;
 pub mod filter;
+pub mod gateway;
 pub mod jetstream;
 mod jetstream_account;
 pub mod jwt;

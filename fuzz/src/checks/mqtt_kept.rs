@@ -104,6 +104,7 @@ impl Simulation {
             traces: false,
             leafs: None,
             routes: None,
+            gateways: None,
         });
         let accounts = Accounts(folders.clone());
         let service = JetStreamService::new(1, &config, 7, |ports| {

@@ -47,6 +47,7 @@ fn check_server(handshake: &[u8], data: &[u8]) {
         traces: false,
         leafs: None,
         routes: Some(Arc::new(RouteSettings::default())),
+        gateways: None,
     };
     let info = ServerInfo {
         server_id: "NOWN".into(),

@@ -33,6 +33,7 @@ impl Simulation {
             traces: false,
             leafs: None,
             routes: None,
+            gateways: None,
         });
         let make = |i| Shard::new(i, config.clone(), ServerInfo::default(), 7);
         Simulation {

@@ -152,7 +152,8 @@ impl<K: Kind> Broker<K> {
                 // A message from a route goes to another server only if there is no member on this one.
                 let weight = match via {
                     Via::Route => Member::weight_near(members),
-                    Via::Own | Via::Hub | Via::Import => group.weight,
+                    Via::Gateway if members.iter().any(|member| member.is_beyond()) => 0,
+                    Via::Own | Via::Hub | Via::Import | Via::Gateway => group.weight,
                 };
                 (group.name.as_slice().to_vec(), weight)
             })
@@ -183,7 +184,7 @@ impl<K: Kind> Broker<K> {
         let accounts = access.accounts();
         self.exchange.set_quotas(access);
         let token = self.exchange.reply_token().to_owned();
-        let uses_peers = self.exchange.config.routes.is_some() && !self.exchange.info.jetstream;
+        let uses_peers = self.exchange.has_peers() && !self.exchange.info.jetstream;
         let replies = replies_of(&token, self.exchange.index);
         let all_bridges = bridges(access, &replies, uses_peers);
         for ((id, account), bridges) in (0..).map(AccountId).zip(accounts).zip(all_bridges) {
@@ -266,7 +267,7 @@ impl<K: Kind> Broker<K> {
                 }
                 // A request is a new message, so it also goes to groups that have already received the
                 // original message.
-                BridgeKind::Service(_) if origin.via == Via::Route => continue,
+                BridgeKind::Service(_) if origin.via.has_chosen_groups() => continue,
                 BridgeKind::Service(terms) => {
                     self.request(account, target, terms, (message, origin), context)
                 }
@@ -306,7 +307,7 @@ impl<K: Kind> Broker<K> {
             origin: Origin {
                 via: Via::Import,
                 // The server of the publisher has chosen the groups.
-                groups: origin.groups.filter(|_| origin.via == Via::Route),
+                groups: origin.groups.filter(|_| origin.via.has_chosen_groups()),
                 ..own.origin
             },
             context,

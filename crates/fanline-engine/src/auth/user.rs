@@ -123,6 +123,8 @@ pub enum ConnectionKind {
     InProcess,
     /// A connection between servers of one cluster. No user can be restricted to it.
     Route,
+    /// A connection between clusters. No user can be restricted to it.
+    Gateway,
 }
 
 impl ConnectionKind {

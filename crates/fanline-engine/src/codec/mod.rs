@@ -1,6 +1,7 @@
 //! Encoding and decoding of protocols, one module per protocol.
 
 pub mod compression;
+pub mod gateway;
 pub mod leaf;
 mod line;
 pub mod mqtt;

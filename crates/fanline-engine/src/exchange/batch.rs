@@ -750,6 +750,7 @@ impl Batch {
             body,
             tail: &self.bytes[args.start..copied.end],
             shared: shared.map(|(chunk, range)| (chunk, range.clone())),
+            mark: &[],
         };
         Crossing {
             account: record.account,

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::time::Duration;
 
 use slab::Slab;
 
@@ -65,9 +66,33 @@ pub(crate) trait Kind: Sized {
         message: &Message<'_>,
     );
 
-    /// Returns whether a link may receive a message from `origin`. The message is for members of `group`, or
-    /// for plain subscriptions if `group` is empty.
-    fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool;
+    /// Returns whether a link may receive a message of an account from `origin`. The message is for members of
+    /// `group`, or for plain subscriptions if `group` is empty.
+    fn may_forward(
+        &self,
+        origin: Option<&Self>,
+        account: AccountId,
+        subject: &[u8],
+        group: &[u8],
+    ) -> bool;
+
+    /// Returns the link of a set that receives a response to a request from another cluster, and the subject of
+    /// the response there.
+    fn reply_link(
+        shared: &Self::Shared,
+        set: LinkSet,
+        account: AccountId,
+        subject: &[u8],
+    ) -> Option<(SessionId, Vec<u8>)>;
+
+    /// Returns what precedes the reply subject of a request to another cluster, if that cluster may not know the
+    /// interest in it yet; otherwise nothing.
+    fn reply_mark(
+        shared: &mut Self::Shared,
+        account: AccountId,
+        reply: &[u8],
+        now: Duration,
+    ) -> Vec<u8>;
 
     /// Returns whether a message's line contains its account, if the protocol of the link has it.
     fn names_account(&self) -> bool;
@@ -365,7 +390,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         outgoing: &mut [Batch],
         elsewhere: &[Vec<u8>],
     ) -> bool {
-        targets.set_plain(route.plain_remote.without(self.origin.via.excluded()));
+        targets.set_plain(route.plain_remote.reached(self.origin.via.excluded()));
         let mut delivered = false;
         for (group, members) in route.groups() {
             let name = group.name.as_slice();
@@ -376,6 +401,12 @@ impl<'a, K: Kind> FanOut<'a, K> {
             }
             let picked = match self.origin.via {
                 Via::Own => {
+                    let ticket = random.ticket(group.weight);
+                    self.deliver_to_one(members, route, message, ticket)
+                }
+                // Another cluster has no member here either, or it would have none in this one.
+                Via::Gateway if members.iter().any(|member| member.is_beyond()) => Picked::Nobody,
+                Via::Gateway => {
                     let ticket = random.ticket(group.weight);
                     self.deliver_to_one(members, route, message, ticket)
                 }
@@ -410,7 +441,7 @@ impl<'a, K: Kind> FanOut<'a, K> {
         let (cluster, leaf) = (of_rank(MemberRank::Cluster), of_rank(MemberRank::Leaf));
         let parts = [
             &members[..cluster],
-            &members[leaf..],
+            &members[leaf..of_rank(MemberRank::Beyond)],
             &members[cluster..leaf],
         ];
         let count = if self.origin.via == Via::Route { 3 } else { 2 };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
+use std::time::Duration;
 
 use slab::Slab;
 
@@ -10,12 +11,13 @@ use super::Exchange;
 use super::batch::{Crossing, Notification};
 use super::deliver::{Kind, RunMessage};
 use super::message::{Dispatch, Message, Via};
-use super::remote::{LinkHead, LinkSet, Remote};
+use super::remote::{LinkHead, LinkSet, Remote, RemoteSet};
 use super::router::{Member, RouteMemo, Routers, SubId, Subscription, Subscriptions};
 use super::run::Intake;
 use super::session::{Session, SessionId};
 use super::tracing::Onward;
 use crate::auth::AccountId;
+use crate::codec::gateway::ReplyMark;
 use crate::headers::Block;
 use crate::random::FastRandom;
 use crate::trace::HOP;
@@ -35,6 +37,9 @@ pub(crate) struct Links {
     /// Buffers for the start of a message's first line, and for the whole line.
     start: Vec<u8>,
     line: Vec<u8>,
+    /// The subject of a response from another cluster or to one; empty for other messages, which keep their
+    /// subject.
+    renamed: Vec<u8>,
 }
 
 /// The state of each link set.
@@ -173,12 +178,21 @@ impl<K: Kind> Exchange<K> {
             sessions,
             random,
             links,
+            shared,
             ..
         } = self;
         let (account, subject) = (dispatch.account, dispatch.subject);
         let (from, cluster) = (dispatch.origin.session, dispatch.origin.cluster);
         let links = &mut links[set];
         let mut memo = links.begin_message(account);
+        links.renamed.clear();
+        if set == LinkSet::Replies || is_marked_for(set, subject) {
+            if let Some((session, renamed)) = K::reply_link(shared, set, account, subject) {
+                links.pick(session.0);
+                links.renamed = renamed;
+            }
+            return Vec::new();
+        }
         let mut routers = std::mem::take(&mut links.routers);
         let mut missed = Vec::new();
         let route = routers.of(account).route(subject, &mut memo);
@@ -186,7 +200,7 @@ impl<K: Kind> Exchange<K> {
             for id in &route.plain {
                 let sub = subs.get(*id);
                 let session = sub.session();
-                if reaches(sessions, session, from, subject, b"")
+                if reaches(sessions, session, from, (account, subject), b"")
                     && is_elsewhere(sessions, sub, cluster)
                 {
                     links.pick(session);
@@ -205,7 +219,7 @@ impl<K: Kind> Exchange<K> {
                     let at = links.pick(session);
                     &mut links.picked[at].groups
                 }
-                None if cluster.is_empty() || set == LinkSet::Leafs => continue,
+                None if cluster.is_empty() || !matches!(set, LinkSet::Routes(_)) => continue,
                 None => &mut missed,
             };
             picked.extend_from_slice(name);
@@ -223,31 +237,33 @@ impl<K: Kind> Exchange<K> {
             outputs,
             links,
             access,
+            shared,
             ..
         } = self;
         let Links {
             picked,
             start,
             line,
+            renamed,
             ..
         } = &mut links[set];
         if picked.is_empty() {
             return false;
         }
         let message = dispatch.message;
-        let mut head = head_of(dispatch, access.name_of(dispatch.account));
+        let marked = marked_reply::<K>(set, shared, dispatch, outputs.now);
+        let is_marked = !marked.is_empty();
+        let mut head = LinkHead {
+            subject: first_of(renamed, dispatch.subject),
+            reply: first_of(&marked, message.reply()),
+            ..head_of(dispatch, access.name_of(dispatch.account))
+        };
         let account = head.account;
         start.clear();
         for one in picked.iter() {
             let session = &mut sessions[one.session as usize];
             begin_line(set, start, &mut head, account, session.kind.names_account());
-            let onward = match dispatch.context.trace.as_deref_mut() {
-                Some(trace) => {
-                    let traced_as = session.kind.traced_as();
-                    trace.record_link(session, set, dispatch.account, traced_as)
-                }
-                None => Onward::AsItCame,
-            };
+            let onward = onward_to(session, set, dispatch);
             if matches!(onward, Onward::Not) {
                 continue;
             }
@@ -257,6 +273,7 @@ impl<K: Kind> Exchange<K> {
             let cluster = dispatch.origin.cluster_if(takes_clusters);
             let is_usual = matches!(onward, Onward::AsItCame)
                 && cluster.is_empty()
+                && !is_marked
                 && message.head.is_empty()
                 && one.groups.is_empty()
                 && (session.takes_headers || message.header_bytes == 0);
@@ -311,7 +328,8 @@ impl<K: Kind> Exchange<K> {
         let mut wanted = std::mem::take(&mut links.routers);
         for id in &wanted.of(account).route(subject, &mut memo).plain {
             let session = subs.get(*id).session();
-            if reaches(sessions, session, intake.origin.session, subject, b"") {
+            let from = intake.origin.session;
+            if reaches(sessions, session, from, (account, subject), b"") {
                 links.pick(session);
             }
         }
@@ -342,6 +360,21 @@ impl<K: Kind> Exchange<K> {
             }
             outputs.count_produced(one.session, session, before);
         }
+    }
+
+    /// Delivers a message to the links of one set alone.
+    #[cold]
+    pub(crate) fn deliver_to_set(&mut self, set: LinkSet, dispatch: &mut Dispatch<'_>) {
+        let mut only = RemoteSet::default();
+        only.set(Remote::Links(set), true);
+        self.targets.set_plain(only);
+        let to = (dispatch.account, dispatch.subject);
+        let from = (None, dispatch.origin.cluster);
+        (self.targets).post(&mut self.outgoing, to, dispatch.message, 0, from);
+        if self.targets.has_links() {
+            self.deliver_to_links(dispatch);
+        }
+        self.settle_if_needed(None);
     }
 
     /// Announces the combined interest of a link set in a filter to the other shards.
@@ -456,6 +489,44 @@ fn head_of<'a>(dispatch: &Dispatch<'a>, account: &'a [u8]) -> LinkHead<'a> {
     }
 }
 
+/// Records in the trace of a message that it crosses a link. Returns how it is sent.
+#[inline]
+fn onward_to<K: Kind>(session: &Session<K>, set: LinkSet, dispatch: &mut Dispatch<'_>) -> Onward {
+    match dispatch.context.trace.as_deref_mut() {
+        Some(trace) => {
+            let traced_as = session.kind.traced_as();
+            trace.record_link(session, set, dispatch.account, traced_as)
+        }
+        None => Onward::AsItCame,
+    }
+}
+
+/// Returns the reply subject of a message with the mark that precedes it on the links of a set; empty without one.
+#[inline]
+fn marked_reply<K: Kind>(
+    set: LinkSet,
+    shared: &mut K::Shared,
+    dispatch: &Dispatch<'_>,
+    now: Duration,
+) -> Vec<u8> {
+    let reply = dispatch.message.reply();
+    let mark = match set {
+        _ if reply.is_empty() => Vec::new(),
+        LinkSet::Routes(_) => dispatch.message.mark.to_vec(),
+        LinkSet::Gateways => K::reply_mark(shared, dispatch.account, reply, now),
+        LinkSet::Leafs | LinkSet::Replies => Vec::new(),
+    };
+    match mark.is_empty() {
+        true => mark,
+        false => [&mark, reply].concat(),
+    }
+}
+
+/// Returns the first text, unless it is empty, otherwise the second one.
+fn first_of<'a>(one: &'a [u8], other: &'a [u8]) -> &'a [u8] {
+    if one.is_empty() { other } else { one }
+}
+
 /// Writes the start of a message's line, unless it is there already. `account` is its account, which the lines
 /// of some links contain.
 fn begin_line<'a>(
@@ -487,16 +558,18 @@ fn choose_member<K: Kind>(
     name: &[u8],
     random: &mut FastRandom,
 ) -> Option<u32> {
-    let (origin, subject) = (dispatch.origin, dispatch.subject);
+    let (origin, to) = (dispatch.origin, (dispatch.account, dispatch.subject));
     let is_elsewhere = |sub: &&Subscription| is_elsewhere(sessions, sub, origin.cluster);
     let members = members.iter().filter_map(|member| match member {
         Member::Local(id) => Some(subs.get(*id)),
         Member::Remote { .. } => None,
     });
     let members = members.filter(is_elsewhere);
-    let may_have =
-        |sub: &&Subscription| reaches(sessions, sub.session(), origin.session, subject, name);
+    let may_have = |sub: &&Subscription| reaches(sessions, sub.session(), origin.session, to, name);
     let usual = members.clone().filter(may_have);
+    if set == LinkSet::Gateways {
+        return nearest(usual, sessions).map(Subscription::session);
+    }
     let is_route = matches!(set, LinkSet::Routes(_));
     // A leaf node behind a peer is chosen only if no client there is a member.
     let is_direct = |sub: &&Subscription| {
@@ -525,19 +598,36 @@ fn by_weight<'a>(
     members.find(|member| ticket.is_held_by(member.weight()))
 }
 
+/// Selects the member that answers pings first.
+fn nearest<'a, K: Kind>(
+    members: impl Iterator<Item = &'a Subscription>,
+    sessions: &Slab<Session<K>>,
+) -> Option<&'a Subscription> {
+    members.min_by_key(|member| {
+        let rtt = sessions[member.session() as usize].rtt;
+        rtt.unwrap_or(Duration::MAX)
+    })
+}
+
+/// Returns whether a subject is that of a response from another cluster, for a server that a route leads to.
+#[inline]
+fn is_marked_for(set: LinkSet, subject: &[u8]) -> bool {
+    matches!(set, LinkSet::Routes(_)) && ReplyMark::split(subject).is_some()
+}
+
 /// Returns whether a link may receive a message.
 fn reaches<K: Kind>(
     sessions: &Slab<Session<K>>,
     id: u32,
     from: Option<u32>,
-    subject: &[u8],
+    (account, subject): (AccountId, &[u8]),
     group: &[u8],
 ) -> bool {
     let session = &sessions[id as usize];
     let origin = from.and_then(|from| sessions.get(from as usize));
     from != Some(id)
         && session.ending.is_none()
-        && (session.kind).may_forward(origin.map(|origin| &origin.kind), subject, group)
+        && (session.kind).may_forward(origin.map(|origin| &origin.kind), account, subject, group)
 }
 
 /// Queues a message for a link in a form that differs from the received one.

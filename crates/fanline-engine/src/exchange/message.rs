@@ -28,6 +28,9 @@ pub(crate) struct Message<'a> {
     pub(crate) tail: &'a [u8],
     /// The chunk and range of the body, if the body is too large to copy for each subscriber.
     pub(crate) shared: Option<(&'a Chunk, Range<usize>)>,
+    /// What precedes the reply subject for the other servers of the cluster, because the message came from
+    /// another cluster; otherwise empty.
+    pub(crate) mark: &'a [u8],
 }
 
 impl<'a> Message<'a> {
@@ -46,6 +49,7 @@ impl<'a> Message<'a> {
             body: &frame[args_bytes..],
             tail: frame,
             shared: None,
+            mark: &[],
         }
     }
 
@@ -62,6 +66,24 @@ impl<'a> Message<'a> {
             body: &chunk[body.clone()],
             tail: &chunk[from + publish.args.start..body.end],
             shared: is_shared.then_some((chunk, body)),
+            mark: &[],
+        }
+    }
+
+    /// Returns the message with other arguments for a batch: the mark and the own ones. If `marked` is empty,
+    /// returns the message itself.
+    pub(super) fn with_marked<'b>(&'b self, marked: &'b [u8]) -> Message<'b> {
+        let shared = self.shared.as_ref();
+        let shared = shared.map(|(chunk, range)| (*chunk, range.clone()));
+        match marked {
+            [] => Message { shared, ..*self },
+            _ => Message {
+                reply_bytes: self.mark.len() + self.reply_bytes,
+                args: marked,
+                tail: &[],
+                shared,
+                ..*self
+            },
         }
     }
 
@@ -162,15 +184,23 @@ pub(crate) enum Via {
     Hub,
     /// A stream import. Each server of the cluster imports its messages itself.
     Import,
+    /// Another cluster. All other clusters received the message from there.
+    Gateway,
 }
 
 impl Via {
+    /// Returns whether another server has chosen the queue groups that receive the message.
+    pub(crate) const fn has_chosen_groups(self) -> bool {
+        matches!(self, Via::Route | Via::Gateway)
+    }
+
     /// Returns the remotes that do not receive the message.
     #[inline]
     pub(super) const fn excluded(self) -> RemoteSet {
         match self {
             Via::Own => RemoteSet::NONE,
-            Via::Route | Via::Hub | Via::Import => RemoteSet::ROUTES,
+            Via::Route | Via::Hub | Via::Import => RemoteSet::ROUTES.with(RemoteSet::GATEWAYS),
+            Via::Gateway => RemoteSet::GATEWAYS.with(RemoteSet::REPLIES),
         }
     }
 }

@@ -7,6 +7,7 @@
 pub(crate) mod backlog;
 pub(crate) mod batch;
 pub(crate) mod deliver;
+pub(crate) mod gateway_settings;
 mod leaf_listener;
 pub(crate) mod links;
 pub(crate) mod message;
@@ -40,6 +41,7 @@ use crate::subject::Filter;
 use crate::timers::Timers;
 use batch::Batch;
 pub(crate) use deliver::Kind;
+pub use gateway_settings::GatewaySettings;
 pub use leaf_listener::LeafListener;
 use links::LinkSets;
 use outputs::Outputs;
@@ -69,6 +71,8 @@ pub struct ShardConfig {
     pub leafs: Option<Arc<LeafListener>>,
     /// Settings of routes, if the server is in a cluster.
     pub routes: Option<Arc<RouteSettings>>,
+    /// Settings of gateways, if the cluster is connected to others.
+    pub gateways: Option<Arc<GatewaySettings>>,
 }
 
 /// State that connections of all kinds share: sessions, subscriptions, routes, and pending output.
@@ -150,14 +154,19 @@ impl<K: Kind> Exchange<K> {
         self.targets.serves(set)
     }
 
+    /// Returns whether the server may exchange messages with other servers of its cluster, or with other clusters.
+    pub(crate) fn has_peers(&self) -> bool {
+        self.config.routes.is_some() || self.config.gateways.is_some()
+    }
+
     /// Returns the token in this server's reply subjects, by which the servers of a cluster route responses. It
     /// is empty outside of a cluster.
     pub(crate) fn reply_token(&self) -> &str {
         /// Length of the token. The end of a server's id is random.
         const BYTES: usize = 6;
-        let id = match self.config.routes {
-            Some(_) => &*self.info.server_id,
-            None => "",
+        let id = match self.has_peers() {
+            true => &*self.info.server_id,
+            false => "",
         };
         id.get(id.len().saturating_sub(BYTES)..).unwrap_or(id)
     }
@@ -165,7 +174,7 @@ impl<K: Kind> Exchange<K> {
     /// Announces the reply subjects of this shard at the first request to an account, if they are not announced
     /// anyway.
     pub(crate) fn announce_replies(&mut self, account: AccountId) {
-        if self.config.routes.is_none() || !self.replies_in.insert(account) {
+        if !self.has_peers() || !self.replies_in.insert(account) {
             return;
         }
         let filter = replies_of(self.reply_token(), self.index);

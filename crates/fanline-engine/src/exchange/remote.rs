@@ -6,7 +6,7 @@
 
 use crate::codec::{leaf, route};
 use crate::exchange::route_settings::Lane;
-use crate::trace::{LEAF, ROUTER};
+use crate::trace::{GATEWAY, LEAF, ROUTER};
 
 /// A destination outside of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,15 @@ pub(crate) enum Remote {
 pub(crate) enum LinkSet {
     Leafs,
     Routes(Lane),
+    /// The dialed connections to other clusters.
+    Gateways,
+    /// The same connections, for responses to requests that came from other clusters. A connection wants such a
+    /// response although its cluster has not announced interest in the reply subject.
+    Replies,
 }
+
+/// The shard that serves all gateways.
+pub(crate) const GATEWAY_SHARD: u16 = 0;
 
 /// The first line of a message in a link's protocol.
 pub(super) struct LinkHead<'a> {
@@ -38,12 +46,14 @@ pub(super) struct LinkHead<'a> {
 }
 
 impl LinkSet {
-    pub(crate) const ALL: [LinkSet; 1 + Lane::ALL.len()] = [
+    pub(crate) const ALL: [LinkSet; 3 + Lane::ALL.len()] = [
         LinkSet::Leafs,
         LinkSet::Routes(Lane::ALL[0]),
         LinkSet::Routes(Lane::ALL[1]),
         LinkSet::Routes(Lane::ALL[2]),
         LinkSet::Routes(Lane::ALL[3]),
+        LinkSet::Gateways,
+        LinkSet::Replies,
     ];
 
     /// Returns the shard that serves the links. `lane_shards` is the number of shards that serve lanes.
@@ -51,6 +61,7 @@ impl LinkSet {
         match self {
             LinkSet::Leafs => leaf::LEAF_SHARD,
             LinkSet::Routes(lane) => lane.shard(lane_shards),
+            LinkSet::Gateways | LinkSet::Replies => GATEWAY_SHARD,
         }
     }
 
@@ -59,6 +70,7 @@ impl LinkSet {
         match self {
             LinkSet::Leafs => LEAF,
             LinkSet::Routes(_) => ROUTER,
+            LinkSet::Gateways | LinkSet::Replies => GATEWAY,
         }
     }
 
@@ -67,7 +79,7 @@ impl LinkSet {
     pub(super) fn write_start(self, line: &mut Vec<u8>, head: &LinkHead<'_>) {
         match self {
             LinkSet::Leafs => leaf::write_start(line, head.subject, head.header_bytes),
-            LinkSet::Routes(_) => {
+            LinkSet::Routes(_) | LinkSet::Gateways | LinkSet::Replies => {
                 route::write_start(line, head.account, head.subject, head.header_bytes);
             }
         }
@@ -98,7 +110,7 @@ impl LinkSet {
                     total,
                 );
             }
-            LinkSet::Routes(_) => {
+            LinkSet::Routes(_) | LinkSet::Gateways | LinkSet::Replies => {
                 route::write_head(
                     line,
                     head.account,
@@ -116,6 +128,8 @@ impl LinkSet {
         match self {
             LinkSet::Leafs => 0,
             LinkSet::Routes(lane) => 1 + lane.index(),
+            LinkSet::Gateways => 1 + Lane::ALL.len(),
+            LinkSet::Replies => 2 + Lane::ALL.len(),
         }
     }
 }
@@ -157,6 +171,7 @@ impl Remote {
             Remote::Shard(_) => MemberRank::Server,
             Remote::Links(LinkSet::Routes(_)) => MemberRank::Cluster,
             Remote::Links(LinkSet::Leafs) => MemberRank::Leaf,
+            Remote::Links(LinkSet::Gateways | LinkSet::Replies) => MemberRank::Beyond,
         }
     }
 
@@ -181,6 +196,8 @@ pub(super) enum MemberRank {
     Cluster,
     /// At a leaf node.
     Leaf,
+    /// In another cluster.
+    Beyond,
 }
 
 /// A set of remotes, with one bit for each.
@@ -197,12 +214,36 @@ impl RemoteSet {
         RemoteSet(((1 << Lane::ALL.len()) - 1) << first)
     };
 
+    /// The set with the gateways, but not with the responses over them.
+    pub(super) const GATEWAYS: RemoteSet =
+        RemoteSet(1 << Remote::Links(LinkSet::Gateways).bit_index());
+
+    /// The set with the responses over gateways.
+    pub(super) const REPLIES: RemoteSet =
+        RemoteSet(1 << Remote::Links(LinkSet::Replies).bit_index());
+
     /// The set with all shards.
     const SHARDS: RemoteSet = RemoteSet((1 << SHARDS_MAX) - 1);
 
     /// Returns the set without the members of another set.
     pub(super) const fn without(self, other: RemoteSet) -> RemoteSet {
         RemoteSet(self.0 & !other.0)
+    }
+
+    /// Returns the members of both sets.
+    pub(super) const fn with(self, other: RemoteSet) -> RemoteSet {
+        RemoteSet(self.0 | other.0)
+    }
+
+    /// Returns the remotes that receive a message, of those that want it. A response goes to the requester's
+    /// cluster alone.
+    #[inline]
+    pub(super) const fn reached(self, excluded: RemoteSet) -> RemoteSet {
+        let reached = self.without(excluded);
+        match reached.0 & RemoteSet::REPLIES.0 {
+            0 => reached,
+            _ => reached.without(RemoteSet::GATEWAYS),
+        }
     }
 
     /// Returns the shards of the set.

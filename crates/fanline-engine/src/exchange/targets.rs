@@ -140,14 +140,16 @@ impl RemoteTargets {
         (excluded, cluster): (Option<Excluded>, &[u8]),
     ) -> bool {
         self.post_each(outgoing, |batch, target| {
-            let shared = message.shared.as_ref();
+            let marked = match target.links {
+                Some(LinkSet::Routes(_)) if !message.mark.is_empty() => {
+                    [message.mark, message.args].concat()
+                }
+                _ => Vec::new(),
+            };
             batch.push_message(&Crossing {
                 account,
                 subject,
-                message: Message {
-                    shared: shared.map(|(chunk, range)| (*chunk, range.clone())),
-                    ..*message
-                },
+                message: message.with_marked(&marked),
                 plain: target.plain,
                 groups: target.groups,
                 hops,

@@ -38,6 +38,8 @@ pub struct Limits {
     pub leafs: LinkLimits,
     /// Limits of routes.
     pub routes: LinkLimits,
+    /// Limits of gateways.
+    pub gateways: LinkLimits,
     /// Longest time that a client may take to authenticate. If exceeded, the client receives `Authentication
     /// Timeout` and is disconnected.
     pub auth_timeout: Duration,
@@ -91,6 +93,7 @@ impl Default for Limits {
             write_deadline: Duration::from_secs(10),
             leafs: LinkLimits::default(),
             routes: LinkLimits::default(),
+            gateways: LinkLimits::default(),
             auth_timeout: Duration::from_secs(2),
             websocket_auth_timeout: None,
             leaf_auth_timeout: None,

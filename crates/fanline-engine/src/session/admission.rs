@@ -35,7 +35,7 @@ impl AnySession<'_> {
     fn access(&self) -> Arc<Access> {
         match self.session().kind {
             Kind::Leaf(_) => self.broker.leaf_access(),
-            Kind::Client(_) | Kind::Mqtt(_) | Kind::Route(_) => {
+            Kind::Client(_) | Kind::Mqtt(_) | Kind::Route(_) | Kind::Gateway(_) => {
                 Arc::clone(&self.broker.exchange.access)
             }
         }
@@ -69,8 +69,8 @@ impl AnySession<'_> {
             Kind::Client(_) => self.broker.client(self.id).admit(grant),
             Kind::Mqtt(_) => self.broker.mqtt_of(self.id).admit(grant),
             Kind::Leaf(_) => self.broker.leaf(self.id).admit(grant),
-            // A route has no credentials that need a check.
-            Kind::Route(_) => {}
+            // The credentials of other servers need no check.
+            Kind::Route(_) | Kind::Gateway(_) => {}
         }
     }
 

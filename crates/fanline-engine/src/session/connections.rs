@@ -245,6 +245,7 @@ impl Broker {
             Kind::Mqtt(_) => self.mqtt_of(id).handle_end(reason),
             Kind::Leaf(_) => self.leaf(id).leave(),
             Kind::Route(_) => self.route(id).leave(),
+            Kind::Gateway(_) => self.gateway(id).leave(),
         }
         self.exchange.announce_to_links();
         // Monitoring shows how many subscriptions a closed connection had.

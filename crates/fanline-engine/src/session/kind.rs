@@ -1,15 +1,20 @@
 //! The kinds of sessions, as the exchange sees them.
 
+use super::gateway::{Gateway, GatewayConnections};
 use super::leaf::{Leaf, LeafConnections};
 use super::mqtt::{Mqtt, MqttSessions, is_internal_sid};
 use super::route::{Route as RouteLink, RouteConnections, account_of, cluster_of};
 use super::{Exchange, FanOut};
+use std::time::Duration;
+
 use crate::auth::AccountId;
+use crate::codec::gateway::ReplyMark;
 use crate::exchange;
 use crate::exchange::deliver::RunMessage;
 use crate::exchange::message::Message;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::router::{Route, SubId};
+use crate::exchange::session::SessionId;
 use crate::outbox::Chunk;
 
 /// The kind of a session, with the state that only this kind has.
@@ -18,6 +23,7 @@ pub(crate) enum Kind {
     Mqtt(Box<Mqtt>),
     Leaf(Box<Leaf>),
     Route(Box<RouteLink>),
+    Gateway(Box<Gateway>),
 }
 
 /// The state of NATS clients.
@@ -33,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) mqtt: MqttSessions,
     pub(crate) leafs: LeafConnections,
     pub(crate) routes: RouteConnections,
+    pub(crate) gateways: GatewayConnections,
 }
 
 impl Kind {
@@ -49,7 +56,7 @@ impl Kind {
     /// Returns whether the session is a connection to another server.
     #[inline]
     pub(crate) fn is_link(&self) -> bool {
-        matches!(self, Kind::Leaf(_) | Kind::Route(_))
+        matches!(self, Kind::Leaf(_) | Kind::Route(_) | Kind::Gateway(_))
     }
 
     #[inline]
@@ -64,6 +71,22 @@ impl Kind {
     pub(crate) fn route_mut(&mut self) -> Option<&mut RouteLink> {
         match self {
             Kind::Route(route) => Some(route),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn gateway(&self) -> Option<&Gateway> {
+        match self {
+            Kind::Gateway(gateway) => Some(gateway),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn gateway_mut(&mut self) -> Option<&mut Gateway> {
+        match self {
+            Kind::Gateway(gateway) => Some(gateway),
             _ => None,
         }
     }
@@ -109,6 +132,7 @@ impl exchange::Kind for Kind {
             Kind::Client(_) | Kind::Mqtt(_) => None,
             Kind::Leaf(_) => Some(LinkSet::Leafs),
             Kind::Route(route) => Some(LinkSet::Routes(route.carries.lane())),
+            Kind::Gateway(_) => Some(LinkSet::Gateways),
         }
     }
 
@@ -149,9 +173,17 @@ impl exchange::Kind for Kind {
             .redeliver_missed(account, subject, message);
     }
 
-    fn may_forward(&self, origin: Option<&Self>, subject: &[u8], group: &[u8]) -> bool {
-        if let Kind::Route(route) = self {
-            return route.may_send(subject, group);
+    fn may_forward(
+        &self,
+        origin: Option<&Self>,
+        account: AccountId,
+        subject: &[u8],
+        group: &[u8],
+    ) -> bool {
+        match self {
+            Kind::Route(route) => return route.may_send(subject, group),
+            Kind::Gateway(gateway) => return gateway.may_send(account, subject, group),
+            _ => {}
         }
         let is_from_route = matches!(origin, Some(Kind::Route(_)));
         let origin = origin.and_then(|origin| origin.leaf());
@@ -180,7 +212,7 @@ impl exchange::Kind for Kind {
         match self {
             Kind::Leaf(leaf) => leaf.cluster.as_bytes(),
             Kind::Route(_) => cluster_of(sid),
-            Kind::Client(_) | Kind::Mqtt(_) => b"",
+            Kind::Gateway(_) | Kind::Client(_) | Kind::Mqtt(_) => b"",
         }
     }
 
@@ -192,7 +224,7 @@ impl exchange::Kind for Kind {
     #[inline]
     fn account_of(&self, sid: &[u8]) -> Option<AccountId> {
         match self {
-            Kind::Route(_) => account_of(sid),
+            Kind::Route(_) | Kind::Gateway(_) => account_of(sid),
             _ => None,
         }
     }
@@ -201,14 +233,41 @@ impl exchange::Kind for Kind {
         match self {
             Kind::Leaf(leaf) => leaf.takes_traces.then_some(&*leaf.name),
             Kind::Route(route) => route.takes_traces().then_some(&*route.info.server_name),
+            Kind::Gateway(gateway) => {
+                (gateway.takes_traces()).then_some(&*gateway.info.server_name)
+            }
             Kind::Client(_) | Kind::Mqtt(_) => None,
         }
+    }
+
+    fn reply_link(
+        shared: &Shared,
+        set: LinkSet,
+        account: AccountId,
+        subject: &[u8],
+    ) -> Option<(SessionId, Vec<u8>)> {
+        match set {
+            LinkSet::Replies => shared.gateways.reply_link(account, subject),
+            LinkSet::Routes(lane) => {
+                let (mark, _) = ReplyMark::split(subject)?;
+                let link = shared.routes.link_to(lane, mark.server(), account)?;
+                Some((link, subject.to_vec()))
+            }
+            LinkSet::Leafs | LinkSet::Gateways => None,
+        }
+    }
+
+    fn reply_mark(shared: &mut Shared, account: AccountId, reply: &[u8], now: Duration) -> Vec<u8> {
+        let mark = shared.gateways.reply_mark(account, reply, now);
+        mark.map_or_else(Vec::new, |mark| mark.as_bytes().to_vec())
     }
 
     fn announce_interest(exchange: &mut Exchange, links: LinkSet) {
         match links {
             LinkSet::Leafs => exchange.announce_to_leafs(),
             LinkSet::Routes(lane) => exchange.announce_to_lane(lane),
+            LinkSet::Gateways => exchange.announce_to_gateways(),
+            LinkSet::Replies => {}
         }
     }
 }

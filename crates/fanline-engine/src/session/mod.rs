@@ -2,7 +2,7 @@
 //! one for each part that all kinds share.
 //!
 //! A handle combines a session with the [`Broker`] that it changes: [`ClientSession`], [`MqttSession`],
-//! [`LeafSession`], [`RouteSession`], and [`AnySession`] for operations of every kind. The methods of a handle perform the
+//! [`LeafSession`], [`RouteSession`], [`GatewaySession`], and [`AnySession`] for operations of every kind. The methods of a handle perform the
 //! verbs.
 
 mod admission;
@@ -10,6 +10,7 @@ mod announced;
 mod backlog;
 pub(crate) mod client;
 pub(crate) mod connections;
+pub mod gateway;
 mod kind;
 pub mod leaf;
 pub(crate) mod mqtt;
@@ -29,6 +30,7 @@ use crate::accounts;
 use crate::exchange;
 use crate::exchange::session::SessionId;
 use client::ClientSession;
+use gateway::GatewaySession;
 use leaf::LeafSession;
 use mqtt::MqttSession;
 use route::RouteSession;
@@ -94,6 +96,12 @@ impl Broker {
     #[inline]
     pub(crate) fn route(&mut self, id: SessionId) -> RouteSession<'_> {
         RouteSession { broker: self, id }
+    }
+
+    /// Returns the handle of a gateway's session.
+    #[inline]
+    pub(crate) fn gateway(&mut self, id: SessionId) -> GatewaySession<'_> {
+        GatewaySession { broker: self, id }
     }
 
     /// Returns the handle of a leaf connection's session.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::AnySession;
 use super::leaf::Cycle;
+use super::{AnySession, Kind};
 use crate::auth::{ConnectionKind, Peer};
 use crate::codec::nats::error::{ClientError, CloseReason};
 use crate::limits::{Limits, LinkLimits};
@@ -14,11 +14,16 @@ const RTT_GOOD_FOR: Duration = Duration::from_secs(3600);
 /// Longest ping interval of routes. A peer that does not respond is found within three intervals.
 const ROUTE_PING_INTERVAL_MAX: Duration = Duration::from_secs(30);
 
+/// Longest ping interval of gateways. Their round-trip times decide which cluster receives a message of a queue
+/// group.
+const GATEWAY_PING_INTERVAL_MAX: Duration = Duration::from_secs(15);
+
 impl Limits {
     /// Returns the limits that connections to other servers have; `None` for those of clients.
     fn link(&self, kind: ConnectionKind) -> Option<&LinkLimits> {
         match kind {
             ConnectionKind::Route => Some(&self.routes),
+            ConnectionKind::Gateway => Some(&self.gateways),
             kind if kind.is_leaf() => Some(&self.leafs),
             _ => None,
         }
@@ -45,6 +50,7 @@ impl Limits {
         let interval = own.unwrap_or(self.ping_interval);
         match kind {
             ConnectionKind::Route => interval.min(ROUTE_PING_INTERVAL_MAX),
+            ConnectionKind::Gateway => interval.min(GATEWAY_PING_INTERVAL_MAX),
             _ => interval,
         }
     }
@@ -78,11 +84,12 @@ impl AnySession<'_> {
             };
             next = at;
         } else if session.awaits_auth {
-            let own = session
-                .kind
-                .route()
-                .and(self.broker.exchange.config.routes.as_ref());
-            let timeout = own.map(|routes| routes.auth_timeout);
+            let config = &self.broker.exchange.config;
+            let timeout = match session.kind {
+                Kind::Route(_) => config.routes.as_ref().map(|own| own.auth_timeout),
+                Kind::Gateway(_) => config.gateways.as_ref().map(|own| own.auth_timeout),
+                _ => None,
+            };
             let timeout = timeout.unwrap_or_else(|| auth_timeout(&limits, &session.peer));
             next = session.opened_at + timeout;
             if now >= next {

@@ -1,5 +1,6 @@
 //! Traces of single messages that clients, leaf connections, and routes request; see [`crate::trace`].
 
+use super::gateway::GatewaySession;
 use super::leaf::LeafSession;
 use super::route::RouteSession;
 use super::{AnySession, Broker, SessionId};
@@ -9,7 +10,7 @@ use crate::exchange::message::Context;
 use crate::exchange::run::Intake;
 use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
-use crate::trace::{CLIENT, Event, LEAF, ROUTER, Trace, TraceRequest};
+use crate::trace::{CLIENT, Event, GATEWAY, LEAF, ROUTER, Trace, TraceRequest};
 
 impl AnySession<'_> {
     /// Publishes a message that requests a trace, if the trace is permitted.
@@ -109,6 +110,23 @@ impl RouteSession<'_> {
     ) -> Option<Traced> {
         let request = TraceRequest::read(headers, None, 0)?;
         let from = (self.id, ROUTER, self.state().info.server_name.clone());
+        let (broker, bytes) = (&self.broker, publish.payload_bytes());
+        Some(broker.traced(request, from, account, publish.subject, bytes))
+    }
+}
+
+impl GatewaySession<'_> {
+    /// Continues the trace of a message from another cluster, which has decided about permissions and sampling.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_trace(
+        &self,
+        account: AccountId,
+        publish: &Publish<'_>,
+        headers: &[u8],
+    ) -> Option<Traced> {
+        let request = TraceRequest::read(headers, None, 0)?;
+        let from = (self.id, GATEWAY, self.state().info.server_name.clone());
         let (broker, bytes) = (&self.broker, publish.payload_bytes());
         Some(broker.traced(request, from, account, publish.subject, bytes))
     }

@@ -108,7 +108,7 @@ impl Shard {
         match &session.kind {
             Kind::Leaf(leaf) => leaf.level(session.rtt),
             Kind::Route(route) => route.level(session.rtt),
-            Kind::Client(_) | Kind::Mqtt(_) => None,
+            Kind::Client(_) | Kind::Mqtt(_) | Kind::Gateway(_) => None,
         }
     }
 
@@ -120,6 +120,7 @@ impl Shard {
                 && match &session.kind {
                     Kind::Leaf(leaf) => leaf.is_ready(),
                     Kind::Route(route) => route.is_ready(),
+                    Kind::Gateway(gateway) => gateway.is_ready(),
                     Kind::Client(_) | Kind::Mqtt(_) => false,
                 }
         })

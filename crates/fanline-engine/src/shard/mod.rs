@@ -3,6 +3,9 @@
 #[cfg(test)]
 mod account_tests;
 #[cfg(test)]
+mod gateway_tests;
+mod gateways;
+#[cfg(test)]
 mod latency_tests;
 #[cfg(test)]
 mod leaf_tests;
@@ -62,6 +65,7 @@ use crate::exchange::router::RouteMemo;
 use crate::outbox::Chunk;
 use crate::random::Seed;
 use crate::session::connections::mqtt_settings;
+use crate::session::gateway::MappedReply;
 use crate::session::leaf::{Agreed, Dialled, Leaf};
 use crate::session::mqtt::{self, Mqtt, RegistryMessage};
 use crate::session::{Broker, Client, Exchange, Kind, Receipt, Session};
@@ -176,6 +180,7 @@ impl Shard {
             Kind::Mqtt(_) => self.broker.mqtt_of(id).receive(chunk, range, now),
             Kind::Leaf(_) => self.broker.leaf(id).receive(chunk, range, now),
             Kind::Route(_) => self.broker.route(id).receive(chunk, range, now),
+            Kind::Gateway(_) => self.broker.gateway(id).receive(chunk, range, now),
         }
     }
 
@@ -212,6 +217,8 @@ impl Shard {
                         mqtt::handle_message(&mut self.broker, message);
                     } else if let Some(report) = notification.downcast_ref::<WeightBelow>() {
                         self.broker.exchange.record_weight_below(report);
+                    } else if let Some(reply) = notification.downcast_ref::<MappedReply>() {
+                        self.broker.exchange.record_reply(reply.clone());
                     }
                 }
                 BatchEntry::Interest {
@@ -271,7 +278,8 @@ impl Shard {
     pub fn next_timeout(&self) -> Option<Duration> {
         let session = self.broker.exchange.timers.next();
         let reply = self.broker.next_request_timeout();
-        [session, reply].into_iter().flatten().min()
+        let mapped = self.broker.exchange.shared.gateways.next_expiry();
+        [session, reply, mapped].into_iter().flatten().min()
     }
 
     /// Handles the timers that are due at `now`.
@@ -280,6 +288,7 @@ impl Shard {
         self.broker.exchange.outputs.trim();
         self.trim(now);
         self.broker.expire_requests(now);
+        self.broker.exchange.expire_replies(now);
         self.broker.end_overrun();
         while let Some(id) = self.broker.exchange.timers.pop(now) {
             if let Some(mut session) = self.broker.open_session(id) {

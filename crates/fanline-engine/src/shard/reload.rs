@@ -127,6 +127,7 @@ impl Shard {
             self.broker.leaf(id).renew();
         }
         self.broker.exchange.renew_imports();
+        self.renew_gateways();
         self.broker.exchange.announce_to_links();
     }
 }

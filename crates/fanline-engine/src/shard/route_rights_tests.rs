@@ -52,6 +52,7 @@ fn reload(simulation: &mut Simulation, change: impl Fn(&mut RouteSettings)) {
     change(&mut routes);
     let config = ShardConfig {
         routes: Some(Arc::new(routes)),
+        gateways: None,
         ..ShardConfig::clone(&exchange.config)
     };
     shard.reload(Arc::new(config), info, access, std::time::Duration::ZERO);

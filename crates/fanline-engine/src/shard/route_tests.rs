@@ -40,6 +40,7 @@ impl Simulation {
             traces: false,
             leafs: None,
             routes: Some(Arc::new(routes)),
+            gateways: None,
         };
         let info = ServerInfo {
             server_id: id.into(),

@@ -6,6 +6,7 @@ use crate::codec::nats::error::CloseReason;
 use crate::codec::route::Carries;
 use crate::exchange::backlog::Backlog;
 use crate::exchange::totals::Totals;
+use crate::session::gateway::GatewayEnded;
 use crate::session::leaf::{Leaf, LeafEnded};
 use crate::session::route::{Route, RouteEnded};
 use crate::session::{ConnectionStatus, SubscriptionStatus};
@@ -107,6 +108,8 @@ pub struct Ended {
     pub leaf: Option<LeafEnded>,
     /// Facts about a route that the dialer needs.
     pub route: Option<Box<RouteEnded>>,
+    /// Facts about a gateway connection that the dialer needs.
+    pub gateway: Option<Box<GatewayEnded>>,
 }
 
 impl Shard {
@@ -136,6 +139,7 @@ impl Shard {
             reason,
             leaf: ended(&session),
             route: session.kind.route().map(|route| Box::new(route.ended())),
+            gateway: (session.kind.gateway()).map(|gateway| Box::new(gateway.ended())),
         })
     }
 

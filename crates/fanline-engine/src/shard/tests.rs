@@ -6,7 +6,7 @@ use crate::session::connections::REMOVED_AT_ONCE_MAX;
 /// Simulated shards, and the output of each client.
 pub(super) struct Simulation {
     pub(super) shards: Vec<Shard>,
-    now: Duration,
+    pub(super) now: Duration,
     next_cid: u64,
 }
 
@@ -32,6 +32,7 @@ impl Simulation {
             traces: false,
             leafs: None,
             routes: None,
+            gateways: None,
         };
         Simulation::of(config, &ServerInfo::default())
     }

@@ -56,6 +56,7 @@ impl Simulation {
             traces: false,
             leafs: None,
             routes: None,
+            gateways: None,
         });
         Simulation {
             service: JetStreamService::new(1, &config, 7, |_| NoStreams),

@@ -30,6 +30,7 @@ impl Simulation {
             traces: false,
             leafs: None,
             routes: None,
+            gateways: None,
         });
         let indexes = 0..u16::try_from(shards).expect("few shards");
         let info = ServerInfo::default;

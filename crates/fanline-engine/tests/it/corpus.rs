@@ -41,6 +41,11 @@ fn route() {
 }
 
 #[test]
+fn gateway() {
+    replay("gateway", checks::gateway::check);
+}
+
+#[test]
 fn session() {
     replay("session", checks::session::check);
 }

@@ -61,10 +61,6 @@ fn options_without_effect_start_with_a_warning() {
     ] {
         check_warning(text, "without effect");
     }
-    check_warning(
-        "gateway { name: A, gateways: [ { name: B, tls { verify_cert_and_check_known_urls: true } } ] }",
-        "in one cluster only",
-    );
     for text in [
         "disable_sublist_cache: false",
         "prof_port: 0",

@@ -2,7 +2,7 @@
 
 use super::{ConfigError, Fault, Loaded};
 use crate::TlsOptions;
-use crate::{cluster, leaf, tls};
+use crate::{cluster, gateway, leaf, tls};
 
 impl Loaded {
     /// Reads the TLS files of all listeners: certificates, keys, and authorities, and checks the names of
@@ -18,13 +18,15 @@ impl Loaded {
         let mqtt = options.mqtt.as_ref();
         let leafs = options.leafnodes.listener.as_ref();
         let routes = options.cluster.as_ref();
-        let all: [(&str, Option<&TlsOptions>); 6] = [
+        let gateway = options.gateway.as_ref();
+        let all: [(&str, Option<&TlsOptions>); 7] = [
             ("resolver_tls", self.operator.resolver_tls.as_ref()),
             ("tls", options.tls.as_ref()),
             ("websocket tls", websocket.and_then(|own| own.tls.as_ref())),
             ("mqtt tls", mqtt.and_then(|own| own.tls.as_ref())),
             ("leafnodes tls", leafs.and_then(|own| own.tls.as_ref())),
             ("cluster tls", routes.and_then(|own| own.tls.as_ref())),
+            ("gateway tls", gateway.and_then(|own| own.tls.as_ref())),
         ];
         let mut faults = Vec::new();
         for (block, tls) in all {
@@ -35,7 +37,10 @@ impl Loaded {
                 });
             }
         }
-        if let Err(reason) = leaf::check(options).and_then(|()| cluster::check(options)) {
+        let checked = leaf::check(options)
+            .and_then(|()| cluster::check(options))
+            .and_then(|()| gateway::check(options));
+        if let Err(reason) = checked {
             faults.push(Fault {
                 place: None,
                 reason,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fanline_engine::auth::AccountId;
+use fanline_engine::gateway::{GatewayStatus, KnownGateway};
 use fanline_engine::leaf::LeafStatus;
 use fanline_engine::route::{Introduction, RouteStatus};
 use fanline_engine::{Access, ClientUrls, ServerInfo, ShardConfig, ShardStatus};
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     LeafNodes(bool, oneshot::Sender<Vec<LeafStatus>>),
     /// Returns the routes.
     Routes(oneshot::Sender<Vec<RouteStatus>>),
+    /// A command about gateways.
+    Gateways(GatewayCommand),
     /// Changes routes.
     ChangeRoutes(RouteChange),
     /// Closes the connection to this remote.
@@ -81,6 +84,18 @@ pub(crate) enum RouteChange {
     AdoptName(String, bool),
     /// Announces a server to the other ones.
     Introduce(Box<Introduction>),
+}
+
+/// A command about gateways.
+pub(crate) enum GatewayCommand {
+    /// Returns the registered connections.
+    Status {
+        /// Whether to return the filters of their accounts, too.
+        with_filters: bool,
+        to: oneshot::Sender<Vec<GatewayStatus>>,
+    },
+    /// Sets the other clusters that the server knows.
+    SetKnown(Vec<KnownGateway>),
 }
 
 /// A new configuration. The shard applies all parts at once, so that INFO and behavior agree.

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use fanline_engine::codec::websocket::UpgradeRules;
+use fanline_engine::gateway::GatewayEvent;
 use fanline_engine::route::RouteEvent;
 use fanline_engine::{Batch, ShardConfig};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -58,6 +59,8 @@ pub(crate) struct Common {
     pub(crate) callout: OnceLock<mpsc::UnboundedSender<CalloutRequest>>,
     /// The task that dials other servers of the cluster.
     pub(crate) route_events: OnceLock<mpsc::UnboundedSender<RouteEvent>>,
+    /// The task that dials other clusters.
+    pub(crate) gateway_events: OnceLock<mpsc::UnboundedSender<GatewayEvent>>,
     pub(crate) started: Instant,
     /// The receiver of connection events.
     pub(crate) events: OnceLock<mpsc::Sender<ConnectionEvent>>,

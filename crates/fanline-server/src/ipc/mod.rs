@@ -11,7 +11,7 @@ mod requests;
 mod sync_times;
 mod transport;
 
-pub(crate) use command::{Command, Reload, RouteChange};
+pub(crate) use command::{Command, GatewayCommand, Reload, RouteChange};
 pub(crate) use common::{ARRIVALS_MAX, Common, Listeners, WebSocketListener};
 pub(crate) use mailbox::Mailbox;
 pub use panic_guard::JetStreamAtWork;

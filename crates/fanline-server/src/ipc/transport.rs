@@ -10,6 +10,7 @@ use fanline_engine::{AccountId, Peer};
 use tokio::io::DuplexStream;
 
 use crate::cluster::DialledRoute;
+use crate::gateway::DialledGateway;
 use crate::leaf::Dialled;
 use crate::wire::{Records, S2Layer};
 
@@ -22,6 +23,8 @@ pub(crate) enum Transport {
     Dialled(Box<Dialled>),
     /// A connection to another server of the cluster.
     Route(Box<DialledRoute>),
+    /// A connection to another cluster.
+    Gateway(Box<DialledGateway>),
     /// An accepted route, passed on by the shard that has read its INFO.
     GreetedRoute(Box<GreetedRoute>),
     /// A connection accepted by a listener.
@@ -57,6 +60,7 @@ pub(crate) enum Listener {
     Mqtt,
     Leafs,
     Routes,
+    Gateways,
 }
 
 /// An accepted route. Only its INFO shows what it carries, and so which shard serves it.

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use fanline_engine::ShardStatus;
+use fanline_engine::gateway::GatewayStatus;
 use fanline_engine::jetstream::{AccountOverview, OverviewWanted};
 use fanline_engine::leaf::LeafStatus;
 use fanline_engine::route::RouteStatus;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Refusal;
-use crate::ipc::{Command, ConnectionQuery, ConnectionReport};
+use crate::ipc::{Command, ConnectionQuery, ConnectionReport, GatewayCommand};
 use crate::jetstream;
 use crate::shared::Shared;
 
@@ -72,6 +73,16 @@ pub(super) async fn leafs(
 /// Returns the routes of all shards.
 pub(super) async fn routes(shared: &Shared) -> Result<Vec<RouteStatus>, Refusal> {
     let replies = ask(&shared.shards, TIME_LIMIT, Command::Routes).await?;
+    Ok(replies.into_iter().flatten().collect())
+}
+
+/// Returns the gateway connections, which the first shard serves.
+pub(super) async fn gateways(
+    shared: &Shared,
+    with_filters: bool,
+) -> Result<Vec<GatewayStatus>, Refusal> {
+    let command = |to| Command::Gateways(GatewayCommand::Status { with_filters, to });
+    let replies = ask(&shared.shards, TIME_LIMIT, command).await?;
     Ok(replies.into_iter().flatten().collect())
 }
 

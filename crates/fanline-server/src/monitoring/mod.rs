@@ -9,6 +9,7 @@ mod collect;
 mod connz;
 mod dashboard;
 mod expvars;
+mod gatewayz;
 mod healthz;
 mod index;
 mod jetstream;
@@ -289,7 +290,7 @@ impl Monitor {
             Endpoint::Accstatz => accounts::accstatz(self, query).await,
             Endpoint::Routez => routez::answer(self).await,
             Endpoint::Leafz => leafz::answer(self, query).await,
-            Endpoint::Gatewayz => Ok(unsupported::gatewayz(self)),
+            Endpoint::Gatewayz => gatewayz::answer(self, query).await,
             Endpoint::Jsz => jsz::answer(self, query).await,
             Endpoint::Raftz => Ok(unsupported::raftz()),
             Endpoint::Ipqueuesz => Ok(unsupported::ipqueuesz()),

@@ -4,26 +4,9 @@ use hyper::StatusCode;
 use serde::Serialize;
 
 use super::answer::Answer;
-use super::{Monitor, now_text};
 
 #[derive(Serialize)]
 struct Empty {}
-
-pub(super) fn gatewayz(monitor: &Monitor) -> Answer {
-    #[derive(Serialize)]
-    struct Gatewayz<'a> {
-        server_id: &'a str,
-        now: String,
-        outbound_gateways: Empty,
-        inbound_gateways: Empty,
-    }
-    Answer::json(&Gatewayz {
-        server_id: monitor.server_id(),
-        now: now_text(),
-        outbound_gateways: Empty {},
-        inbound_gateways: Empty {},
-    })
-}
 
 /// Responds to `/raftz`. A single server has no Raft groups.
 pub(super) fn raftz() -> Answer {

@@ -142,13 +142,77 @@ struct Settings {
     max_payload: usize,
     max_pending: usize,
     cluster: Cluster,
-    gateway: Empty,
+    gateway: Gateway,
     leaf: Leaf,
     mqtt: Mqtt,
     websocket: WebSocket,
     jetstream: JetStream,
     tls_timeout: Number,
     write_deadline: u128,
+}
+
+/// Gateways. Empty if the cluster is connected to no other one.
+#[derive(Default, Serialize)]
+struct Gateway {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_timeout: Option<Number>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_required: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tls_verify: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advertise: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connect_retries: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gateways: Vec<OtherCluster>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    reject_unknown: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_cert_not_after: Option<String>,
+}
+
+#[derive(Serialize)]
+struct OtherCluster {
+    name: String,
+    urls: Vec<String>,
+}
+
+impl Gateway {
+    fn of(monitor: &Monitor, options: &Options) -> Self {
+        let Some(gateway) = &options.gateway else {
+            return Gateway::default();
+        };
+        let tls = gateway.tls.as_ref();
+        let location = |url: &String| Url::split(url).location.to_owned();
+        let others = gateway.gateways.iter().map(|remote| OtherCluster {
+            name: remote.name.clone(),
+            urls: remote.urls.iter().map(location).collect(),
+        });
+        Gateway {
+            name: Some(gateway.name.clone()),
+            host: Some(gateway.host.clone()),
+            port: monitor.shared.addresses.gateway.map(|own| own.port()),
+            auth_timeout: Some(Number(gateway.auth_timeout.as_secs_f64())),
+            tls_timeout: Some(tls_timeout(tls)),
+            tls_required: tls.is_some(),
+            tls_verify: tls.is_some(),
+            advertise: gateway.advertise.clone(),
+            connect_retries: Some(gateway.connect_retries).filter(|retries| *retries > 0),
+            gateways: others.collect(),
+            reject_unknown: gateway.rejects_unknown,
+            tls_cert_not_after: (monitor.shared.tls().gateways.as_ref())
+                .and_then(|tls| tls.accepted.not_after()),
+        }
+    }
 }
 
 /// The cluster. Empty if the server is no member of one.
@@ -237,9 +301,6 @@ struct Traffic {
     stalled_clients: u64,
     subscriptions: usize,
 }
-
-#[derive(Serialize)]
-struct Empty {}
 
 #[derive(Default, Serialize)]
 struct ByKind {
@@ -347,7 +408,7 @@ fn settings(monitor: &Monitor, jetstream: JetStream) -> Settings {
         max_payload: limits.payload_bytes_max,
         max_pending: limits.pending_bytes_max,
         cluster: cluster(monitor, &options),
-        gateway: Empty {},
+        gateway: Gateway::of(monitor, &options),
         leaf: leaf(monitor, &options),
         mqtt: mqtt(monitor, &options),
         websocket: WebSocket::of(monitor, &options),

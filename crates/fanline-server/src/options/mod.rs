@@ -4,6 +4,7 @@ mod cluster;
 mod dashboard;
 mod directory;
 mod encryption;
+mod gateway;
 mod leafnodes;
 mod listener;
 mod mqtt;
@@ -23,6 +24,7 @@ pub use encryption::{Cipher, Encryption, Secret};
 pub use fanline_engine::jetstream::{AssetLimits, BatchLimits};
 pub use fanline_engine::store::SyncMode;
 pub use fanline_engine::{Auth, Limits};
+pub use gateway::{GatewayOptions, RemoteGateway};
 pub use leafnodes::{
     CompressionLevel, LEAFNODE_PORT, LeafnodeListener, LeafnodeOptions, LeafnodeProxy,
     LeafnodeRemote, LeafnodeUser, LinkCompression,
@@ -56,6 +58,8 @@ pub struct Options {
     pub cluster_name: Option<String>,
     /// Membership in the cluster: the listener for routes, and other servers.
     pub cluster: Option<ClusterOptions>,
+    /// Connections of the cluster to other clusters.
+    pub gateway: Option<GatewayOptions>,
     /// Tags in monitoring and system account events, in lower case.
     pub server_tags: Vec<String>,
     /// Metadata next to the tags.
@@ -144,6 +148,7 @@ impl Default for Options {
             server_name: None,
             cluster_name: None,
             cluster: None,
+            gateway: None,
             server_tags: Vec::new(),
             server_metadata: BTreeMap::new(),
             monitoring: None,
@@ -251,4 +256,6 @@ pub struct Addresses {
     pub leafnodes: Option<SocketAddr>,
     /// The address for routes, if enabled.
     pub cluster: Option<SocketAddr>,
+    /// The address for gateways, if enabled.
+    pub gateway: Option<SocketAddr>,
 }

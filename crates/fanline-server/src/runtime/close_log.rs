@@ -11,9 +11,14 @@ use tracing::{debug, info, warn};
 pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
     let Ended { status, reason, .. } = ended;
     let kind = match (&ended.route, &ended.leaf) {
+        _ if ended.gateway.is_some() => ConnectionKind::Gateway,
         (Some(_), _) => ConnectionKind::Route,
         (None, Some(_)) => ConnectionKind::Leafnode,
         (None, None) => ConnectionKind::Standard,
+    };
+    let remote = |peer: &str| match peer {
+        "" => String::new(),
+        peer => format!(" - Remote: {peer}"),
     };
     let is_leaf = kind != ConnectionKind::Standard;
     let exceeded = match reason {
@@ -27,11 +32,14 @@ pub(super) fn log(name: &str, ended: &Ended, limits: &Limits, now: Duration) {
         }
         _ if ended.route.is_some() => {
             let peer = ended.route.as_ref().map_or("", |route| &route.peer_name);
-            let remote = match peer {
-                "" => String::new(),
-                peer => format!(" - Remote: {peer}"),
-            };
+            let remote = remote(peer);
             info!("{name} - Router connection closed: {reason}{remote}");
+            return;
+        }
+        _ if ended.gateway.is_some() => {
+            let peer = ended.gateway.as_ref().map_or("", |own| &own.peer_name);
+            let remote = remote(peer);
+            info!("{name} - Gateway connection closed: {reason}{remote}");
             return;
         }
         _ if is_leaf => {

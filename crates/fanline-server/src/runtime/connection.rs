@@ -20,7 +20,7 @@ use super::chunks::new_chunk;
 use super::dialled::open_dialled;
 use super::link::{Link, Writer};
 use super::opening::{self, NotOpened, Opened};
-use super::{Runtime, SLOW_WAIT_MAX, close_log, routes};
+use super::{Runtime, SLOW_WAIT_MAX, close_log, gateways, routes};
 use crate::ipc::{CalloutRequest, ConnectionEvent, Incoming, Listener, Transport, catch_panic};
 use crate::leaf::{Dialled, credentials_for};
 use crate::sync::Ordering;
@@ -60,6 +60,12 @@ pub(super) fn spawn(
             }
             Transport::Wire(stream, Listener::Routes) => {
                 return serve_wire(&runtime, stream, Listener::Routes, cid, is_full).await;
+            }
+            Transport::Wire(stream, Listener::Gateways) => {
+                return serve_wire(&runtime, stream, Listener::Gateways, cid, is_full).await;
+            }
+            Transport::Gateway(dialled) => {
+                return Box::pin(gateways::serve_dialed(&runtime, *dialled, cid)).await;
             }
             Transport::Route(dialled) => {
                 return Box::pin(routes::serve_dialed(&runtime, *dialled, cid)).await;
@@ -143,6 +149,9 @@ async fn serve_wire(
         catch_panic(handshake.as_mut()).await
     };
     match opened {
+        Some(Ok(opened)) if opened.peer.kind == ConnectionKind::Gateway => {
+            Box::pin(gateways::serve_accepted(runtime, opened, cid)).await;
+        }
         Some(Ok(opened)) if opened.peer.kind == ConnectionKind::Route => {
             Box::pin(routes::serve_accepted(runtime, opened, cid)).await;
         }

@@ -8,6 +8,7 @@ mod close_log;
 mod closed;
 mod connection;
 mod dialled;
+mod gateways;
 mod link;
 mod opening;
 #[cfg(test)]
@@ -22,7 +23,7 @@ use std::time::Duration;
 use fanline_engine::auth::ConnectionKind;
 use fanline_engine::{
     AccountId, BatchCursor, ClientUrls, CloseReason, Ended, Peer, ServerInfo, SessionId, Shard,
-    ShardConfig, leaf, route,
+    ShardConfig, gateway, leaf, route,
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{error, info, trace};
@@ -167,6 +168,7 @@ async fn handle_commands(runtime: &Rc<Runtime>, mut commands: mpsc::UnboundedRec
                 drop(to.send(runtime.engine.borrow().leafs(with_subscriptions)));
             }
             Command::Routes(to) => drop(to.send(runtime.engine.borrow().routes())),
+            Command::Gateways(command) => gateways::apply(runtime, command),
             Command::ChangeRoutes(change) => routes::apply(runtime, change),
             Command::CloseRemote(remote) => {
                 runtime.engine.borrow_mut().end_leaf(remote);
@@ -371,8 +373,10 @@ impl Runtime {
         let engine = self.engine.borrow();
         let next = engine.next_timeout();
         let has_work = engine.has_work();
-        let has_notices =
-            engine.has_notices() || engine.has_leaf_lines() || engine.has_route_events();
+        let has_notices = engine.has_notices()
+            || engine.has_leaf_lines()
+            || engine.has_route_events()
+            || engine.has_gateway_events();
         drop(engine);
         if has_notices {
             self.log_notices();
@@ -487,7 +491,7 @@ impl Runtime {
                 ended.reason,
                 CloseReason::AuthenticationFailure | CloseReason::AuthenticationTimeout
             );
-        if ended.route.is_some() {
+        if ended.route.is_some() || ended.gateway.is_some() {
             return;
         }
         self.closed.borrow_mut().push(ended, self.now());
@@ -504,7 +508,7 @@ impl Runtime {
         let mut engine = self.engine.borrow_mut();
         let ids: Vec<SessionId> = engine.session_ids().take(count).collect();
         let links = match count {
-            usize::MAX => [engine.leaf_ids(), engine.route_ids()].concat(),
+            usize::MAX => [engine.leaf_ids(), engine.route_ids(), engine.gateway_ids()].concat(),
             _ => Vec::new(),
         };
         for id in ids.into_iter().chain(links) {
@@ -596,6 +600,13 @@ impl Runtime {
         engine.open_route(cid, peer, dial, compressed, opened_at)
     }
 
+    /// Opens the session of a gateway connection.
+    fn open_gateway(&self, cid: u64, peer: Peer, dial: Option<gateway::GatewayDial>) -> SessionId {
+        let now = self.now();
+        let mut engine = self.engine.borrow_mut();
+        engine.open_gateway(cid, peer, dial, now)
+    }
+
     /// Adds a nonce for the peer to sign, if the access rules need one and the peer has none.
     fn add_nonce(&self, peer: &mut Peer) {
         let engine = self.engine.borrow();
@@ -610,14 +621,21 @@ impl Runtime {
 
     #[cold]
     fn log_notices(&self) {
-        let (notices, leaf_lines, route_events) = {
+        let (notices, leaf_lines, route_events, gateway_events) = {
             let mut engine = self.engine.borrow_mut();
             (
                 engine.take_notices(),
                 engine.take_leaf_lines(),
                 engine.take_route_events(),
+                engine.take_gateway_events(),
             )
         };
+        if let Some(to) = self.common.gateway_events.get() {
+            for event in gateway_events {
+                // The task has ended if the server stops.
+                let _ = to.send(event);
+            }
+        }
         if let Some(to) = self.common.route_events.get() {
             for event in route_events {
                 // The task has ended if the server stops.

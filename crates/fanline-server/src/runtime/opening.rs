@@ -115,15 +115,19 @@ pub(super) async fn open(
         (None, Listener::Mqtt, _) => opening.mqtt().await,
         (None, Listener::Leafs, _) => opening.leaf().await,
         (None, Listener::Routes, _) => opening.route().await,
+        (None, Listener::Gateways, _) => opening.gateway().await,
         (None, ..) => opening.client().await,
     };
     let name = opening.name();
-    let is_route = opening.peer.kind == ConnectionKind::Route;
+    let of_servers = match opening.peer.kind {
+        ConnectionKind::Route => "route ",
+        ConnectionKind::Gateway => "gateway ",
+        _ => "",
+    };
     if let Err(NotOpened::Tls(error)) = &opened {
-        let of_route = if is_route { "route " } else { "" };
-        warn!("{name} - TLS {of_route}handshake error: {error}");
+        warn!("{name} - TLS {of_servers}handshake error: {error}");
     }
-    if opening.peer.kind.is_leaf() || is_route {
+    if opening.peer.kind.is_leaf() || !of_servers.is_empty() {
         opening.wire.mark_server_link();
     }
     opened.map(|()| Opened {
@@ -205,6 +209,7 @@ impl Opening<'_> {
             (ConnectionKind::Leafnode, ip) => format!("{ip}:{port} - lid:{cid}"),
             (ConnectionKind::LeafnodeWebSocket, ip) => format!("{ip}:{port} - lid_ws:{cid}"),
             (ConnectionKind::Route, ip) => format!("{ip}:{port} - rid:{cid}"),
+            (ConnectionKind::Gateway, ip) => format!("{ip}:{port} - gid:{cid}"),
             (_, "") => format!("unix - cid:{cid}"),
             (_, ip) => format!("{ip}:{port} - cid:{cid}"),
         }
@@ -243,6 +248,15 @@ impl Opening<'_> {
     async fn route(&mut self) -> Result<(), NotOpened> {
         self.peer.kind = ConnectionKind::Route;
         match &self.runtime.tls().routes {
+            Some(tls) => self.accept_tls(&tls.accepted, true).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Performs the handshake of a gateway connection, which begins with TLS if it is configured.
+    async fn gateway(&mut self) -> Result<(), NotOpened> {
+        self.peer.kind = ConnectionKind::Gateway;
+        match &self.runtime.tls().gateways {
             Some(tls) => self.accept_tls(&tls.accepted, true).await,
             None => Ok(()),
         }
@@ -393,7 +407,11 @@ impl Opening<'_> {
 
     async fn accept_tls(&mut self, tls: &Tls, is_first: bool) -> Result<(), NotOpened> {
         if !tls.may_begin() {
-            if !self.peer.kind.is_mqtt() && self.peer.kind != ConnectionKind::Route {
+            let is_of_server = matches!(
+                self.peer.kind,
+                ConnectionKind::Route | ConnectionKind::Gateway
+            );
+            if !self.peer.kind.is_mqtt() && !is_of_server {
                 self.wire.socket.write_all(THROTTLED.as_bytes()).await?;
             }
             return Err(NotOpened::Refused("too many handshakes"));

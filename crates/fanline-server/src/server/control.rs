@@ -17,6 +17,7 @@ use tracing::{debug, error, info, warn};
 
 use super::Sockets;
 use crate::callout;
+use crate::gateways::run_gateways;
 use crate::ipc::{Command, Incoming, Listener, Order};
 use crate::jetstream;
 use crate::monitoring::{self, EVENTS_MAX, Monitor, System};
@@ -75,6 +76,11 @@ impl Control {
         let _ = self.shared.common.route_events.set(to);
         let routing = run_routes(Arc::clone(&self.shared), route_events);
         let routing = tokio::task::spawn_local(routing).abort_handle();
+        let (to, gateway_events) = mpsc::unbounded_channel();
+        // The first shard bounds the number of events that it reports.
+        let _ = self.shared.common.gateway_events.set(to);
+        let gateways = run_gateways(Arc::clone(&self.shared), gateway_events);
+        let gateways = tokio::task::spawn_local(gateways).abort_handle();
         let order = tokio::select! {
             order = orders.recv() => Ok(order),
             error = accept(sockets.clients, &self.shared, Listener::Clients) => Err(error),
@@ -82,6 +88,7 @@ impl Control {
             error = accept_if(sockets.mqtt, &self.shared, Listener::Mqtt) => Err(error),
             error = accept_if(sockets.leafnodes, &self.shared, Listener::Leafs) => Err(error),
             error = accept_if(sockets.cluster, &self.shared, Listener::Routes) => Err(error),
+            error = accept_if(sockets.gateway, &self.shared, Listener::Gateways) => Err(error),
             error = accept_unix(sockets.unix, &self.shared) => Err(error),
         };
         let order = order.unwrap_or_else(|error: io::Error| {
@@ -101,6 +108,7 @@ impl Control {
         }
         dialling.abort();
         routing.abort();
+        gateways.abort();
         announce(&system, "SHUTDOWN").await;
         self.stop().await;
     }

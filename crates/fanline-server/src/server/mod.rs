@@ -27,7 +27,7 @@ use crate::shared::{Interest, ReloadRequests, Reloader, Shared};
 use crate::sync::{AtomicU64, AtomicUsize, Lock};
 use crate::threads::block_on;
 use crate::version::{COMPATIBLE_VERSION, VERSION};
-use crate::{cluster, identity, jetstream, leaf, ports_file, resolver, runtime};
+use crate::{cluster, gateway, identity, jetstream, leaf, ports_file, resolver, runtime};
 
 /// Starts servers; see [`Server::start`].
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub(crate) fn start(
 ) -> Result<Handle, StartError> {
     let services = usize::from(jetstream.is_some());
     settings::check(&options, SHARDS_MAX - services)?;
-    let is_unnamed = options.cluster.is_some() && options.cluster_name.is_none();
+    let is_unnamed = is_unnamed(&options);
     let options = completed(options)?;
     let listeners = settings::listeners(&options)?;
     let tls = settings::tls(&options)?;
@@ -91,6 +91,7 @@ pub(crate) fn start(
         .shards
         .map_or_else(|| default_shards(SHARDS_MAX - services), NonZeroUsize::get);
     let routes = cluster::settings(&options, &addresses, shards).map(Arc::new);
+    let gateways = gateway::settings(&options, &addresses).map(Arc::new);
     let common = Arc::new(Common {
         config: Arc::new(ShardConfig {
             limits: settings::limits(&options),
@@ -99,6 +100,7 @@ pub(crate) fn start(
             traces: options.trace_protocol,
             leafs,
             routes,
+            gateways,
         }),
         mailboxes: (0..shards + services).map(|_| Mailbox::default()).collect(),
         interest: AtomicU64::new(0),
@@ -109,6 +111,7 @@ pub(crate) fn start(
         resolver: OnceLock::new(),
         callout: OnceLock::new(),
         route_events: OnceLock::new(),
+        gateway_events: OnceLock::new(),
         started: Instant::now(),
         events: OnceLock::new(),
         listeners,
@@ -140,13 +143,19 @@ pub(crate) fn start(
 
 /// Returns the options with the access rules of files, and with a name for a cluster that has none.
 fn completed(options: Options) -> Result<Options, StartError> {
-    let is_unnamed = options.cluster.is_some() && options.cluster_name.is_none();
-    let generated = is_unnamed.then(identity::new_event_id);
+    let generated = is_unnamed(&options).then(identity::new_event_id);
+    let of_gateway = options.gateway.as_ref().map(|own| own.name.clone());
     Ok(Options {
         auth: settings::auth(&options)?,
-        cluster_name: options.cluster_name.or(generated),
+        cluster_name: options.cluster_name.or(of_gateway).or(generated),
         ..options
     })
+}
+
+/// Returns whether the server is in a cluster without a name.
+fn is_unnamed(options: &Options) -> bool {
+    let is_named = options.cluster_name.is_some() || options.gateway.is_some();
+    options.cluster.is_some() && !is_named
 }
 
 /// A running server.
@@ -320,6 +329,11 @@ fn log_ready(options: &Options, addresses: &Addresses) {
         let (host, port) = (&cluster.host, address.port());
         info!("Cluster name is {name}");
         info!("Listening for route connections on {host}:{port}");
+    }
+    if let Some((gateway, address)) = options.gateway.as_ref().zip(addresses.gateway) {
+        info!("Gateway name is {}", gateway.name);
+        let (host, port) = (&gateway.host, address.port());
+        info!("Listening for gateways connections on {host}:{port}");
     }
     info!("Listening for client connections on {shown}");
     if let Some(path) = &options.unix_socket {

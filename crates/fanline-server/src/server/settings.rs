@@ -11,7 +11,7 @@ use crate::error::StartError;
 use crate::ipc::{Listeners, WebSocketListener};
 use crate::options::{ClientCertificates, MqttOptions, Options, TlsOptions, WebSocketOptions};
 use crate::tls::ListenersTls;
-use crate::{cluster, leaf};
+use crate::{cluster, gateway, leaf};
 
 pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartError> {
     let limits = &options.limits;
@@ -51,7 +51,9 @@ pub(super) fn check(options: &Options, shards_max: usize) -> Result<(), StartErr
     } else if options.lame_duck_grace_period >= options.lame_duck_duration {
         "lame duck grace period must be shorter than the lame duck duration".into()
     } else {
-        let checked = leaf::check(options).and_then(|()| cluster::check(options));
+        let checked = leaf::check(options)
+            .and_then(|()| cluster::check(options))
+            .and_then(|()| gateway::check(options));
         return checked.map_err(StartError::Option);
     };
     Err(StartError::Option(problem))

@@ -13,6 +13,7 @@ pub(crate) struct Sockets {
     pub(crate) mqtt: Option<TcpListener>,
     pub(crate) leafnodes: Option<TcpListener>,
     pub(crate) cluster: Option<TcpListener>,
+    pub(crate) gateway: Option<TcpListener>,
     #[cfg(unix)]
     pub(crate) unix: Option<std::os::unix::net::UnixListener>,
     pub(crate) monitoring: Option<TcpListener>,
@@ -30,12 +31,15 @@ impl Sockets {
         let leafnodes = leafnodes.map(|listener| bind(&listener.host, listener.port));
         let cluster = options.cluster.as_ref();
         let cluster = cluster.map(|cluster| bind(&cluster.host, cluster.port));
+        let gateway = options.gateway.as_ref();
+        let gateway = gateway.map(|gateway| bind(&gateway.host, gateway.port));
         let monitoring = options.monitoring.as_ref();
         let monitoring = monitoring.map(|(host, port)| bind(host, *port));
         let (websocket, websocket_address) = split(websocket.transpose()?);
         let (mqtt, mqtt_address) = split(mqtt.transpose()?);
         let (leafnodes, leafnodes_address) = split(leafnodes.transpose()?);
         let (cluster, cluster_address) = split(cluster.transpose()?);
+        let (gateway, gateway_address) = split(gateway.transpose()?);
         let (monitoring, monitoring_address) = split(monitoring.transpose()?);
         // A client that reaches its port also reaches the others.
         let clients = bind(&options.host, options.port)?;
@@ -46,6 +50,7 @@ impl Sockets {
             mqtt: mqtt_address,
             leafnodes: leafnodes_address,
             cluster: cluster_address,
+            gateway: gateway_address,
         };
         let sockets = Sockets {
             clients: clients.socket,
@@ -53,6 +58,7 @@ impl Sockets {
             mqtt,
             leafnodes,
             cluster,
+            gateway,
             #[cfg(unix)]
             unix: match &options.unix_socket {
                 Some(path) => Some(listen::bind_unix(path).map_err(|source| {

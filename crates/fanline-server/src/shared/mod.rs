@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::client::{Client, ClientError, ConnectOptions};
 use crate::cluster::DialledRoute;
+use crate::gateway::DialledGateway;
 use crate::ipc::{Command, Common, IN_PROCESS_PIPE_BYTES, Incoming, Listener, Transport};
 use crate::jetstream;
 use crate::leaf::Dialled;
@@ -128,7 +129,9 @@ impl Shared {
         let transport = Transport::Wire(incoming, listener);
         match listener {
             // The first shard passes a route on to the one that serves what it carries.
-            Listener::Leafs | Listener::Routes => self.serve_on(0, transport, Some(arrival)),
+            Listener::Leafs | Listener::Routes | Listener::Gateways => {
+                self.serve_on(0, transport, Some(arrival));
+            }
             _ => self.assign(transport, Some(arrival)),
         }
     }
@@ -143,6 +146,11 @@ impl Shared {
         let settings = self.common.config.routes.as_ref();
         let shard = settings.map_or(0, |settings| settings.shard_of(&dialled.dial.carries));
         self.serve_on(usize::from(shard), Transport::Route(dialled.into()), None);
+    }
+
+    /// Assigns a dialed gateway connection to the shard that serves gateways.
+    pub(crate) fn serve_gateway(&self, dialled: DialledGateway) {
+        self.serve_on(0, Transport::Gateway(dialled.into()), None);
     }
 
     /// Assigns a connection to another server to a shard.

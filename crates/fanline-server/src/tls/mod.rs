@@ -57,6 +57,7 @@ pub(crate) struct ListenersTls {
     pub(crate) mqtt: Option<Arc<Tls>>,
     pub(crate) leafs: Option<Arc<Tls>>,
     pub(crate) routes: Option<Arc<RouteTls>>,
+    pub(crate) gateways: Option<Arc<RouteTls>>,
 }
 
 impl ListenersTls {
@@ -70,6 +71,8 @@ impl ListenersTls {
         let leafs = options.leafnodes.listener.as_ref();
         let routes = options.cluster.as_ref();
         let routes = routes.and_then(|cluster| cluster.tls.as_ref());
+        let gateways = options.gateway.as_ref();
+        let gateways = gateways.and_then(|gateway| gateway.tls.as_ref());
         Ok(ListenersTls {
             clients: read(options.tls.as_ref())?,
             allow_non_tls: options.allow_non_tls,
@@ -77,6 +80,7 @@ impl ListenersTls {
             mqtt: read(mqtt.and_then(|listener| listener.tls.as_ref()))?,
             leafs: read(leafs.and_then(|listener| listener.tls.as_ref()))?,
             routes: routes.map(RouteTls::new).transpose()?.map(Arc::new),
+            gateways: gateways.map(RouteTls::new).transpose()?.map(Arc::new),
         })
     }
 }

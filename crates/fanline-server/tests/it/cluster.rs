@@ -62,7 +62,7 @@ fn name(server: &TestServer) -> String {
 }
 
 /// Returns a page of a server's monitoring.
-fn monitor(server: &TestServer, page: &str) -> Value {
+pub(crate) fn monitor(server: &TestServer, page: &str) -> Value {
     let address = server.handle.addresses().monitoring.expect("it is on");
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET /{page} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -80,7 +80,7 @@ fn until_peers(server: &TestServer, count: usize) {
 }
 
 /// Waits until a message on one server reaches a subscriber on another one.
-fn settle(from: &mut RawClient, to: &mut RawClient, subject: &str) {
+pub(crate) fn settle(from: &mut RawClient, to: &mut RawClient, subject: &str) {
     to.subscribe(subject, "99");
     until(subject, || {
         from.publish(subject, "");

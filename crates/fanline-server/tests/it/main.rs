@@ -16,6 +16,7 @@ mod dashboard;
 mod embedding;
 mod errors;
 mod folder;
+mod gateway;
 mod jetstream;
 mod leaf;
 mod leaf_carried;

@@ -69,6 +69,7 @@ impl Server {
             traces: false,
             leafs: None,
             routes: None,
+            gateways: None,
         });
         let thread = |index: u16| {
             let seed = settings.seed.wrapping_add(u64::from(index) << 32);

@@ -64,9 +64,15 @@ pub struct RouteInfo {
     pub gossip_mode: GossipMode,
     #[serde(skip_serializing_if = "is_default")]
     pub ldm: bool,
-    /// Name of a gateway. An INFO with a gateway on a route has no effect.
+    /// The address of the sender for other clusters.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub gateway_url: String,
+    /// Name of another cluster, which the INFO is about.
     #[serde(skip_serializing)]
     pub gateway: String,
+    /// The addresses of that cluster.
+    #[serde(skip_serializing, deserialize_with = "or_none")]
+    pub gateway_urls: Vec<String>,
 }
 
 /// What a route carries.

@@ -34,7 +34,12 @@ pub enum RouteVerb<'a> {
     /// `RS-` or `LS-`.
     Unsubscribe(RouteInterest<'a>),
     /// `A+` or `A-`, without effect on a route.
-    Account,
+    Account {
+        /// Name of the account.
+        account: &'a [u8],
+        /// Whether there may be interest in the account.
+        is_wanted: bool,
+    },
     /// `CONNECT {json}`.
     Connect(&'a [u8]),
     /// `INFO {json}`.
@@ -163,7 +168,10 @@ fn plain_verb<'a>(name: &[u8], args: &'a [u8], is_dedicated: bool) -> Option<Rou
         b"ls+" => RouteVerb::Subscribe(interest(args, true, is_dedicated, true)?),
         b"rs-" => RouteVerb::Unsubscribe(interest(args, false, is_dedicated, false)?),
         b"ls-" => RouteVerb::Unsubscribe(interest(args, true, is_dedicated, false)?),
-        b"a+" | b"a-" => RouteVerb::Account,
+        b"a+" | b"a-" => RouteVerb::Account {
+            account: args.trim_ascii(),
+            is_wanted: name == b"a+",
+        },
         b"ping" => RouteVerb::Ping,
         b"pong" => RouteVerb::Pong,
         b"connect" => RouteVerb::Connect(args.trim_ascii()),

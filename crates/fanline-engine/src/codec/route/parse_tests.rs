@@ -153,8 +153,20 @@ fn interest_in_every_form() {
             "LS- edge A a.> q",
             RouteVerb::Unsubscribe(of_leaf(gone(group))),
         ),
-        ("A+ A", RouteVerb::Account),
-        ("A- A", RouteVerb::Account),
+        (
+            "A+ A",
+            RouteVerb::Account {
+                account: b"A",
+                is_wanted: true,
+            },
+        ),
+        (
+            "A- A",
+            RouteVerb::Account {
+                account: b"A",
+                is_wanted: false,
+            },
+        ),
         ("PING", RouteVerb::Ping),
         ("pong", RouteVerb::Pong),
         ("+OK", RouteVerb::Ok),

@@ -70,10 +70,17 @@ pub(crate) enum Member {
 }
 
 impl Member {
-    /// Returns the weight of the members that are not on another server of the cluster.
+    /// Returns whether the member is in another cluster. Then all members of the group are.
+    #[inline]
+    pub(crate) fn is_beyond(self) -> bool {
+        self.rank() == MemberRank::Beyond
+    }
+
+    /// Returns the weight of the members that are neither on another server of the cluster nor in another cluster.
     pub(crate) fn weight_near(members: &[Member]) -> u32 {
         let near = members.iter();
-        let near = near.filter(|member| member.rank() != MemberRank::Cluster);
+        let near = near
+            .filter(|member| !matches!(member.rank(), MemberRank::Cluster | MemberRank::Beyond));
         near.fold(0, |sum: u32, member| sum.saturating_add(member.weight()))
     }
 
@@ -225,8 +232,8 @@ impl RouteBuilder {
         if self.found.is_empty() {
             return;
         }
-        // Local members come first, because a message from another shard can go only to them. Leaf nodes come
-        // last.
+        // Local members come first, because a message from another shard can go only to them. Leaf nodes and
+        // other clusters come last.
         self.found
             .sort_unstable_by_key(|(group, member)| (*group, member.rank()));
         let Route {
@@ -243,6 +250,7 @@ impl RouteBuilder {
             groups[*group as usize].name = name.clone();
         }
         let (mut group_on_server, mut group_in_cluster) = (None, None);
+        let mut group_with_leaf = None;
         for (at, member) in &self.found {
             let group = &mut groups[*at as usize];
             match member.rank() {
@@ -250,7 +258,15 @@ impl RouteBuilder {
                 MemberRank::Cluster => group_in_cluster = Some(*at),
                 // A leaf node receives no messages of a group that has members on this server.
                 MemberRank::Leaf if group_on_server == Some(*at) => continue,
-                MemberRank::Leaf => {}
+                MemberRank::Leaf => group_with_leaf = Some(*at),
+                // Another cluster receives messages of a group only if this one has no member.
+                MemberRank::Beyond
+                    if [group_on_server, group_in_cluster, group_with_leaf]
+                        .contains(&Some(*at)) =>
+                {
+                    continue;
+                }
+                MemberRank::Beyond => {}
             }
             if group.len == 0 {
                 group.first = members.len();
@@ -606,6 +622,8 @@ impl Cache {
         let route = &self.routes[at as usize];
         let reach = match route.has_other_targets() {
             true => match route.only_remote() {
+                // A response has another subject there.
+                Some(Remote::Links(LinkSet::Replies)) => Reach::Unknown,
                 Some(Remote::Links(set)) => Reach::WithLinks(set),
                 Some(Remote::Shard(shard)) if route.plain.is_empty() => Reach::Shard(shard),
                 Some(Remote::Shard(_)) | None => Reach::Unknown,

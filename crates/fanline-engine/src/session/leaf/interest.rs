@@ -102,6 +102,7 @@ impl Exchange {
     pub(crate) fn announce_to_links(&mut self) {
         self.announce_to_leafs();
         self.announce_to_routes();
+        self.announce_to_gateways();
     }
 
     /// Announces changes of interest to leaf connections.

@@ -8,6 +8,7 @@ use super::super::Receipt;
 use super::super::publish::asks_for_trace;
 use super::{LeafSession, Side};
 use crate::accounts::Mapped;
+use crate::codec::gateway::has_mark;
 use crate::codec::leaf::parse::{LeafMessage, LeafParsed, LeafVerb, parse_leaf};
 use crate::codec::leaf::{LeafError, RETRY_AFTER_CLASH};
 use crate::codec::nats::error::CloseReason;
@@ -157,7 +158,8 @@ impl LeafSession<'_> {
         }
         intake.count(publish);
         let leaf = self.state();
-        if leaf.is_paused() {
+        // Marks come from other clusters only. They would bypass the rules of the connection.
+        if leaf.is_paused() || has_mark(publish) {
             return;
         }
         // If the cached route (`memo`) is for this subject, an earlier message passed this check.

@@ -119,6 +119,7 @@ fn start(shelf: &Shelf, now: Now) -> (Shard, JetStreamService<JetStreams>) {
         traces: false,
         leafs: None,
         routes: None,
+        gateways: None,
     });
     let service = JetStreamService::new(1, &config, 7, |ports| {
         let mut js = JetStreams::new(Settings::default(), Some(Box::new(shelf.clone())), 7);

@@ -32,6 +32,7 @@ impl Simulation {
             traces: false,
             leafs: None,
             routes: None,
+            gateways: None,
         });
         let service = JetStreamService::new(1, &config, 7, |ports| {
             let mut jetstream = JetStreams::new(Settings::default(), None, 7);

@@ -44,6 +44,8 @@ pub(super) struct Registered {
     pub(super) id: SessionId,
     /// The peer's id.
     pub(super) peer: String,
+    /// The hash of that id, which is part of marks of reply subjects between clusters.
+    pub(super) hash: [u8; 6],
     pub(super) load: Load,
 }
 
@@ -68,12 +70,22 @@ impl Load {
 }
 
 /// The interest in one account that was announced to all routes that carry it.
-pub(super) struct AnnouncedIn {
+pub(in crate::session) struct AnnouncedIn {
     /// Name of the account. A removed account has no other name, and its interest must be withdrawn.
-    pub(super) name: Box<[u8]>,
-    pub(super) weights: Announced,
+    pub(in crate::session) name: Box<[u8]>,
+    pub(in crate::session) weights: Announced,
     /// Weights at leaf nodes for which this server is the hub.
-    pub(super) below: HashMap<Key, ClusterWeights>,
+    pub(in crate::session) below: HashMap<Key, ClusterWeights>,
+}
+
+impl AnnouncedIn {
+    pub(in crate::session) fn new(name: Box<[u8]>) -> Self {
+        AnnouncedIn {
+            name,
+            weights: Announced::default(),
+            below: HashMap::new(),
+        }
+    }
 }
 
 /// An event that concerns the whole server.
@@ -158,6 +170,18 @@ impl RouteConnections {
         Lane::ALL
             .into_iter()
             .filter(move |lane| is_used[lane.index()])
+    }
+
+    /// Returns a route of a lane that leads to the server with this hash of its id, preferably one that carries the
+    /// account.
+    pub(crate) fn link_to(&self, lane: Lane, hash: &[u8], account: AccountId) -> Option<SessionId> {
+        let ready = &self.lane(lane).ready;
+        let to_server = || ready.iter().filter(|route| route.hash == hash);
+        // A route of a slot carries any account without a dedicated one.
+        let is_shared = |route: &&Registered| !matches!(route.load, Load::Account(_));
+        let own = to_server().find(|route| route.load == Load::Account(account));
+        own.or_else(|| to_server().find(is_shared))
+            .map(|route| route.id)
     }
 
     /// Returns whether a server is a registered peer on this shard.

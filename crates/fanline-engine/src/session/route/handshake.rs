@@ -8,6 +8,7 @@ use super::connections::{Load, Registered};
 use super::state::Phase;
 use super::{Introduction, RouteDial, RouteEvent, RouteOutcome, RouteSession};
 use crate::codec::compression::LinkCompression;
+use crate::codec::gateway::hash_of;
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::info::ClientUrls;
 use crate::codec::route::{
@@ -48,6 +49,8 @@ impl Broker {
             cluster: server.cluster.clone().unwrap_or_default(),
             cluster_dynamic: server.cluster_is_generated,
             domain: server.domain.clone().unwrap_or_default(),
+            gateway_url: (self.exchange.config.gateways.as_ref())
+                .map_or_else(String::new, |own| own.url.clone()),
             connect_urls: settings.client_urls.plain.clone(),
             ws_connect_urls: settings.client_urls.websocket.clone(),
             compression: (settings.compression.as_ref())
@@ -155,7 +158,7 @@ impl Broker {
         let is_other = |kind: &Kind| match kind {
             Kind::Route(route) => route.info.cluster != name,
             Kind::Leaf(leaf) => leaf.remote().is_some(),
-            Kind::Client(_) | Kind::Mqtt(_) => false,
+            Kind::Client(_) | Kind::Mqtt(_) | Kind::Gateway(_) => false,
         };
         let sessions = self.exchange.sessions.iter();
         let others: Vec<SessionId> = sessions
@@ -262,9 +265,8 @@ impl RouteSession<'_> {
         if !self.state().is_ready() {
             return self.register(info);
         }
-        // Gateways are not supported, so their gossip has no effect.
         if !info.gateway.is_empty() {
-            return;
+            return self.handle_gateway_gossip(info);
         }
         if info.server_id != self.state().info.server_id {
             return self.handle_gossip(info);
@@ -294,6 +296,18 @@ impl RouteSession<'_> {
                 gossip_mode: info.gossip_mode,
             });
         }
+    }
+
+    /// Handles gossip about another cluster.
+    fn handle_gateway_gossip(&mut self, info: RouteInfo) {
+        if self.broker.exchange.config.gateways.is_some() {
+            return (self.broker).discover_gateway(info.gateway, info.gateway_urls);
+        }
+        let line = format!(
+            "Received information about gateway {:?} from {}, but gateway is not configured",
+            info.gateway, info.server_id
+        );
+        self.broker.exchange.outputs.notice(self.id, || line);
     }
 
     /// Returns what a route is to carry whose peer has sent this INFO.
@@ -432,6 +446,7 @@ impl RouteSession<'_> {
         routes.count += 1;
         routes.lane_mut(lane).ready.push(Registered {
             id: self.id,
+            hash: hash_of(&id),
             peer: id.clone(),
             load,
         });
@@ -441,6 +456,11 @@ impl RouteSession<'_> {
             carries,
             client_urls,
         });
+        if matches!(load, Load::All | Load::Slot(0)) {
+            self.broker.announce_gateways_to_route(self.id);
+            self.broker.announce_gateway_urls();
+        }
+        let exchange = &mut self.broker.exchange;
         if is_first_of_pool {
             // A peer that refuses the password does not answer.
             exchange.send(self.id, b"PING\r\n");
@@ -520,9 +540,13 @@ impl RouteSession<'_> {
         let exchange = &mut self.broker.exchange;
         let mut ready = exchange.shared.routes.lane(lane).ready.iter();
         if ready.any(|route| route.id == self.id) {
+            let is_first = carries == Carries::Slot(0);
             exchange.leave_lane(self.id, lane);
             let event = RouteEvent::Left { id: peer, carries };
             exchange.shared.routes.push_event(event);
+            if is_first {
+                self.broker.announce_gateway_urls();
+            }
         }
     }
 }

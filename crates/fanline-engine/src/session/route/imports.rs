@@ -11,7 +11,7 @@ use crate::exchange::router::{Listening, listening};
 use crate::session::announced::Key;
 
 /// A filter with an optional queue group, in an account.
-pub(super) type Place = (AccountId, Key);
+pub(in crate::session) type Place = (AccountId, Key);
 
 /// The stream imports, and the interest of this server that they cause in exporting accounts.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Imports {
 
 impl Imports {
     /// Returns the imports of all accounts. No interest is counted yet.
-    pub(super) fn of(access: &Access) -> Self {
+    pub(in crate::session) fn of(access: &Access) -> Self {
         Imports {
             all: listening(access),
             ..Imports::default()
@@ -33,13 +33,18 @@ impl Imports {
     }
 
     /// Returns whether an account imports streams.
-    pub(super) fn has_importer(&self, account: AccountId) -> bool {
+    pub(in crate::session) fn has_importer(&self, account: AccountId) -> bool {
         self.all.iter().any(|import| import.importer == account)
     }
 
     /// Counts the weight of a filter in an importing account, instead of its earlier weight. Adds each place in
     /// an exporting account whose weight has changed to `changed`.
-    pub(super) fn count(&mut self, place: &Place, weight: u32, changed: &mut Vec<Place>) {
+    pub(in crate::session) fn count(
+        &mut self,
+        place: &Place,
+        weight: u32,
+        changed: &mut Vec<Place>,
+    ) {
         let before = match weight {
             0 => self.counted.remove(place),
             _ => self.counted.insert(place.clone(), weight),
@@ -61,12 +66,12 @@ impl Imports {
     }
 
     /// Returns the weight that imports cause in an exporting account.
-    pub(super) fn weight(&self, place: &Place) -> u32 {
+    pub(in crate::session) fn weight(&self, place: &Place) -> u32 {
         self.caused.get(place).copied().unwrap_or(0)
     }
 
     /// Returns the places with interest that imports cause.
-    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+    pub(in crate::session) fn places(&self) -> impl Iterator<Item = &Place> {
         self.caused.keys()
     }
 }

@@ -42,11 +42,15 @@ const NOT_ANNOUNCED: [&[u8]; 2] = [b"$SYS.REQ.USER.*.INFO", b"$SYS.DEBUG.SUBSCRI
 /// Separates the cluster of leaf nodes from the other parts of a subscription's sid. No other part contains it.
 const CLUSTER_MARK: u8 = b'\r';
 
-/// Returns the sid of a peer's subscription: its account, its filter, its queue group, and the cluster of the leaf nodes
-/// that have the interest, if the peer has named it.
-fn sid_of(account: AccountId, interest: &RouteInterest<'_>) -> Vec<u8> {
-    let key = Key::new(interest.filter, interest.queue);
-    let mut sid = [&account.0.to_le_bytes()[..], key.as_bytes()].concat();
+/// Returns the sid of a subscription to the interest of another server: its account, its filter, and its queue group.
+pub(in crate::session) fn sid_of(account: AccountId, key: &Key) -> Vec<u8> {
+    [&account.0.to_le_bytes()[..], key.as_bytes()].concat()
+}
+
+/// Returns the sid of a peer's subscription. It also contains the cluster of the leaf nodes that have the interest, if
+/// the peer has named it.
+fn sid_of_peer(account: AccountId, interest: &RouteInterest<'_>) -> Vec<u8> {
+    let mut sid = sid_of(account, &Key::new(interest.filter, interest.queue));
     if !interest.origin.is_empty() {
         sid.push(CLUSTER_MARK);
         sid.extend_from_slice(interest.origin);
@@ -111,7 +115,7 @@ impl RouteSession<'_> {
         if settings.is_some_and(|own| own.jetstream.is_some()) && is_for_delegates(filter, queue) {
             return;
         }
-        let sid = sid_of(account, interest);
+        let sid = sid_of_peer(account, interest);
         let exchange = &mut self.broker.exchange;
         if let Some(sub) = exchange.subs.find(self.id.0, &sid) {
             return self.set_weight(sub, account, interest);
@@ -198,7 +202,7 @@ impl RouteSession<'_> {
             return;
         };
         let links = self.links();
-        let sid = sid_of(account, interest);
+        let sid = sid_of_peer(account, interest);
         let exchange = &mut self.broker.exchange;
         if let Some(sub) = exchange.subs.find(self.id.0, &sid) {
             exchange.drop_link_subscription(links, sub);
@@ -337,11 +341,8 @@ impl Exchange {
             _ => own.saturating_add(imported),
         };
         let announced = routes.announced.entry(*account);
-        let announced = announced.or_insert_with(|| AnnouncedIn {
-            name: self.access.name_of(*account).into(),
-            weights: Announced::default(),
-            below: HashMap::new(),
-        });
+        let name = || self.access.name_of(*account).into();
+        let announced = announced.or_insert_with(|| AnnouncedIn::new(name()));
         // An account that was removed before its first announcement has no name.
         if announced.name.is_empty() {
             return;
@@ -377,10 +378,7 @@ impl Exchange {
         for key in keys {
             let place = (account, key);
             if is_importer {
-                let own = self.own_weight_for_routes(account, &place.1);
-                let below = self.weights_below_for_routes(account, &place.1);
-                let below = below.iter().map(|(_, weight)| *weight);
-                let weight = below.fold(own, u32::saturating_add);
+                let weight = self.weight_with_leafs(account, &place.1);
                 let imports = &mut self.shared.routes.lane_mut(lane).imports;
                 imports.count(&place, weight, changed);
             }
@@ -428,7 +426,7 @@ impl Exchange {
     }
 
     /// Returns the places of all interest in an account.
-    fn places_in(&self, account: AccountId) -> Vec<Place> {
+    pub(in crate::session) fn places_in(&self, account: AccountId) -> Vec<Place> {
         let mut places = Vec::new();
         let mut note =
             |filter: &[u8], queue: &[u8]| places.push((account, Key::new(filter, queue)));
@@ -524,6 +522,17 @@ impl Exchange {
             false => below.insert(place, report.weights.clone()),
         };
         self.routers.changing(account).record_change(filter, queue);
+    }
+
+    /// Returns the weight of a filter at this server and at the leaf nodes for which it is the hub, without that of
+    /// imports.
+    pub(in crate::session) fn weight_with_leafs(&self, account: AccountId, key: &Key) -> u32 {
+        let below = self.weights_below_for_routes(account, key);
+        let below = below.iter().map(|(_, weight)| *weight);
+        below.fold(
+            self.own_weight_for_routes(account, key),
+            u32::saturating_add,
+        )
     }
 
     /// Returns the weight of a filter to announce to peers, without that of imports and of leaf nodes: that of this

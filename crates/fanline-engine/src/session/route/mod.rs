@@ -2,7 +2,7 @@
 
 mod connections;
 mod handshake;
-mod imports;
+pub(in crate::session) mod imports;
 mod interest;
 mod receive;
 mod state;
@@ -13,9 +13,12 @@ use crate::codec::route::RouteError;
 use crate::exchange::remote::LinkSet;
 use crate::exchange::session::SessionId;
 
+pub(in crate::session) use connections::AnnouncedIn;
 pub(crate) use connections::RouteConnections;
 pub use connections::{Introduction, RouteEvent};
+pub(in crate::session) use interest::sid_of;
 pub(crate) use interest::{account_of, cluster_of};
+pub(crate) use receive::Arrival;
 pub(crate) use state::Route;
 pub use state::{RouteDial, RouteEnded, RouteOutcome, RouteStatus};
 

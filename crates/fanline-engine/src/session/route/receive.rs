@@ -3,11 +3,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use super::super::Broker;
 use super::super::Receipt;
+use super::super::gateway::Unmarked;
 use super::super::publish::asks_for_trace;
 use super::RouteSession;
 use super::state::Phase;
 use crate::auth::AccountId;
+use crate::codec::gateway::{ReplyMark, has_mark};
 use crate::codec::nats::error::CloseReason;
 use crate::codec::nats::parse::Publish;
 use crate::codec::route::parse::{RouteMessage, RouteParsed, RouteVerb, parse_route};
@@ -15,6 +18,7 @@ use crate::exchange::message::{Context, Dispatch, Message, Origin, Via};
 use crate::exchange::outputs::PRODUCED_BYTES_MAX;
 use crate::exchange::router::RouteMemo;
 use crate::exchange::run::Intake;
+use crate::exchange::session::SessionId;
 use crate::exchange::text::text;
 use crate::exchange::tracing::Traced;
 use crate::outbox::Chunk;
@@ -99,7 +103,7 @@ impl RouteSession<'_> {
                 self.broker.any(self.id).pong(now);
                 self.prove();
             }
-            RouteVerb::Ok | RouteVerb::Account | RouteVerb::Message(_) => {}
+            RouteVerb::Ok | RouteVerb::Account { .. } | RouteVerb::Message(_) => {}
             RouteVerb::Subscribe(_) | RouteVerb::Unsubscribe(_) if !self.state().is_ready() => {
                 self.broker.end(self.id, CloseReason::ProtocolViolation);
             }
@@ -139,13 +143,8 @@ impl RouteSession<'_> {
         intake.account = account.unwrap_or(intake.account);
         Place {
             name: b"",
-            is_known: account.is_some_and(|account| self.has_router(account)),
+            is_known: account.is_some_and(|account| self.broker.has_router(account)),
         }
-    }
-
-    /// Returns whether an account has a router. Without one it has no subscriber, because interest creates it.
-    fn has_router(&self, account: AccountId) -> bool {
-        account.index() < self.broker.exchange.routers.len()
     }
 
     /// Handles a message. `from` is the offset of its verb in the chunk.
@@ -168,10 +167,11 @@ impl RouteSession<'_> {
         } = message;
         let chunk = intake.chunk;
         let requests_trace = publish.header_bytes > 0 && asks_for_trace(chunk, publish, from);
+        let is_marked = self.broker.exchange.config.gateways.is_some() && has_mark(publish);
         if place.is_known
             && groups.is_empty()
             && origin.is_empty()
-            && (self.broker.exchange).coalesce(intake, publish, from, requests_trace)
+            && (self.broker.exchange).coalesce(intake, publish, from, requests_trace || is_marked)
         {
             return intake.count(publish);
         }
@@ -184,24 +184,41 @@ impl RouteSession<'_> {
         }
         intake.count(publish);
         // Messages of an account that does not exist here have no subscriber.
-        if place.is_known {
-            let account = intake.account;
-            let headers = &chunk[from + publish.body.start..][..publish.header_bytes];
-            let mut traced = (requests_trace)
-                .then(|| self.begin_trace(account, publish, headers))
-                .flatten();
-            self.pass_on(intake, publish, (groups, origin), from, traced.as_mut());
-            if let Some(traced) = traced {
-                self.broker.end_trace(traced);
+        if !place.is_known {
+            return;
+        }
+        let account = intake.account;
+        let mut arrival = Arrival {
+            cluster: origin,
+            ..Arrival::new(publish, Some(groups))
+        };
+        if is_marked {
+            // Without another mark, because no route leads on.
+            match self.broker.unmark(account, publish) {
+                Unmarked::Message {
+                    publish,
+                    is_response,
+                    ..
+                } => {
+                    arrival.publish = publish;
+                    arrival.groups = (!is_response).then_some(groups);
+                }
+                Unmarked::Elsewhere | Unmarked::Stray => return,
             }
+        }
+        let headers = &chunk[from + publish.body.start..][..publish.header_bytes];
+        let mut traced = (requests_trace)
+            .then(|| self.begin_trace(account, publish, headers))
+            .flatten();
+        (self.broker).deliver_arrival(self.id, intake, &arrival, from, traced.as_mut());
+        if let Some(traced) = traced {
+            self.broker.end_trace(traced);
         }
     }
 
     /// Continues an intake with the messages of another account.
     fn enter_account<'a>(&self, intake: &mut Intake<'a>, place: &mut Place<'a>, name: &'a [u8]) {
-        let account = std::str::from_utf8(name).ok();
-        let account = account.and_then(|name| self.broker.exchange.access.account_id(name));
-        let account = account.filter(|account| self.has_router(*account));
+        let account = self.broker.routed_account(name);
         *place = Place {
             name,
             is_known: account.is_some(),
@@ -209,18 +226,57 @@ impl RouteSession<'_> {
         intake.memo = RouteMemo::default();
         intake.account = account.unwrap_or(intake.account);
     }
+}
 
-    /// Delivers a message.
-    fn pass_on(
+/// A message of another server or cluster.
+pub(crate) struct Arrival<'a> {
+    pub(crate) publish: Publish<'a>,
+    /// Names of the only groups that may receive the message, separated by spaces; `None` allows all.
+    pub(crate) groups: Option<&'a [u8]>,
+    /// The cluster of the leaf node that has sent the message, if the peer has named it.
+    pub(crate) cluster: &'a [u8],
+    /// The mark that the reply subject had.
+    pub(crate) mark: Option<ReplyMark>,
+}
+
+impl<'a> Arrival<'a> {
+    pub(crate) fn new(publish: &Publish<'a>, groups: Option<&'a [u8]>) -> Self {
+        Arrival {
+            publish: publish.clone(),
+            groups,
+            cluster: b"",
+            mark: None,
+        }
+    }
+}
+
+impl Broker {
+    /// Returns whether an account has a router. Without one it has no subscriber, because interest creates it.
+    fn has_router(&self, account: AccountId) -> bool {
+        account.index() < self.exchange.routers.len()
+    }
+
+    /// Returns the account of this name, if it has a router.
+    pub(crate) fn routed_account(&self, name: &[u8]) -> Option<AccountId> {
+        let name = std::str::from_utf8(name).ok()?;
+        let account = self.exchange.access.account_id(name);
+        account.filter(|account| self.has_router(*account))
+    }
+
+    /// Delivers a message of another server or cluster. `from` is the offset of its verb in the chunk.
+    pub(crate) fn deliver_arrival(
         &mut self,
+        id: SessionId,
         intake: &mut Intake<'_>,
-        publish: &Publish<'_>,
-        (groups, cluster): (&[u8], &[u8]),
+        arrival: &Arrival<'_>,
         from: usize,
         trace: Option<&mut Traced>,
     ) {
         let Intake { account, chunk, .. } = *intake;
+        let publish = &arrival.publish;
         let mut message = Message::published(chunk, publish, from);
+        let mark = arrival.mark.as_ref();
+        message.mark = mark.map_or(&[], ReplyMark::as_bytes);
         let (reply, shown) = split_shown(publish.reply);
         let mut head = Vec::new();
         if !shown.is_empty() {
@@ -232,8 +288,8 @@ impl RouteSession<'_> {
             subject: publish.subject,
             message: &message,
             origin: Origin {
-                groups: Some(groups),
-                cluster,
+                groups: arrival.groups,
+                cluster: arrival.cluster,
                 ..intake.origin
             },
             context: Context {
@@ -248,11 +304,9 @@ impl RouteSession<'_> {
                 reply,
                 ..publish.clone()
             };
-            self.broker
-                .any(self.id)
-                .dispatch_rewritten(dispatch, &publish, memo);
+            self.any(id).dispatch_rewritten(dispatch, &publish, memo);
         } else {
-            self.broker.dispatch(&mut dispatch, memo);
+            self.dispatch(&mut dispatch, memo);
         }
     }
 }

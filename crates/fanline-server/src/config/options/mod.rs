@@ -2,6 +2,7 @@
 
 mod authorization;
 mod cluster;
+mod gateway;
 mod jetstream;
 mod jetstream_limits;
 mod leafnode_remotes;
@@ -35,6 +36,7 @@ pub(super) const ALL: &[&[Entry]] = &[
     mqtt::OPTIONS,
     leafnodes::OPTIONS,
     cluster::OPTIONS,
+    gateway::OPTIONS,
     jetstream::OPTIONS,
     logging::OPTIONS,
     unsupported::OPTIONS,

@@ -2,23 +2,15 @@
 
 use serde_json::Value as Json;
 
-use super::leafnodes::Authorization;
-use super::tls::TlsBlock;
 use crate::config::draft::Draft;
 use crate::config::read::{Given, Read};
-use crate::config::table::Kind::{
-    Address, Any, Block, Blocks, Bool, Duration, Integer, Port, Text, Texts,
-};
+use crate::config::table::Kind::{Any, Block, Bool, Integer, Port, Text, Texts};
 use crate::config::table::{self, Entry};
 use crate::config::value::Value;
 
-const GATEWAY: &str = "not supported by Fanline: this server is in one cluster only";
 const PROFILE: &str = "without effect: Fanline does not serve Go profiles";
 
 pub(super) const OPTIONS: &[super::Entry] = &[
-    Entry::warned("gateway", Block, GATEWAY)
-        .block::<Gateway>()
-        .help("Connections to other clusters."),
     Entry::warned(
         "disable_sublist_cache",
         Bool,
@@ -40,41 +32,6 @@ pub(super) const OPTIONS: &[super::Entry] = &[
         .block::<Flags>()
         .help("nats-server's feature flags. None has an effect here; a warning names those that change nats-server's behavior."),
 ];
-
-/// The block `gateway`, which is ignored.
-struct Gateway;
-
-impl table::Block for Gateway {
-    const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::ignored("name", Text),
-        Entry::ignored("listen", Address),
-        Entry::ignored("host", Text).alias(&["net"]),
-        Entry::ignored("port", Port),
-        Entry::ignored("authorization", Block)
-            .block::<Authorization>()
-            .like("leafnodes.authorization"),
-        Entry::ignored("tls", Block).block::<TlsBlock>().like("tls"),
-        Entry::ignored("advertise", Text),
-        Entry::ignored("connect_retries", Integer),
-        Entry::ignored("connect_backoff", Bool),
-        Entry::ignored("reject_unknown_cluster", Bool).alias(&["reject_unknown"]),
-        Entry::ignored("gateways", Blocks).block::<RemoteGateway>(),
-        Entry::ignored("write_deadline", Duration),
-        Entry::ignored("write_timeout", Text),
-    ];
-}
-
-/// An entry of `gateways`, which is ignored.
-struct RemoteGateway;
-
-impl table::Block for RemoteGateway {
-    const OPTIONS: &'static [Entry<Self>] = &[
-        Entry::ignored("name", Text),
-        Entry::ignored("url", Text),
-        Entry::ignored("urls", Texts),
-        Entry::ignored("tls", Block).block::<TlsBlock>().like("tls"),
-    ];
-}
 
 /// nats-server's feature flags with their defaults.
 pub(crate) const FEATURE_FLAGS: [(&str, bool); 4] = [

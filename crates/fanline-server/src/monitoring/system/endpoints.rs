@@ -89,7 +89,18 @@ const PAGE_LIST: &[(&str, Page)] = &[
         ),
     ),
     ("ROUTEZ", page(Endpoint::Routez, PLAIN)),
-    ("GATEWAYZ", page(Endpoint::Gatewayz, PLAIN)),
+    (
+        "GATEWAYZ",
+        page(
+            Endpoint::Gatewayz,
+            &[
+                ("name", "gw_name"),
+                ("accounts", "accs"),
+                ("account_name", "acc_name"),
+                ("subscriptions", "subs"),
+            ],
+        ),
+    ),
     ("LEAFZ", page(Endpoint::Leafz, &[("account", "acc")])),
     ("ACCOUNTZ", page(Endpoint::Accountz, &[("account", "acc")])),
     (

@@ -80,9 +80,10 @@ impl System {
         Ok(system)
     }
 
-    /// Returns whether the server is a member of a cluster.
+    /// Returns whether the server is a member of a cluster, or connected to other clusters.
     fn is_clustered(&self) -> bool {
-        self.monitor.shared.options().cluster.is_some()
+        let options = self.monitor.shared.options();
+        options.cluster.is_some() || options.gateway.is_some()
     }
 
     /// Responds to the requests of one subject.

@@ -2,12 +2,35 @@
 
 use std::time::Duration;
 
+use fanline_engine::gateway::GatewayStatus;
 use fanline_engine::jetstream::{Overview, OverviewWanted};
 use fanline_engine::route::RouteStatus;
 use serde_json::{Value, json};
 
 use super::super::answer::{Number, Refusal};
 use super::super::{Monitor, collect, process, varz};
+
+fn flow(msgs: u64, bytes: u64) -> Value {
+    json!({ "msgs": msgs, "bytes": bytes })
+}
+
+/// Returns the counters of the dialed gateway connections.
+fn of_gateways(gateways: &[GatewayStatus]) -> Value {
+    let inbound_from = |name: &str| {
+        let inbound = gateways.iter().filter(|one| !one.is_dialed);
+        inbound.filter(|one| one.gateway == name).count()
+    };
+    let outbound = gateways.iter().filter(|one| one.is_dialed).map(|one| {
+        json!({
+            "gwid": one.cid,
+            "name": one.gateway,
+            "sent": flow(one.out_msgs, one.out_bytes),
+            "received": flow(one.in_msgs, one.in_bytes),
+            "inbound_connections": inbound_from(&one.gateway),
+        })
+    });
+    outbound.collect()
+}
 
 /// Returns a summary of `/varz`. `peers` is the number of other servers.
 pub(super) async fn of_server(monitor: &Monitor, peers: usize) -> Result<Value, Refusal> {
@@ -16,7 +39,6 @@ pub(super) async fn of_server(monitor: &Monitor, peers: usize) -> Result<Value, 
     let overview = accounts.as_deref().map(Overview::sum);
     let active_accounts = monitor.used_accounts().await?.len();
     let cpu = Number(monitor.cpu.borrow_mut().percent());
-    let flow = |msgs: u64, bytes: u64| json!({ "msgs": msgs, "bytes": bytes });
     let sent = flow(totals.out_msgs, totals.out_bytes);
     let received = flow(totals.in_msgs, totals.in_bytes);
     let mut statsz = json!({
@@ -48,6 +70,10 @@ pub(super) async fn of_server(monitor: &Monitor, peers: usize) -> Result<Value, 
     };
     if !routes.is_empty() {
         statsz["routes"] = routes.iter().map(route).collect();
+    }
+    let gateways = collect::gateways(&monitor.shared, false).await?;
+    if !gateways.is_empty() {
+        statsz["gateways"] = of_gateways(&gateways);
     }
     if overview.is_some() {
         let jetstream = varz::jetstream(monitor, overview.as_ref());
