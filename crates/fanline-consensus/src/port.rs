@@ -89,7 +89,7 @@ pub struct Members {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// This node does not lead the group, or has lost contact with the majority.
+    /// This node does not lead the group, has lost contact with the majority, or cannot write its log.
     #[error("this node is not the leader")]
     NotLeader,
     /// An earlier change of members, or the first entry of this leader, is not committed yet.
@@ -144,6 +144,12 @@ pub trait Group {
     /// Reports the time, which must not go back. Call it every few milliseconds.
     fn tick(&mut self, now: Duration);
 
+    /// Reports whether the log accepts writes, which a full disk or a failed sync prevents. While it does not, the
+    /// group steps back: it refuses proposals, ignores messages, and starts no election, and a leader asks another
+    /// voter to take over. If the log refused an output, the caller keeps it and all later ones until the log
+    /// accepts it. A log that failed never does; the node must restart.
+    fn set_writable(&mut self, is_writable: bool);
+
     /// Changes the members in two steps, each committed by a majority of the old and the new voters.
     ///
     /// # Errors
@@ -163,10 +169,11 @@ pub trait Group {
     fn entry(&self, index: u64) -> Option<Entry<'_>>;
 
     /// Removes the entries up to a committed index, because a snapshot on the disk contains their effects. Returns
-    /// whether there were any.
+    /// whether there were any; false also while the log cannot be written.
     fn compact(&mut self, index: u64) -> bool;
 
     /// Replaces the entries up to an index by a snapshot of another node, which is on the disk. `note` is that
-    /// node's. Returns false if this node has these entries already; then the snapshot has no effect.
+    /// node's. Returns false if this node has these entries already, or cannot write its log; then the snapshot has
+    /// no effect.
     fn install(&mut self, index: u64, term: u64, note: &[u8]) -> bool;
 }

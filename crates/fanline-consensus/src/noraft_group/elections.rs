@@ -33,7 +33,7 @@ pub(super) struct Elections {
     granted: BTreeSet<NodeId>,
     /// The term for which a leader asked this node to start an election.
     transfer: Option<u64>,
-    /// Whether this leader has lost contact with the majority.
+    /// Whether this leader has lost contact with the majority, or waits for a sync for too long.
     pub is_suspended: bool,
 }
 
@@ -87,6 +87,10 @@ impl Elections {
 impl NoraftGroup {
     pub(super) fn tick_elections(&mut self, now: Duration) {
         self.elections.now = self.elections.now.max(now);
+        self.check_log(now);
+        if !self.log_state.is_writable {
+            return;
+        }
         if self.node.role().is_leader() {
             self.elections.leads_since.get_or_insert(now);
             self.check_contacts();
@@ -139,10 +143,11 @@ impl NoraftGroup {
             elections.now < at + elections.settings.election
         };
         let has_contact = self.is_majority(is_recent);
-        if self.elections.is_suspended && has_contact {
+        let is_well = has_contact && !self.log_state.is_stalled;
+        if self.elections.is_suspended && is_well {
             self.elections.due = self.elections.now;
         }
-        self.elections.is_suspended = !has_contact;
+        self.elections.is_suspended = !is_well;
     }
 
     fn may_campaign(&self) -> bool {

@@ -2,8 +2,9 @@
 //!
 //! noraft decides elections, replication, and changes of members by joint consensus. It knows entries by their
 //! positions only, counts the leader's own entries before they are synced, and has no pre-vote, check-quorum, or
-//! transfer. This module adds these: it holds back messages until the votes and entries that they confirm are synced (`hold.rs`), and
-//! decides when a node may start an election (`elections.rs`).
+//! transfer. This module adds these: it holds back messages until the votes and entries that they confirm are synced (`hold.rs`),
+//! decides when a node may start an election (`elections.rs`), and steps back while the log cannot be written
+//! (`step_back.rs`).
 //!
 //! Not for large groups or logs yet: all entries above the floor are in memory, and a follower removes entries that
 //! the leader does not have one by one, with a round trip each.
@@ -11,6 +12,7 @@
 mod codec;
 mod elections;
 mod hold;
+mod step_back;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +28,7 @@ use crate::wal::Vote;
 use codec::Packet;
 use elections::Elections;
 use hold::Hold;
+use step_back::LogState;
 
 /// Maximum bytes of entries in one message, at least one entry. The rest follows after the answer.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -65,6 +68,7 @@ pub struct NoraftGroup {
     outputs: VecDeque<Output>,
     hold: Hold,
     elections: Elections,
+    log_state: LogState,
     /// The vote that was requested to be stored.
     vote: Vote,
     commit: u64,
@@ -111,6 +115,7 @@ impl NoraftGroup {
             outputs: VecDeque::new(),
             hold: Hold::new(last.index.get()),
             elections: Elections::new(settings, now),
+            log_state: LogState::new(settings.election),
             vote: stored.vote,
             commit: stored.floor.0,
             leader: (None, stored.vote.term),
@@ -119,9 +124,9 @@ impl NoraftGroup {
         Some(group)
     }
 
-    /// Whether this node leads, and is in contact with a majority.
+    /// Whether this node leads, is in contact with a majority, and can write its log.
     pub fn is_leader(&self) -> bool {
-        self.node.role().is_leader() && !self.elections.is_suspended
+        self.node.role().is_leader() && !self.elections.is_suspended && self.log_state.is_writable
     }
 
     /// Returns the current term.
@@ -294,7 +299,7 @@ impl NoraftGroup {
         }
         let term = self.term();
         let node = match self.node.role().is_leader() {
-            true => (!self.elections.is_suspended).then_some(self.node.id().get()),
+            true => self.is_leader().then_some(self.node.id().get()),
             false => self.elections.leader_of(term),
         };
         if self.leader != (node, term) {
@@ -380,6 +385,10 @@ impl Group for NoraftGroup {
     fn deliver(&mut self, from: NodeId, bytes: &[u8]) -> Result<(), MessageError> {
         let (packet, stored) =
             codec::read(noraft::NodeId::new(from), bytes).ok_or(MessageError::Malformed)?;
+        // Any message may lead to a write. It may as well have been lost.
+        if !self.log_state.is_writable {
+            return Ok(());
+        }
         match packet {
             Packet::Raft {
                 message,
@@ -400,6 +409,14 @@ impl Group for NoraftGroup {
 
     fn tick(&mut self, now: Duration) {
         self.tick_elections(now);
+        self.report();
+    }
+
+    fn set_writable(&mut self, is_writable: bool) {
+        if self.log_state.is_writable && !is_writable {
+            self.hand_over();
+        }
+        self.log_state.is_writable = is_writable;
         self.report();
     }
 
@@ -471,7 +488,10 @@ impl Group for NoraftGroup {
     }
 
     fn compact(&mut self, index: u64) -> bool {
-        if index > self.commit || index <= self.node.log().snapshot_position().index.get() {
+        if !self.log_state.is_writable
+            || index > self.commit
+            || index <= self.node.log().snapshot_position().index.get()
+        {
             return false;
         }
         let config = self.last_config(index).1;
@@ -479,7 +499,8 @@ impl Group for NoraftGroup {
     }
 
     fn install(&mut self, index: u64, term: u64, note: &[u8]) -> bool {
-        let config = codec::read_config(note).filter(|_| index > self.commit);
+        let is_new = self.log_state.is_writable && index > self.commit;
+        let config = codec::read_config(note).filter(|_| is_new);
         config.is_some_and(|config| self.move_floor(index, Some(term), config))
     }
 }

@@ -168,6 +168,46 @@ fn leader_counts_itself_only_after_its_own_sync() {
 }
 
 #[test]
+fn leader_with_a_full_disk_hands_over_and_follows_later() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let old = cluster.elect();
+    let term = cluster.group(old).term();
+    cluster.group(old).set_writable(false);
+    assert_eq!(cluster.group(old).propose(b"x"), Err(Refused::NotLeader));
+    cluster.settle();
+    let new = cluster.leader().expect("another leader at once");
+    assert_ne!(new, old);
+    let last = cluster.group(old).last();
+    let index = cluster.group(new).propose(b"x").unwrap();
+    cluster.pass(1000);
+    assert_eq!(cluster.committed(new), index);
+    assert_eq!(
+        (cluster.group(old).term(), cluster.group(old).last()),
+        (term, last),
+        "it has nothing to write"
+    );
+
+    cluster.group(old).set_writable(true);
+    cluster.pass(1000);
+    assert_eq!(
+        (cluster.leader(), cluster.committed(old)),
+        (Some(new), index)
+    );
+}
+
+#[test]
+fn leader_with_slow_syncs_hands_over() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let old = cluster.elect();
+    cluster.slow = vec![old];
+    cluster.group(old).propose(b"x").unwrap();
+    cluster.pass(100);
+    assert_eq!(cluster.leader(), Some(old));
+    cluster.pass(200);
+    assert!(cluster.leader().is_some_and(|new| new != old));
+}
+
+#[test]
 fn single_voter_commits_after_its_sync() {
     let mut cluster = Cluster::of(&[1]);
     let leader = cluster.elect();

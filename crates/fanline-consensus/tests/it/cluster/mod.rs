@@ -21,4 +21,8 @@ pub(crate) enum Bug {
     TruncateAtDamage,
     /// A learner's answers count as those of a voter.
     CountLearner,
+    /// After a failed sync the next one succeeds, and counts for both.
+    RetryFailedSync,
+    /// A write that the log refuses, because the disk is full, counts as synced.
+    IgnoreFullDisk,
 }

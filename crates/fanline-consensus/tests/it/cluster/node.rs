@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use fanline_consensus::noraft_group::{NoraftGroup, Settings, Stored};
 use fanline_consensus::port::{Group as _, NodeId, Output, Token};
-use fanline_consensus::wal::{Condition, Identity, Options, Position, Vote, Wal, WalError};
+use fanline_consensus::wal::{
+    Condition, Identity, OpenError, Options, Position, Vote, Wal, WalError,
+};
 use fanline_engine::store::SyncRequest;
 use fanline_engine::store::simulated_disk::{Dice, Reach, SimulatedDisk};
 
@@ -27,6 +29,10 @@ struct Process {
     /// Entries that are not synced, and compactions, which have no bytes.
     appends: VecDeque<(Position, u16, u64, Option<Vec<u8>>)>,
     sync: Option<(SyncRequest, Reach, u64)>,
+    /// Outputs of each lane that the log refused, and all later ones.
+    held: Vec<VecDeque<Output>>,
+    /// When it ends, after its log failed.
+    ends_at: Option<u64>,
     applied: [u64; LANES as usize],
 }
 
@@ -125,7 +131,7 @@ impl Node {
     }
 
     /// Starts the process. `copy_of` returns an entry of a lane, index, and term at another node. Returns false
-    /// if the log is damaged, and no other node has what is missing.
+    /// if the log is damaged, and no other node has what is missing, or if the disk is full.
     pub(crate) fn start(
         &mut self,
         now: u64,
@@ -142,8 +148,12 @@ impl Node {
             segments_wanted: 2,
             ..Options::new(identity, self.id, 7)
         };
-        let (mut wal, _) =
-            Wal::open(self.disk.clone(), &options).map_err(|error| error.to_string())?;
+        let mut wal = match Wal::open(self.disk.clone(), &options) {
+            Ok((wal, _)) => wal,
+            // The disk is full.
+            Err(OpenError::Disk(_)) => return Ok(false),
+            Err(error) => return Err(error.to_string()),
+        };
         for lane in 0..LANES {
             match wal.condition(lane) {
                 Condition::Intact => {}
@@ -188,6 +198,8 @@ impl Node {
             tokens: vec![VecDeque::new(); usize::from(LANES)],
             appends: VecDeque::new(),
             sync: None,
+            held: vec![VecDeque::new(); usize::from(LANES)],
+            ends_at: None,
             applied: self.floors,
         });
         Ok(true)
@@ -216,27 +228,42 @@ impl Node {
         let mut step = Step::default();
         let at = self.now(now);
         self.end_sync(now, dice)?;
+        let ends_at = self.process.as_ref().and_then(|process| process.ends_at);
+        if ends_at.is_some_and(|at| at <= now) {
+            self.crash(None);
+        }
         if self.process.is_none() {
             return Ok(step);
         }
         for lane in 0..LANES {
             self.group_mut(lane).expect(RUNNING).tick(at);
             // A bug may release further outputs.
-            while let Some(output) = self.group_mut(lane).expect(RUNNING).poll_output() {
-                self.handle(lane, output, record, &mut step)?;
+            while let Some(output) = self.next_output(lane) {
+                if let Some(refused) = self.handle(lane, output, record, &mut step)? {
+                    let process = self.process.as_mut().expect(RUNNING);
+                    process.held[usize::from(lane)].push_front(refused);
+                    break;
+                }
             }
         }
         self.start_sync(now, dice);
         Ok(step)
     }
 
+    fn next_output(&mut self, lane: u16) -> Option<Output> {
+        let process = self.process.as_mut().expect(RUNNING);
+        let held = process.held[usize::from(lane)].pop_front();
+        held.or_else(|| process.groups[usize::from(lane)].poll_output())
+    }
+
+    /// Executes an output. Returns it if the log does not accept it now.
     fn handle(
         &mut self,
         lane: u16,
         output: Output,
         record: &mut Record,
         step: &mut Step,
-    ) -> Result<(), Violation> {
+    ) -> Result<Option<Output>, Violation> {
         let place = self.place;
         let process = self.process.as_mut().expect(RUNNING);
         let envelope = |to, bytes, snapshot| Envelope {
@@ -255,7 +282,7 @@ impl Node {
                 step.messages.push(message);
             }
             Output::Commit { index } => self.apply(lane, index, record, step)?,
-            Output::Leader { node, term } if node == Some(self.id) => {
+            Output::Leader { node, term } if node == Some(self.id) && process.ends_at.is_none() => {
                 record.lead(lane, term, place)?;
                 let stored = stored(&mut process.wal, lane)?;
                 let entry = |index: u64| {
@@ -264,14 +291,21 @@ impl Node {
                 };
                 record.check_leader(lane, term, stored.floor.0, entry)?;
             }
+            // Also of a process whose log failed: it cannot read its last entries.
             Output::Leader { .. } => {}
-            other => {
-                let text = format!("{other:?}");
-                let result = self.write(lane, other);
-                result.map_err(|error| format!("{text}: {error}"))?;
-            }
+            other => match self.write(lane, other.clone()) {
+                Ok(()) => {}
+                Err(WalError::Busy | WalError::Failed(_))
+                    if self.bug == Some(Bug::IgnoreFullDisk) =>
+                {
+                    let group = self.group_mut(lane).expect(RUNNING);
+                    group.synced(token_of(&other));
+                }
+                Err(WalError::Busy | WalError::Failed(_)) => return Ok(Some(other)),
+                Err(error) => return Err(format!("{other:?}: {error}")),
+            },
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Writes an output to the log.
@@ -344,7 +378,14 @@ impl Node {
 
     fn start_sync(&mut self, now: u64, dice: &mut Dice) {
         let process = self.process.as_mut().expect(RUNNING);
-        if let Ok(Some(request)) = process.wal.poll_sync() {
+        let result = process.wal.poll_sync();
+        if self.bug != Some(Bug::IgnoreFullDisk) {
+            let is_writable = result.is_ok();
+            for group in &mut process.groups {
+                group.set_writable(is_writable);
+            }
+        }
+        if let Ok(Some(request)) = result {
             let reach = self.disk.reach(&request);
             let delay = if dice.one_in(50) {
                 dice.below(300)
@@ -362,12 +403,20 @@ impl Node {
         let Some((request, reach, _)) = process.sync.take_if(|(.., due)| *due <= now) else {
             return Ok(());
         };
-        let result = self.disk.perform_until(&request, &reach, dice);
+        let mut result = self.disk.perform_until(&request, &reach, dice);
+        let is_lost = result.is_err();
+        if self.bug == Some(Bug::RetryFailedSync) {
+            // The system reports an error once.
+            result = Ok(());
+        }
         let Ok(durable) = process.wal.handle_synced(request.id, result) else {
-            // The node is out until it is restarted.
-            self.crash(None);
+            // The node is out until it is restarted, which may take a while.
+            process.ends_at = Some(now + dice.below(500) as u64);
             return Ok(());
         };
+        if is_lost {
+            process.appends.retain(|(at, ..)| *at > durable);
+        }
         while let Some((_, lane, index, bytes)) =
             process.appends.pop_front_if(|(at, ..)| *at <= durable)
         {
@@ -385,6 +434,15 @@ impl Node {
             }
         }
         Ok(())
+    }
+}
+
+fn token_of(output: &Output) -> Token {
+    match output {
+        Output::Vote { token, .. }
+        | Output::Append { token, .. }
+        | Output::Compact { token, .. } => *token,
+        _ => Token(0),
     }
 }
 

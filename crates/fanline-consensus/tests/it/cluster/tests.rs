@@ -57,6 +57,16 @@ fn truncation_at_damage_is_found() {
 }
 
 #[test]
+fn repeated_sync_after_a_failed_one_is_found() {
+    find(Bug::RetryFailedSync);
+}
+
+#[test]
+fn acknowledgement_on_a_full_disk_is_found() {
+    find(Bug::IgnoreFullDisk);
+}
+
+#[test]
 fn counted_learner_is_found() {
     find(Bug::CountLearner);
 }

@@ -180,6 +180,11 @@ impl World {
                 self.nodes[place].compact(lane);
             }
             11..39 => self.start(place)?,
+            43 | 44 => {
+                let disk = &self.nodes[place].disk;
+                disk.set_room(Some(disk.used_bytes() + self.dice.below(3000)));
+            }
+            45..50 => self.nodes[place].disk.set_room(None),
             _ => {}
         }
         Ok(())
@@ -263,6 +268,7 @@ impl World {
         self.network.heal();
         for node in &mut self.nodes {
             node.disk.set_failing_syncs(0);
+            node.disk.set_room(None);
             node.asleep_until = 0;
         }
         let end = self.now + QUIET_MS;
