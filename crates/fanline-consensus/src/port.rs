@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-/// Id of a node: a random number of one incarnation of its log, so that a node that lost its log is another one.
+/// Id of a node in a group: [`Wal::member`](crate::wal::Wal::member), a random number. A node that lost its log, or
+/// maybe a vote, is another one. Messages to the node that it was must not reach it.
 pub type NodeId = u64;
 
 /// Number of outputs that must be synced, in order.

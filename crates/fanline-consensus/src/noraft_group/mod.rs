@@ -36,7 +36,7 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Times of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Id of this node, not 0.
+    /// Id of this node, not 0: [`Wal::member`](crate::wal::Wal::member).
     pub node: NodeId,
     /// Interval between messages of an idle leader.
     pub heartbeat: Duration,
@@ -76,8 +76,9 @@ pub struct NoraftGroup {
 }
 
 impl NoraftGroup {
-    /// Starts a node of a group. `founders` are the voters with which the group began; a node that joins a group
-    /// later, and whose log is empty, has none. Returns `None` if the stored entries are invalid.
+    /// Starts a node of a group. `founders` are the voters with which the group began. A node that is not one of
+    /// them and has an empty log, such as a founder that lost its disk, is no member until a leader adds it.
+    /// Returns `None` if the stored entries are invalid.
     ///
     /// A node whose lane of the log is not [intact](crate::wal::Condition::Intact) must not be started.
     pub fn start(
@@ -87,9 +88,14 @@ impl NoraftGroup {
         now: Duration,
     ) -> Option<Self> {
         let floor = LogPosition::new(Term::new(stored.floor.1), LogIndex::new(stored.floor.0));
+        let is_founder = founders.contains(&settings.node);
         let config = match stored.note.is_empty() {
             true => ClusterConfig {
-                voters: founders.iter().copied().map(noraft::NodeId::new).collect(),
+                voters: founders[..if is_founder { founders.len() } else { 0 }]
+                    .iter()
+                    .copied()
+                    .map(noraft::NodeId::new)
+                    .collect(),
                 ..ClusterConfig::new()
             },
             false => codec::read_config(&stored.note)?,

@@ -338,6 +338,33 @@ fn new_voter_is_a_learner_first() {
 }
 
 #[test]
+fn founder_that_lost_its_disk_returns_as_another_member() {
+    let founders = [1, 2, 3];
+    let mut cluster = Cluster::of(&founders);
+    let leader = cluster.elect();
+    let lost = if leader == 1 { 2 } else { 1 };
+    cluster.group(leader).propose(b"x").unwrap();
+    cluster.settle();
+    cluster.groups.remove(&lost);
+    cluster.add(lost + 10, &founders);
+    cluster.pass(2000);
+    assert_eq!(cluster.group(lost + 10).members(), Members::default());
+    assert_eq!(cluster.group(lost + 10).term(), 0, "no election");
+
+    let mut members = cluster.group(leader).members();
+    members.learners.push(lost + 10);
+    cluster.group(leader).change_members(&members).unwrap();
+    cluster.pass(200);
+    members.voters.retain(|node| *node != lost);
+    members.voters.append(&mut members.learners);
+    cluster.group(leader).change_members(&members).unwrap();
+    cluster.pass(200);
+    members.voters.sort_unstable();
+    assert_eq!(cluster.group(lost + 10).members(), members);
+    assert_eq!(cluster.committed(lost + 10), cluster.committed(leader));
+}
+
+#[test]
 fn learner_does_not_count() {
     let mut cluster = Cluster::of(&[1, 2, 3]);
     cluster.add(4, &[]);

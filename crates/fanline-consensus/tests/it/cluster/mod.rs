@@ -9,6 +9,8 @@ mod world;
 
 /// Groups of the cluster. They share each node's log.
 pub(crate) const LANES: u16 = 2;
+/// A node's id in a group is its place, counted from 1, and a multiple of this for each loss.
+const ID_STEP: u64 = 16;
 
 /// A bug that the checks must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(crate) enum Bug {
     SkipSyncOfVote,
     /// A lane with a damaged entry loses it and all later ones, and the node votes on.
     TruncateAtDamage,
+    /// A node that lost its disk, or maybe a vote, returns as the member that it was.
+    KeepIdAfterLoss,
     /// A learner's answers count as those of a voter.
     CountLearner,
     /// After a failed sync the next one succeeds, and counts for both.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fanline_consensus::port::NodeId;
 use fanline_engine::store::simulated_disk::Dice;
 
 /// A snapshot of a lane: index, term, and note of its floor. The state itself is not simulated.
@@ -12,6 +13,8 @@ pub(crate) type Snapshot = (u64, u64, Vec<u8>);
 pub(crate) struct Envelope {
     pub from: usize,
     pub to: usize,
+    /// Ids of sender and receiver in the group.
+    pub ids: (NodeId, NodeId),
     pub lane: u16,
     pub bytes: Vec<u8>,
     pub snapshot: Option<Snapshot>,

@@ -8,12 +8,12 @@ use fanline_consensus::port::{Group as _, NodeId, Output, Token};
 use fanline_consensus::wal::{
     Condition, Identity, OpenError, Options, Position, Vote, Wal, WalError,
 };
-use fanline_engine::store::SyncRequest;
 use fanline_engine::store::simulated_disk::{Dice, Reach, SimulatedDisk};
+use fanline_engine::store::{Disk as _, SyncRequest};
 
 use super::network::Envelope;
 use super::record::{Record, Violation};
-use super::{Bug, LANES};
+use super::{Bug, ID_STEP, LANES};
 
 const RUNNING: &str = "the node is running";
 
@@ -38,7 +38,16 @@ struct Process {
 
 pub(crate) struct Node {
     pub place: usize,
-    pub id: NodeId,
+    /// Its id in each group.
+    pub ids: [NodeId; LANES as usize],
+    /// What was synced of each lane under former ids, with the floor: it may have been confirmed before the loss.
+    former: BTreeMap<(u16, NodeId), (u64, Shadow)>,
+    /// Number of times that it lost its disk, or maybe a vote.
+    losses: u64,
+    /// Whether more than a bit of its disk was ever damaged.
+    is_damaged: bool,
+    /// Whether its disk may be full.
+    pub has_limit: bool,
     pub disk: SimulatedDisk,
     process: Option<Process>,
     /// Its clock: an offset and a rate in percent of the world's.
@@ -64,7 +73,11 @@ impl Node {
     pub(crate) fn new(place: usize, bug: Option<Bug>, dice: &mut Dice) -> Self {
         Node {
             place,
-            id: place as u64 + 1,
+            ids: [place as u64 + 1; LANES as usize],
+            former: BTreeMap::new(),
+            losses: 0,
+            is_damaged: false,
+            has_limit: false,
             disk: SimulatedDisk::new(),
             process: None,
             clock: (dice.below(10_000) as u64, 90 + dice.below(20) as u64),
@@ -130,6 +143,68 @@ impl Node {
         }
     }
 
+    /// Ends the process, and replaces its disk by an empty one.
+    pub(crate) fn lose_disk(&mut self) {
+        self.crash(None);
+        self.disk = SimulatedDisk::new();
+        self.has_limit = false;
+        self.is_damaged = false;
+        self.begin_again();
+        self.ids = [self.new_id(); LANES as usize];
+    }
+
+    /// Whether it has an entry, or had it under a former id.
+    pub(crate) fn has(&self, lane: u16, id: NodeId, index: u64, bytes: &[u8]) -> bool {
+        let at = usize::from(lane);
+        let (floor, shadow) = match self.former.get(&(lane, id)) {
+            Some((floor, shadow)) => (*floor, shadow),
+            None if self.ids[at] == id => (self.floors[at], &self.shadows[at]),
+            None => return false,
+        };
+        floor >= index || shadow.get(&index).is_some_and(|entry| entry == bytes)
+    }
+
+    /// Forgets its lanes. It gets other ids.
+    fn begin_again(&mut self) {
+        self.losses += 1;
+        for lane in 0..LANES {
+            let at = usize::from(lane);
+            let shadow = std::mem::take(&mut self.shadows[at]);
+            let floor = std::mem::take(&mut self.floors[at]);
+            if self.bug != Some(Bug::KeepIdAfterLoss) {
+                self.former.insert((lane, self.ids[at]), (floor, shadow));
+            }
+        }
+    }
+
+    fn new_id(&self) -> NodeId {
+        let losses = match self.bug {
+            Some(Bug::KeepIdAfterLoss) => 0,
+            _ => self.losses,
+        };
+        losses * ID_STEP + self.place as u64 + 1
+    }
+
+    /// Overwrites a sector of a segment that is not the last one, and ends the process. Later segments prove that
+    /// it was synced.
+    pub(crate) fn damage_sector(&mut self, dice: &mut Dice) {
+        let names = self.disk.names();
+        if names.len() < 2 || self.has_limit || !self.is_running() {
+            return;
+        }
+        let name = &names[dice.below(names.len() - 1)];
+        let file = self.disk.open(name, false).expect("it exists");
+        let sectors = self.disk.len(file).expect("it is open") / 512;
+        let sector = dice.below(usize::try_from(sectors).expect("small")) as u64;
+        let written = self.disk.write_at(file, sector * 512, &[0xA5; 512]);
+        written.expect("it has room");
+        self.disk
+            .sync_file(file)
+            .expect("syncs of this kind succeed");
+        self.is_damaged = true;
+        self.crash(None);
+    }
+
     /// Starts the process. `copy_of` returns an entry of a lane, index, and term at another node. Returns false
     /// if the log is damaged, and no other node has what is missing, or if the disk is full.
     pub(crate) fn start(
@@ -141,12 +216,12 @@ impl Node {
         self.disk.set_failing_syncs(0);
         let identity = Identity {
             cluster: 1,
-            node: self.id,
+            node: self.place as u64 + 1,
         };
         let options = Options {
             segment_bytes: 8000,
             segments_wanted: 2,
-            ..Options::new(identity, self.id, 7)
+            ..Options::new(identity, self.new_id(), 7)
         };
         let mut wal = match Wal::open(self.disk.clone(), &options) {
             Ok((wal, _)) => wal,
@@ -154,33 +229,16 @@ impl Node {
             Err(OpenError::Disk(_)) => return Ok(false),
             Err(error) => return Err(error.to_string()),
         };
-        for lane in 0..LANES {
-            match wal.condition(lane) {
-                Condition::Intact => {}
-                Condition::Missing(missing) if self.bug == Some(Bug::TruncateAtDamage) => {
-                    wal.truncate(lane, missing[0] - 1)
-                        .map_err(|error| error.to_string())?;
-                }
-                Condition::Missing(missing) => {
-                    for index in missing {
-                        let term = wal.term(lane, index).expect("the head is intact");
-                        let Some(bytes) = copy_of(lane, index, term) else {
-                            return Ok(false);
-                        };
-                        wal.repair(lane, index, term, &bytes)
-                            .map_err(|error| error.to_string())?;
-                    }
-                }
-                Condition::Suspect => return Err("one wrong bit lost a frame".to_owned()),
-            }
+        if !self.repair(&mut wal, copy_of)? {
+            return Ok(false);
         }
         let mut groups = Vec::new();
         for lane in 0..LANES {
             let settings = Settings {
-                node: self.id,
+                node: self.ids[usize::from(lane)],
                 heartbeat: Duration::from_millis(50),
                 election: Duration::from_millis(200),
-                seed: now * 64 + self.id * 8 + u64::from(lane) + 1,
+                seed: now * 64 + (self.place as u64 + 1) * 8 + u64::from(lane) + 1,
             };
             let stored = stored(&mut wal, lane)?;
             let first = stored.floor.0 + 1;
@@ -205,7 +263,54 @@ impl Node {
         Ok(true)
     }
 
+    /// Repairs the log, or leaves the groups if that is not possible. Returns false if no other node has what is
+    /// missing.
+    fn repair(
+        &mut self,
+        wal: &mut Wal<SimulatedDisk>,
+        copy_of: impl Fn(u16, u64, u64) -> Option<Vec<u8>>,
+    ) -> Result<bool, Violation> {
+        if (0..LANES).any(|lane| wal.condition(lane) == Condition::Suspect) {
+            if !self.is_damaged {
+                return Err("one wrong bit lost a frame".to_owned());
+            }
+            self.begin_again();
+            for lane in 0..LANES {
+                let id = self.losses * ID_STEP + self.place as u64 + 1;
+                wal.reset(lane, id).map_err(|error| error.to_string())?;
+            }
+            wal.accept_losses();
+        }
+        for lane in 0..LANES {
+            if self.bug != Some(Bug::KeepIdAfterLoss) {
+                self.ids[usize::from(lane)] = wal.member(lane);
+            }
+            match wal.condition(lane) {
+                Condition::Intact => {}
+                Condition::Missing(missing) if self.bug == Some(Bug::TruncateAtDamage) => {
+                    wal.truncate(lane, missing[0] - 1)
+                        .map_err(|error| error.to_string())?;
+                }
+                Condition::Missing(missing) => {
+                    for index in missing {
+                        let term = wal.term(lane, index).expect("the head is intact");
+                        let Some(bytes) = copy_of(lane, index, term) else {
+                            return Ok(false);
+                        };
+                        wal.repair(lane, index, term, &bytes)
+                            .map_err(|error| error.to_string())?;
+                    }
+                }
+                Condition::Suspect => return Err("a lane that was reset is intact".to_owned()),
+            }
+        }
+        Ok(true)
+    }
+
     pub(crate) fn deliver(&mut self, from: NodeId, envelope: &Envelope) -> Result<(), Violation> {
+        if envelope.ids.1 != self.ids[usize::from(envelope.lane)] {
+            return Ok(());
+        }
         let Some(group) = self.group_mut(envelope.lane) else {
             return Ok(());
         };
@@ -264,11 +369,12 @@ impl Node {
         record: &mut Record,
         step: &mut Step,
     ) -> Result<Option<Output>, Violation> {
-        let place = self.place;
+        let (place, id) = (self.place, self.ids[usize::from(lane)]);
         let process = self.process.as_mut().expect(RUNNING);
         let envelope = |to, bytes, snapshot| Envelope {
             from: place,
-            to: place_of(to),
+            to: place_of((to - 1) % ID_STEP + 1),
+            ids: (id, to),
             lane,
             bytes,
             snapshot,
@@ -282,8 +388,8 @@ impl Node {
                 step.messages.push(message);
             }
             Output::Commit { index } => self.apply(lane, index, record, step)?,
-            Output::Leader { node, term } if node == Some(self.id) && process.ends_at.is_none() => {
-                record.lead(lane, term, place)?;
+            Output::Leader { node, term } if node == Some(id) && process.ends_at.is_none() => {
+                record.lead(lane, term, id)?;
                 let stored = stored(&mut process.wal, lane)?;
                 let entry = |index: u64| {
                     let at = place_of(index - stored.floor.0);

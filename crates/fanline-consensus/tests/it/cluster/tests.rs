@@ -67,6 +67,11 @@ fn acknowledgement_on_a_full_disk_is_found() {
 }
 
 #[test]
+fn returning_member_without_its_votes_is_found() {
+    find(Bug::KeepIdAfterLoss);
+}
+
+#[test]
 fn counted_learner_is_found() {
     find(Bug::CountLearner);
 }

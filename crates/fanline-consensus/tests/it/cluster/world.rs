@@ -28,7 +28,7 @@ pub(crate) struct World {
     bug: Option<Bug>,
     commands: u64,
     messages: DefaultHasher,
-    /// The node whose disk is damaged; only a minority may be.
+    /// The node whose disk is damaged or lost; only a minority may be.
     victim: usize,
 }
 
@@ -103,7 +103,7 @@ impl World {
     }
 
     fn deliver(&mut self, envelope: &Envelope) -> Result<(), Violation> {
-        let from = self.nodes[envelope.from].id;
+        let from = envelope.ids.0;
         let to = &mut self.nodes[envelope.to];
         if to.asleep_until > self.now {
             // A socket's buffer is not endless.
@@ -140,13 +140,8 @@ impl World {
         };
         let voters = group.members().voters;
         let has = |id: &&NodeId| {
-            let node = self
-                .nodes
-                .iter()
-                .find(|node| node.id == **id)
-                .expect("members are nodes");
-            let entry = node.shadows[usize::from(lane)].get(&index);
-            node.floors[usize::from(lane)] >= index || entry.is_some_and(|entry| entry == bytes)
+            let mut nodes = self.nodes.iter();
+            nodes.any(|node| node.has(lane, **id, index, bytes))
         };
         let count = voters.iter().filter(has).count();
         match count > voters.len() / 2 {
@@ -181,10 +176,18 @@ impl World {
             }
             11..39 => self.start(place)?,
             43 | 44 => {
-                let disk = &self.nodes[place].disk;
-                disk.set_room(Some(disk.used_bytes() + self.dice.below(3000)));
+                let node = &mut self.nodes[place];
+                let bytes = node.disk.used_bytes() + self.dice.below(3000);
+                node.disk.set_room(Some(bytes));
+                node.has_limit = true;
             }
-            45..50 => self.nodes[place].disk.set_room(None),
+            45..50 => {
+                self.nodes[place].disk.set_room(None);
+                self.nodes[place].has_limit = false;
+            }
+            50 if self.dice.one_in(2) => self.nodes[self.victim].lose_disk(),
+            51 => self.nodes[self.victim].damage_sector(&mut self.dice),
+            52..57 => self.change_members(),
             _ => {}
         }
         Ok(())
@@ -210,12 +213,7 @@ impl World {
                     .map(<[u8]>::to_vec)
             })
         };
-        let founders = if place < VOTERS {
-            founders()
-        } else {
-            Vec::new()
-        };
-        let result = node.start(self.now, &founders, copy_of);
+        let result = node.start(self.now, &founders(), copy_of);
         self.nodes.insert(place, node);
         result.map(|_| ())
     }
@@ -232,22 +230,30 @@ impl World {
         u16::try_from(self.dice.below(usize::from(LANES))).expect("few lanes")
     }
 
-    /// Adds a node as a learner, makes a learner a voter, or removes a voter.
+    /// Adds nodes as learners, makes learners voters in place of those that they were before a loss, or removes a
+    /// voter.
     fn change_members(&mut self) {
         let lane = self.any_lane();
         let removed = self.dice.below(NODES);
+        let ids: Vec<_> = self
+            .nodes
+            .iter()
+            .map(|node| node.ids[usize::from(lane)])
+            .collect();
         let Some(group) = self.leader(lane) else {
             return;
         };
         let mut members = group.members();
         let is_missing =
             |id: &NodeId| !members.voters.contains(id) && !members.learners.contains(id);
-        let missing: Vec<_> = (1..=NODES as u64).filter(is_missing).collect();
+        let missing: Vec<_> = ids.iter().copied().filter(is_missing).collect();
+        members.learners.retain(|id| ids.contains(id));
         if !missing.is_empty() {
             members.learners.extend(missing);
         } else if members.learners.is_empty() {
             members.voters.remove(removed);
         } else {
+            members.voters.retain(|id| ids.contains(id));
             members.voters.append(&mut members.learners);
         }
         // It may be refused.
@@ -256,7 +262,7 @@ impl World {
 
     fn transfer(&mut self) {
         let lane = self.any_lane();
-        let to = self.dice.below(NODES) as u64 + 1;
+        let to = self.nodes[self.dice.below(NODES)].ids[usize::from(lane)];
         if let Some(group) = self.leader(lane) {
             let _ = group.transfer(to);
         }
@@ -311,7 +317,8 @@ impl World {
             };
             let voters = leader.members().voters;
             let counted = self.nodes.iter().filter(|node| {
-                voters.contains(&node.id) && (node.is_running() || node.place != self.victim)
+                voters.contains(&node.ids[usize::from(lane)])
+                    && (node.is_running() || node.place != self.victim)
             });
             let applied = counted.map(|node| node.applied()[usize::from(lane)]);
             least[usize::from(lane)] = applied.min().unwrap_or(0);
