@@ -108,6 +108,7 @@ impl NoraftGroup {
         if now >= self.elections.due {
             self.elections.restart_timer(Role::Follower);
             self.elections.granted.clear();
+            self.withdraw_removal();
             if self.may_campaign() {
                 self.ask_peers();
                 self.campaign_if_granted();
@@ -155,6 +156,23 @@ impl NoraftGroup {
         let me = self.node.id();
         let is_voter = config.voters.contains(&me) || config.new_voters.contains(&me);
         is_voter && !self.node.role().is_leader()
+    }
+
+    /// Removes the entry that removes this node from the voters, and all later ones, from the memory if no leader
+    /// commits them.
+    ///
+    /// This node led when it wrote them, and did not count for them. The other nodes may lack them, and need
+    /// its vote for an election in which this node may not take part with its longer log.
+    fn withdraw_removal(&mut self) {
+        let (index, _) = self.last_config(u64::MAX);
+        if self.may_campaign() || index <= self.commit {
+            return;
+        }
+        let before = self.last_config(index - 1).1;
+        let me = self.node.id();
+        if before.voters.contains(&me) || before.new_voters.contains(&me) {
+            self.forget_entries(index);
+        }
     }
 
     /// Asks all peers for pre-votes.

@@ -368,6 +368,22 @@ impl NoraftGroup {
         true
     }
 
+    /// Removes the entries from an index on from the memory. The log replaces them with the next append.
+    fn forget_entries(&mut self, index: u64) {
+        let log = self.node.log();
+        let (config, mut entries) = (log.snapshot_config().clone(), log.entries().clone());
+        let count = index - 1 - entries.prev_position().index.get();
+        entries.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+        self.node = Node::restart(
+            self.node.id(),
+            self.node.current_term(),
+            self.node.voted_for(),
+            Log::new(config, entries),
+        );
+        self.stored.split_off(&index);
+        self.hold.truncate(index - 1);
+    }
+
     fn config_is_committed(&self) -> bool {
         let first_of_term = self.node.log().entries().get_term(self.node.commit_index());
         let is_own = first_of_term == Some(self.node.current_term());

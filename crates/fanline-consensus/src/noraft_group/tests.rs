@@ -364,6 +364,36 @@ fn founder_that_lost_its_disk_returns_as_another_member() {
     assert_eq!(cluster.committed(lost + 10), cluster.committed(leader));
 }
 
+/// A leader removed itself and restarted before the others had the entry that did. One of the others is gone; the rest
+/// needs this node's vote, and lacks its last entry.
+#[test]
+fn leader_that_removed_itself_does_not_prevent_an_election() {
+    let mut cluster = Cluster::of(&[1, 2, 3, 4]);
+    let leader = cluster.elect();
+    let mut members = cluster.group(leader).members();
+    members.voters.retain(|node| *node != leader);
+    let others = members.voters.clone();
+    let before = cluster.group(leader).last().0;
+    cluster.group(leader).change_members(&members).unwrap();
+    while cluster.group(leader).last().0 < before + 2 {
+        for node in 1..=4 {
+            if let Some(output) = cluster.group(node).poll_output() {
+                cluster.handle(node, output);
+            }
+        }
+    }
+    cluster.cut = others.clone();
+    cluster.settle();
+    assert_eq!(cluster.stored[&leader].entries.len() as u64, before + 2);
+    assert_eq!(cluster.group(others[1]).last().0, before + 1);
+    cluster.add(leader, &[1, 2, 3, 4]);
+    cluster.groups.remove(&others[0]);
+    cluster.cut.clear();
+    cluster.pass(3000);
+    let new = cluster.leader().expect("the change is completed");
+    assert_eq!(cluster.group(new).members().voters, others);
+}
+
 #[test]
 fn learner_does_not_count() {
     let mut cluster = Cluster::of(&[1, 2, 3]);
