@@ -93,6 +93,12 @@ pub enum Refused {
     /// This node does not lead the group, has lost contact with the majority, or cannot write its log.
     #[error("this node is not the leader")]
     NotLeader,
+    /// Too many bytes are not committed. Propose again later.
+    #[error("too many bytes are not committed")]
+    Busy,
+    /// The command exceeds [`ENTRY_BYTES_MAX`](crate::wal::limits::ENTRY_BYTES_MAX).
+    #[error("the command is too long")]
+    TooLong,
     /// An earlier change of members, or the first entry of this leader, is not committed yet.
     #[error("an earlier change is not committed")]
     Pending,
@@ -130,7 +136,7 @@ pub trait Group {
     /// Proposes a command. It is committed when [`Output::Commit`] reaches the returned index in the same term.
     ///
     /// # Errors
-    /// [`Refused::NotLeader`].
+    /// [`Refused::NotLeader`], [`Refused::Busy`], [`Refused::TooLong`].
     fn propose(&mut self, command: &[u8]) -> Result<u64, Refused>;
 
     /// Handles a message of another node.

@@ -67,6 +67,10 @@ impl Elections {
         self.due = self.now + delay;
     }
 
+    pub(super) fn now(&self) -> Duration {
+        self.now
+    }
+
     /// Returns the leader of a term, if known.
     pub(super) fn leader_of(&self, term: u64) -> Option<u64> {
         let leader = self.leader.filter(|(_, of, _)| *of == term);
@@ -259,6 +263,8 @@ impl NoraftGroup {
             } if *term == self.node.current_term() => {
                 self.elections.heard.insert(node, now);
                 let is_known = self.node.log().entries().contains(*last_position);
+                let confirmed = is_known.then_some(last_position.index.get());
+                self.flights.confirm(node, confirmed, now, &self.stored);
                 if is_known && self.hold.hold_reply(from, message, last_position.index) {
                     return Ok(());
                 }

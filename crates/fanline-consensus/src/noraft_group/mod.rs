@@ -11,6 +11,7 @@
 
 mod codec;
 mod elections;
+mod flight;
 mod hold;
 mod step_back;
 #[cfg(test)]
@@ -25,13 +26,17 @@ use noraft::{
 
 use crate::port::{Entry, Group, Members, MessageError, NodeId, Output, Refused, Token};
 use crate::wal::Vote;
+use crate::wal::limits::ENTRY_BYTES_MAX;
 use codec::Packet;
 use elections::Elections;
+use flight::Flights;
 use hold::Hold;
 use step_back::LogState;
 
-/// Maximum bytes of entries in one message, at least one entry. The rest follows after the answer.
-const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Maximum bytes of entries under way to a peer, at least one entry. The rest follows after the answer.
+pub const PEER_BYTES_MAX: usize = 1 << 20;
+/// Maximum bytes of entries that are not committed, at least one entry. More proposals are refused.
+pub const UNCOMMITTED_BYTES_MAX: usize = 64 << 20;
 
 /// Times of a group.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +49,10 @@ pub struct Settings {
     pub election: Duration,
     /// Seed of the drawn times.
     pub seed: u64,
+    /// Maximum bytes of entries under way to a peer: usually [`PEER_BYTES_MAX`].
+    pub peer_bytes_max: usize,
+    /// Maximum bytes of entries that are not committed: usually [`UNCOMMITTED_BYTES_MAX`].
+    pub uncommitted_bytes_max: usize,
 }
 
 /// The stored state of a group on a node.
@@ -69,6 +78,10 @@ pub struct NoraftGroup {
     hold: Hold,
     elections: Elections,
     log_state: LogState,
+    flights: Flights,
+    /// Bytes of the entries that are not committed.
+    uncommitted_bytes: usize,
+    uncommitted_bytes_max: usize,
     /// The vote that was requested to be stored.
     vote: Vote,
     commit: u64,
@@ -122,10 +135,14 @@ impl NoraftGroup {
             hold: Hold::new(last.index.get()),
             elections: Elections::new(settings, now),
             log_state: LogState::new(settings.election),
+            flights: Flights::new(settings.peer_bytes_max, settings.heartbeat * 2),
+            uncommitted_bytes: 0,
+            uncommitted_bytes_max: settings.uncommitted_bytes_max,
             vote: stored.vote,
             commit: stored.floor.0,
             leader: (None, stored.vote.term),
         };
+        group.count_uncommitted();
         group.take_actions(&[]);
         Some(group)
     }
@@ -227,7 +244,8 @@ impl NoraftGroup {
 
     fn append(&mut self, entries: &LogEntries, fresh: &[(u64, Vec<u8>)]) {
         let before = entries.prev_position().index.get();
-        self.stored.split_off(&(before + 1));
+        let replaced = self.stored.split_off(&(before + 1));
+        self.uncommitted_bytes -= replaced.values().map(Vec::len).sum::<usize>();
         self.hold.truncate(before);
         let token = self.hold.next_token();
         for (position, entry) in entries.iter_with_positions() {
@@ -239,6 +257,7 @@ impl NoraftGroup {
                 Some((_, bytes)) => bytes.clone(),
                 None => codec::write_entry(&entry, &[]),
             };
+            self.uncommitted_bytes += bytes.len();
             self.stored.insert(index, bytes.clone());
             self.outputs.push_back(Output::Append {
                 index,
@@ -255,20 +274,18 @@ impl NoraftGroup {
             Message::RequestVoteCall { .. } | Message::RequestVoteReply { .. } => self.hold.vote(),
             // Entries may leave before they are synced here, but nothing before the vote for this term.
             Message::AppendEntriesCall {
+                term,
                 commit_index,
                 entries,
                 ..
             } => {
                 *commit_index = LogIndex::new(commit_index.get().min(self.hold.durable()));
-                let mut bytes = 0;
-                let indices =
-                    entries.prev_position().index.get() + 1..=entries.last_position().index.get();
-                let count = indices.take_while(|index| {
-                    let is_more = bytes == 0 || bytes < MESSAGE_BYTES_MAX;
-                    bytes += self.stored.get(index).map_or(0, Vec::len);
-                    is_more
-                });
-                entries.truncate(count.count());
+                if !entries.is_empty() {
+                    let now = self.elections.now();
+                    let admitted = self.flights.admit(to, *term, entries, now, &self.stored);
+                    let Some(admitted) = admitted else { return };
+                    *entries = admitted;
+                }
                 self.hold.vote()
             }
             Message::AppendEntriesReply { .. } => self.hold.last_token(),
@@ -300,6 +317,8 @@ impl NoraftGroup {
     fn report(&mut self) {
         let commit = self.node.commit_index().get().min(self.hold.durable());
         if commit > self.commit {
+            let committed = self.stored.range(self.commit + 1..=commit);
+            self.uncommitted_bytes -= committed.map(|(_, bytes)| bytes.len()).sum::<usize>();
             self.commit = commit;
             self.outputs.push_back(Output::Commit { index: commit });
         }
@@ -359,6 +378,7 @@ impl NoraftGroup {
         self.hold
             .note_append(last.min(self.hold.durable().max(index)));
         self.commit = self.commit.max(index);
+        self.count_uncommitted();
         self.outputs.push_back(Output::Compact {
             index,
             term,
@@ -381,7 +401,13 @@ impl NoraftGroup {
             Log::new(config, entries),
         );
         self.stored.split_off(&index);
+        self.count_uncommitted();
         self.hold.truncate(index - 1);
+    }
+
+    fn count_uncommitted(&mut self) {
+        let entries = self.stored.range(self.commit + 1..);
+        self.uncommitted_bytes = entries.map(|(_, bytes)| bytes.len()).sum();
     }
 
     fn config_is_committed(&self) -> bool {
@@ -397,6 +423,13 @@ impl Group for NoraftGroup {
     fn propose(&mut self, command: &[u8]) -> Result<u64, Refused> {
         if !self.is_leader() {
             return Err(Refused::NotLeader);
+        }
+        if command.len() >= ENTRY_BYTES_MAX {
+            return Err(Refused::TooLong);
+        }
+        let bytes = self.uncommitted_bytes + command.len() + 1;
+        if self.uncommitted_bytes > 0 && bytes > self.uncommitted_bytes_max {
+            return Err(Refused::Busy);
         }
         let index = self.node.propose_command().index.get();
         let bytes = codec::write_entry(&LogEntry::Command, command);

@@ -26,6 +26,8 @@ fn settings(node: NodeId) -> Settings {
         heartbeat: Duration::from_millis(50),
         election: Duration::from_millis(200),
         seed: node * 7919,
+        peer_bytes_max: 1000,
+        uncommitted_bytes_max: 5000,
     }
 }
 
@@ -415,6 +417,42 @@ fn learner_does_not_count() {
         before,
         "the leader and the learner have it"
     );
+}
+
+#[test]
+fn entries_in_flight_and_uncommitted_ones_have_a_limit() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let first = cluster.committed(leader) + 1;
+    let mut count = 0;
+    while cluster.group(leader).propose(&[7; 99]).is_ok() {
+        count += 1;
+    }
+    assert_eq!(count, 50);
+    assert_eq!(cluster.group(leader).propose(&[7; 99]), Err(Refused::Busy));
+    let mut sent = BTreeMap::new();
+    let mut others = Vec::new();
+    while let Some(output) = cluster.group(leader).poll_output() {
+        match output {
+            Output::Send { to, bytes } => *sent.entry(to).or_insert(0) += bytes.len() / 100,
+            other => others.push(other),
+        }
+    }
+    assert!(
+        sent.values().all(|entries| (10..20).contains(entries)),
+        "{sent:?}"
+    );
+
+    // The messages are lost.
+    for output in others {
+        cluster.handle(leader, output);
+    }
+    cluster.pass(500);
+    assert_eq!(cluster.committed(leader), first + 49);
+    cluster.group(leader).propose(&[7; 99]).unwrap();
+    let too_long = vec![0; crate::wal::limits::ENTRY_BYTES_MAX];
+    let result = cluster.group(leader).propose(&too_long);
+    assert_eq!(result, Err(Refused::TooLong));
 }
 
 #[test]

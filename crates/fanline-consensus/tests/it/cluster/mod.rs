@@ -12,6 +12,12 @@ pub(crate) const LANES: u16 = 2;
 /// A node's id in a group is its place, counted from 1, and a multiple of this for each loss.
 const ID_STEP: u64 = 16;
 
+/// Limits of a group. No pair of nodes may have more than several times the first under way: messages may
+/// be late, duplicated, or sent again.
+const PEER_BYTES_MAX: usize = 1000;
+const UNCOMMITTED_BYTES_MAX: usize = 10_000;
+const UNDER_WAY_BYTES_MAX: usize = 9 * PEER_BYTES_MAX;
+
 /// A bug that the checks must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
@@ -23,6 +29,8 @@ pub(crate) enum Bug {
     TruncateAtDamage,
     /// A node that lost its disk, or maybe a vote, returns as the member that it was.
     KeepIdAfterLoss,
+    /// A leader sends and accepts without limits.
+    UnlimitedFlight,
     /// A learner's answers count as those of a voter.
     CountLearner,
     /// After a failed sync the next one succeeds, and counts for both.

@@ -13,7 +13,7 @@ use fanline_engine::store::{Disk as _, SyncRequest};
 
 use super::network::Envelope;
 use super::record::{Record, Violation};
-use super::{Bug, ID_STEP, LANES};
+use super::{Bug, ID_STEP, LANES, PEER_BYTES_MAX, UNCOMMITTED_BYTES_MAX};
 
 const RUNNING: &str = "the node is running";
 
@@ -164,6 +164,11 @@ impl Node {
         floor >= index || shadow.get(&index).is_some_and(|entry| entry == bytes)
     }
 
+    /// Whether it lost its disk, or maybe a vote.
+    pub(crate) fn has_loss(&self) -> bool {
+        self.losses > 0
+    }
+
     /// Forgets its lanes. It gets other ids.
     fn begin_again(&mut self) {
         self.losses += 1;
@@ -233,8 +238,12 @@ impl Node {
             return Ok(false);
         }
         let mut groups = Vec::new();
+        let is_limited = self.bug != Some(Bug::UnlimitedFlight);
+        let limit = |bytes| if is_limited { bytes } else { usize::MAX };
         for lane in 0..LANES {
             let settings = Settings {
+                peer_bytes_max: limit(PEER_BYTES_MAX),
+                uncommitted_bytes_max: limit(UNCOMMITTED_BYTES_MAX),
                 node: self.ids[usize::from(lane)],
                 heartbeat: Duration::from_millis(50),
                 election: Duration::from_millis(200),

@@ -22,11 +22,18 @@ fn clusters_agree_and_lose_nothing() {
                 sum.acknowledged += summary.acknowledged;
                 sum.elections += summary.elections;
                 sum.committed += summary.committed;
+                sum.stuck += summary.stuck;
+                sum.bytes_max = sum.bytes_max.max(summary.bytes_max);
             }
             Err(violation) => panic!("seed {seed}: {violation}"),
         }
     }
     println!("{sum:?}");
+    assert!(
+        sum.stuck * 50 <= seeds(60).count().max(50),
+        "{} are stuck",
+        sum.stuck
+    );
     assert!(sum.acknowledged > 0 && sum.elections > 0);
 }
 
@@ -69,6 +76,11 @@ fn acknowledgement_on_a_full_disk_is_found() {
 #[test]
 fn returning_member_without_its_votes_is_found() {
     find(Bug::KeepIdAfterLoss);
+}
+
+#[test]
+fn unlimited_flight_is_found() {
+    find(Bug::UnlimitedFlight);
 }
 
 #[test]
