@@ -62,8 +62,15 @@ pub enum Output {
         /// Index of the last committed entry.
         index: u64,
     },
+    /// The state of a group that has applied all entries up to an index, which it has, answers a read.
+    Read {
+        /// The number that [`Group::read`] returned.
+        id: u64,
+        /// The index.
+        index: u64,
+    },
     /// The leader has changed. If this node was the leader, its pending proposals may or may not be committed
-    /// later.
+    /// later, and its pending reads get no answer.
     Leader {
         /// The leader, if known.
         node: Option<NodeId>,
@@ -138,6 +145,13 @@ pub trait Group {
     /// # Errors
     /// [`Refused::NotLeader`], [`Refused::Busy`], [`Refused::TooLong`].
     fn propose(&mut self, command: &[u8]) -> Result<u64, Refused>;
+
+    /// Begins a read that sees everything that was committed anywhere before. Returns the number of the
+    /// [`Output::Read`] after which the caller's state answers it.
+    ///
+    /// # Errors
+    /// [`Refused::NotLeader`], [`Refused::Pending`].
+    fn read(&mut self) -> Result<u64, Refused>;
 
     /// Handles a message of another node.
     ///

@@ -104,6 +104,7 @@ impl NoraftGroup {
             } else if now >= self.elections.due {
                 self.node.heartbeat();
                 self.take_actions(&[]);
+                self.ask_for_confirmation();
             }
             return;
         }
@@ -121,7 +122,7 @@ impl NoraftGroup {
     }
 
     /// Whether a set of nodes, with this one, is a majority of the voters.
-    fn is_majority(&self, is_in: impl Fn(NodeId) -> bool) -> bool {
+    pub(super) fn is_majority(&self, is_in: impl Fn(NodeId) -> bool) -> bool {
         let config = self.node.config();
         let me = self.node.id();
         [&config.voters, &config.new_voters]
@@ -202,6 +203,8 @@ impl NoraftGroup {
         let from = NodeId::new(from);
         match packet {
             Packet::PreVote(last) => self.answer_pre_vote(from, *last),
+            Packet::Confirm(term, round) => self.answer_confirm(from, *term, *round),
+            Packet::Confirmed(term, round) => self.take_confirmation(from, *term, *round),
             // A grant of an earlier question is as good: it only permits an election.
             Packet::PreVoteGranted
                 if self.may_campaign() && !self.elections.has_recent_leader() =>

@@ -13,6 +13,7 @@ mod codec;
 mod elections;
 mod flight;
 mod hold;
+mod reads;
 mod step_back;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use codec::Packet;
 use elections::Elections;
 use flight::Flights;
 use hold::Hold;
+use reads::Reads;
 use step_back::LogState;
 
 /// Maximum bytes of entries under way to a peer, at least one entry. The rest follows after the answer.
@@ -79,6 +81,7 @@ pub struct NoraftGroup {
     elections: Elections,
     log_state: LogState,
     flights: Flights,
+    reads: Reads,
     /// Bytes of the entries that are not committed.
     uncommitted_bytes: usize,
     uncommitted_bytes_max: usize,
@@ -136,6 +139,7 @@ impl NoraftGroup {
             elections: Elections::new(settings, now),
             log_state: LogState::new(settings.election),
             flights: Flights::new(settings.peer_bytes_max, settings.heartbeat * 2),
+            reads: Reads::default(),
             uncommitted_bytes: 0,
             uncommitted_bytes_max: settings.uncommitted_bytes_max,
             vote: stored.vote,
@@ -328,6 +332,7 @@ impl NoraftGroup {
             false => self.elections.leader_of(term),
         };
         if self.leader != (node, term) {
+            self.reads.clear();
             self.leader = (node, term);
             self.outputs.push_back(Output::Leader { node, term });
         }
@@ -435,6 +440,10 @@ impl Group for NoraftGroup {
         let bytes = codec::write_entry(&LogEntry::Command, command);
         self.take_actions(&[(index, bytes)]);
         Ok(index)
+    }
+
+    fn read(&mut self) -> Result<u64, Refused> {
+        self.begin_read()
     }
 
     fn deliver(&mut self, from: NodeId, bytes: &[u8]) -> Result<(), MessageError> {

@@ -18,6 +18,7 @@ struct Cluster {
     stored: BTreeMap<NodeId, Stored>,
     committed: BTreeMap<NodeId, u64>,
     needs_snapshot: Vec<NodeId>,
+    reads: Vec<(u64, u64)>,
 }
 
 fn settings(node: NodeId) -> Settings {
@@ -115,6 +116,7 @@ impl Cluster {
                 self.committed.insert(node, index);
             }
             Output::NeedSnapshot { peer } => self.needs_snapshot.push(peer),
+            Output::Read { id, index } => self.reads.push((id, index)),
             Output::Leader { .. } => {}
         }
         if let Some(token) = done.filter(|_| !self.slow.contains(&node)) {
@@ -453,6 +455,38 @@ fn entries_in_flight_and_uncommitted_ones_have_a_limit() {
     let too_long = vec![0; crate::wal::limits::ENTRY_BYTES_MAX];
     let result = cluster.group(leader).propose(&too_long);
     assert_eq!(result, Err(Refused::TooLong));
+}
+
+#[test]
+fn read_waits_for_a_majority_that_knows_no_later_term() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    let leader = cluster.elect();
+    let index = cluster.committed(leader);
+    let read = cluster.group(leader).read().unwrap();
+    assert_eq!(cluster.group(leader).read(), Ok(read + 1));
+    cluster.settle();
+    assert_eq!(cluster.reads, [(read, index), (read + 1, index)]);
+    let other = if leader == 1 { 2 } else { 1 };
+    assert_eq!(cluster.group(other).read(), Err(Refused::NotLeader));
+
+    // The others elect a leader, of which the old one does not know.
+    cluster.cut = vec![leader];
+    let old = cluster.groups.remove(&leader).unwrap();
+    cluster.elect();
+    cluster.groups.insert(leader, old);
+    cluster.cut.clear();
+    cluster.reads.clear();
+    assert!(cluster.group(leader).is_leader());
+    cluster.group(leader).read().unwrap();
+    cluster.pass(500);
+    assert_eq!(cluster.reads, []);
+
+    // A single voter needs no others.
+    let mut cluster = Cluster::of(&[1]);
+    cluster.elect();
+    cluster.group(1).read().unwrap();
+    cluster.settle();
+    assert_eq!(cluster.reads, [(1, 1)]);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) enum Bug {
     KeepIdAfterLoss,
     /// A leader sends and accepts without limits.
     UnlimitedFlight,
+    /// A leader answers a read without asking the others.
+    ReadWithoutRound,
     /// A learner's answers count as those of a voter.
     CountLearner,
     /// After a failed sync the next one succeeds, and counts for both.

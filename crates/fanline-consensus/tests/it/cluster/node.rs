@@ -57,6 +57,8 @@ pub(crate) struct Node {
     pub shadows: Vec<Shadow>,
     /// The synced floor of each lane.
     pub floors: [u64; LANES as usize],
+    /// Pending reads of this process: lane and number to the index that they must see.
+    reads: BTreeMap<(u16, u64), u64>,
     /// Proposals of this process: lane and index to term.
     proposals: BTreeMap<(u16, u64), u64>,
     bug: Option<Bug>,
@@ -84,6 +86,7 @@ impl Node {
             asleep_until: 0,
             shadows: vec![Shadow::new(); usize::from(LANES)],
             floors: [0; LANES as usize],
+            reads: BTreeMap::new(),
             proposals: BTreeMap::new(),
             bug,
         }
@@ -121,6 +124,23 @@ impl Node {
         }
     }
 
+    /// Begins a read, which must see everything up to an index.
+    pub(crate) fn read(&mut self, lane: u16, index: u64) -> Result<(), Violation> {
+        let applied = self.applied()[usize::from(lane)];
+        let is_wrong = self.bug == Some(Bug::ReadWithoutRound);
+        let Some(group) = self.group_mut(lane) else {
+            return Ok(());
+        };
+        let Ok(id) = group.read() else {
+            return Ok(());
+        };
+        self.reads.insert((lane, id), index);
+        if is_wrong {
+            check_read(lane, applied, index)?;
+        }
+        Ok(())
+    }
+
     /// Compacts a lane up to the entry that was applied last.
     pub(crate) fn compact(&mut self, lane: u16) {
         let index = self.applied()[usize::from(lane)];
@@ -137,6 +157,7 @@ impl Node {
     pub(crate) fn crash(&mut self, dice: Option<&mut Dice>) {
         self.process = None;
         self.proposals.clear();
+        self.reads.clear();
         match dice {
             Some(dice) => self.disk.crash(dice),
             None => self.disk.kill(),
@@ -396,6 +417,11 @@ impl Node {
                 let message = envelope(peer, Vec::new(), Some(snapshot));
                 step.messages.push(message);
             }
+            Output::Read { id, .. } => {
+                let applied = process.applied[usize::from(lane)];
+                record.reads += 1;
+                check_read(lane, applied, self.reads[&(lane, id)])?;
+            }
             Output::Commit { index } => self.apply(lane, index, record, step)?,
             Output::Leader { node, term } if node == Some(id) && process.ends_at.is_none() => {
                 record.lead(lane, term, id)?;
@@ -549,6 +575,15 @@ impl Node {
             }
         }
         Ok(())
+    }
+}
+
+fn check_read(lane: u16, applied: u64, wanted: u64) -> Result<(), Violation> {
+    match applied >= wanted {
+        true => Ok(()),
+        false => Err(format!(
+            "a read of lane {lane} saw {applied}, after {wanted} was committed"
+        )),
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) struct Record {
     leaders: BTreeMap<(u16, u64), NodeId>,
     pub elections: usize,
     pub acknowledged: usize,
+    pub reads: usize,
 }
 
 /// The rule that a seed broke.

@@ -22,6 +22,7 @@ fn clusters_agree_and_lose_nothing() {
                 sum.acknowledged += summary.acknowledged;
                 sum.elections += summary.elections;
                 sum.committed += summary.committed;
+                sum.reads += summary.reads;
                 sum.stuck += summary.stuck;
                 sum.bytes_max = sum.bytes_max.max(summary.bytes_max);
             }
@@ -34,7 +35,7 @@ fn clusters_agree_and_lose_nothing() {
         "{} are stuck",
         sum.stuck
     );
-    assert!(sum.acknowledged > 0 && sum.elections > 0);
+    assert!(sum.acknowledged > 0 && sum.reads > 0 && sum.elections > 0);
 }
 
 #[test]
@@ -81,6 +82,11 @@ fn returning_member_without_its_votes_is_found() {
 #[test]
 fn unlimited_flight_is_found() {
     find(Bug::UnlimitedFlight);
+}
+
+#[test]
+fn read_without_a_round_is_found() {
+    find(Bug::ReadWithoutRound);
 }
 
 #[test]

@@ -40,6 +40,7 @@ pub(crate) struct Summary {
     pub acknowledged: usize,
     pub elections: usize,
     pub committed: u64,
+    pub reads: usize,
     /// The most bytes of a lane that were under way between two nodes.
     pub bytes_max: usize,
     /// Whether the group was stuck at the end: see `may_be_stuck`.
@@ -76,6 +77,7 @@ pub(crate) fn run(seed: u64, bug: Option<Bug>) -> Result<Summary, Violation> {
     Ok(Summary {
         acknowledged: world.record.acknowledged,
         elections: world.record.elections,
+        reads: world.record.reads,
         bytes_max: world.bytes_max,
         stuck: world.stuck,
         committed: (0..LANES).map(|lane| world.record.last(lane)).sum(),
@@ -110,6 +112,10 @@ impl World {
         self.bytes_max = self.bytes_max.max(bytes);
         if bytes > UNDER_WAY_BYTES_MAX {
             return Err(format!("{bytes} bytes are under way between two nodes"));
+        }
+        if self.dice.one_in(20) {
+            let (lane, place) = (self.any_lane(), self.dice.below(NODES));
+            self.nodes[place].read(lane, self.record.last(lane))?;
         }
         if self.dice.one_in(10) {
             self.propose();
