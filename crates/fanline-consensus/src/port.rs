@@ -162,7 +162,7 @@ pub trait Group {
     /// Reports that all outputs up to a token are synced.
     fn synced(&mut self, token: Token);
 
-    /// Reports the time, which must not go back. Call it every few milliseconds.
+    /// Reports the time. Call it every few milliseconds. A clock that jumps costs time, and neither entries nor reads.
     fn tick(&mut self, now: Duration);
 
     /// Reports whether the log accepts writes, which a full disk or a failed sync prevents. While it does not, the

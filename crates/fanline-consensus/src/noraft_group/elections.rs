@@ -19,7 +19,9 @@ use crate::port::{MessageError, Token};
 #[derive(Debug)]
 pub(super) struct Elections {
     settings: Settings,
+    /// The time that passed, and the clock that measured it, which may jump.
     now: Duration,
+    clock: Duration,
     random: u64,
     /// Time at which a follower asks for pre-votes, or a leader sends a heartbeat.
     due: Duration,
@@ -42,6 +44,7 @@ impl Elections {
         let mut elections = Elections {
             settings,
             now,
+            clock: now,
             random: settings.seed | 1,
             due: now,
             heard: BTreeMap::new(),
@@ -89,8 +92,11 @@ impl Elections {
 }
 
 impl NoraftGroup {
-    pub(super) fn tick_elections(&mut self, now: Duration) {
-        self.elections.now = self.elections.now.max(now);
+    pub(super) fn tick_elections(&mut self, clock: Duration) {
+        // While a clock goes back, no time passes. Without this, all timers would wait until it caught up.
+        self.elections.now += clock.saturating_sub(self.elections.clock);
+        self.elections.clock = clock;
+        let now = self.elections.now;
         self.check_log(now);
         if !self.log_state.is_writable {
             return;

@@ -266,6 +266,19 @@ fn leader_without_contact_refuses_and_another_one_is_elected() {
 }
 
 #[test]
+fn clock_that_goes_back_does_not_stop_a_group() {
+    let mut cluster = Cluster::of(&[1, 2, 3]);
+    cluster.now = Duration::from_hours(1);
+    let old = cluster.elect();
+    cluster.now = Duration::ZERO;
+    cluster.cut = vec![old];
+    cluster.pass(1000);
+    assert!(!cluster.group(old).is_leader());
+    let new = cluster.elect();
+    assert_ne!(new, old);
+}
+
+#[test]
 fn cut_off_node_does_not_disturb_the_leader() {
     let mut cluster = Cluster::of(&[1, 2, 3]);
     let leader = cluster.elect();

@@ -33,6 +33,8 @@ pub(crate) enum Bug {
     UnlimitedFlight,
     /// A leader answers a read without asking the others.
     ReadWithoutRound,
+    /// A clock that goes back stops a node until it has caught up.
+    WaitForClock,
     /// A learner's answers count as those of a voter.
     CountLearner,
     /// After a failed sync the next one succeeds, and counts for both.

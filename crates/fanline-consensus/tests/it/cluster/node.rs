@@ -52,6 +52,8 @@ pub(crate) struct Node {
     process: Option<Process>,
     /// Its clock: an offset and a rate in percent of the world's.
     clock: (u64, u64),
+    /// The latest time that it showed.
+    latest: Duration,
     /// Until when it does not run.
     pub asleep_until: u64,
     pub shadows: Vec<Shadow>,
@@ -83,6 +85,7 @@ impl Node {
             disk: SimulatedDisk::new(),
             process: None,
             clock: (dice.below(10_000) as u64, 90 + dice.below(20) as u64),
+            latest: Duration::ZERO,
             asleep_until: 0,
             shadows: vec![Shadow::new(); usize::from(LANES)],
             floors: [0; LANES as usize],
@@ -162,6 +165,11 @@ impl Node {
             Some(dice) => self.disk.crash(dice),
             None => self.disk.kill(),
         }
+    }
+
+    /// Sets the clock to any time.
+    pub(crate) fn jump(&mut self, dice: &mut Dice) {
+        self.clock.0 = dice.below(60_000) as u64;
     }
 
     /// Ends the process, and replaces its disk by an empty one.
@@ -361,7 +369,11 @@ impl Node {
         dice: &mut Dice,
     ) -> Result<Step, Violation> {
         let mut step = Step::default();
-        let at = self.now(now);
+        let mut at = self.now(now);
+        self.latest = self.latest.max(at);
+        if self.bug == Some(Bug::WaitForClock) {
+            at = self.latest;
+        }
         self.end_sync(now, dice)?;
         let ends_at = self.process.as_ref().and_then(|process| process.ends_at);
         if ends_at.is_some_and(|at| at <= now) {

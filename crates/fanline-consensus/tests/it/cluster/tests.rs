@@ -90,6 +90,11 @@ fn read_without_a_round_is_found() {
 }
 
 #[test]
+fn waiting_for_a_clock_is_found() {
+    find(Bug::WaitForClock);
+}
+
+#[test]
 fn counted_learner_is_found() {
     find(Bug::CountLearner);
 }

@@ -209,6 +209,7 @@ impl World {
             50 if self.dice.one_in(2) => self.nodes[self.victim].lose_disk(),
             51 => self.nodes[self.victim].damage_sector(&mut self.dice),
             57 | 58 => (0..2000).for_each(|_| self.propose()),
+            59 | 60 => self.nodes[place].jump(&mut self.dice),
             52..57 => self.change_members(),
             _ => {}
         }
