@@ -40,7 +40,7 @@ pub(crate) struct Node {
     pub place: usize,
     /// Its id in each group.
     pub ids: [NodeId; LANES as usize],
-    /// What was synced of each lane under former ids, with the floor: it may have been confirmed before the loss.
+    /// Synced floor and entries of each lane under former ids: they may have been confirmed before the loss.
     former: BTreeMap<(u16, NodeId), (u64, Shadow)>,
     /// Number of times that it lost its disk, or maybe a vote.
     losses: u64,
