@@ -183,8 +183,8 @@ impl World {
             5 => (0..NODES).for_each(|place| self.crash(place, true)),
             6 => self.nodes[place].asleep_until = self.now + self.dice.below(1500) as u64,
             7 => self.nodes[place].disk.set_failing_syncs(20),
-            // One wrong bit at a time: the next start repairs it.
-            8 if self.nodes[self.victim].is_running() => {
+            // One wrong bit at a time: the next start repairs it, if the disk has room.
+            8 if self.nodes[self.victim].is_running() && !self.nodes[self.victim].has_limit => {
                 let victim = self.victim;
                 self.nodes[victim].disk.flip(&mut self.dice);
                 self.crash(victim, false);
